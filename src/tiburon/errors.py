@@ -1,0 +1,245 @@
+"""The exceptions and warnings of Tiburon: one small tree.
+
+Every message says which element, what was expected, what was given and what to do. Every error
+carries its data as attributes, so that programs need not read messages::
+
+    TiburonError
+    |-- ModelError            a robot that cannot be
+    |   `-- UnknownNameError  a name the model does not hold (also LookupError)
+    |-- ShapeError            an argument with the wrong shape (also ValueError)
+    |-- NonFiniteError        an argument holding NaN or infinity (also ValueError)
+    |-- DomainError           a finite argument outside its documented range (also ValueError)
+    |-- OptionError           a keyword choice that does not exist (also ValueError)
+    |-- TraceError            code that cannot be traced (also TypeError)
+    `-- CompileError          a graph that could not be turned into native code
+
+    TiburonWarning
+    |-- ModelWarning          a robot that was repaired or looks suspicious
+    `-- CacheWarning          a compile cache that could not be read or written
+"""
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+__all__ = [
+    "CacheWarning",
+    "CompileError",
+    "DomainError",
+    "ModelError",
+    "ModelWarning",
+    "NonFiniteError",
+    "OptionError",
+    "ShapeError",
+    "TiburonError",
+    "TiburonWarning",
+    "TraceError",
+    "UnknownNameError",
+]
+
+
+def _rebuild(
+    kind: type["TiburonError"], args: tuple[object, ...], data: dict[str, object]
+) -> "TiburonError":
+    """Restore a pickled error without asking its constructor for the original arguments."""
+    error = kind.__new__(kind, *args)
+    error.args = args
+    error.__dict__.update(data)
+    return error
+
+
+class TiburonError(Exception):
+    """Base of every exception raised on purpose by this package."""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Pickle by message and attributes: errors travel between processes."""
+        return _rebuild, (type(self), self.args, dict(self.__dict__))
+
+
+class ModelError(TiburonError):
+    """A robot that cannot be: a bad number, name or tree.
+
+    Attributes:
+        name: The body, joint or frame at fault; None when the whole model is.
+    """
+
+    def __init__(self, message: str, *, name: str | None = None) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+def nearest_name(name: str, known: Iterable[str]) -> str | None:
+    """Return the known name most like the given one, or None if none is close."""
+    names = list(known)
+    # a wrong letter case is the most common slip and must win over any fuzzy match
+    for candidate in names:
+        if candidate.casefold() == name.casefold():
+            return candidate
+    matches = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def _shorten(names: Sequence[str], limit: int = 8) -> str:
+    """Spell out a few names and count the rest."""
+    shown = ", ".join(repr(name) for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
+
+
+class UnknownNameError(ModelError, LookupError):
+    """A name the model does not hold.
+
+    Attributes:
+        kind: What was looked up, such as "joint".
+        name: The name that was not found.
+        known: All names of that kind.
+        nearest: The known name most like it, or None.
+    """
+
+    name: str
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        known: Iterable[str],
+        *,
+        where: str = "",
+        listing: str = "",
+    ) -> None:
+        """Compose the message, nearest match first.
+
+        Args:
+            kind: What was looked up, such as "joint" or "parent body".
+            name: The name that was not found.
+            known: All names that would have been right.
+            where: The element that asked, such as "body 'hand'"; leads the message.
+            listing: How to list all names, such as "model.joint_names".
+        """
+        self.kind = kind
+        self.known = tuple(known)
+        self.nearest = nearest_name(name, self.known)
+        message = f"{where}: unknown {kind} {name!r}" if where else f"unknown {kind} {name!r}"
+        if self.nearest is not None:
+            message += f"; did you mean {self.nearest!r}?"
+        elif self.known:
+            message += f"; known: {_shorten(self.known)}"
+        else:
+            message += f"; there is no {kind} to choose from"
+        if listing:
+            message += f" ({listing} lists all)"
+        super().__init__(message, name=name)
+
+
+class ShapeError(TiburonError, ValueError):
+    """An argument with the wrong shape.
+
+    Attributes:
+        argument: Name of the argument.
+        expected: What was expected, in words or as a shape.
+        given: What was given, in words or as a shape.
+    """
+
+    def __init__(
+        self,
+        argument: str,
+        expected: str | int | tuple[int, ...],
+        given: str | int | tuple[int, ...],
+        *,
+        advice: str = "",
+    ) -> None:
+        """Compose a message such as ``q: expected 18 (6 base + 12 joints), got 12``."""
+        message = f"{argument}: expected {expected}, got {given}"
+        super().__init__(f"{message}; {advice}" if advice else message)
+        self.argument = argument
+        self.expected = expected
+        self.given = given
+
+
+class NonFiniteError(TiburonError, ValueError):
+    """An argument that holds NaN or infinity.
+
+    Attributes:
+        argument: Name of the argument.
+        index: Position of the first such value; None for a single number.
+        value: That value, where known.
+    """
+
+    def __init__(
+        self,
+        argument: str,
+        index: int | tuple[int, ...] | None = None,
+        value: float | None = None,
+        *,
+        advice: str = "",
+    ) -> None:
+        """Compose a message such as ``q: every value must be finite, got nan at index 3``."""
+        message = f"{argument}: every value must be finite, got "
+        message += "a non-finite value" if value is None else f"{value}"
+        if index is not None:
+            message += f" at index {index}"
+        message += f"; {advice or 'check the computation that made it'}"
+        super().__init__(message)
+        self.argument = argument
+        self.index = index
+        self.value = value
+
+
+class DomainError(TiburonError, ValueError):
+    """A finite argument outside the range a function is documented for.
+
+    Attributes:
+        argument: Name of the argument.
+        expected: The documented range, in words.
+        given: The value, in words.
+    """
+
+    def __init__(self, argument: str, expected: str, given: str, *, advice: str = "") -> None:
+        message = f"{argument}: expected {expected}, got {given}"
+        super().__init__(f"{message}; {advice}" if advice else message)
+        self.argument = argument
+        self.expected = expected
+        self.given = given
+
+
+class OptionError(TiburonError, ValueError):
+    """A keyword choice that does not exist.
+
+    Attributes:
+        argument: Name of the keyword.
+        choices: The choices there are.
+        given: The value that is none of them.
+    """
+
+    def __init__(self, argument: str, choices: Iterable[object], given: object) -> None:
+        self.argument = argument
+        self.choices = tuple(choices)
+        self.given = given
+        listed = " or ".join(repr(choice) for choice in self.choices)
+        super().__init__(f"{argument}: expected {listed}, got {given!r}")
+
+
+class TraceError(TiburonError, TypeError):
+    """Code that cannot be traced: an `if` on a value, an unsupported NumPy function.
+
+    Attributes:
+        function: Name of the function or operation at fault, where known.
+    """
+
+    def __init__(self, message: str, *, function: str | None = None) -> None:
+        super().__init__(message)
+        self.function = function
+
+
+class CompileError(TiburonError):
+    """A graph that could not be turned into native code; the cause is chained."""
+
+
+class TiburonWarning(UserWarning):
+    """Base of every warning of this package."""
+
+
+class ModelWarning(TiburonWarning):
+    """A robot that was repaired on the way in, or whose numbers look suspicious."""
+
+
+class CacheWarning(TiburonWarning):
+    """A compile cache that could not be read or written; work goes on without it."""
