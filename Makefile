@@ -1,0 +1,79 @@
+# Everything runs from a fresh clone with python3, pip, make and git: the first target that needs it
+# creates .venv and installs what it needs there.
+
+PYTHON ?= python3
+VENV ?= .venv
+# workers of the test run: a number, or auto for one per core
+JOBS ?= auto
+# extra words for the tool behind a target: make test ARGS="-k pendulum", make bench ARGS="--list"
+ARGS ?=
+
+BIN := $(VENV)/bin
+# an edited pyproject.toml gives new stamps, so the environment follows it
+HASH := $(shell git hash-object pyproject.toml)
+stamp = $(VENV)/installed-$(1)-$(HASH)
+
+.DEFAULT_GOAL := help
+.PHONY: help venv demo test test-all lint format bench docs wheel clean
+
+help:
+	@echo "make demo       simulate a swinging arm, write figures"
+	@echo "make test       the tests, without the slow ones"
+	@echo "make test-all   all tests, with live comparison against other codes"
+	@echo "make lint       format check, lint, types, import layers"
+	@echo "make format     rewrite the sources in the common format"
+	@echo "make bench      measure against other codes, after checking that the results agree"
+	@echo "make docs       the documentation, into docs/_build/html"
+	@echo "make wheel      the distributable wheel, into dist"
+	@echo "make venv       the environment with all tools, for an editor"
+	@echo "make clean      remove the environment and everything generated"
+
+venv: $(foreach extra,test lint bench docs,$(call stamp,$(extra)))
+
+demo: $(call stamp,core)
+	$(BIN)/tiburon demo $(ARGS)
+
+test: $(call stamp,test)
+	$(BIN)/python -m pytest -m "not slow" --numprocesses=$(JOBS) $(ARGS)
+
+test-all: $(call stamp,test) $(call stamp,bench)
+	$(BIN)/python -m pytest --numprocesses=$(JOBS) $(ARGS)
+
+lint: $(call stamp,lint)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(call stamp,lint)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+bench: $(call stamp,bench)
+	$(BIN)/tiburon bench $(ARGS)
+
+docs: $(call stamp,docs)
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
+wheel: $(call stamp,core)
+	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .
+
+clean:
+	rm -rf $(VENV) dist docs/_build tiburon-demo
+	rm -rf .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests benchmarks examples docs -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
+
+# some systems ship python3 without ensurepip; their own pip can then fill the environment
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "tiburon needs Python 3.11 or newer, got $$($(PYTHON) --version); use make PYTHON=python3.x" >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV) || \
+	  { $(PYTHON) -m venv --clear --without-pip $(VENV) && $(PYTHON) -m pip --python $(VENV) install pip; }
+
+$(VENV)/installed-core-$(HASH): | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@rm -f $(VENV)/installed-core-* && touch $@
+
+$(VENV)/installed-%-$(HASH): | $(BIN)/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@rm -f $(VENV)/installed-$*-* && touch $@

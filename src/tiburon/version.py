@@ -1,0 +1,20 @@
+"""The version of the installed distribution; its only home is pyproject.toml."""
+
+from functools import cache
+
+
+@cache
+def installed_version() -> str:
+    """Read the version from the metadata of the installed distribution.
+
+    Returns:
+        The version, such as "0.1.0"; "0+source" where the package runs from a source tree that was
+        never installed.
+    """
+    # importing the metadata reader costs more than the rest of the package together
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("tiburon")
+    except PackageNotFoundError:
+        return "0+source"
