@@ -1,0 +1,141 @@
+"""Turn code written against the instruction protocol into functions over NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from tiburon.native.c_target import CTarget
+from tiburon.native.llvm_target import LlvmTarget
+from tiburon.native.target import Ref, Target
+
+Writer = Callable[..., "Ref | tuple[Ref, ...]"]
+"""Takes a target and the references of the arguments; returns one reference or several."""
+
+COMPILER = shutil.which("cc")
+
+
+def _results(written: Ref | tuple[Ref, ...]) -> tuple[Ref, ...]:
+    return written if isinstance(written, tuple) else (written,)
+
+
+class Emitted:
+    """A compiled function: arrays of one length in, an array of shape (results, length) out."""
+
+    def __init__(
+        self, address: int, owner: object, *, arity: int, results: int, lanes: int
+    ) -> None:
+        self._call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, ctypes.c_int64)(address)
+        self._owner = owner  # keeps the machine code alive
+        self._arity, self._results, self._lanes = arity, results, lanes
+
+    def __call__(self, *arguments: Sequence[float] | np.ndarray) -> np.ndarray:
+        assert len(arguments) == self._arity
+        length = len(arguments[0])
+        blocks = -(-length // self._lanes)
+        # blocked layout [block][argument][lane], the tail filled with ones
+        given = np.ones((blocks, self._lanes, self._arity))
+        given.reshape(-1, self._arity)[:length] = np.stack(arguments, axis=-1)
+        given = np.ascontiguousarray(given.transpose(0, 2, 1))
+        found = np.empty((blocks, self._results, self._lanes))
+        self._call(given.ctypes.data, found.ctypes.data, blocks)
+        return found.transpose(1, 0, 2).reshape(self._results, -1)[:, :length].copy()
+
+
+def llvm_text(write: Writer, *, arity: int, lanes: int, fused: bool = True) -> tuple[str, int]:
+    """Give a module with a loop `k(given, found, blocks)` around the code; count its results."""
+    t = LlvmTarget(lanes, fused=fused)
+    kind, align = t.float_type, 8
+    loads = [
+        line
+        for j in range(arity)
+        for line in (
+            f"  %pa{j} = getelementptr {kind}, ptr %rowa, i64 {j}",
+            f"  %a{j} = load {kind}, ptr %pa{j}, align {align}",
+        )
+    ]
+    results = _results(write(t, *[f"%a{j}" for j in range(arity)]))
+    stores = [
+        line
+        for j, ref in enumerate(results)
+        for line in (
+            f"  %pr{j} = getelementptr {kind}, ptr %rowr, i64 {j}",
+            f"  store {kind} {ref}, ptr %pr{j}, align {align}",
+        )
+    ]
+    lines = [
+        *t.declarations(),
+        "define void @k(ptr noalias %given, ptr noalias %found, i64 %blocks) {",
+        "entry:",
+        "  br label %head",
+        "head:",
+        "  %b = phi i64 [ 0, %entry ], [ %next, %body ]",
+        "  %more = icmp slt i64 %b, %blocks",
+        "  br i1 %more, label %body, label %done",
+        "body:",
+        f"  %rowa = getelementptr [{arity} x {kind}], ptr %given, i64 %b",
+        f"  %rowr = getelementptr [{len(results)} x {kind}], ptr %found, i64 %b",
+        *loads,
+        *t.lines,
+        *stores,
+        "  %next = add i64 %b, 1",
+        "  br label %head",
+        "done:",
+        "  ret void",
+        "}",
+    ]
+    return "\n".join(lines) + "\n", len(results)
+
+
+def compile_llvm(write: Writer, *, arity: int, lanes: int, fused: bool = True) -> Emitted:
+    """Compile through LLVM for the host."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    text, results = llvm_text(write, arity=arity, lanes=lanes, fused=fused)
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2
+    )
+    module = llvm.parse_assembly(text)
+    module.verify()
+    tuning = llvm.create_pipeline_tuning_options(speed_level=2)
+    builder = llvm.create_pass_builder(machine, tuning)
+    builder.getModulePassManager().run(module, builder)
+    engine = llvm.create_mcjit_compiler(module, machine)
+    engine.finalize_object()
+    address = engine.get_function_address("k")
+    return Emitted(address, engine, arity=arity, results=results, lanes=lanes)
+
+
+def compile_c(write: Writer, folder: Path, *, arity: int, fused: bool = True) -> Emitted:
+    """Compile through the C compiler of the host into a shared library in `folder`."""
+    assert COMPILER is not None
+    t: Target = CTarget(fused=fused)
+    results = _results(write(t, *[f"a{j}" for j in range(arity)]))
+    lines = [
+        t.prelude(),
+        "void k(const double *given, double *found, int64_t blocks) {",
+        "  for (int64_t b = 0; b < blocks; ++b) {",
+        *[f"    const double a{j} = given[b * {arity} + {j}];" for j in range(arity)],
+        *t.lines,
+        *[f"    found[b * {len(results)} + {j}] = {ref};" for j, ref in enumerate(results)],
+        "  }",
+        "}",
+    ]
+    source, library = folder / "k.c", folder / "k.so"
+    source.write_text("\n".join(lines) + "\n")
+    options = ["-std=c99", "-O2", "-Wall", "-Werror", "-ffp-contract=off", "-shared", "-fPIC"]
+    subprocess.run(
+        [COMPILER, *options, "-o", str(library), str(source), "-lm"],
+        check=True,
+        capture_output=True,
+    )
+    loaded = ctypes.CDLL(str(library))
+    address = ctypes.cast(loaded.k, ctypes.c_void_p).value
+    assert address is not None
+    return Emitted(address, loaded, arity=arity, results=len(results), lanes=1)
