@@ -5,10 +5,38 @@ costs next to nothing and never starts the compiler or a plotting library.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-# public name -> the module that defines it
-_EXPORTS: dict[str, str] = {}
+# the same names for type checkers and editors, which do not run `__getattr__`
+if TYPE_CHECKING:
+    from tiburon.errors import CacheWarning as CacheWarning
+    from tiburon.errors import CompileError as CompileError
+    from tiburon.errors import DomainError as DomainError
+    from tiburon.errors import ModelError as ModelError
+    from tiburon.errors import ModelWarning as ModelWarning
+    from tiburon.errors import NonFiniteError as NonFiniteError
+    from tiburon.errors import OptionError as OptionError
+    from tiburon.errors import ShapeError as ShapeError
+    from tiburon.errors import TiburonError as TiburonError
+    from tiburon.errors import TiburonWarning as TiburonWarning
+    from tiburon.errors import TraceError as TraceError
+    from tiburon.errors import UnknownNameError as UnknownNameError
+
+# public name -> the module that defines it; sorted
+_EXPORTS: dict[str, str] = {
+    "CacheWarning": "tiburon.errors",
+    "CompileError": "tiburon.errors",
+    "DomainError": "tiburon.errors",
+    "ModelError": "tiburon.errors",
+    "ModelWarning": "tiburon.errors",
+    "NonFiniteError": "tiburon.errors",
+    "OptionError": "tiburon.errors",
+    "ShapeError": "tiburon.errors",
+    "TiburonError": "tiburon.errors",
+    "TiburonWarning": "tiburon.errors",
+    "TraceError": "tiburon.errors",
+    "UnknownNameError": "tiburon.errors",
+}
 
 __all__ = ["__version__", *_EXPORTS]
 

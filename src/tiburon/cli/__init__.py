@@ -1,9 +1,17 @@
 """The command line: one file per subcommand, each parses, calls the library and prints."""
 
+import sys
+
 
 def main() -> None:
     """Run the `tiburon` command."""
     # typer and rich load here, so that importing the package never pays for them
     from tiburon.cli.application import application
+    from tiburon.errors import TiburonError
 
-    application()
+    try:
+        application()
+    except TiburonError as error:
+        # the message says what to do; a traceback would hide it
+        print(f"tiburon: {error}", file=sys.stderr)
+        sys.exit(1)

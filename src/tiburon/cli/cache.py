@@ -1,0 +1,77 @@
+"""`tiburon cache`: look at and empty the cache of compiled kernels."""
+
+from datetime import datetime
+
+import typer
+
+application = typer.Typer(
+    help="Look at and empty the cache of compiled kernels.", no_args_is_help=True
+)
+
+
+def format_size(size: int) -> str:
+    """Write a size for people.
+
+    Args:
+        size: Number of bytes.
+
+    Returns:
+        The size with at most one decimal and its unit, such as "1.5 MB" (decimal prefixes).
+    """
+    value = float(size)
+    for unit in ("B", "kB", "MB"):
+        # 999.95 would be shown as 1000.0
+        if value < 999.95:
+            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
+        value /= 1000.0
+    return f"{value:.1f} GB"
+
+
+@application.command("path")
+def print_path() -> None:
+    """Print the directory of the cache (set it with TIBURON_CACHE_DIR)."""
+    from tiburon.native.cache import cache_directory
+
+    print(cache_directory())
+
+
+@application.command("size")
+def print_size() -> None:
+    """Print how many kernels the cache holds and how much space they take."""
+    from tiburon.native.cache import cache_entries
+
+    entries = cache_entries()
+    noun = "kernel" if len(entries) == 1 else "kernels"
+    print(f"{len(entries)} {noun}, {format_size(sum(entry.size for entry in entries))}")
+
+
+@application.command("list")
+def print_entries() -> None:
+    """List the kernels in the cache, the most recent first."""
+    from rich.console import Console
+    from rich.table import Table
+
+    from tiburon.native.cache import cache_directory, cache_entries
+
+    entries = sorted(cache_entries(), key=lambda entry: entry.modified, reverse=True)
+    if not entries:
+        print(f"no kernels in {cache_directory()}")
+        return
+    table = Table(box=None, pad_edge=False)
+    table.add_column("kernel")
+    table.add_column("size", justify="right")
+    table.add_column("compiled")
+    for entry in entries:
+        compiled = datetime.fromtimestamp(entry.modified).isoformat(" ", "seconds")
+        table.add_row(entry.label, format_size(entry.size), compiled)
+    Console().print(table)
+
+
+@application.command("clear")
+def clear() -> None:
+    """Remove every kernel from the cache; they are compiled again when needed."""
+    from tiburon.native.cache import cache_directory, clear_cache
+
+    removed = clear_cache()
+    noun = "kernel" if removed == 1 else "kernels"
+    print(f"removed {removed} {noun} from {cache_directory()}")

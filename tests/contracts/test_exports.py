@@ -1,0 +1,62 @@
+"""The facade: one table of public names, and everything else that lists them agrees with it."""
+
+import ast
+import inspect
+from pathlib import Path
+
+import pytest
+
+import tiburon
+
+FACADE = Path(tiburon.__file__)
+
+
+def names_for_type_checkers() -> dict[str, str]:
+    """Read the imports under `if TYPE_CHECKING:` as public name -> module."""
+    found: dict[str, str] = {}
+    for node in ast.parse(FACADE.read_text()).body:
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            for statement in node.body:
+                assert isinstance(statement, ast.ImportFrom)
+                for alias in statement.names:
+                    # `X as X` is what marks a name as exported to type checkers
+                    assert alias.asname == alias.name, f"write {alias.name} as {alias.name}"
+                    found[alias.name] = str(statement.module)
+    return found
+
+
+@pytest.mark.parametrize("name", tiburon.__all__)
+def test_every_public_name_loads(name):
+    """Each name in the table is defined by the module the table gives."""
+    assert getattr(tiburon, name) is not None
+
+
+def test_type_checkers_see_the_names_that_run_time_sees():
+    """The static imports and the run-time table list the same names from the same modules."""
+    assert names_for_type_checkers() == tiburon._EXPORTS
+
+
+def test_public_names_are_sorted_and_unique():
+    """One sorted table has no duplicates and merges cleanly."""
+    names = list(tiburon._EXPORTS)
+    assert names == sorted(set(names))
+
+
+def test_completion_lists_names_that_are_not_loaded_yet():
+    """dir() shows every public name."""
+    assert set(tiburon.__all__) <= set(dir(tiburon))
+
+
+def test_unknown_name_is_an_attribute_error_that_names_it():
+    """A missing name behaves like that of any module, so hasattr() and copy tools work."""
+    with pytest.raises(AttributeError, match="'no_such_name'"):
+        tiburon.no_such_name  # noqa: B018
+    assert not hasattr(tiburon, "no_such_name")
+
+
+@pytest.mark.parametrize("name", tiburon.__all__)
+def test_every_public_function_and_class_has_a_docstring(name):
+    """Whoever asks help() gets an answer."""
+    value = getattr(tiburon, name)
+    if inspect.isclass(value) or inspect.isroutine(value):
+        assert inspect.getdoc(value)

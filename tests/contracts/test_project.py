@@ -1,0 +1,63 @@
+"""The files around the code agree with each other and with the code."""
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+SOURCES = sorted(
+    path for folder in ("src", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")
+)
+
+
+def test_version_is_the_same_everywhere():
+    """The citation names the version that is built."""
+    (cited,) = re.findall(r"^version: (\S+)$", (ROOT / "CITATION.cff").read_text(), re.MULTILINE)
+    assert cited == PROJECT["version"]
+
+
+def test_changelog_opens_with_what_is_not_released_yet():
+    """The first entry of the changelog is the one to write into."""
+    first = re.search(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert first is not None
+    assert first[1] == "[Unreleased]"
+
+
+@pytest.mark.parametrize("document", ["README.md", "CONTRIBUTING.md", "docs/install.md"])
+def test_documents_mention_only_make_targets_that_exist(document):
+    """Whoever types a command from the documents gets what they say."""
+    declared = re.search(r"^\.PHONY: (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert declared is not None
+    text = (ROOT / document).read_text()
+    mentioned = set(re.findall(r"(?:^|`)make ([a-z-]+)", text, re.MULTILINE))
+    assert mentioned
+    assert mentioned <= set(declared[1].split())
+
+
+def test_contributing_explains_every_run_time_dependency():
+    """A dependency without a reason has no place."""
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for requirement in PROJECT["dependencies"]:
+        name = re.split(r"[<>=\[ ]", requirement)[0]
+        assert f"| {name} |" in text
+
+
+def test_architecture_describes_every_room():
+    """Each directory of the package has its row."""
+    text = (ROOT / "ARCHITECTURE.md").read_text()
+    for room in (ROOT / "src" / "tiburon").glob("*/__init__.py"):
+        assert f"| `{room.parent.name}/` |" in text
+
+
+def test_type_information_ships():
+    """The marker that makes type checkers read our annotations is in the package."""
+    assert (ROOT / "src" / "tiburon" / "py.typed").is_file()
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_file_outgrows_its_room(path):
+    """Past 500 lines there is a second room hiding in a file."""
+    assert len(path.read_text().splitlines()) <= 500
