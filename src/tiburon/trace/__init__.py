@@ -1,0 +1,1 @@
+"""Traced values, the graph they build, regions, primitives, derivatives, counts, interpreter."""

@@ -1,0 +1,470 @@
+"""The expression graph: hash-consed nodes that fold as they are made.
+
+A node is an integer. It has an operation, arguments (other nodes) and a payload (the value of a
+constant, the place of an input, the callee of a call). Equal expressions are one node; constants
+fold; products with 0, 1 and -1, double negations and differences of a thing with itself vanish, so
+an algorithm written for the general case leaves only the work its model needs.
+
+Each node also has a structural key, a 64-bit number made from its operation and its arguments'
+keys only. Commutative operands are ordered by it and kernels are cached under it, so neither
+depends on what else was traced before.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from tiburon.errors import TraceError
+
+if TYPE_CHECKING:
+    from tiburon.trace.callee import Callee
+
+NEGATION_PULLING = frozenset({"mul", "div"})
+BOOLEAN_OPS = frozenset({"truth", "less", "less_equal", "equal", "and", "or", "not"})
+COMMUTATIVE_OPS = frozenset({"add", "mul", "min", "max", "equal", "and", "or", "hypot"})
+
+_MASK = (1 << 64) - 1
+_NAN_BITS = 0x7FF8000000000000
+
+
+def _quiet(function: Callable[..., float]) -> Callable[..., float]:
+    """Give the NaN or infinity that hardware would give where Python's math raises."""
+
+    def evaluate(*values: float) -> float:
+        try:
+            return float(function(*values))
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            return math.inf
+
+    return evaluate
+
+
+def _divide(a: float, b: float) -> float:
+    if b != 0.0:
+        return a / b
+    return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+
+
+def _log(a: float) -> float:
+    return -math.inf if a == 0.0 else math.log(a)
+
+
+def sign(a: float) -> float:
+    """Return -1, 0 or 1 with the sign of a (NaN for NaN)."""
+    return a if a != a else float((a > 0.0) - (a < 0.0))
+
+
+FLOAT_FUNCTIONS: dict[str, Callable[..., float]] = {
+    "add": lambda a, b: a + b,
+    "sub": lambda a, b: a - b,
+    "mul": lambda a, b: a * b,
+    "div": _divide,
+    "neg": lambda a: -a,
+    "abs": abs,
+    "sqrt": _quiet(math.sqrt),
+    "sin": _quiet(math.sin),
+    "cos": _quiet(math.cos),
+    "tan": _quiet(math.tan),
+    "asin": _quiet(math.asin),
+    "acos": _quiet(math.acos),
+    "atan": math.atan,
+    "atan2": math.atan2,
+    "exp": _quiet(math.exp),
+    "expm1": _quiet(math.expm1),
+    "log": _quiet(_log),
+    "sinh": _quiet(math.sinh),
+    "cosh": _quiet(math.cosh),
+    "tanh": math.tanh,
+    "pow": _quiet(math.pow),
+    "hypot": math.hypot,
+    "sign": sign,
+    "floor": _quiet(math.floor),
+    "min": lambda a, b: a if a < b or a != a else b,
+    "max": lambda a, b: a if a > b or a != a else b,
+}
+"""What each operation on floats means; the native code and the interpreter agree with it."""
+
+BOOL_FUNCTIONS: dict[str, Callable[..., bool]] = {
+    "less": lambda a, b: a < b,
+    "less_equal": lambda a, b: a <= b,
+    "equal": lambda a, b: a == b,
+    "and": lambda a, b: a and b,
+    "or": lambda a, b: a or b,
+    "not": lambda a: not a,
+}
+"""What each operation with a truth value as result means."""
+
+
+def float_bits(value: float) -> int:
+    """Return the bit pattern of a float; every NaN counts as the same one."""
+    if value != value:
+        return _NAN_BITS
+    return int(struct.unpack("<Q", struct.pack("<d", value))[0])
+
+
+def mix(*parts: int) -> int:
+    """Mix integers into one 64-bit key, the same on every machine and Python version."""
+    key = 0x9E3779B97F4A7C15
+    for part in parts:
+        key = ((key ^ (part & _MASK)) * 0xBF58476D1CE4E5B9) & _MASK
+        key ^= key >> 29
+    return key
+
+
+def text_key(text: str) -> int:
+    """Turn text into a 64-bit key (FNV-1a)."""
+    key = 0xCBF29CE484222325
+    for byte in text.encode():
+        key = ((key ^ byte) * 0x100000001B3) & _MASK
+    return key
+
+
+_OP_KEYS: dict[str, int] = {}
+
+
+class Graph:
+    """A growing set of nodes; a region's graph has the graph around it as parent.
+
+    Attributes:
+        ops: Operation of each node.
+        args: Argument nodes of each node.
+        payloads: Constant value, input place, callee or result number of each node, else None.
+        keys: Structural key of each node.
+        parent: The graph this region is traced inside of, or None.
+        captures: For a region: the parent's nodes it reads, in the order of its capture nodes.
+    """
+
+    __slots__ = ("_memo", "args", "captures", "keys", "ops", "parent", "payloads")
+
+    def __init__(self, parent: Graph | None = None) -> None:
+        self.ops: list[str] = []
+        self.args: list[tuple[int, ...]] = []
+        self.payloads: list[Any] = []
+        self.keys: list[int] = []
+        self.parent = parent
+        self.captures: list[int] = []
+        self._memo: dict[Any, int] = {}
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    # making nodes
+
+    def node(
+        self, op: str, args: tuple[int, ...] = (), payload: Any = None, payload_key: int = 0
+    ) -> int:
+        """Return the node for an expression, new or existing, without simplifying it."""
+        memo_key = (op, args, payload)
+        found = self._memo.get(memo_key)
+        if found is not None:
+            return found
+        op_key = _OP_KEYS.get(op)
+        if op_key is None:
+            op_key = _OP_KEYS[op] = text_key(op)
+        keys = self.keys
+        number = len(self.ops)
+        self.ops.append(op)
+        self.args.append(args)
+        self.payloads.append(payload)
+        keys.append(mix(op_key, payload_key, *[keys[a] for a in args]))
+        self._memo[memo_key] = number
+        return number
+
+    def const(self, value: float) -> int:
+        """Return the node of a constant; -0.0 counts as 0.0."""
+        value = float(value) + 0.0
+        bits = float_bits(value)
+        found = self._memo.get(bits)
+        if found is None:
+            # NaN never equals itself, so constants are found by their bits
+            found = self.node("const", (), value, bits) if value == value else self._nan()
+            self._memo[bits] = found
+        return found
+
+    def _nan(self) -> int:
+        return self.node("const", (), math.nan, _NAN_BITS)
+
+    def truth(self, value: bool) -> int:
+        """Return the node of a constant truth value."""
+        return self.node("truth", (), bool(value), int(value) + 1)
+
+    def input(self, argument: int, element: int) -> int:
+        """Return the node of one element of an argument."""
+        return self.node("input", (), (argument, element), mix(argument, element))
+
+    def constant_of(self, node: int) -> float | None:
+        """Return the value of a constant node, None for any other."""
+        return self.payloads[node] if self.ops[node] == "const" else None
+
+    def is_boolean(self, node: int) -> bool:
+        """Tell whether a node is a truth value."""
+        return self.ops[node] in BOOLEAN_OPS
+
+    def adopt(self, graph: Graph, node: int) -> int:
+        """Return the node of this graph that stands for a node of this or a surrounding graph."""
+        if graph is self:
+            return node
+        if self.parent is None:
+            raise TraceError(
+                "a traced value is used outside the function or region it was made in; "
+                "return it from the region, or trace both in one function"
+            )
+        outer = self.parent.adopt(graph, node)
+        op = self.parent.ops[outer]
+        # constants need no wire, and stay open to folding
+        if op == "const":
+            return self.const(self.parent.payloads[outer])
+        if op == "truth":
+            return self.truth(self.parent.payloads[outer])
+        if self.parent.is_boolean(outer):
+            outer = self.parent.to_float(outer)
+            return self.not_(self.equal(self._capture(outer), self.const(0.0)))
+        return self._capture(outer)
+
+    def _capture(self, outer: int) -> int:
+        if outer in self.captures:
+            place = self.captures.index(outer)
+        else:
+            place = len(self.captures)
+            self.captures.append(outer)
+        return self.node("capture", (), place, place + 1)
+
+    def call(self, callee: Callee, args: Iterable[int]) -> list[int]:
+        """Return the result nodes of calling a region or primitive."""
+        call = self.node("call", tuple(args), callee, callee.key)
+        return [
+            self.node("result", (call,), place, place + 1) for place in range(callee.result_count)
+        ]
+
+    # arithmetic, simplified
+
+    def _ordered(self, a: int, b: int) -> tuple[int, int]:
+        keys = self.keys
+        return (a, b) if keys[a] <= keys[b] else (b, a)
+
+    def neg(self, a: int) -> int:
+        """Return -a."""
+        op = self.ops[a]
+        if op == "const":
+            return self.const(-self.payloads[a])
+        if op == "neg":
+            return self.args[a][0]
+        if op == "sub":
+            x, y = self.args[a]
+            return self.node("sub", (y, x))
+        return self.node("neg", (a,))
+
+    def add(self, a: int, b: int) -> int:
+        """Return a + b."""
+        ops = self.ops
+        x, y = ops[a], ops[b]
+        if x == "const":
+            if y == "const":
+                return self.const(self.payloads[a] + self.payloads[b])
+            if self.payloads[a] == 0.0:
+                return b
+        elif y == "const" and self.payloads[b] == 0.0:
+            return a
+        if y == "neg":
+            return self.sub(a, self.args[b][0])
+        if x == "neg":
+            return self.sub(b, self.args[a][0])
+        return self.node("add", self._ordered(a, b))
+
+    def sub(self, a: int, b: int) -> int:
+        """Return a - b."""
+        if a == b:
+            return self.const(0.0)
+        x, y = self.ops[a], self.ops[b]
+        if y == "const":
+            if x == "const":
+                return self.const(self.payloads[a] - self.payloads[b])
+            if self.payloads[b] == 0.0:
+                return a
+        elif x == "const" and self.payloads[a] == 0.0:
+            return self.neg(b)
+        if y == "neg":
+            return self.add(a, self.args[b][0])
+        if x == "neg":
+            return self.neg(self.add(self.args[a][0], b))
+        return self.node("sub", (a, b))
+
+    def mul(self, a: int, b: int) -> int:
+        """Return a * b; a sign moves out, and a product with a constant 0 is 0."""
+        x, y = self.ops[a], self.ops[b]
+        if x == "const" or y == "const":
+            if x != "const":
+                a, b, x, y = b, a, y, x
+            factor = self.payloads[a]
+            if y == "const":
+                return self.const(factor * self.payloads[b])
+            if factor == 0.0:
+                return a
+            if factor == 1.0:
+                return b
+            if factor == -1.0:
+                return self.neg(b)
+            if factor < 0.0:
+                return self.neg(self.mul(self.const(-factor), b))
+        if x == "neg":
+            return self.neg(self.mul(self.args[a][0], b))
+        if y == "neg":
+            return self.neg(self.mul(a, self.args[b][0]))
+        # x * (y / x) = y: the joint inertia cancels in the articulated-body recursion
+        if y == "div" and self.args[b][1] == a:
+            return self.args[b][0]
+        if x == "div" and self.args[a][1] == b:
+            return self.args[a][0]
+        return self.node("mul", self._ordered(a, b))
+
+    def div(self, a: int, b: int) -> int:
+        """Return a / b; dividing by a power of two is an exact product."""
+        if a == b:
+            return self.const(1.0)
+        x, y = self.ops[a], self.ops[b]
+        if y == "const":
+            divisor = self.payloads[b]
+            if x == "const":
+                return self.const(_divide(self.payloads[a], divisor))
+            if divisor != 0.0 and math.isfinite(divisor) and abs(math.frexp(divisor)[0]) == 0.5:
+                return self.mul(a, self.const(1.0 / divisor))
+            if divisor < 0.0:
+                return self.neg(self.div(a, self.const(-divisor)))
+        elif x == "const":
+            if self.payloads[a] == 0.0:
+                return a
+            if self.payloads[a] < 0.0:
+                return self.neg(self.div(self.const(-self.payloads[a]), b))
+        if x == "neg":
+            return self.neg(self.div(self.args[a][0], b))
+        if y == "neg":
+            return self.neg(self.div(a, self.args[b][0]))
+        return self.node("div", (a, b))
+
+    def unary(self, op: str, a: int) -> int:
+        """Return a function of one argument."""
+        value = self.constant_of(a)
+        if value is not None:
+            return self.const(FLOAT_FUNCTIONS[op](value))
+        inner = self.ops[a]
+        if inner == "neg":
+            if op in ("abs", "cos", "cosh"):
+                return self.unary(op, self.args[a][0])
+            if op in ("sin", "tan", "asin", "atan", "sinh", "tanh", "sign"):
+                return self.neg(self.unary(op, self.args[a][0]))
+        if op == "abs" and inner in ("abs", "sqrt", "exp"):
+            return a
+        return self.node(op, (a,))
+
+    def binary(self, op: str, a: int, b: int) -> int:
+        """Return atan2, hypot, min or max of two arguments."""
+        x, y = self.constant_of(a), self.constant_of(b)
+        if x is not None and y is not None:
+            return self.const(FLOAT_FUNCTIONS[op](x, y))
+        if a == b and op in ("min", "max"):
+            return a
+        return self.node(op, self._ordered(a, b) if op in COMMUTATIVE_OPS else (a, b))
+
+    def pow(self, a: int, b: int) -> int:
+        """Return a ** b; small whole powers become products."""
+        power = self.constant_of(b)
+        base = self.constant_of(a)
+        if power is not None:
+            if base is not None:
+                return self.const(FLOAT_FUNCTIONS["pow"](base, power))
+            if power == 0.5:
+                return self.unary("sqrt", a)
+            if power == math.floor(power) and abs(power) <= 16:
+                product = self._whole_power(a, int(abs(power)))
+                return product if power >= 0 else self.div(self.const(1.0), product)
+        return self.node("pow", (a, b))
+
+    def _whole_power(self, a: int, power: int) -> int:
+        if power == 0:
+            return self.const(1.0)
+        half = self._whole_power(a, power // 2)
+        square = self.mul(half, half)
+        return self.mul(square, a) if power % 2 else square
+
+    # truth values
+
+    def to_float(self, a: int) -> int:
+        """Return 1.0 where a truth value holds, else 0.0; floats pass."""
+        if not self.is_boolean(a):
+            return a
+        return self.where(a, self.const(1.0), self.const(0.0))
+
+    def to_truth(self, a: int) -> int:
+        """Return whether a float is not zero; truth values pass."""
+        return a if self.is_boolean(a) else self.not_(self.equal(a, self.const(0.0)))
+
+    def compare(self, op: str, a: int, b: int) -> int:
+        """Return less, less_equal or equal of two floats."""
+        x, y = self.constant_of(a), self.constant_of(b)
+        if x is not None and y is not None:
+            return self.truth(BOOL_FUNCTIONS[op](x, y))
+        return self.node(op, self._ordered(a, b) if op == "equal" else (a, b))
+
+    def equal(self, a: int, b: int) -> int:
+        """Return a == b."""
+        return self.compare("equal", a, b)
+
+    def not_(self, a: int) -> int:
+        """Return not a."""
+        if self.ops[a] == "truth":
+            return self.truth(not self.payloads[a])
+        return self.args[a][0] if self.ops[a] == "not" else self.node("not", (a,))
+
+    def and_(self, a: int, b: int) -> int:
+        """Return a and b."""
+        return self._logical("and", a, b, absorbing=False)
+
+    def or_(self, a: int, b: int) -> int:
+        """Return a or b."""
+        return self._logical("or", a, b, absorbing=True)
+
+    def _logical(self, op: str, a: int, b: int, *, absorbing: bool) -> int:
+        for this, other in ((a, b), (b, a)):
+            if self.ops[this] == "truth":
+                return this if self.payloads[this] is absorbing else other
+        return a if a == b else self.node(op, self._ordered(a, b))
+
+    def where(self, condition: int, a: int, b: int) -> int:
+        """Return a where the condition holds, else b; both may be truth values."""
+        if self.ops[condition] == "truth":
+            return a if self.payloads[condition] else b
+        if a == b:
+            return a
+        if self.is_boolean(a) and self.is_boolean(b):
+            return self.or_(self.and_(condition, a), self.and_(self.not_(condition), b))
+        if self.ops[condition] == "not":
+            condition, a, b = self.args[condition][0], b, a
+        return self.node("where", (condition, self.to_float(a), self.to_float(b)))
+
+    def require(self, condition: int, a: int, message: str) -> int:
+        """Return a where the condition holds, else NaN; the message explains the failure."""
+        if self.ops[condition] == "truth" and self.payloads[condition]:
+            return a
+        return self.node("require", (condition, a), message, text_key(message))
+
+    # reading
+
+    def live(self, roots: Iterable[int]) -> list[int]:
+        """Return the nodes the roots depend on, arguments before users."""
+        seen: set[int] = set()
+        stack = list(roots)
+        while stack:
+            node = stack.pop()
+            if node not in seen:
+                seen.add(node)
+                stack.extend(self.args[node])
+        return sorted(seen)
+
+    def key(self, roots: Iterable[int]) -> int:
+        """Return one key for a sequence of nodes."""
+        return mix(*[self.keys[root] for root in roots])

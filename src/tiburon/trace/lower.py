@@ -1,0 +1,162 @@
+"""From the graph to the instructions that run: sharing reciprocals, fusing products into sums.
+
+The graph keeps what the algorithm said, so that it can be counted and differentiated. What runs
+differs in two ways, each decided by a local rule so that the bits of a result do not depend on
+what else is compiled with it:
+
+- a sum with a product becomes one fused multiply-add, rounded once;
+- several divisions by one thing become products with its reciprocal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from tiburon.trace.graph import Graph
+
+Order = Literal["traced", "depth_first"]
+
+
+@dataclass(frozen=True, slots=True)
+class Instruction:
+    """One operation to run.
+
+    Attributes:
+        op: Name of the operation: those of the graph, and fused_*, reciprocal and copy.
+            fused_add a*b + c, fused_sub a*b - c, fused_negative_add c - a*b.
+        target: Number of the result; a node, or a fresh number above all nodes.
+        args: Numbers of the arguments.
+        payload: As in the graph.
+    """
+
+    op: str
+    target: int
+    args: tuple[int, ...]
+    payload: Any = None
+
+
+def lower(graph: Graph, roots: Iterable[int], order: Order = "traced") -> list[Instruction]:
+    """Turn the part of a graph that some nodes depend on into instructions.
+
+    Args:
+        graph: The graph.
+        roots: The nodes wanted.
+        order: "traced" keeps the order of the algorithm; "depth_first" finishes what it starts,
+            which keeps fewer numbers alive at a time.
+
+    Returns:
+        Instructions, each after those it uses.
+    """
+    wanted = list(roots)
+    reciprocals = _shared_divisors(graph, wanted)
+    instructions: dict[int, Instruction] = {}
+    fresh = len(graph)
+    reciprocal_of: dict[int, int] = {}
+    pending = list(wanted)
+    while pending:
+        node = pending.pop()
+        if node in instructions:
+            continue
+        instruction = _select(graph, node)
+        if instruction.op == "div" and instruction.args[1] in reciprocals:
+            numerator, divisor = instruction.args
+            if divisor not in reciprocal_of:
+                reciprocal_of[divisor] = fresh
+                instructions[fresh] = Instruction("reciprocal", fresh, (divisor,))
+                pending.append(divisor)
+                fresh += 1
+            inverse = reciprocal_of[divisor]
+            if graph.constant_of(numerator) == 1.0:
+                instruction = Instruction("copy", node, (inverse,))
+            else:
+                instruction = Instruction("mul", node, (numerator, inverse))
+        instructions[node] = instruction
+        pending.extend(a for a in instruction.args if a not in instructions)
+    return _arrange(instructions, wanted, order)
+
+
+def _select(graph: Graph, node: int) -> Instruction:
+    """Choose the instruction for one node, looking at its arguments only."""
+    op, args, payload = graph.ops[node], graph.args[node], graph.payloads[node]
+    if op == "add":
+        x, y = args
+        for product, rest in ((y, x), (x, y)):
+            if graph.ops[product] == "mul":
+                return Instruction("fused_add", node, (*graph.args[product], rest))
+    elif op == "sub":
+        x, y = args
+        if graph.ops[y] == "mul":
+            return Instruction("fused_negative_add", node, (*graph.args[y], x))
+        if graph.ops[x] == "mul":
+            return Instruction("fused_sub", node, (*graph.args[x], y))
+    return Instruction(op, node, args, payload)
+
+
+def _shared_divisors(graph: Graph, roots: list[int]) -> set[int]:
+    """Find what more than one thing is divided by."""
+    count: dict[int, int] = {}
+    for node in graph.live(roots):
+        if graph.ops[node] == "div":
+            divisor = graph.args[node][1]
+            count[divisor] = count.get(divisor, 0) + 1
+    return {divisor for divisor, uses in count.items() if uses > 1}
+
+
+def _arrange(
+    instructions: dict[int, Instruction], roots: list[int], order: Order
+) -> list[Instruction]:
+    """Order instructions so that each follows its arguments."""
+    depth = _depths(instructions)
+    arranged: list[Instruction] = []
+    done: set[int] = set()
+
+    def finish(root: int) -> None:
+        stack = [(root, False)]
+        while stack:
+            number, ready = stack.pop()
+            if ready:
+                arranged.append(instructions[number])
+                continue
+            if number in done:
+                continue
+            done.add(number)
+            stack.append((number, True))
+            # the deeper argument first: it needs the most registers while nothing else is held
+            args = sorted(set(instructions[number].args), key=lambda a: (depth[a], a))
+            stack.extend((a, False) for a in args if a not in done)
+
+    if order == "depth_first":
+        for root in roots:
+            finish(root)
+    else:
+        for number in sorted(instructions, key=lambda n: _traced_place(instructions[n])):
+            finish(number)
+    return arranged
+
+
+def _traced_place(instruction: Instruction) -> float:
+    # a fresh reciprocal belongs right after what it inverts
+    if instruction.op == "reciprocal":
+        return instruction.args[0] + 0.5
+    return float(instruction.target)
+
+
+def _depths(instructions: dict[int, Instruction]) -> dict[int, int]:
+    depth: dict[int, int] = {}
+    for start in instructions:
+        stack = [start]
+        while stack:
+            number = stack[-1]
+            if number in depth:
+                stack.pop()
+                continue
+            missing = [a for a in instructions[number].args if a not in depth]
+            if missing:
+                stack.extend(missing)
+            else:
+                stack.pop()
+                args = instructions[number].args
+                depth[number] = 1 + max((depth[a] for a in args), default=-1)
+    return depth
