@@ -1,0 +1,90 @@
+"""The benchmark runner: `python -m benchmarks`, or `tiburon bench` from a checkout."""
+
+import argparse
+import pkgutil
+import sys
+from importlib import import_module
+from pathlib import Path
+
+from rich.console import Console
+
+import benchmarks
+from benchmarks.figure import DisagreementError, Figure, Measurement
+from benchmarks.machine import describe_run
+from benchmarks.report import print_figures, print_run, write_json
+
+PREFIX = "measure_"
+
+
+def find_measurements() -> dict[str, Measurement]:
+    """Load every module named `measure_*` and collect its `MEASUREMENT`, by name.
+
+    These modules import the peers inside their functions, so that listing works without them.
+    """
+    found = {}
+    for module in pkgutil.iter_modules(benchmarks.__path__):
+        if module.name.startswith(PREFIX):
+            measurement = import_module(f"benchmarks.{module.name}").MEASUREMENT
+            found[measurement.name] = measurement
+    return found
+
+
+def parse(words: list[str], known: dict[str, Measurement]) -> argparse.Namespace:
+    """Read the command line."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Check that results agree with other codes, then compare times.",
+    )
+    parser.add_argument("names", nargs="*", metavar="name", help="what to measure; all by default")
+    parser.add_argument("--list", action="store_true", help="list what can be measured")
+    parser.add_argument(
+        "--duration", type=float, default=1.0, metavar="s", help="time to spend on each side [s]"
+    )
+    parser.add_argument("--json", type=Path, metavar="file", help="also write the figures here")
+    options = parser.parse_args(words)
+    unknown = [name for name in options.names if name not in known]
+    if unknown:
+        parser.error(f"unknown: {', '.join(unknown)}; --list shows what can be measured")
+    return options
+
+
+def main(words: list[str]) -> int:
+    """Run the measurements asked for.
+
+    Returns:
+        Exit code: 0 if every bound was met, 1 if one was missed, two results disagree or a
+        peer is not installed.
+    """
+    known = find_measurements()
+    options = parse(words, known)
+    if options.list:
+        for measurement in known.values():
+            print(f"{measurement.name:<24} {measurement.summary}")
+        return 0
+
+    # wide enough for the table even when the output goes to a file
+    console = Console() if sys.stdout.isatty() else Console(width=140)
+    run = describe_run()
+    print_run(run, console)
+    families: dict[str, list[Figure]] = {}
+    good = True
+    for name in options.names or known:
+        try:
+            families[name] = known[name].run(options.duration)
+        except DisagreementError as disagreement:
+            print(f"benchmarks: {name}: {disagreement}", file=sys.stderr)
+            good = False
+            continue
+        except ModuleNotFoundError as missing:
+            print(f"benchmarks: {missing.name} is missing; run `make bench`", file=sys.stderr)
+            return 1
+        print_figures(known[name].summary, families[name], console)
+        good = good and all(figure.met is not False for figure in families[name])
+    if options.json:
+        write_json(options.json, run, families)
+        console.print(f"\nwrote {options.json}")
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,102 @@
+"""The benchmark tools tell the truth: about time, about agreement, about bounds."""
+
+import io
+import json
+import time
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from benchmarks.__main__ import main
+from benchmarks.figure import DisagreementError, Figure, check_equal
+from benchmarks.machine import describe_run
+from benchmarks.report import format_time, print_figures, write_json
+from benchmarks.timing import Timing, measure
+
+
+def test_measured_time_is_that_of_one_call():
+    """A call that sleeps is never reported as shorter than its sleep, nor as several calls."""
+    timing = measure({"sleep": lambda: time.sleep(4e-3)}, duration=0.05)["sleep"]
+    assert 4e-3 <= timing.minimum <= timing.median
+    # several calls counted as one would show at least twice the sleep; machines oversleep a little
+    assert timing.minimum < 8e-3
+
+
+def test_short_calls_are_resolved():
+    """An empty call is far below a microsecond, though the clock is read around thousands."""
+    timing = measure({"nothing": lambda: None}, duration=0.02)["nothing"]
+    assert 0.0 < timing.minimum < 2e-6
+
+
+def test_sides_are_timed_in_turns():
+    """A disturbance meets all sides, because samples alternate."""
+    order = []
+    measure(
+        {"a": lambda: order.append("a"), "b": lambda: order.append("b")},
+        duration=0.01,
+        sample_time=1e-4,
+    )
+    changes = sum(one != next_one for one, next_one in pairwise(order))
+    # five turns of two sides at the least
+    assert changes >= 9
+
+
+def test_equal_results_pass_and_unequal_ones_stop_the_comparison():
+    """No time is compared between sides that compute different things."""
+    rng = np.random.default_rng(7)
+    peer = rng.standard_normal((5, 3))
+    check_equal("same", peer * (1.0 + 1e-15), peer, tolerance=1e-12)
+    with pytest.raises(DisagreementError, match="differ by"):
+        check_equal("off", peer + 1e-6, peer, tolerance=1e-12)
+    with pytest.raises(DisagreementError, match="shape"):
+        check_equal("shape", peer[:-1], peer, tolerance=1e-12)
+    with pytest.raises(DisagreementError, match="finite"):
+        check_equal("nan", np.full((5, 3), np.nan), peer, tolerance=1e-12)
+
+
+def test_bound_with_a_peer_is_a_ratio_and_without_one_a_time():
+    """The verdict follows from the minima."""
+    fast, slow = Timing(1e-6, 2e-6), Timing(8e-6, 9e-6)
+    assert Figure("x", fast, "peer", slow, must=8.0).met is True
+    assert Figure("x", fast, "peer", slow, must=8.5).met is False
+    assert Figure("x", fast, must=1e-6).met is True
+    assert Figure("x", slow, must=1e-6).met is False
+    assert Figure("x", fast).met is None
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [(2.6e-8, "26 ns"), (9.996e-7, "1 us"), (1.886e-6, "1.89 us"), (0.35, "350 ms"), (2.0, "2 s")],
+)
+def test_times_read_well(seconds, text):
+    """Times are shown with three digits and the unit that fits."""
+    assert format_time(seconds) == text
+
+
+def test_a_missed_bound_is_visible_in_table_and_file(tmp_path):
+    """Neither the printed nor the stored report can hide it."""
+    figure = Figure("arm", Timing(2e-6, 2e-6), "peer", Timing(4e-6, 5e-6), must=3.0)
+    console = Console(width=120, record=True, file=io.StringIO())
+    print_figures("title", [figure], console)
+    assert "MISSED" in console.export_text()
+    write_json(tmp_path / "deep" / "figures.json", {"python": "3"}, {"family": [figure]})
+    stored = json.loads((tmp_path / "deep" / "figures.json").read_text())
+    assert stored["figures"]["family"][0]["met"] is False
+    assert stored["figures"]["family"][0]["ratio"] == 2.0
+
+
+def test_report_names_machine_versions_and_command():
+    """A figure without these is worth nothing."""
+    run = describe_run()
+    for key in ("command", "processor", "python", "revision", "tiburon", "numpy", "llvmlite"):
+        assert run[key]
+
+
+def test_unknown_measurement_is_refused(capsys):
+    """A typing error measures nothing and says how to list what there is."""
+    with pytest.raises(SystemExit) as leaving:
+        main(["no-such-figure"])
+    assert leaving.value.code == 2
+    assert "--list" in capsys.readouterr().err
