@@ -1,0 +1,82 @@
+"""Spatial and classical accelerations, and the way between them.
+
+The spatial acceleration of a body is the rate of its spatial velocity seen from a fixed frame;
+its linear part follows the stream of body points through the origin. The classical one is the
+acceleration of the one body point that happens to be there. They differ by omega x v (Featherstone
+1987, sec. 2.7, eq. 2.29): a body turning steadily about a fixed axis has no spatial acceleration.
+
+The algorithms use spatial accelerations throughout; these functions serve the border.
+"""
+
+from collections.abc import Sequence
+
+from tiburon.spatial.vec3 import Scalar, Vec3, add_cross, vec3
+from tiburon.spatial.vectors import Motion
+
+__all__ = [
+    "classical_acceleration_at",
+    "classical_to_spatial",
+    "spatial_acceleration_from_point",
+    "spatial_to_classical",
+]
+
+
+def spatial_to_classical(acceleration: Motion, velocity: Motion) -> Motion:
+    """Return the classical acceleration of the body point at the frame's origin.
+
+    Args:
+        acceleration: Spatial acceleration [rad/s^2, m/s^2], frame axes.
+        velocity: Spatial velocity [rad/s, m/s], same frame.
+    """
+    linear = add_cross(acceleration.linear, velocity.angular, velocity.linear)
+    return Motion(acceleration.angular, linear)
+
+
+def classical_to_spatial(acceleration: Motion, velocity: Motion) -> Motion:
+    """Return the spatial acceleration, given the classical one of the point at the origin.
+
+    Args:
+        acceleration: Angular acceleration and that of the body point at the frame's origin
+            [rad/s^2, m/s^2], frame axes.
+        velocity: Spatial velocity [rad/s, m/s], same frame.
+    """
+    linear = add_cross(acceleration.linear, velocity.linear, velocity.angular)
+    return Motion(acceleration.angular, linear)
+
+
+def classical_acceleration_at(
+    point: Sequence[Scalar], acceleration: Motion, velocity: Motion
+) -> Vec3:
+    """Return the classical acceleration [m/s^2] of a body point, frame axes.
+
+    Args:
+        point: Position of the body point, frame axes [m], shape (3,).
+        acceleration: Spatial acceleration [rad/s^2, m/s^2], same frame.
+        velocity: Spatial velocity [rad/s, m/s], same frame.
+    """
+    p = vec3(point, "point")
+    # what the stream of points gains at the place, and what the point gains by moving in it
+    return add_cross(acceleration.at_point(p), velocity.angular, velocity.at_point(p))
+
+
+def spatial_acceleration_from_point(
+    point: Sequence[Scalar],
+    point_velocity: Sequence[Scalar],
+    point_acceleration: Sequence[Scalar],
+    omega: Sequence[Scalar],
+    omega_dot: Sequence[Scalar],
+) -> Motion:
+    """Return the spatial acceleration of a body from the classical motion of one of its points.
+
+    a_O = [omega_dot; rddot + rdot x omega + r x omega_dot] (Featherstone 1987, eq. 2.29).
+
+    Args:
+        point: Position r of the body point, frame axes [m], shape (3,).
+        point_velocity: Its velocity [m/s], shape (3,).
+        point_acceleration: Its classical acceleration [m/s^2], shape (3,).
+        omega: Angular velocity of the body [rad/s], shape (3,).
+        omega_dot: Angular acceleration of the body [rad/s^2], shape (3,).
+    """
+    r, rd, rdd = vec3(point), vec3(point_velocity), vec3(point_acceleration)
+    w, wd = vec3(omega), vec3(omega_dot)
+    return Motion(wd, add_cross(add_cross(rdd, rd, w), r, wd))

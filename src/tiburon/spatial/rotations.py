@@ -1,0 +1,253 @@
+"""Rotation matrices, quaternions, axis and angle, roll-pitch-yaw.
+
+A rotation matrix R here is body-to-world (its columns are the body's axes in world axes), as rows
+of scalars. A quaternion is (w, x, y, z), body-to-world. Both are plain tuples; ``numpy.array``
+makes arrays of them. Every function but :func:`matrix_to_roll_pitch_yaw` runs on floats and on
+traced values alike.
+
+Symbols: q quaternion, R rotation matrix, c and s cosine and sine.
+"""
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tiburon.errors import DomainError
+from tiburon.spatial.vec3 import IDENTITY3, Mat3, Scalar, Vec3, matrix_product, unpack, vec3
+
+__all__ = [
+    "Quaternion",
+    "axis_angle_to_matrix",
+    "axis_angle_to_quaternion",
+    "axis_rotation_matrix",
+    "check_rotation",
+    "matrix_to_quaternion",
+    "matrix_to_roll_pitch_yaw",
+    "quaternion_conjugate",
+    "quaternion_multiply",
+    "quaternion_normalize",
+    "quaternion_rate",
+    "quaternion_rotate",
+    "quaternion_to_matrix",
+    "roll_pitch_yaw_to_matrix",
+    "roll_pitch_yaw_to_quaternion",
+    "select",
+]
+
+Quaternion: TypeAlias = tuple[Scalar, Scalar, Scalar, Scalar]
+"""Components w, x, y, z."""
+
+
+def select(condition: Any, yes: Scalar, no: Scalar) -> Scalar:
+    """Return one of two scalars without branching; both are evaluated."""
+    # the product turns NumPy's zero-dimensional array into a scalar and is dropped when traced
+    chosen: Any = np.where(condition, yes, no)
+    return chosen * 1.0
+
+
+def _quaternion(values: Sequence[Scalar]) -> Quaternion:
+    """Return four scalars as a tuple, after checking that there are four."""
+    w, x, y, z = unpack(values, (4,), "quaternion")
+    return (w, x, y, z)
+
+
+def quaternion_to_matrix(q: Sequence[Scalar]) -> Mat3:
+    """Return the rotation matrix of a quaternion of any length but zero.
+
+    Scale-free: R belongs to q / |q|, by one division and no square root, so that a quaternion that
+    has drifted from unit length still gives a rotation (Featherstone 1987, eq. 8.2, for |q| = 1 and
+    transposed).
+
+    Args:
+        q: Quaternion (w, x, y, z), shape (4,).
+
+    Returns:
+        Rows of the matrix body-to-world, shape (3, 3).
+    """
+    w, x, y, z = _quaternion(q)
+    s = 2.0 / (w * w + x * x + y * y + z * z)
+    sx, sy, sz = s * x, s * y, s * z
+    xx, yy, zz = x * sx, y * sy, z * sz
+    xy, xz, yz = x * sy, x * sz, y * sz
+    wx, wy, wz = w * sx, w * sy, w * sz
+    return (
+        (1.0 - (yy + zz), xy - wz, xz + wy),
+        (xy + wz, 1.0 - (xx + zz), yz - wx),
+        (xz - wy, yz + wx, 1.0 - (xx + yy)),
+    )
+
+
+def matrix_to_quaternion(R: Any) -> Quaternion:
+    """Return the unit quaternion (w, x, y, z) of a rotation matrix, with w >= 0.
+
+    Four formulas exist, each dividing by another component; the one with the largest divisor is
+    taken, which is never smaller than 1/2 (Shepperd 1978).
+
+    Args:
+        R: Rotation matrix body-to-world, shape (3, 3).
+    """
+    a, b, c, d, e, f, g, h, i = unpack(R, (3, 3), "R")
+    # 4 w^2, 4 x^2, 4 y^2, 4 z^2: the largest is at least 1
+    squares = (1.0 + a + e + i, 1.0 + a - e - i, 1.0 - a + e - i, 1.0 - a - e + i)
+    wx, wy, wz = h - f, c - g, d - b
+    xy, xz, yz = b + d, c + g, f + h
+    candidates = (
+        (squares[0], wx, wy, wz),
+        (wx, squares[1], xy, xz),
+        (wy, xy, squares[2], yz),
+        (wz, xz, yz, squares[3]),
+    )
+    best, largest = candidates[0], squares[0]
+    for candidate, square in zip(candidates[1:], squares[1:], strict=True):
+        better = square > largest
+        best = tuple(select(better, new, old) for new, old in zip(candidate, best, strict=True))
+        largest = select(better, square, largest)
+    # a quaternion and its negative are one rotation: keep w >= 0
+    scale = select(best[0] < 0.0, -0.5, 0.5) / np.sqrt(largest)
+    return (best[0] * scale, best[1] * scale, best[2] * scale, best[3] * scale)
+
+
+def quaternion_multiply(p: Sequence[Scalar], q: Sequence[Scalar]) -> Quaternion:
+    """Return the product p q: the rotation q followed by p."""
+    a, b, c, d = _quaternion(p)
+    w, x, y, z = _quaternion(q)
+    return (
+        a * w - b * x - c * y - d * z,
+        a * x + b * w + c * z - d * y,
+        a * y - b * z + c * w + d * x,
+        a * z + b * y - c * x + d * w,
+    )
+
+
+def quaternion_conjugate(q: Sequence[Scalar]) -> Quaternion:
+    """Return the conjugate: for unit length, the inverse rotation."""
+    w, x, y, z = _quaternion(q)
+    return (w, -x, -y, -z)
+
+
+def quaternion_normalize(q: Sequence[Scalar]) -> Quaternion:
+    """Return q / |q|."""
+    w, x, y, z = _quaternion(q)
+    length = np.sqrt(w * w + x * x + y * y + z * z)
+    return (w / length, x / length, y / length, z / length)
+
+
+def quaternion_rotate(q: Sequence[Scalar], a: Sequence[Scalar]) -> Vec3:
+    """Return a vector given in body axes in world axes; q need not have unit length."""
+    (x, y, z), R = vec3(a), quaternion_to_matrix(q)
+    return (
+        R[0][0] * x + R[0][1] * y + R[0][2] * z,
+        R[1][0] * x + R[1][1] * y + R[1][2] * z,
+        R[2][0] * x + R[2][1] * y + R[2][2] * z,
+    )
+
+
+def quaternion_rate(q: Sequence[Scalar], omega: Sequence[Scalar]) -> Quaternion:
+    """Return dq/dt = q omega / 2 (Featherstone 1987, eq. 8.1).
+
+    Args:
+        q: Quaternion (w, x, y, z), body-to-world, shape (4,).
+        omega: Angular velocity, body axes [rad/s], shape (3,).
+    """
+    x, y, z = vec3(omega, "omega")
+    return quaternion_multiply(q, (0.0, 0.5 * x, 0.5 * y, 0.5 * z))
+
+
+def axis_rotation_matrix(axis: int, angle: Scalar) -> Mat3:
+    """Return the turn by an angle [rad] about coordinate axis 0, 1, 2 = x, y, z."""
+    unit = IDENTITY3[axis]
+    return axis_angle_to_matrix(unit, angle)
+
+
+def axis_angle_to_matrix(axis: Sequence[Scalar], angle: Scalar) -> Mat3:
+    """Return the turn by an angle about a unit axis (Rodrigues' formula).
+
+    Args:
+        axis: Unit vector, shape (3,).
+        angle: Angle [rad].
+    """
+    x, y, z = vec3(axis, "axis")
+    c, s = np.cos(angle), np.sin(angle)
+    t = 1.0 - c
+    tx, ty, tz = t * x, t * y, t * z
+    xy, xz, yz = tx * y, tx * z, ty * z
+    sx, sy, sz = s * x, s * y, s * z
+    return (
+        (c + tx * x, xy - sz, xz + sy),
+        (xy + sz, c + ty * y, yz - sx),
+        (xz - sy, yz + sx, c + tz * z),
+    )
+
+
+def axis_angle_to_quaternion(axis: Sequence[Scalar], angle: Scalar) -> Quaternion:
+    """Return the unit quaternion of a turn by an angle [rad] about a unit axis, shape (3,)."""
+    x, y, z = vec3(axis, "axis")
+    c, s = np.cos(0.5 * angle), np.sin(0.5 * angle)
+    return (c, s * x, s * y, s * z)
+
+
+def roll_pitch_yaw_to_matrix(roll: Scalar, pitch: Scalar, yaw: Scalar) -> Mat3:
+    """Return R = Rz(yaw) Ry(pitch) Rx(roll), the angles of robot description files [rad]."""
+    x, y, z = (
+        axis_rotation_matrix(0, roll),
+        axis_rotation_matrix(1, pitch),
+        axis_rotation_matrix(2, yaw),
+    )
+    return matrix_product(z, matrix_product(y, x))
+
+
+def roll_pitch_yaw_to_quaternion(roll: Scalar, pitch: Scalar, yaw: Scalar) -> Quaternion:
+    """Return the unit quaternion of Rz(yaw) Ry(pitch) Rx(roll), angles in radians."""
+    x, y, z = (
+        axis_angle_to_quaternion(unit, angle)
+        for unit, angle in zip(IDENTITY3, (roll, pitch, yaw), strict=True)
+    )
+    return quaternion_multiply(z, quaternion_multiply(y, x))
+
+
+def matrix_to_roll_pitch_yaw(R: Any) -> tuple[float, float, float]:
+    """Return roll, pitch, yaw [rad] of a rotation matrix of floats, pitch within +-pi/2.
+
+    At pitch = +-pi/2 only a combination of roll and yaw is defined: roll is then set to zero.
+
+    Args:
+        R: Rotation matrix body-to-world, shape (3, 3).
+    """
+    a, b, _, d, e, _, g, h, i = unpack(R, (3, 3), "R")
+    horizontal = float(np.hypot(a, d))
+    pitch = float(np.arctan2(-g, horizontal))
+    # rounding of a unit column leaves about 1e-16 where the exact value is zero
+    if horizontal < 1e-12:
+        return 0.0, pitch, float(np.arctan2(-b, e))
+    return float(np.arctan2(h, i)), pitch, float(np.arctan2(d, a))
+
+
+def check_rotation(R: Any, argument: str = "rotation", tolerance: float = 1e-6) -> None:
+    """Raise unless a 3x3 matrix of floats is a proper rotation.
+
+    Args:
+        R: Matrix, shape (3, 3).
+        argument: Name used in the message.
+        tolerance: Largest entry of R R^T - 1 that is accepted.
+
+    Raises:
+        ShapeError: The matrix is not 3x3.
+        DomainError: It is not orthogonal, or it mirrors.
+    """
+    matrix = np.array(unpack(R, (3, 3), argument), dtype=np.float64).reshape(3, 3)
+    error = float(np.abs(matrix @ matrix.T - np.eye(3)).max())
+    if not error <= tolerance:
+        raise DomainError(
+            argument,
+            "orthogonal rows of length 1",
+            f"R R^T off the identity by {error:.3g}",
+            advice="check the numbers, or build the matrix from a quaternion",
+        )
+    if np.linalg.det(matrix) < 0.0:
+        raise DomainError(
+            argument,
+            "a rotation (determinant +1)",
+            "a reflection (determinant -1)",
+            advice="swap the sign of one axis: frames are right-handed",
+        )

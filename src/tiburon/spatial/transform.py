@@ -1,0 +1,201 @@
+"""Coordinate transforms between frames, as a product of elementary moves that is never formed.
+
+A :class:`Transform` X maps motions of a parent frame into a child frame (Featherstone 1987,
+eq. 2.18; McMillan 1994, eq. 1.4):
+
+    X = [ E            0 ]     E rotation matrix child-from-parent,
+        [ E (r x)^T    E ]     r position of the child's origin in parent axes
+
+Forces go the other way through X^T, inertias through X^T I X. All of them pass the factors one
+after the other ("successive axial screws"), which needs fewer operations than any one matrix.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.errors import OptionError
+from tiburon.spatial.factors import AnyInertia, AxisRotation, Factor, Rotation, Translation
+from tiburon.spatial.vec3 import (
+    IDENTITY3,
+    ZERO3,
+    Mat3,
+    Scalar,
+    Vec3,
+    cross,
+    pack,
+    transpose,
+    unpack,
+    vec3,
+)
+from tiburon.spatial.vectors import Force, Motion
+
+__all__ = ["Transform"]
+
+
+@dataclass(frozen=True, slots=True)
+class Transform:
+    """Map from a parent frame to a child frame."""
+
+    factors: tuple[Factor, ...] = ()
+    """Moves that lead from the parent to the child, in that order."""
+
+    @classmethod
+    def identity(cls) -> "Transform":
+        """Return the transform between two frames that coincide."""
+        return cls(())
+
+    @classmethod
+    def screw(cls, axis: int, angle: Scalar, distance: Scalar) -> "Transform":
+        """Build the turn about and the move along one coordinate axis.
+
+        McMillan 1994, eqs. A.6 and A.7. Turn and move commute; the turn comes first on the way
+        out, so that inertias on the way in are moved before they meet the angle.
+
+        Args:
+            axis: Index of the coordinate axis: 0, 1, 2 for x, y, z.
+            angle: Angle from parent to child [rad].
+            distance: Distance of the child's origin along the axis [m].
+        """
+        r = tuple(distance if index == axis else 0.0 for index in range(3))
+        return cls((cls._turn(axis, angle), Translation(vec3(r))))
+
+    @classmethod
+    def modified_dh(cls, a: Scalar, alpha: Scalar, d: Scalar, theta: Scalar) -> "Transform":
+        """Build from modified Denavit-Hartenberg parameters: an x-screw, then a z-screw.
+
+        McMillan 1994, eqs. A.1-A.7; the proximal frames of Featherstone 1987, sec. 8.2.1.
+
+        Args:
+            a: Distance along the parent's x axis [m].
+            alpha: Angle about the parent's x axis [rad].
+            d: Distance along the child's z axis [m].
+            theta: Angle about the child's z axis [rad].
+        """
+        return cls.screw(0, alpha, a).then(cls.screw(2, theta, d))
+
+    @classmethod
+    def axis_rotation(cls, axis: int, angle: Scalar) -> "Transform":
+        """Build the turn about coordinate axis 0, 1, 2 = x, y, z by an angle [rad]."""
+        return cls((cls._turn(axis, angle),))
+
+    @classmethod
+    def from_translation(cls, r: Sequence[Scalar]) -> "Transform":
+        """Build the move of the origin by r, parent axes [m], shape (3,)."""
+        return cls((Translation(vec3(r, "translation")),))
+
+    @classmethod
+    def from_rotation(cls, E: Any) -> "Transform":
+        """Build the turn with the rotation matrix child-from-parent, shape (3, 3)."""
+        return cls((Rotation(_mat3(E)),))
+
+    @classmethod
+    def from_pose(cls, rotation: Any, translation: Sequence[Scalar]) -> "Transform":
+        """Build from the pose of the child in the parent.
+
+        Args:
+            rotation: The child's axes as columns, parent axes (R_PC), shape (3, 3).
+            translation: Position of the child's origin, parent axes [m], shape (3,).
+        """
+        E = transpose(_mat3(rotation))
+        return cls((Translation(vec3(translation, "translation")), Rotation(E)))
+
+    @staticmethod
+    def _turn(axis: int, angle: Scalar) -> AxisRotation:
+        """Return the turn about a coordinate axis, with the index checked."""
+        if axis not in (0, 1, 2):
+            raise OptionError("axis", (0, 1, 2), axis)
+        return AxisRotation(axis, np.cos(angle), np.sin(angle))
+
+    def __iter__(self) -> Iterator[Factor]:
+        """Go through the moves from the parent to the child."""
+        return iter(self.factors)
+
+    def then(self, other: "Transform") -> "Transform":
+        """Return this transform followed by another: parent -> child -> grandchild."""
+        return Transform(self.factors + other.factors)
+
+    def __matmul__(self, other: "Transform") -> "Transform":
+        """Return the product in the order of matrices: ``(C_from_B @ B_from_A)`` (eq. 2.17)."""
+        if not isinstance(other, Transform):
+            return NotImplemented
+        return other.then(self)
+
+    def inverse(self) -> "Transform":
+        """Return the transform back, from child to parent (eq. 2.19)."""
+        return Transform(tuple(factor.inverse() for factor in reversed(self.factors)))
+
+    def motion(self, m: Motion) -> Motion:
+        """Return a motion given in the parent frame in the child frame: X m."""
+        return reduce(lambda x, factor: factor.motion(x), self.factors, m)
+
+    def motion_to_parent(self, m: Motion) -> Motion:
+        """Return a motion given in the child frame in the parent frame: X^-1 m."""
+        return reduce(lambda x, factor: factor.motion_to_parent(x), reversed(self.factors), m)
+
+    def force(self, f: Force) -> Force:
+        """Return a force given in the parent frame in the child frame: X^-T f."""
+        return reduce(lambda x, factor: factor.force(x), self.factors, f)
+
+    def force_to_parent(self, f: Force) -> Force:
+        """Return a force given in the child frame in the parent frame: X^T f."""
+        return reduce(lambda x, factor: factor.force_to_parent(x), reversed(self.factors), f)
+
+    def inertia_to_parent(self, inertia: AnyInertia) -> AnyInertia:
+        """Return an inertia given in the child frame in the parent frame: X^T I X.
+
+        Featherstone 1987, eq. 3.5; McMillan 1994, eq. 1.8. Rigid stays rigid (ten numbers).
+        """
+        for factor in reversed(self.factors):
+            inertia = factor.inertia_to_parent(inertia)
+        return inertia
+
+    def direction(self, a: Vec3) -> Vec3:
+        """Return a free 3-D vector given in parent axes in child axes: E a."""
+        return reduce(lambda x, factor: factor.direction(x), self.factors, a)
+
+    def direction_to_parent(self, a: Vec3) -> Vec3:
+        """Return a free 3-D vector given in child axes in parent axes: E^T a."""
+        return reduce(lambda x, factor: factor.direction_to_parent(x), reversed(self.factors), a)
+
+    def point(self, a: Vec3) -> Vec3:
+        """Return a point given in the parent frame in the child frame [m]."""
+        return reduce(lambda x, factor: factor.point(x), self.factors, a)
+
+    def point_to_parent(self, a: Vec3) -> Vec3:
+        """Return a point given in the child frame in the parent frame [m]."""
+        return reduce(lambda x, factor: factor.point_to_parent(x), reversed(self.factors), a)
+
+    @property
+    def rotation(self) -> Mat3:
+        """Rows of the rotation matrix E child-from-parent: the child's axes in parent axes."""
+        x, y, z = IDENTITY3
+        to_parent = self.direction_to_parent
+        return (to_parent(x), to_parent(y), to_parent(z))
+
+    @property
+    def translation(self) -> Vec3:
+        """Position of the child's origin, parent axes [m]."""
+        return self.point_to_parent(ZERO3)
+
+    def matrix(self) -> NDArray[Any]:
+        """Return the 6x6 matrix X on motions (Featherstone 1987, eq. 2.18)."""
+        E, r = self.rotation, self.translation
+        # each row e of E (r x)^T is r x e, since (r x)^T = -(r x)
+        lower = tuple(cross(r, row) for row in E)
+        rows = [(*row, *ZERO3) for row in E] + [(*a, *b) for a, b in zip(lower, E, strict=True)]
+        return pack((x for row in rows for x in row), (6, 6))
+
+    def force_matrix(self) -> NDArray[Any]:
+        """Return the 6x6 matrix X^-T that maps forces of the parent into the child frame."""
+        return self.inverse().matrix().T
+
+
+def _mat3(values: Any) -> Mat3:
+    """Return nine scalars as rows, after checking that the shape is (3, 3)."""
+    a = unpack(values, (3, 3), "rotation")
+    return ((a[0], a[1], a[2]), (a[3], a[4], a[5]), (a[6], a[7], a[8]))

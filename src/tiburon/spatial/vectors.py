@@ -1,0 +1,232 @@
+"""Motion and force vectors of spatial (6-D) algebra.
+
+Both keep the angular part first: motion ``[omega; v]``, force ``[n; f]`` (McMillan 1994,
+eqs. 1.1-1.3). Featherstone 1987 writes forces the other way round, ``[f; n]``, which lets one
+transform and one cross operator serve both kinds; here the kinds are distinct types, so that a
+force can never be added to a motion by mistake.
+
+Symbols: m, v motion; f force; ``x`` the motion cross product, ``x*`` its dual for forces.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from numpy.typing import NDArray
+
+from tiburon.spatial.vec3 import (
+    ZERO3,
+    Scalar,
+    Vec3,
+    add,
+    add_cross,
+    cross,
+    dot,
+    negate,
+    pack,
+    scale,
+    skew,
+    subtract,
+    unpack,
+    vec3,
+)
+
+__all__ = ["Force", "Motion"]
+
+
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """A velocity, acceleration, displacement or joint axis: ``[omega; v]``.
+
+    The linear part belongs to the body point at the origin of the frame, so it changes with the
+    origin: v_O = v_P + OP x omega (Featherstone 1987, eq. 2.1).
+    """
+
+    angular: Vec3
+    """Angular part, frame axes [rad/s for a velocity], three scalars."""
+
+    linear: Vec3
+    """Linear part of the body point at the frame's origin, frame axes [m/s for a velocity]."""
+
+    # NumPy scalars on the left of * leave the product to this class
+    __array_ufunc__: ClassVar[None] = None
+
+    @classmethod
+    def zero(cls) -> "Motion":
+        """Return the motion of a body at rest."""
+        return cls(ZERO3, ZERO3)
+
+    @classmethod
+    def from_array(cls, values: Sequence[Scalar] | NDArray[Any]) -> "Motion":
+        """Build from six numbers ``[omega; v]``."""
+        a, b, c, d, e, f = unpack(values, (6,), "motion")
+        return cls((a, b, c), (d, e, f))
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """The six numbers ``[omega; v]`` as an array, shape (6,)."""
+        return pack(self, (6,))
+
+    def __iter__(self) -> Iterator[Scalar]:
+        """Go through the six numbers, angular first."""
+        yield from self.angular
+        yield from self.linear
+
+    def __add__(self, other: "Motion") -> "Motion":
+        if not isinstance(other, Motion):
+            return NotImplemented
+        return Motion(add(self.angular, other.angular), add(self.linear, other.linear))
+
+    def __sub__(self, other: "Motion") -> "Motion":
+        if not isinstance(other, Motion):
+            return NotImplemented
+        return Motion(subtract(self.angular, other.angular), subtract(self.linear, other.linear))
+
+    def __neg__(self) -> "Motion":
+        return Motion(negate(self.angular), negate(self.linear))
+
+    def __mul__(self, factor: Scalar) -> "Motion":
+        if isinstance(factor, Motion | Force):
+            return NotImplemented
+        return Motion(scale(self.angular, factor), scale(self.linear, factor))
+
+    __rmul__ = __mul__
+
+    def dot(self, force: "Force") -> Scalar:
+        """Return the scalar product with a force, such as the power [W] of a force on a body.
+
+        Defined between a motion and a force only, and independent of the frame (Featherstone
+        1987, eq. 3.17).
+        """
+        (x, y, z), (a, b, c) = self.linear, force.force
+        return dot(self.angular, force.moment) + x * a + y * b + z * c
+
+    def cross(self, other: "Motion") -> "Motion":
+        """Return ``self x other``, the rate of a motion vector carried along by this velocity.
+
+        Featherstone 1987, eqs. 2.24 and 2.27.
+        """
+        return Motion(
+            cross(self.angular, other.angular),
+            add_cross(cross(self.angular, other.linear), self.linear, other.angular),
+        )
+
+    def cross_force(self, force: "Force") -> "Force":
+        """Return ``self x* force``, the rate of a force vector carried along by this velocity.
+
+        Featherstone 1987, eqs. 2.24 and 2.27, in the order moment first.
+        """
+        return Force(
+            add_cross(cross(self.angular, force.moment), self.linear, force.force),
+            cross(self.angular, force.force),
+        )
+
+    def cross_matrix(self) -> NDArray[Any]:
+        """Return the 6x6 matrix of ``self x`` on motions (Featherstone 1987, eq. 2.24)."""
+        omega, v = skew(self.angular), skew(self.linear)
+        zero = (ZERO3, ZERO3, ZERO3)
+        return _blocks(omega, zero, v, omega)
+
+    def cross_force_matrix(self) -> NDArray[Any]:
+        """Return the 6x6 matrix of ``self x*`` on forces: minus the transpose of the other."""
+        omega, v = skew(self.angular), skew(self.linear)
+        zero = (ZERO3, ZERO3, ZERO3)
+        return _blocks(omega, v, zero, omega)
+
+    def at_point(self, point: Sequence[Scalar]) -> Vec3:
+        """Return the linear velocity [m/s] of the body point at a position [m], frame axes.
+
+        The same map gives the displacement of a point by a small displacement of the body. It
+        does not give a point's acceleration: see :mod:`tiburon.spatial.acceleration`.
+        """
+        return add_cross(self.linear, self.angular, vec3(point, "point"))
+
+
+@dataclass(frozen=True, slots=True)
+class Force:
+    """A force, momentum or impulse: ``[n; f]``, the moment about the origin and the force."""
+
+    moment: Vec3
+    """Moment about the frame's origin, frame axes [N m for a force], three scalars."""
+
+    force: Vec3
+    """Linear force, frame axes [N], three scalars."""
+
+    # NumPy scalars on the left of * leave the product to this class
+    __array_ufunc__: ClassVar[None] = None
+
+    @classmethod
+    def zero(cls) -> "Force":
+        """Return no force at all."""
+        return cls(ZERO3, ZERO3)
+
+    @classmethod
+    def at_point(
+        cls,
+        force: Sequence[Scalar],
+        point: Sequence[Scalar],
+        couple: Sequence[Scalar] = ZERO3,
+    ) -> "Force":
+        """Build from a force along a line through a point, and a couple.
+
+        Featherstone 1987, sec. 2.3.3.
+
+        Args:
+            force: Force, frame axes [N], shape (3,).
+            point: Any point of its line of action, frame axes [m], shape (3,).
+            couple: Free moment, frame axes [N m], shape (3,).
+        """
+        f = vec3(force, "force")
+        return cls(add_cross(vec3(couple, "couple"), vec3(point, "point"), f), f)
+
+    @classmethod
+    def from_array(cls, values: Sequence[Scalar] | NDArray[Any]) -> "Force":
+        """Build from six numbers ``[n; f]``."""
+        a, b, c, d, e, f = unpack(values, (6,), "force")
+        return cls((a, b, c), (d, e, f))
+
+    @property
+    def array(self) -> NDArray[Any]:
+        """The six numbers ``[n; f]`` as an array, shape (6,)."""
+        return pack(self, (6,))
+
+    def __iter__(self) -> Iterator[Scalar]:
+        """Go through the six numbers, moment first."""
+        yield from self.moment
+        yield from self.force
+
+    def __add__(self, other: "Force") -> "Force":
+        if not isinstance(other, Force):
+            return NotImplemented
+        return Force(add(self.moment, other.moment), add(self.force, other.force))
+
+    def __sub__(self, other: "Force") -> "Force":
+        if not isinstance(other, Force):
+            return NotImplemented
+        return Force(subtract(self.moment, other.moment), subtract(self.force, other.force))
+
+    def __neg__(self) -> "Force":
+        return Force(negate(self.moment), negate(self.force))
+
+    def __mul__(self, factor: Scalar) -> "Force":
+        if isinstance(factor, Motion | Force):
+            return NotImplemented
+        return Force(scale(self.moment, factor), scale(self.force, factor))
+
+    __rmul__ = __mul__
+
+    def dot(self, motion: Motion) -> Scalar:
+        """Return the scalar product with a motion, such as the power [W] (eq. 3.17)."""
+        return motion.dot(self)
+
+
+def _blocks(
+    upper_left: Sequence[Vec3],
+    upper_right: Sequence[Vec3],
+    lower_left: Sequence[Vec3],
+    lower_right: Sequence[Vec3],
+) -> NDArray[Any]:
+    """Join four 3x3 blocks into one 6x6 array."""
+    upper = [x for a, b in zip(upper_left, upper_right, strict=True) for x in (*a, *b)]
+    lower = [x for a, b in zip(lower_left, lower_right, strict=True) for x in (*a, *b)]
+    return pack(upper + lower, (6, 6))
