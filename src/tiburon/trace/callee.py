@@ -1,8 +1,17 @@
-"""What a call node calls: a region (function, loop) or a primitive (solver, factorization)."""
+"""What a call node calls: a region (function, loop) or a primitive (solver, factorization).
+
+`Callee` is what every one of them offers. The protocols after it are offered by those that can be
+differentiated, counted, or looked into; each is asked for only where it is needed.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+
+if TYPE_CHECKING:
+    from tiburon.trace.count import OperationCount
+    from tiburon.trace.graph import Graph
 
 
 @runtime_checkable
@@ -30,3 +39,39 @@ class Callee(Protocol):
 
     def evaluate(self, arguments: list[Any]) -> list[Any]:
         """Compute the results on floats, or on arrays of one float per case."""
+
+
+@runtime_checkable
+class DifferentiableCallee(Protocol):
+    """A callee with derivative rules; both add nodes to the graph that holds the call."""
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return the tangent node of each result, given that of each argument."""
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return the adjoint node of each argument, given that of each result."""
+
+
+@runtime_checkable
+class CountedCallee(Protocol):
+    """A callee that knows what one call costs."""
+
+    def count(self) -> OperationCount:
+        """Return the operations of one call; of one iteration if their number is not fixed."""
+
+
+@runtime_checkable
+class Region(Protocol):
+    """A callee that is a graph itself: its `input` nodes (0, i) and captures are the arguments."""
+
+    @property
+    def graph(self) -> Graph:
+        """Graph of its body."""
+
+    @property
+    def roots(self) -> Sequence[int]:
+        """Nodes of the body's results."""
