@@ -21,21 +21,43 @@ if TYPE_CHECKING:
     from tiburon.errors import TiburonWarning as TiburonWarning
     from tiburon.errors import TraceError as TraceError
     from tiburon.errors import UnknownNameError as UnknownNameError
+    from tiburon.model import Body as Body
+    from tiburon.model import Fixed as Fixed
+    from tiburon.model import Frame as Frame
+    from tiburon.model import Free as Free
+    from tiburon.model import Inertia as Inertia
+    from tiburon.model import Joint as Joint
+    from tiburon.model import Model as Model
+    from tiburon.model import Pose as Pose
+    from tiburon.model import Prismatic as Prismatic
+    from tiburon.model import Revolute as Revolute
+    from tiburon.model import World as World
 
 # public name -> the module that defines it; sorted
 _EXPORTS: dict[str, str] = {
+    "Body": "tiburon.model",
     "CacheWarning": "tiburon.errors",
     "CompileError": "tiburon.errors",
     "DomainError": "tiburon.errors",
+    "Fixed": "tiburon.model",
+    "Frame": "tiburon.model",
+    "Free": "tiburon.model",
+    "Inertia": "tiburon.model",
+    "Joint": "tiburon.model",
+    "Model": "tiburon.model",
     "ModelError": "tiburon.errors",
     "ModelWarning": "tiburon.errors",
     "NonFiniteError": "tiburon.errors",
     "OptionError": "tiburon.errors",
+    "Pose": "tiburon.model",
+    "Prismatic": "tiburon.model",
+    "Revolute": "tiburon.model",
     "ShapeError": "tiburon.errors",
     "TiburonError": "tiburon.errors",
     "TiburonWarning": "tiburon.errors",
     "TraceError": "tiburon.errors",
     "UnknownNameError": "tiburon.errors",
+    "World": "tiburon.model",
 }
 
 __all__ = ["__version__", *_EXPORTS]

@@ -34,11 +34,8 @@ def swinging_arm() -> "Model":
     """
     import tiburon as tb
 
-    # solid cylinder along z, about its center of mass
-    across = LINK_MASS * (3.0 * LINK_RADIUS**2 + LINK_LENGTH**2) / 12.0
-    along = LINK_MASS * LINK_RADIUS**2 / 2.0
-    inertia = tb.Inertia(
-        mass=LINK_MASS, com=(0.0, 0.0, -LINK_LENGTH / 2.0), tensor=(across, across, along)
+    inertia = tb.Inertia.cylinder(
+        LINK_MASS, LINK_RADIUS, LINK_LENGTH, com=(0.0, 0.0, -LINK_LENGTH / 2.0)
     )
     bodies = []
     for number in range(1, JOINT_COUNT + 1):

@@ -1,0 +1,93 @@
+"""Our models and states in Pinocchio's terms.
+
+Pinocchio orders the free joint as q = [position, quaternion (x, y, z, w)], v = [linear, angular],
+both velocities in body axes at the body origin, as ours.
+"""
+
+from typing import Any
+
+import numpy as np
+import pinocchio as pin
+from numpy.typing import NDArray
+
+import tiburon as tb
+
+Array = NDArray[np.float64]
+
+
+def _placement(pose: tb.Pose) -> Any:
+    return pin.SE3(np.array(pose.rotation), np.array(pose.translation))
+
+
+def _joint_model(joint: Any) -> Any:
+    """Choose the cheapest joint model Pinocchio has, to be fair to it."""
+    if joint.kind == "free":
+        return pin.JointModelFreeFlyer()
+    if joint.offset != 0.0:
+        raise ValueError(f"joint {joint.name!r}: an offset has no counterpart in Pinocchio")
+    letter, word = {"revolute": ("R", "Revolute"), "prismatic": ("P", "Prismatic")}[joint.kind]
+    for index, name in enumerate("XYZ"):
+        if joint.axis == tuple(float(index == k) for k in range(3)):
+            return getattr(pin, f"JointModel{letter}{name}")()
+    return getattr(pin, f"JointModel{word}Unaligned")(np.array(joint.axis))
+
+
+def _inertia(inertia: tb.Inertia) -> Any:
+    xx, xy, xz, yy, yz, zz = inertia.tensor
+    tensor = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    return pin.Inertia(inertia.mass, np.array(inertia.com), tensor)
+
+
+def build_pinocchio(
+    model: tb.Model, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+) -> Any:
+    """Build the same robot for Pinocchio.
+
+    Args:
+        model: Ours; bodies listed depth first.
+        gravity: In world axes [m/s^2].
+
+    Returns:
+        A pinocchio.Model with joints in the same order.
+    """
+    peer = pin.Model()
+    peer.gravity.linear = np.array(gravity)
+    # where each of our bodies sits: a joint of the peer, and a placement in its frame
+    place = {"world": (0, pin.SE3.Identity())}
+    for body in model.bodies:
+        parent, offset = place[body.parent]
+        placement = offset * _placement(body.joint.pose)
+        if body.joint.kind == "fixed":
+            place[body.name] = (parent, placement)
+        else:
+            number = peer.addJoint(parent, _joint_model(body.joint), placement, body.joint.name)
+            place[body.name] = (number, pin.SE3.Identity())
+        if body.inertia.mass > 0.0:
+            peer.appendBodyToJoint(place[body.name][0], _inertia(body.inertia), place[body.name][1])
+    return peer
+
+
+def _reorder(model: tb.Model, values: Array, of: str, free_order: list[int]) -> Array:
+    """Permute the numbers of every free joint; the others keep their places."""
+    order = np.arange(values.shape[-1])
+    for joint in model.joints:
+        if joint.kind == "free":
+            where = model.slice(joint.name, of=of)
+            order[where] = where.start + np.array(free_order)
+    return np.ascontiguousarray(values[..., order])
+
+
+def q_to_pinocchio(model: tb.Model, q: Array) -> Array:
+    """Reorder positions, shape (..., nq): [w, x, y, z, p] to [p, x, y, z, w]."""
+    return _reorder(model, q, "q", [4, 5, 6, 1, 2, 3, 0])
+
+
+def v_to_pinocchio(model: tb.Model, v: Array) -> Array:
+    """Reorder velocities, accelerations or forces, shape (..., nv); its own inverse."""
+    return _reorder(model, v, "v", [3, 4, 5, 0, 1, 2])
+
+
+def matrix_from_pinocchio(model: tb.Model, M: Array) -> Array:
+    """Reorder a mass matrix of Pinocchio, shape (nv, nv), upper triangle valid, to ours, full."""
+    full = np.triu(M) + np.triu(M, 1).T
+    return v_to_pinocchio(model, v_to_pinocchio(model, full).T).T
