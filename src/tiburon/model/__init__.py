@@ -1,0 +1,27 @@
+"""What a robot is, by name: bodies, joints, frames, and the world around them."""
+
+from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.inertia import Inertia
+from tiburon.model.joints import Fixed, Free, Joint, Prismatic, Revolute
+from tiburon.model.model import Model
+from tiburon.model.plan import Plan, PlanBody, PlanFrame
+from tiburon.model.pose import Pose
+from tiburon.model.world import World
+
+__all__ = [
+    "WORLD",
+    "Body",
+    "Fixed",
+    "Frame",
+    "Free",
+    "Inertia",
+    "Joint",
+    "Model",
+    "Plan",
+    "PlanBody",
+    "PlanFrame",
+    "Pose",
+    "Prismatic",
+    "Revolute",
+    "World",
+]

@@ -1,0 +1,90 @@
+"""The parts a robot is made of."""
+
+from dataclasses import dataclass, field
+
+from tiburon.errors import ModelError
+from tiburon.model.inertia import Inertia
+from tiburon.model.joints.joint import Joint
+from tiburon.model.numbers import check_name
+from tiburon.model.pose import Pose
+
+WORLD = "world"
+"""Name of the frame that never moves, parent of every root body."""
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """A rigid body and the joint that holds it; immutable, compares by value.
+
+    The body also names a frame, fixed in it, in which its inertia and everything attached to it are
+    given.
+    """
+
+    name: str
+    """Unique among bodies and frames."""
+
+    parent: str = WORLD
+    """Name of the body that carries the joint, or "world"."""
+
+    joint: Joint = field(kw_only=True)
+    """How the body may move in its parent."""
+
+    inertia: Inertia = field(default_factory=Inertia, kw_only=True)
+    """How its mass is spread, in body axes; none by default."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "body")
+        element = f"body {self.name!r}"
+        if self.name == WORLD:
+            raise ModelError(
+                f"{element}: this name belongs to the frame that never moves; choose another",
+                name=self.name,
+            )
+        if not isinstance(self.parent, str):
+            raise ModelError(
+                f"{element}: parent must be the name of a body, got {self.parent!r}; "
+                "pass the name itself",
+                name=self.name,
+            )
+        if not isinstance(self.joint, Joint):
+            raise ModelError(
+                f"{element}: joint must be a joint such as Revolute or Fixed, got {self.joint!r}",
+                name=self.name,
+            )
+        if not isinstance(self.inertia, Inertia):
+            raise ModelError(
+                f"{element}: inertia must be an Inertia, got {self.inertia!r}; "
+                "write Inertia(mass=..., com=..., tensor=...)",
+                name=self.name,
+            )
+        self.inertia.check(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A named place on a body: a tool, a sensor, a foot; immutable, compares by value."""
+
+    name: str
+    """Unique among bodies and frames."""
+
+    body: str
+    """Name of the body it is fixed to, or "world"."""
+
+    pose: Pose = field(default_factory=Pose)
+    """The frame in body axes."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "frame")
+        element = f"frame {self.name!r}"
+        if not isinstance(self.body, str):
+            raise ModelError(
+                f"{element}: body must be the name of a body, got {self.body!r}; "
+                "pass the name itself",
+                name=self.name,
+            )
+        if not isinstance(self.pose, Pose):
+            raise ModelError(
+                f"{element}: pose must be a Pose, got {self.pose!r}; "
+                "write Pose(translation=(x, y, z)) or Pose.from_rpy(...)",
+                name=self.name,
+            )

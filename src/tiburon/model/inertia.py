@@ -1,0 +1,174 @@
+"""How mass is spread in one rigid body."""
+
+from dataclasses import dataclass
+from typing import Self, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.errors import ModelError
+from tiburon.model.numbers import Vec3, finite_array, vec3
+from tiburon.spatial import RigidInertia
+
+TRIANGLE = 1e-6
+"""Largest violation of the triangle inequality, relative to the largest principal moment.
+
+A thin plate sits exactly on the limit; numbers typed with seven digits may fall that far beyond it.
+"""
+
+SYMMETRY = 1e-9
+"""Largest difference of mirrored tensor entries, relative to the largest entry: rounding only."""
+
+Tensor6: TypeAlias = tuple[float, float, float, float, float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Inertia:
+    """Mass, center of mass and inertia tensor of a rigid body; immutable, compares by value.
+
+    The numbers are kept as given and judged when a body takes them, so that messages name the body.
+    """
+
+    mass: float = 0.0
+    """Mass [kg]."""
+
+    com: Vec3 = (0.0, 0.0, 0.0)
+    """Center of mass in body axes, from the body origin [m]."""
+
+    tensor: Tensor6 = (0.0,) * 6
+    """Inertia tensor about the center of mass, body axes: xx, xy, xz, yy, yz, zz [kg m^2].
+
+    These are entries of the matrix (xy = minus the integral of x y dm). The constructor also takes
+    a 3 x 3 matrix or three diagonal entries.
+    """
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mass", float(finite_array(self.mass, (), "inertia", "mass")))
+        object.__setattr__(self, "com", vec3(self.com, "inertia", "center of mass"))
+        object.__setattr__(self, "tensor", _tensor6(self.tensor))
+
+    @classmethod
+    def point(cls, mass: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> Self:
+        """Return the inertia of a point mass [kg] at a place in body axes [m]."""
+        return cls(mass, vec3(com, "inertia", "center of mass"))
+
+    @classmethod
+    def box(cls, mass: float, size: ArrayLike, com: ArrayLike = (0.0, 0.0, 0.0)) -> Self:
+        """Return the inertia of a solid box.
+
+        Args:
+            mass: Mass [kg].
+            size: Edge lengths along the body axes [m], shape (3,).
+            com: Center of the box in body axes [m], shape (3,).
+        """
+        x, y, z = vec3(size, "inertia", "box size")
+        m = mass / 12.0
+        diagonal = (m * (y * y + z * z), m * (z * z + x * x), m * (x * x + y * y))
+        return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal(diagonal))
+
+    @classmethod
+    def sphere(cls, mass: float, radius: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> Self:
+        """Return the inertia of a solid sphere of a radius [m] around a place in body axes [m]."""
+        moment = 0.4 * mass * radius * radius
+        return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal((moment,) * 3))
+
+    @classmethod
+    def cylinder(
+        cls,
+        mass: float,
+        radius: float,
+        length: float,
+        com: ArrayLike = (0.0, 0.0, 0.0),
+        *,
+        axis: int = 2,
+    ) -> Self:
+        """Return the inertia of a solid cylinder along a body axis.
+
+        Args:
+            mass: Mass [kg].
+            radius: Radius [m].
+            length: Length along the axis [m].
+            com: Center of the cylinder in body axes [m], shape (3,).
+            axis: Body axis of the cylinder: 0, 1 or 2 for x, y, z.
+        """
+        if axis not in (0, 1, 2):
+            raise ModelError(f"inertia: cylinder axis must be 0, 1 or 2, got {axis!r}")
+        across = mass * (3.0 * radius * radius + length * length) / 12.0
+        moments = [across, across, across]
+        moments[axis] = 0.5 * mass * radius * radius
+        x, y, z = moments
+        return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal((x, y, z)))
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """Inertia tensor about the center of mass, body axes [kg m^2], shape (3, 3)."""
+        xx, xy, xz, yy, yz, zz = self.tensor
+        return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+    @property
+    def rigid(self) -> RigidInertia:
+        """The ten numbers about the body origin that dynamics works with."""
+        return RigidInertia.from_mass(self.mass, self.com, self.tensor)
+
+    def check(self, body: str) -> None:
+        """Raise `ModelError` naming the body unless a real body can have this inertia."""
+        element = f"body {body!r}"
+        if self.mass < 0.0:
+            raise ModelError(
+                f"{element}: mass must be positive, got {self.mass:.6g} kg; "
+                "leave the inertia out for a massless body",
+                name=body,
+            )
+        if self.mass == 0.0 and (any(self.tensor) or any(self.com)):
+            raise ModelError(
+                f"{element}: a body without mass can have no inertia tensor or center of mass, "
+                f"got tensor {self.tensor} and com {self.com}; give it a mass or leave both out",
+                name=body,
+            )
+        a, b, c = np.linalg.eigvalsh(self.matrix).tolist()
+        slack = TRIANGLE * max(abs(a), abs(c))
+        if a < -slack:
+            raise ModelError(
+                f"{element}: principal moments of inertia must not be negative, "
+                f"got {a:.6g}, {b:.6g}, {c:.6g} kg m^2; check the signs and axes of the tensor",
+                name=body,
+            )
+        if a + b < c - slack:
+            raise ModelError(
+                f"{element}: principal moments of inertia must obey the triangle inequality "
+                f"a + b >= c within {TRIANGLE:g} c, got {a:.6g} + {b:.6g} < {c:.6g} kg m^2; "
+                "check units, and that the tensor is about the center of mass",
+                name=body,
+            )
+
+
+def _diagonal(moments: tuple[float, float, float]) -> Tensor6:
+    x, y, z = moments
+    return (x, 0.0, 0.0, y, 0.0, z)
+
+
+def _tensor6(value: ArrayLike) -> Tensor6:
+    """Read a tensor given as 3 x 3 matrix, diagonal or six distinct entries."""
+    try:
+        shape = np.shape(value)
+    except ValueError:  # ragged nesting has no shape
+        shape = (-1,)
+    if shape == (6,):
+        xx, xy, xz, yy, yz, zz = finite_array(value, (6,), "inertia", "tensor").tolist()
+        return (xx, xy, xz, yy, yz, zz)
+    if shape == (3,):
+        return _diagonal(vec3(value, "inertia", "tensor"))
+    if shape != (3, 3):
+        raise ModelError(
+            "inertia: tensor must be a 3 x 3 matrix, 3 diagonal entries or 6 entries "
+            f"(xx, xy, xz, yy, yz, zz), got {value!r}"
+        )
+    matrix = finite_array(value, (3, 3), "inertia", "tensor")
+    skew = float(np.abs(matrix - matrix.T).max())
+    if skew > SYMMETRY * float(np.abs(matrix).max()):
+        raise ModelError(
+            f"inertia: tensor must be symmetric, got mirrored entries that differ by {skew:.3g} "
+            "kg m^2; correct the one mistyped, or pass the six entries xx, xy, xz, yy, yz, zz"
+        )
+    matrix = 0.5 * (matrix + matrix.T)
+    return tuple(matrix[np.triu_indices(3)].tolist())

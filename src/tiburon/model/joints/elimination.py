@@ -1,0 +1,79 @@
+"""Free one direction of motion of an articulated body.
+
+Symbols: I, p inertia and bias force of the body; s the direction; U = I s, d = s . U,
+u = tau - s . p, W = U / d (Featherstone 1987, eqs. 6.46-6.55).
+
+A direction along a coordinate axis, which is what joints have in compiled layouts, is worth its
+own formulas: the freed component of W is 1, that of the force handed on is the joint force itself,
+and the acceleration of the body in that direction needs no sum.
+"""
+
+from typing import NamedTuple
+
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar
+
+
+class Eliminated(NamedTuple):
+    """What the outward pass needs of a freed direction."""
+
+    W: Force
+    """U / d."""
+
+    rate: Scalar
+    """u / d, the acceleration along s of a body whose parent rests."""
+
+
+def coordinate_axis(s: Motion) -> tuple[int, float] | None:
+    """Return index and sign of the coordinate axis a constant direction lies on, if it does."""
+    entries = tuple(s)
+    used = [index for index, x in enumerate(entries) if x != 0.0]
+    if len(used) == 1 and abs(entries[used[0]]) == 1.0:
+        return used[0], entries[used[0]]
+    return None
+
+
+def eliminate_direction(
+    I: ArticulatedInertia,
+    p: Force,
+    s: Motion,
+    tau: Scalar,
+) -> tuple[ArticulatedInertia, Force, Eliminated]:
+    """Return I - U U^T / d, p + U u / d, and what `accelerate_direction` needs."""
+    axis = coordinate_axis(s)
+    if axis is None:
+        U = I.apply(s)
+        d = s.dot(U)
+        u = tau - s.dot(p)
+        W = Force.from_array([x / d for x in U])
+        return I.subtract_products((U,), (W,)), p + W * u, Eliminated(W, u / d)
+    k, sign = axis
+    U = I.column(k)
+    entries, forces = tuple(U), tuple(p)
+    d = entries[k]
+    signed_tau = sign * tau
+    u = signed_tau - forces[k]
+    w = [x / d for x in entries]
+    w[k] = 1.0
+    handed_on = [f + wi * u for f, wi in zip(forces, w, strict=True)]
+    # the force along a free direction is the joint's own, whatever lies beyond
+    handed_on[k] = signed_tau
+    W = Force.from_array(w)
+    return I.subtract_products((U,), (W,)), Force.from_array(handed_on), Eliminated(W, u / d)
+
+
+def accelerate_direction(freed: Eliminated, a: Motion, s: Motion) -> tuple[Scalar, Motion]:
+    """Return the acceleration along s and the acceleration a + s qdd of the body."""
+    axis = coordinate_axis(s)
+    if axis is None:
+        qdd = freed.rate - a.dot(freed.W)
+        return qdd, a + s * qdd
+    k, sign = axis
+    entries = list(a)
+    # W_k = 1, so that adding qdd to the body's component cancels the component itself
+    total = freed.rate
+    for index, (w, x) in enumerate(zip(freed.W, entries, strict=True)):
+        if index != k:
+            total = total - w * x
+    qdd = sign * (total - entries[k])
+    entries[k] = total
+    return qdd, Motion.from_array(entries)

@@ -1,0 +1,39 @@
+"""No motion at all."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tiburon.model.joints.joint import Joint
+from tiburon.spatial import Motion, Scalar, Transform
+
+
+@dataclass(frozen=True)
+class Fixed(Joint):
+    """A rigid connection: the body stays in the joint frame.
+
+    Example:
+        ``Fixed("weld", pose=Pose(translation=(0, 0, 0.1)))``
+    """
+
+    kind: ClassVar[str] = "fixed"
+    nq: ClassVar[int] = 0
+    nv: ClassVar[int] = 0
+
+    def neutral(self) -> tuple[float, ...]:
+        """Return no number."""
+        return ()
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Return no number."""
+        return ()
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the identity."""
+        return Transform(())
+
+    def subspace(self) -> tuple[Motion, ...]:
+        """Return no direction."""
+        return ()

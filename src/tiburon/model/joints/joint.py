@@ -1,0 +1,155 @@
+"""What every joint kind answers, so that no algorithm asks which kind it is.
+
+Symbols (Featherstone 1987, chapters 6 and 7):
+    S    motion sub-space, one column per velocity variable, in body coordinates
+    c    velocity product, v x vJ + Sdot qd
+    IA   articulated-body inertia, pA its bias force
+    Ia   what the joint passes on of IA, pa likewise of pA
+    U, d, u, W    I S, S^T I S, tau - S^T p and U/d, one direction at a time
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from tiburon.errors import ModelError
+from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
+from tiburon.model.numbers import check_name
+from tiburon.model.pose import Pose
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
+
+Carry = tuple[Eliminated, ...]
+"""What `Joint.release` keeps for `Joint.accelerate`, one entry per velocity variable."""
+
+
+@dataclass(frozen=True)
+class Joint(ABC):
+    """How one body may move in its parent; immutable, compares by value.
+
+    The joint frame is fixed in the parent body at `pose`. The body frame moves relative to the
+    joint frame, by a motion that depends on q alone. Scalars are floats, arrays of floats or traced
+    values: every method but `random` runs on all three.
+    """
+
+    name: str
+    """Unique among the joints of a model."""
+
+    pose: Pose = field(default_factory=Pose, kw_only=True)
+    """The joint frame in the parent body frame."""
+
+    kind: ClassVar[str]
+    """One word for messages and keys."""
+
+    nq: ClassVar[int]
+    """Number of position variables."""
+
+    nv: ClassVar[int]
+    """Number of velocity variables."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "joint")
+        if not isinstance(self.pose, Pose):
+            raise ModelError(
+                f"joint {self.name!r}: pose must be a Pose, got {self.pose!r}; "
+                "write Pose(translation=(x, y, z)) or Pose.from_rpy(...)",
+                name=self.name,
+            )
+
+    def q_names(self) -> tuple[str, ...]:
+        """Return one name per position variable."""
+        return (self.name,) * self.nq
+
+    def v_names(self) -> tuple[str, ...]:
+        """Return one name per velocity variable."""
+        return (self.name,) * self.nv
+
+    def structure(self) -> tuple[object, ...]:
+        """Return what compiled code depends on: the kind and its fixed numbers."""
+        return (self.kind,)
+
+    @abstractmethod
+    def neutral(self) -> tuple[float, ...]:
+        """Return the position variables at which the body frame is "unmoved" (q = 0 or no turn)."""
+
+    @abstractmethod
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Return random position variables that cover all orientations."""
+
+    @abstractmethod
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the map of motion from the joint frame to the body frame (eq. 2.18)."""
+
+    @abstractmethod
+    def subspace(self) -> tuple[Motion, ...]:
+        """Return the columns of S in body coordinates; they are constant."""
+
+    def motion(self, v: Sequence[Scalar]) -> Motion:
+        """Return the velocity of the body relative to its parent, S v (eq. 7.10)."""
+        total = Motion.zero()
+        for S, rate in zip(self.subspace(), v, strict=True):
+            total = total + S * rate
+        return total
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return Sdot v in body coordinates (eq. 7.11): zero where S is constant."""
+        return Motion.zero()
+
+    def project(self, f: Force) -> tuple[Scalar, ...]:
+        """Return the joint forces S^T f of a force transmitted to the body (eq. 7.14)."""
+        return tuple(S.dot(f) for S in self.subspace())
+
+    def release(
+        self, IA: ArticulatedInertia, pA: Force, c: Motion, tau: Sequence[Scalar]
+    ) -> tuple[ArticulatedInertia, Force, Carry]:
+        """Free the joint: find what the parent feels of this body and all beyond it.
+
+        Directions of S are freed one by one, the last first, as a chain of one-freedom joints with
+        massless links would be; this is an LDL^T factorization of S^T IA S.
+
+        Args:
+            IA: Articulated-body inertia of the body, with its subtree, in body coordinates.
+            pA: Its bias force.
+            c: Velocity product of the joint.
+            tau: Joint force, nv scalars.
+
+        Returns:
+            Ia, pa and what `accelerate` needs, so that the parent feels Ia a + pa for
+            the acceleration a that it alone would give the body (eqs. 6.37-6.40, 7.16-7.19).
+        """
+        Ia, pa = IA, pA
+        carry: list[Eliminated] = []
+        for S, force in reversed(list(zip(self.subspace(), tau, strict=True))):
+            Ia, pa, eliminated = eliminate_direction(Ia, pa, S, force)
+            carry.append(eliminated)
+        return Ia, pa + Ia.apply(c), tuple(carry)
+
+    def accelerate(self, carry: Carry, a: Motion) -> tuple[tuple[Scalar, ...], Motion]:
+        """Find the joint acceleration.
+
+        Args:
+            carry: From `release`.
+            a: X a_parent + c, the acceleration the body would have at zero joint acceleration.
+
+        Returns:
+            The joint acceleration, nv scalars, and the body's acceleration a + S qdd (eq. 6.45).
+        """
+        qdd: list[Scalar] = []
+        for S, eliminated in zip(self.subspace(), reversed(carry), strict=True):
+            rate, a = accelerate_direction(eliminated, a, S)
+            qdd.append(rate)
+        return tuple(qdd), a
+
+    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the position after a step dv = v dt of constant body velocity."""
+        return tuple(x + dx for x, dx in zip(q, dv, strict=True))
+
+    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the step dv with integrate(q0, dv) = q1."""
+        return tuple(b - a for a, b in zip(q0, q1, strict=True))
+
+    def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the same position with any redundant scale removed."""
+        return tuple(q)

@@ -1,0 +1,40 @@
+"""Sliding along an axis."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tiburon.model.joints.axial import AxialJoint
+from tiburon.spatial import Motion, Scalar, Transform, Translation
+
+
+@dataclass(frozen=True)
+class Prismatic(AxialJoint):
+    """A slide: the body moves along the axis by q + offset [m].
+
+    Example:
+        ``Prismatic("rail", axis=(1, 0, 0))``
+    """
+
+    kind: ClassVar[str] = "prismatic"
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Return a displacement between -1 and 1 m."""
+        return (float(rng.uniform(-1.0, 1.0)),)
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the map of motion from the joint frame to the body frame."""
+        (distance,) = q
+        if self.offset != 0.0:
+            distance = distance + self.offset
+        return Transform((Translation(self._along(distance)),))
+
+    def subspace(self) -> tuple[Motion, ...]:
+        """Return the free vector of the axis (Featherstone 1987, section 2.3.2)."""
+        return (Motion((0.0, 0.0, 0.0), self.axis),)
+
+    def motion(self, v: Sequence[Scalar]) -> Motion:
+        """Return the velocity of the body relative to its parent."""
+        return Motion((0.0, 0.0, 0.0), self._along(self._first(v)))

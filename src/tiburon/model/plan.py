@@ -1,0 +1,262 @@
+"""The private layout that algorithms run over.
+
+A plan holds only what moves: one plan body per joint with freedom, parents first, in frames chosen
+for cheap arithmetic (`reframe`). Joint variables are the user's: positions, velocities and forces
+of a plan are those of its model. Frames lead back to what the user named.
+"""
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from tiburon.errors import ShapeError, UnknownNameError
+from tiburon.model.body import Body
+from tiburon.model.joints import Joint
+from tiburon.model.layout import WORLD_LINK, join_fixed
+from tiburon.model.pose import Pose
+from tiburon.model.reframe import choose_frames
+from tiburon.spatial import RigidInertia, Scalar, Transform
+
+if TYPE_CHECKING:
+    from tiburon.model.model import Model
+
+WORLD_BODY = WORLD_LINK
+"""Parent index of bodies whose joint is fixed in the world."""
+
+NUMBERS = (
+    "mass",
+    "moment_x",
+    "moment_y",
+    "moment_z",
+    "inertia_xx",
+    "inertia_xy",
+    "inertia_xz",
+    "inertia_yy",
+    "inertia_yz",
+    "inertia_zz",
+)
+"""Inertial numbers about the plan frame's origin: mass [kg], moment [kg m], tensor [kg m^2]."""
+
+ZERO = 1e-14
+"""Inertial numbers below this fraction of what was summed are rounding, and zero."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanBody:
+    """A link of the robot in the frame chosen for it."""
+
+    index: int
+    """Position in `Plan.bodies`."""
+
+    name: str
+    """Name of the user's body the link carries in front."""
+
+    parent: int
+    """Index of the parent plan body, or -1 for the world."""
+
+    children: tuple[int, ...]
+    """Indices of the plan bodies this one carries."""
+
+    q: slice
+    """Where the joint's position variables stand."""
+
+    v: slice
+    """Where the joint's velocity variables stand."""
+
+    joint: Joint
+    """How the body moves in its joint frame; its axis is a coordinate axis."""
+
+    placement: Transform
+    """Map of motion from the parent's frame to the joint frame: constants."""
+
+    inertia: RigidInertia
+    """Inertia of the whole link about the plan frame's origin: floats or traced parameters."""
+
+    members: tuple[tuple[str, Transform], ...]
+    """The user's bodies with mass that make up the link, each with the map to its own frame."""
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the map of motion from the parent's frame to the body's.
+
+        Args:
+            q: Position variables of this joint alone, nq scalars.
+        """
+        return self.placement.then(self.joint.transform(q))
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFrame:
+    """A frame the user named."""
+
+    body: int
+    """Index of the plan body it is fixed to, or -1 for the world."""
+
+    transform: Transform
+    """Map of motion from the plan body's frame to this one: constants."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All plan bodies, parents first, and all frames by name."""
+
+    name: str
+    """Name of the model."""
+
+    nq: int
+    nv: int
+    bodies: tuple[PlanBody, ...]
+    frames: Mapping[str, PlanFrame]
+
+    parameter_names: tuple[str, ...]
+    """Names of the inertial numbers that are not zero, in the order of bodies and `NUMBERS`."""
+
+    @classmethod
+    def build(cls, model: "Model", parameters: Sequence[Scalar] | None = None) -> "Plan":
+        """Lay out a model.
+
+        Args:
+            model: The robot.
+            parameters: Scalars that replace `Model.parameters`, in the same order; the model's own
+                numbers by default.
+        """
+        if parameters is not None:
+            return model.plan.with_parameters(parameters)
+        layout = join_fixed(model.bodies, model.frames)
+        chosen = choose_frames(layout)
+        children: list[list[int]] = [[] for _ in layout.links]
+        for index, link in enumerate(layout.links):
+            if link.parent != WORLD_LINK:
+                children[link.parent].append(index)
+        bodies = []
+        for index, (link, frame) in enumerate(zip(layout.links, chosen, strict=True)):
+            to_plan = frame.pose.inverse()
+            placed = [(body, to_plan @ pose) for body, pose in link.members]
+            bodies.append(
+                PlanBody(
+                    index=index,
+                    name=link.body.name,
+                    parent=link.parent,
+                    children=tuple(children[index]),
+                    q=model.slice(link.joint.name, of="q"),
+                    v=model.slice(link.joint.name, of="v"),
+                    joint=frame.joint,
+                    placement=frame.placement,
+                    inertia=_float_inertia(placed),
+                    members=tuple((body.name, pose.transform) for body, pose in placed),
+                )
+            )
+        frames = {}
+        for name, place in layout.places.items():
+            pose = place.pose
+            if place.link != WORLD_LINK:
+                pose = chosen[place.link].pose.inverse() @ pose
+            frames[name] = PlanFrame(place.link, pose.transform)
+        names = tuple(
+            f"{body.name}.{number}"
+            for body in bodies
+            for number, x in zip(NUMBERS, body.inertia, strict=True)
+            if x != 0.0
+        )
+        return cls(model.name, model.nq, model.nv, tuple(bodies), frames, names)
+
+    @property
+    def parameters(self) -> tuple[Scalar, ...]:
+        """The inertial numbers that are structurally not zero, in the order of their names."""
+        # a plan made from parameters keeps Python zeros where the structure has them
+        numbers = [x for body in self.bodies for x in body.inertia]
+        return tuple(x for x, used in zip(numbers, self._used, strict=True) if used)
+
+    @cached_property
+    def _used(self) -> tuple[bool, ...]:
+        """Which of all bodies' inertial numbers are parameters."""
+        names = set(self.parameter_names)
+        return tuple(f"{body.name}.{number}" in names for body in self.bodies for number in NUMBERS)
+
+    def with_parameters(self, parameters: Sequence[Scalar]) -> "Plan":
+        """Return the same plan with other inertial numbers in place of those not zero."""
+        given = tuple(parameters)
+        if len(given) != len(self.parameter_names):
+            raise ShapeError(
+                "parameters",
+                f"{len(self.parameter_names)} inertial numbers of model {self.name!r}",
+                len(given),
+                advice="model.parameter_names lists them",
+            )
+        values = iter(given)
+        numbers = iter([next(values) if used else 0.0 for used in self._used])
+        bodies = [
+            replace(body, inertia=RigidInertia.from_array([next(numbers) for _ in NUMBERS]))
+            for body in self.bodies
+        ]
+        return replace(self, bodies=tuple(bodies))
+
+    def with_inertias(self, inertias: Mapping[str, RigidInertia]) -> "Plan":
+        """Return the same plan with other inertias of the user's bodies.
+
+        The numbers may be traced: joining bodies on fixed joints, and the change to plan frames,
+        are a constant congruence X^T I X (Featherstone 1987, eq. 3.5) and a sum.
+
+        Args:
+            inertias: By body name, in the user's body frame; every body with mass that moves.
+        """
+        bodies = []
+        for body in self.bodies:
+            total = RigidInertia.zero()
+            for name, transform in body.members:
+                if name not in inertias:
+                    raise UnknownNameError("inertia of body", name, inertias, where="inertias")
+                total = total + transform.inertia_to_parent(inertias[name])
+            bodies.append(replace(body, inertia=total))
+        return replace(self, bodies=tuple(bodies))
+
+    def frame(self, name: str) -> PlanFrame:
+        """Return a frame by the user's name."""
+        if name not in self.frames:
+            raise UnknownNameError(
+                "frame",
+                name,
+                self.frames,
+                where=f"model {self.name!r}",
+                listing="model.frame_names",
+            )
+        return self.frames[name]
+
+    @cached_property
+    def structure_key(self) -> bytes:
+        """A digest of all that traced code depends on but the values of parameters."""
+        structure = (
+            "plan 1",
+            self.nq,
+            self.nv,
+            [
+                (body.name, body.parent, body.joint.name, body.joint.structure(), body.placement)
+                for body in self.bodies
+            ],
+            self._used,
+            sorted(self.frames.items()),
+        )
+        return hashlib.sha256(repr(structure).encode()).digest()
+
+
+def _float_inertia(placed: Sequence[tuple[Body, Pose]]) -> RigidInertia:
+    """Return the inertia of a link in its plan frame, with rounding errors near zero removed.
+
+    Args:
+        placed: Bodies with mass, each with its frame in plan coordinates.
+    """
+    total = RigidInertia.zero()
+    moment = tensor = 0.0
+    for body, pose in placed:
+        inertia = body.inertia
+        total = total + pose.transform.inertia_to_parent(inertia.rigid)
+        # the largest numbers that entered the sum set the scale of its rounding errors
+        reach = math.dist(inertia.com, (0.0, 0.0, 0.0)) + math.dist(pose.translation, (0.0,) * 3)
+        moment += inertia.mass * reach
+        tensor += max(map(abs, inertia.tensor)) + inertia.mass * reach * reach
+    limits = (0.0, *(ZERO * moment,) * 3, *(ZERO * tensor,) * 6)
+    return RigidInertia.from_array(
+        [0.0 if abs(x) <= limit else float(x) for x, limit in zip(total, limits, strict=True)]
+    )
