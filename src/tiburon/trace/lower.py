@@ -127,6 +127,9 @@ def _arrange(
             args = sorted(set(instructions[number].args), key=lambda a: (depth[a], a))
             stack.extend((a, False) for a in args if a not in done)
 
+    # angles that are inputs, plus a constant at most: their sines and cosines can go together
+    for number in sorted(_early_angles(instructions)):
+        finish(number)
     if order == "depth_first":
         for root in roots:
             finish(root)
@@ -134,6 +137,21 @@ def _arrange(
         for number in sorted(instructions, key=lambda n: _traced_place(instructions[n])):
             finish(number)
     return arranged
+
+
+def _early_angles(instructions: dict[int, Instruction]) -> set[int]:
+    leaves = ("input", "capture", "const")
+
+    def is_early(number: int) -> bool:
+        instruction = instructions[number]
+        if instruction.op in leaves:
+            return True
+        return instruction.op in ("add", "sub", "neg") and all(
+            instructions[a].op in leaves for a in instruction.args
+        )
+
+    angles = {i.args[0] for i in instructions.values() if i.op in ("sin", "cos")}
+    return {angle for angle in angles if is_early(angle)}
 
 
 def _traced_place(instruction: Instruction) -> float:

@@ -1,0 +1,136 @@
+"""LLVM itself: assembly text to machine code to addresses.
+
+Modules always go through object code in memory, fresh or from the cache, so both behave alike.
+Code and its constants lie in one contiguous block, so that the short addresses of the small code
+model always reach; that saves one instruction per constant.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+from dataclasses import dataclass
+from typing import Any
+
+from tiburon.errors import CompileError
+
+_lock = threading.RLock()
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """The machine that code is made for.
+
+    Attributes:
+        triple: LLVM's name of architecture and system.
+        cpu: LLVM's name of the processor.
+        features: Its instruction sets, as LLVM spells them.
+        lanes: Float64 numbers in one vector.
+        fused: Whether it has a fused multiply-add.
+    """
+
+    triple: str
+    cpu: str
+    features: str
+    lanes: int
+    fused: bool
+
+
+def _binding() -> Any:
+    import llvmlite.binding
+
+    return llvmlite.binding
+
+
+@functools.cache
+def _initialize() -> None:
+    llvm = _binding()
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+
+
+@functools.cache
+def host() -> Host:
+    """Describe this machine."""
+    llvm = _binding()
+    triple = llvm.get_process_triple()
+    features = llvm.get_host_cpu_features()
+    if features.get("avx512f") and features.get("avx512dq"):
+        lanes = 8
+    elif features.get("avx2"):
+        lanes = 4
+    else:
+        lanes = 2
+    # every 64-bit ARM has the fused multiply-add
+    fused = bool(features.get("fma")) or triple.startswith(("aarch64", "arm64"))
+    return Host(triple, llvm.get_host_cpu_name(), features.flatten(), lanes, fused)
+
+
+def _target_machine() -> Any:
+    _initialize()
+    llvm = _binding()
+    machine = host()
+    return llvm.Target.from_triple(machine.triple).create_target_machine(
+        cpu=machine.cpu, features=machine.features, opt=2, reloc="pic", codemodel="small"
+    )
+
+
+def compile_module(assembly: str) -> bytes:
+    """Turn LLVM assembly into object code for this machine.
+
+    Args:
+        assembly: A module as text.
+
+    Returns:
+        Object code.
+
+    Raises:
+        CompileError: If LLVM refuses the module.
+    """
+    llvm = _binding()
+    with _lock:
+        machine = _target_machine()
+        try:
+            module = llvm.parse_assembly(assembly)
+            module.verify()
+        except RuntimeError as error:
+            raise CompileError(f"LLVM refused the generated code: {error}") from error
+        options = llvm.create_pipeline_tuning_options(speed_level=1)
+        options.slp_vectorization = False
+        options.loop_vectorization = False
+        options.loop_unrolling = False
+        builder = llvm.create_pass_builder(machine, options)
+        builder.getModulePassManager().run(module, builder)
+        return bytes(machine.emit_object(module))
+
+
+class LoadedCode:
+    """Machine code in memory; it lives as long as this object.
+
+    Attributes:
+        code: The object code it was loaded from.
+    """
+
+    def __init__(self, code: bytes) -> None:
+        self.code = code
+        llvm = _binding()
+        with _lock:
+            # an engine owns its target machine: sharing one between engines is not safe
+            module = llvm.parse_assembly("")
+            self._engine = llvm.create_mcjit_compiler(module, _target_machine(), use_lmm=True)
+            try:
+                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+                self._engine.finalize_object()
+            except RuntimeError as error:
+                raise CompileError(f"object code could not be loaded: {error}") from error
+
+    def address(self, name: str) -> int:
+        """Return the address of a function.
+
+        Raises:
+            CompileError: If the code does not hold it.
+        """
+        address = int(self._engine.get_function_address(name))
+        if not address:
+            raise CompileError(f"the compiled code holds no function {name!r}")
+        return address

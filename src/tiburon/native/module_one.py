@@ -1,0 +1,90 @@
+"""The LLVM function for one case.
+
+`one(inputs, outputs) -> status` takes two tables of pointers to contiguous float64 arrays. The
+status is 0, or 1 if a number read from the caller or written to it is not finite: their sum tells,
+for nothing finite comes out of a sum with NaN or infinity. (Huge finite numbers may overflow the
+sum; the caller looks closely before it complains.)
+"""
+
+from __future__ import annotations
+
+from tiburon.native.callees import CalleeWriter
+from tiburon.native.llvm_target import LlvmTarget
+from tiburon.native.module_parts import FunctionWriter, add_to_sums, element, load, total
+from tiburon.native.straight import emit_instructions
+from tiburon.native.target import Ref
+from tiburon.trace.lower import Order, lower
+from tiburon.trace.program import Program
+
+
+def module_for_one(
+    program: Program, *, vector_lanes: int, fused: bool, order: Order = "depth_first"
+) -> str:
+    """Write the module with the function `one`.
+
+    Args:
+        program: What to compute.
+        vector_lanes: Width of the host's vectors, for sines, cosines and the check of inputs.
+        fused: Whether the host has a fused multiply-add.
+        order: How instructions are ordered.
+
+    Returns:
+        LLVM assembly.
+    """
+    target = LlvmTarget(1, fused=fused)
+    writer = FunctionWriter(target, CalleeWriter(1, fused=fused), vector_lanes)
+    instructions = lower(program.graph, program.roots, order)
+    inputs = [load(target, "ptr", "%inputs", place) for place in range(len(program.inputs))]
+    outputs = [load(target, "ptr", "%outputs", place) for place in range(len(program.outputs))]
+    sums: list[Ref] = []
+    for pointer, item in zip(inputs, program.inputs, strict=True):
+        if not item.parameter:
+            sums = add_to_sums(target, sums, _array_sums(target, pointer, item.size, vector_lanes))
+    for instruction in instructions:
+        if instruction.op == "input":
+            argument, number = instruction.payload
+            writer.inputs[argument, number] = load(target, "double", inputs[argument], number)
+    refs = emit_instructions(target, instructions, writer)
+    for pointer, output in zip(outputs, program.outputs, strict=True):
+        for number, node in enumerate(output.nodes):
+            place = element(target, "double", pointer, number)
+            target.lines.append(f"  store double {refs[node]}, ptr {place}, align 8")
+    check = total(target, add_to_sums(target, sums, [refs[root] for root in program.roots]))
+    failed = target.is_nan(target.sub(check, check))
+    status = target.emit(f"zext i1 {failed} to i32")
+    header = "define i32 @one(ptr noalias %inputs, ptr noalias %outputs) nounwind {"
+    return writer.module(header, [*target.lines, f"  ret i32 {status}"])
+
+
+def _array_sums(target: LlvmTarget, pointer: Ref, size: int, lanes: int) -> list[Ref]:
+    """Emit a few numbers that add up to the sum of an array, read in wide vectors."""
+    place = 0
+    sums: dict[int, Ref] = {}
+    while place < size:
+        while lanes > size - place:
+            lanes //= 2
+        kind = "double" if lanes == 1 else f"<{lanes} x double>"
+        address = element(target, "double", pointer, place)
+        part = target.emit(f"load {kind}, ptr {address}, align 8")
+        sums[lanes] = target.emit(f"fadd {kind} {sums[lanes]}, {part}") if lanes in sums else part
+        place += lanes
+    return [part for lanes, vector in sums.items() for part in _halve(target, vector, lanes)]
+
+
+def _halve(target: LlvmTarget, vector: Ref, lanes: int) -> list[Ref]:
+    """Emit additions of halves of a vector until two numbers are left."""
+    if lanes == 1:
+        return [vector]
+    while lanes > 2:
+        kind = f"<{lanes} x double>"
+        lanes //= 2
+        halves = []
+        for start in (0, lanes):
+            picked = ", ".join(f"i32 {k}" for k in range(start, start + lanes))
+            halves.append(
+                target.emit(
+                    f"shufflevector {kind} {vector}, {kind} poison, <{lanes} x i32> <{picked}>"
+                )
+            )
+        vector = target.emit(f"fadd <{lanes} x double> {halves[0]}, {halves[1]}")
+    return [target.emit(f"extractelement <2 x double> {vector}, i64 {k}") for k in (0, 1)]
