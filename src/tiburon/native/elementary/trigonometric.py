@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from tiburon.native.elementary.polynomial import horner
+from tiburon.native.elementary.arithmetic import (
+    exact_product,
+    exact_sum,
+    exact_sum_unordered,
+    horner,
+    round_product,
+)
 from tiburon.native.target import Ref, Target
 
 SIN_COS_LIMIT = 1e8
 """Largest |x| [rad] with a sine, cosine and tangent; beyond it they are NaN."""
 
-# 1.5 * 2**52: after adding it, the low bits of the pattern hold the nearest integer
-_ROUNDER = 6755399441055744.0
+_TWO_OVER_PI = 0.6366197723675814
 
 # pi/2 as a sum of parts. Where products are fused, n * part never rounds by itself, and the parts
 # are consecutive floats (all positive, which keeps the sign of a zero). Otherwise the parts are so
@@ -46,27 +51,32 @@ _COS = (
 )
 
 
-def _quadrant(t: Target, x: Ref) -> tuple[Ref, Ref]:
-    """Emit the quadrant of an angle and the rest r = x - n pi/2 with |r| <= pi/4.
+def _half_pi(t: Target) -> tuple[float, ...]:
+    """Give the parts of pi/2 that suit the products of the target."""
+    return _HALF_PI_FUSED if t.fused else _HALF_PI_SHORT
 
-    The first difference is exact, so the rest keeps its relative accuracy also near the multiples
-    of pi/2 (Cody and Waite 1980, chapter 8).
+
+def _quadrant(t: Target, x: Ref) -> tuple[Ref, Ref, Ref]:
+    """Emit the first steps of r = x - n pi/2 with |r| <= pi/4 (Cody and Waite 1980, chapter 8).
+
+    The differences with all but the last two parts of n pi/2 are exact, so what remains keeps its
+    relative accuracy also near the multiples of pi/2.
 
     Args:
         t: Where to emit.
         x: Angle [rad].
 
     Returns:
-        An int whose two low bits are n modulo 4, and r [rad]; r is NaN if |x| is too large.
+        An int whose two low bits are n modulo 4, -n as a float, and the exact difference so far
+        [rad], NaN if |x| is too large.
     """
     inside = t.less_equal(t.abs(x), t.const(SIN_COS_LIMIT))
     x = t.select(inside, x, t.const(float("nan")))
-    shifted = t.fma(x, t.const(0.6366197723675814), t.const(_ROUNDER))
-    minus_n = t.neg(t.sub(shifted, t.const(_ROUNDER)))
-    r = x
-    for part in _HALF_PI_FUSED if t.fused else _HALF_PI_SHORT:
-        r = t.fma(minus_n, t.const(part), r)
-    return t.bits(shifted), r
+    n_float, n = round_product(t, x, _TWO_OVER_PI)
+    minus_n = t.neg(n_float)
+    for part in _half_pi(t)[:-2]:
+        x = t.fma(minus_n, t.const(part), x)
+    return n, minus_n, x
 
 
 def _kernel(t: Target, r: Ref) -> tuple[Ref, Ref]:
@@ -83,6 +93,14 @@ def _flip(t: Target, a: Ref, n: Ref) -> Ref:
     return t.double(t.ixor(t.bits(a), sign))
 
 
+def _turn(t: Target, n: Ref, sine: Ref, cosine: Ref) -> tuple[Ref, Ref]:
+    """Emit sine and cosine of an angle larger by n quarter turns."""
+    odd = t.iequal(t.iand(n, t.int_const(1)), t.int_const(1))
+    s = _flip(t, t.select(odd, cosine, sine), n)
+    c = _flip(t, t.select(odd, sine, cosine), t.iadd(n, t.int_const(1)))
+    return s, c
+
+
 def sin_cos(t: Target, x: Ref) -> tuple[Ref, Ref]:
     """Emit sine and cosine of one angle, which share most of their work.
 
@@ -96,9 +114,31 @@ def sin_cos(t: Target, x: Ref) -> tuple[Ref, Ref]:
     Returns:
         Sine and cosine.
     """
-    n, r = _quadrant(t, x)
-    sine, cosine = _kernel(t, r)
-    odd = t.iequal(t.iand(n, t.int_const(1)), t.int_const(1))
-    s = _flip(t, t.select(odd, cosine, sine), n)
-    c = _flip(t, t.select(odd, sine, cosine), t.iadd(n, t.int_const(1)))
-    return s, c
+    n, minus_n, r = _quadrant(t, x)
+    for part in _half_pi(t)[-2:]:
+        r = t.fma(minus_n, t.const(part), r)
+    return _turn(t, n, *_kernel(t, r))
+
+
+def tan(t: Target, x: Ref) -> Ref:
+    """Emit the tangent.
+
+    Error below 3 ulp for |x| <= 1e8, also close to the poles; NaN beyond 1e8 and for infinities.
+    tan(-0) is +0.
+
+    Args:
+        t: Where to emit.
+        x: Angle [rad].
+
+    Returns:
+        Tangent.
+    """
+    # here the rest is carried in two floats: its rounding would weigh up to pi/2 times
+    n, minus_n, r = _quadrant(t, x)
+    middle, last = _half_pi(t)[-2:]
+    product, low = exact_product(t, minus_n, t.const(middle))
+    r, r_low = exact_sum_unordered(t, r, product)
+    r, r_low = exact_sum(t, r, t.fma(minus_n, t.const(last), t.add(r_low, low)))
+    s, c = _turn(t, n, *_kernel(t, r))
+    tangent = t.div(s, c)
+    return t.fma(r_low, t.fma(tangent, tangent, t.const(1.0)), tangent)
