@@ -465,6 +465,28 @@ class Graph:
                 stack.extend(self.args[node])
         return sorted(seen)
 
+    def extract(self, roots: Iterable[int]) -> tuple[Graph, dict[int, int]]:
+        """Copy what some nodes depend on into a graph of its own.
+
+        Returns:
+            The new graph, and the number there of each node copied.
+        """
+        copy = Graph(self.parent)
+        copy.captures = list(self.captures)
+        places: dict[int, int] = {}
+        for node in self.live(roots):
+            op, payload = self.ops[node], self.payloads[node]
+            if op == "const":
+                places[node] = copy.const(payload)
+                continue
+            args = tuple(places[a] for a in self.args[node])
+            places[node] = copy._memo[op, args, payload] = len(copy.ops)
+            copy.ops.append(op)
+            copy.args.append(args)
+            copy.payloads.append(payload)
+            copy.keys.append(self.keys[node])
+        return copy, places
+
     def key(self, roots: Iterable[int]) -> int:
         """Return one key for a sequence of nodes."""
         return mix(*[self.keys[root] for root in roots])

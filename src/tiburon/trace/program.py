@@ -57,6 +57,13 @@ class Input:
         """Number of floats."""
         return int(np.prod(self.shape, dtype=int))
 
+    def element_name(self, element: int) -> str:
+        """Return how users write one element: `q[3]`, `mass`, `R[0, 2]`."""
+        if not self.shape:
+            return self.name
+        index = np.unravel_index(element, self.shape)
+        return f"{self.name}[{', '.join(str(place) for place in index)}]"
+
 
 @dataclass(frozen=True, slots=True)
 class Output:
