@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 # the same names for type checkers and editors, which do not run `__getattr__`
 if TYPE_CHECKING:
+    __version__: str
     from tiburon.errors import CacheWarning as CacheWarning
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError
@@ -63,19 +64,22 @@ _EXPORTS: dict[str, str] = {
 __all__ = ["__version__", *_EXPORTS]
 
 
-def __getattr__(name: str) -> Any:
-    """Load a public name from its module on first use (PEP 562)."""
-    if name == "__version__":
-        from tiburon.version import installed_version
+# hidden from type checkers, to which it would make every misspelled name look right
+if not TYPE_CHECKING:
 
-        value: Any = installed_version()
-    elif name in _EXPORTS:
-        value = getattr(import_module(_EXPORTS[name]), name)
-    else:
-        raise AttributeError(f"module 'tiburon' has no attribute {name!r}")
-    # later uses find the name directly
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> Any:
+        """Load a public name from its module on first use (PEP 562)."""
+        if name == "__version__":
+            from tiburon.version import installed_version
+
+            value: Any = installed_version()
+        elif name in _EXPORTS:
+            value = getattr(import_module(_EXPORTS[name]), name)
+        else:
+            raise AttributeError(f"module 'tiburon' has no attribute {name!r}")
+        # later uses find the name directly
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

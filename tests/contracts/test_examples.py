@@ -1,0 +1,29 @@
+"""Every Python example in the documents runs as printed."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+EXAMPLES = [
+    pytest.param(document, code, id=f"{document.name}-{number}")
+    for document in DOCUMENTS
+    for number, code in enumerate(
+        re.findall(r"^```python\n(.*?)^```$", document.read_text(), re.MULTILINE | re.DOTALL)
+    )
+]
+
+
+@pytest.mark.parametrize(("document", "code"), EXAMPLES)
+def test_example_runs(document, code):
+    """A reader who copies the block sees it work."""
+    exec(compile(code, document.name, "exec"), {"__name__": "__main__"})
+
+
+def test_the_readme_example_keeps_its_promise_of_ten_lines():
+    """Not counting blank lines, it has at most ten."""
+    (code,) = [example.values[1] for example in EXAMPLES if "README" in example.id]
+    lines = [line for line in code.splitlines() if line.strip()]
+    assert len(lines) <= 10
