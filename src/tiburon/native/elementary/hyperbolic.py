@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tiburon.native.elementary.exponential import clamp, reduced_expm1, scaled_expm1
 from tiburon.native.elementary.arithmetic import scale
+from tiburon.native.elementary.exponential import clamp, reduced_expm1, scaled_expm1
 from tiburon.native.target import Ref, Target
 
 # beyond it exp(-x) no longer changes the digits of exp(x)
