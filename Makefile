@@ -15,6 +15,7 @@ stamp = $(VENV)/installed-$(1)-$(HASH)
 
 .DEFAULT_GOAL := help
 .PHONY: help venv demo test test-all lint format bench docs wheel clean
+.PHONY: lint-format lint-rules lint-types lint-layers
 
 help:
 	@echo "make demo       simulate a swinging arm, write figures"
@@ -39,10 +40,19 @@ test: $(call stamp,test)
 test-all: $(call stamp,test) $(call stamp,bench)
 	$(BIN)/python -m pytest --numprocesses=$(JOBS) $(ARGS)
 
-lint: $(call stamp,lint)
+# one target per tool, so that make --keep-going shows the findings of all
+lint: lint-format lint-rules lint-types lint-layers
+
+lint-format: $(call stamp,lint)
 	$(BIN)/ruff format --check .
+
+lint-rules: $(call stamp,lint)
 	$(BIN)/ruff check .
+
+lint-types: $(call stamp,lint)
 	$(BIN)/mypy
+
+lint-layers: $(call stamp,lint)
 	$(BIN)/lint-imports
 
 format: $(call stamp,lint)
