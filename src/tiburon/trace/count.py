@@ -83,7 +83,8 @@ class OperationCount:
     @property
     def total(self) -> int:
         """All operations, a sine-cosine pair counting as one."""
-        return sum(getattr(self, name) for name in _PLAIN_FIELDS) + sum(self.functions.values())
+        plain: list[int] = [getattr(self, name) for name in _PLAIN_FIELDS]
+        return sum(plain) + sum(self.functions.values())
 
     def __str__(self) -> str:
         parts = [

@@ -1,0 +1,241 @@
+"""Derivatives of programs: a program again, which can be run, compiled, counted, differentiated.
+
+All three forms compute exact derivatives of what was traced, on a copy of the program's graph:
+
+- `forward_derivative`: results' change along one direction of the inputs;
+- `reverse_derivative`: a weighted sum of results differentiated by every input;
+- `jacobian`: every result by every input element, skipping what does not depend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.errors import OptionError, TraceError
+from tiburon.trace.forward import push_forward
+from tiburon.trace.graph import Graph
+from tiburon.trace.program import Input, Output, Program
+from tiburon.trace.reverse import pull_back
+from tiburon.trace.sparsity import cheaper_mode, dependence
+
+__all__ = ["forward_derivative", "jacobian", "reverse_derivative", "sparsity"]
+
+Choice = str | int | Sequence[str | int] | None
+"""Inputs or outputs by name or place: one, several, or None for all."""
+
+Mode = Literal["auto", "forward", "reverse"]
+
+
+def forward_derivative(
+    program: Program, *, of: Choice = None, by: Choice = None, values: bool = False
+) -> Program:
+    """Derive the change of a program's results along a direction of its inputs.
+
+    Args:
+        program: The program.
+        of: Outputs to differentiate, by name or place; all by default.
+        by: Inputs that change, by name or place; all but parameters by default.
+        values: Whether to return the program's own results first.
+
+    Returns:
+        A program that takes the inputs and then one direction `<input>_tangent` per changing
+        input, and gives one `<output>_tangent` per output: Jacobian times direction.
+    """
+    setting = _prepare(program, of, by)
+    graph = setting.graph
+    tangents: dict[int, int] = {}
+    extra: list[Input] = []
+    for place in setting.by:
+        item = program.inputs[place]
+        argument = len(program.inputs) + len(extra)
+        extra.append(Input(f"{item.name}_tangent", item.shape, described=item.described))
+        for element in range(item.size):
+            tangents[graph.input(place, element)] = graph.input(argument, element)
+    roots = [node for output in setting.of for node in output.nodes]
+    found = iter(push_forward(graph, roots, tangents))
+    outputs = [
+        Output(f"{_title(output)}_tangent", output.shape, tuple(next(found) for _ in output.nodes))
+        for output in setting.of
+    ]
+    return setting.finish("forward derivative of", outputs, extra, values)
+
+
+def reverse_derivative(
+    program: Program, *, of: Choice = None, by: Choice = None, values: bool = False
+) -> Program:
+    """Derive a weighted sum of a program's results by every element of its inputs.
+
+    Args:
+        program: The program.
+        of: Outputs to differentiate, by name or place; all by default.
+        by: Inputs to differentiate by, by name or place; all but parameters by default.
+        values: Whether to return the program's own results first.
+
+    Returns:
+        A program that takes the inputs and then the weights `<output>_adjoint` of each output, and
+        gives one `<input>_adjoint` per input: transposed Jacobian times weights.
+    """
+    setting = _prepare(program, of, by)
+    graph = setting.graph
+    roots: list[int] = []
+    weights: list[int] = []
+    extra: list[Input] = []
+    for output in setting.of:
+        argument = len(program.inputs) + len(extra)
+        extra.append(Input(f"{_title(output)}_adjoint", output.shape))
+        roots += output.nodes
+        weights += [graph.input(argument, element) for element in range(len(output.nodes))]
+    leaves = setting.leaves
+    found = iter(pull_back(graph, roots, weights, leaves))
+    outputs = []
+    for place in setting.by:
+        item = program.inputs[place]
+        nodes = tuple(next(found) for _ in range(item.size))
+        outputs.append(Output(f"{item.name}_adjoint", item.shape, nodes))
+    return setting.finish("reverse derivative of", outputs, extra, values)
+
+
+def jacobian(
+    program: Program,
+    *,
+    of: Choice = None,
+    by: Choice = None,
+    values: bool = False,
+    mode: Mode = "auto",
+) -> Program:
+    """Derive every element of some outputs by every element of some inputs.
+
+    Only what depends on an element is differentiated by it, so a sparse Jacobian costs what its
+    non-zero part costs; the outputs are dense all the same, with constant zeros.
+
+    Args:
+        program: The program.
+        of: Outputs to differentiate, by name or place; all by default.
+        by: Inputs to differentiate by, by name or place; all but parameters by default.
+        values: Whether to return the program's own results first.
+        mode: "forward" (a sweep per input element), "reverse" (a sweep per result), or "auto" for
+            the one with fewer operations.
+
+    Returns:
+        A program with the same inputs and one output `d<output>_d<input>` per pair, of shape
+        (*output.shape, *input.shape), outputs varying slowest.
+
+    Raises:
+        OptionError: If the mode is unknown.
+        TraceError: If an input or output is unknown, or a callee has no derivative rule.
+    """
+    if mode not in ("auto", "forward", "reverse"):
+        raise OptionError("mode", ("auto", "forward", "reverse"), mode)
+    setting = _prepare(program, of, by)
+    graph, leaves = setting.graph, setting.leaves
+    roots = [node for output in setting.of for node in output.nodes]
+    chosen = cheaper_mode(graph, roots, leaves) if mode == "auto" else mode
+    live = graph.live(roots)
+    one = graph.const(1.0)
+    entries = np.empty((len(roots), len(leaves)), dtype=np.int64)
+    if chosen == "forward":
+        for column, leaf in enumerate(leaves):
+            entries[:, column] = push_forward(graph, roots, {leaf: one}, live=live)
+    else:
+        for row, root in enumerate(roots):
+            entries[row] = pull_back(graph, [root], [one], leaves, live=live)
+    outputs = []
+    row = 0
+    for output in setting.of:
+        column = 0
+        for place in setting.by:
+            item = program.inputs[place]
+            block = entries[row : row + len(output.nodes), column : column + item.size]
+            nodes = tuple(int(node) for node in block.reshape(-1))
+            name = f"d{_title(output)}_d{item.name}"
+            outputs.append(Output(name, (*output.shape, *item.shape), nodes))
+            column += item.size
+        row += len(output.nodes)
+    return setting.finish("jacobian of", outputs, [], values)
+
+
+def sparsity(program: Program, *, of: Choice = None, by: Choice = None) -> NDArray[np.bool_]:
+    """Return which elements of some outputs can depend on which elements of some inputs.
+
+    Args:
+        program: The program.
+        of: Outputs, by name or place; all by default.
+        by: Inputs, by name or place; all but parameters by default.
+
+    Returns:
+        Pattern of the Jacobian, shape (number of result elements, number of input elements), in
+        the order given. False means the derivative is 0 for every input.
+    """
+    setting = _prepare(program, of, by)
+    roots = [node for output in setting.of for node in output.nodes]
+    return dependence(setting.graph, roots, setting.leaves)
+
+
+@dataclass(frozen=True, slots=True)
+class _Setting:
+    """A private copy of a program's graph, and what to differentiate by what."""
+
+    program: Program
+    graph: Graph
+    outputs: tuple[Output, ...]
+    of: tuple[Output, ...]
+    by: tuple[int, ...]
+
+    @property
+    def leaves(self) -> list[int]:
+        """Input nodes to differentiate by, in order."""
+        return [
+            self.graph.input(place, element)
+            for place in self.by
+            for element in range(self.program.inputs[place].size)
+        ]
+
+    def finish(self, what: str, derived: list[Output], extra: list[Input], values: bool) -> Program:
+        outputs = [*self.outputs, *derived] if values else derived
+        named = [Output(_title(output), output.shape, output.nodes) for output in outputs]
+        single = len(named) == 1
+        if single:
+            named = [Output("", named[0].shape, named[0].nodes)]
+        inputs = (*self.program.inputs, *extra)
+        return Program(f"{what} {self.program.name}", self.graph, inputs, tuple(named), single)
+
+
+def _prepare(program: Program, of: Choice, by: Choice) -> _Setting:
+    inputs = tuple(item.name for item in program.inputs)
+    default = [place for place, item in enumerate(program.inputs) if not item.parameter]
+    changing = _places(program, "input", inputs, default if by is None else by)
+    titles = tuple(_title(output) for output in program.outputs)
+    every = list(range(len(titles)))
+    differentiated = _places(program, "output", titles, every if of is None else of)
+    graph, places = program.graph.extract(program.roots)
+    outputs = tuple(
+        Output(output.name, output.shape, tuple(places[node] for node in output.nodes))
+        for output in program.outputs
+    )
+    chosen = tuple(outputs[place] for place in differentiated)
+    return _Setting(program, graph, outputs, chosen, changing)
+
+
+def _title(output: Output) -> str:
+    return output.name or "result"
+
+
+def _places(
+    program: Program, kind: str, names: tuple[str, ...], choice: str | int | Sequence[str | int]
+) -> tuple[int, ...]:
+    chosen = [choice] if isinstance(choice, (str, int)) else list(choice)
+    places = []
+    for item in chosen:
+        place = names.index(item) if item in names else item
+        if isinstance(place, str) or not 0 <= place < len(names):
+            raise TraceError(
+                f"{program.name}: no {kind} {item!r}; it has {', '.join(names) or 'none'}",
+                function=program.name,
+            )
+        places.append(place)
+    return tuple(places)

@@ -1,0 +1,72 @@
+"""Which results depend on which inputs, without computing a derivative.
+
+Each node carries a bit mask, a Python integer with one bit per input element (or per result, going
+the other way), so one sweep over the graph answers for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.trace.derivative_rules import differentiable_arguments
+from tiburon.trace.graph import Graph
+
+__all__ = ["cheaper_mode", "dependence", "dependence_masks"]
+
+
+def dependence_masks(
+    graph: Graph, order: Sequence[int], sources: Mapping[int, int]
+) -> dict[int, int]:
+    """Return for each node the mask of the sources whose change can change it.
+
+    Args:
+        graph: The graph.
+        order: The nodes to visit, arguments first.
+        sources: Mask of each source node.
+    """
+    masks: dict[int, int] = {}
+    for node in order:
+        mask = sources.get(node, 0)
+        if not mask:
+            for argument in differentiable_arguments(graph, node):
+                mask |= masks.get(argument, 0)
+        masks[node] = mask
+    return masks
+
+
+def dependence(graph: Graph, roots: Sequence[int], leaves: Sequence[int]) -> NDArray[np.bool_]:
+    """Return which roots can change when which leaves change, shape (roots, leaves).
+
+    True does not promise a derivative other than 0 (terms may cancel); False promises 0.
+    """
+    sources = {leaf: 1 << place for place, leaf in enumerate(leaves)}
+    masks = dependence_masks(graph, graph.live(roots), sources)
+    pattern = np.zeros((len(roots), len(leaves)), dtype=np.bool_)
+    for row, root in enumerate(roots):
+        for column in range(len(leaves)):
+            pattern[row, column] = bool(masks.get(root, 0) >> column & 1)
+    return pattern
+
+
+def cheaper_mode(graph: Graph, roots: Sequence[int], leaves: Sequence[int]) -> str:
+    """Return "forward" or "reverse", whichever gives the whole Jacobian with fewer products.
+
+    Forward mode works once per edge of the graph and input element behind it, reverse mode once
+    per edge and result in front of it.
+    """
+    order = graph.live(roots)
+    behind = dependence_masks(graph, order, {leaf: 1 << place for place, leaf in enumerate(leaves)})
+    front = dict.fromkeys(order, 0)
+    for place, root in enumerate(roots):
+        front[root] |= 1 << place
+    forward = reverse = 0
+    for node in reversed(order):
+        for argument in differentiable_arguments(graph, node):
+            if behind[argument]:
+                front[argument] |= front[node]
+                forward += behind[argument].bit_count()
+                reverse += front[node].bit_count()
+    return "reverse" if reverse < forward else "forward"
