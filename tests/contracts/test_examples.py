@@ -19,7 +19,7 @@ EXAMPLES = [
 @pytest.mark.parametrize(("document", "code"), EXAMPLES)
 def test_example_runs(document, code):
     """A reader who copies the block sees it work."""
-    exec(compile(code, document.name, "exec"), {"__name__": "__main__"})
+    exec(compile(code, f"<{document.name}>", "exec"), {"__name__": "__main__"})
 
 
 def test_the_readme_example_keeps_its_promise_of_ten_lines():
