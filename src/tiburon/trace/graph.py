@@ -137,9 +137,10 @@ class Graph:
         keys: Structural key of each node.
         parent: The graph this region is traced inside of, or None.
         captures: For a region: the parent's nodes it reads, in the order of its capture nodes.
+        regions: Functions traced inside this graph, so that each is traced once.
     """
 
-    __slots__ = ("_memo", "args", "captures", "keys", "ops", "parent", "payloads")
+    __slots__ = ("_memo", "args", "captures", "keys", "ops", "parent", "payloads", "regions")
 
     def __init__(self, parent: Graph | None = None) -> None:
         self.ops: list[str] = []
@@ -148,6 +149,7 @@ class Graph:
         self.keys: list[int] = []
         self.parent = parent
         self.captures: list[int] = []
+        self.regions: dict[Any, Any] = {}
         self._memo: dict[Any, int] = {}
 
     def __len__(self) -> int:
