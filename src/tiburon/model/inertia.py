@@ -110,6 +110,14 @@ class Inertia:
         """The ten numbers about the body origin that dynamics works with."""
         return RigidInertia.from_mass(self.mass, self.com, self.tensor)
 
+    @property
+    def is_definite(self) -> bool:
+        """Whether every motion of the body alone needs a force: mass and all moments positive."""
+        if self.mass <= 0.0:
+            return False
+        least, _, most = np.linalg.eigvalsh(self.matrix).tolist()
+        return bool(least > 1e-12 * most)
+
     def check(self, body: str) -> None:
         """Raise `ModelError` naming the body unless a real body can have this inertia."""
         element = f"body {body!r}"

@@ -10,6 +10,7 @@ from tiburon.errors import ModelError, OptionError, UnknownNameError
 from tiburon.model import configuration, tree
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.joints import Joint
+from tiburon.model.mobility import check_movable, needs_check
 from tiburon.model.numbers import check_name
 from tiburon.model.plan import Plan
 
@@ -81,6 +82,8 @@ class Model:
         nq, nv = (sum(getattr(b.joint, n) for b in ordered) for n in ("nq", "nv"))
         self._set(name=name, bodies=ordered, frames=placed, nq=nq, nv=nv)
         self._set(_slices=_joint_slices(ordered), _hash=hash((name, ordered, placed)), _plan=None)
+        if needs_check(ordered):
+            check_movable(self.plan)
 
     def _set(self, **values: Any) -> None:
         for key, value in values.items():

@@ -76,7 +76,7 @@ def _unit(axis: Vec3, name: str) -> Vec3:
             f"joint {name!r}: axis has length {length:.6g} (norm of {list(axis)}) instead of 1 "
             "and was normalized; write more digits to silence this",
             ModelWarning,
-            stacklevel=5,
+            stacklevel=4,
         )
     x, y, z = snap([a / length for a in axis])
     return (x, y, z)

@@ -1,0 +1,58 @@
+"""Can every joint be moved by a finite force? Where not, forward dynamics would divide by zero.
+
+Bodies without mass, point masses and thin rods are fine as long as something resists every joint.
+Whether it does is seen by freeing the joints one after the other at one generic position, as the
+articulated-body algorithm does (Featherstone 1987, section 6.4): the inertia d felt along each
+freed direction must be positive.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tiburon.errors import ModelError
+from tiburon.model.body import Body
+from tiburon.model.joints.elimination import eliminate_direction
+from tiburon.model.plan import WORLD_BODY, Plan
+from tiburon.spatial import ArticulatedInertia, Force
+
+SINGULAR = 1e-12
+"""Inertia along a joint, relative to that of everything it carries, that counts as none.
+
+Rounding leaves about 1e-16; the thinnest shafts of real mechanisms stay above 1e-9.
+"""
+
+
+def needs_check(bodies: Sequence[Body]) -> bool:
+    """Return whether some moving body lacks a positive definite inertia of its own."""
+    return any(body.joint.nv > 0 and not body.inertia.is_definite for body in bodies)
+
+
+def check_movable(plan: Plan) -> None:
+    """Raise `ModelError` naming the first joint, from the leaves, that nothing resists."""
+    # a fixed seed: any generic position tells, and the answer must not change from run to run
+    rng = np.random.default_rng(20)
+    freed = [body.inertia.articulated() for body in plan.bodies]
+    carried = list(freed)
+    for body in reversed(plan.bodies):
+        inertia, felt = freed[body.index], carried[body.index]
+        for s in reversed(body.joint.subspace()):
+            d, whole = s.dot(inertia.apply(s)), s.dot(felt.apply(s))
+            if d <= SINGULAR * max(whole, _scale(felt, any(s.angular))):
+                raise ModelError(
+                    f"joint {body.joint.name!r}: something must resist its motion, got no inertia "
+                    f"along one of its directions from body {body.name!r} and what it carries; "
+                    "give the bodies mass away from the axis, or an inertia tensor",
+                    name=body.joint.name,
+                )
+            inertia, _, _ = eliminate_direction(inertia, Force.zero(), s, 0.0)
+        if body.parent != WORLD_BODY:
+            X = body.transform(body.joint.random(rng))
+            freed[body.parent] = freed[body.parent] + X.inertia_to_parent(inertia)
+            carried[body.parent] = carried[body.parent] + X.inertia_to_parent(felt)
+
+
+def _scale(inertia: ArticulatedInertia, angular: bool) -> float:
+    """Return the largest moment of inertia or mass along any coordinate axis."""
+    xx, _, _, yy, _, zz = inertia.A if angular else inertia.M
+    return float(max(xx, yy, zz))

@@ -1,0 +1,225 @@
+"""Joints: motion, sub-space, articulated step and integration belong together, kind by kind."""
+
+import numpy as np
+import pytest
+
+from tests.model.samples import ROUNDING, random_axis, random_inertia, skew
+from tiburon.errors import ModelError, ModelWarning
+from tiburon.model import Fixed, Free, Pose, Prismatic, Revolute
+from tiburon.spatial import Force, Motion
+
+TILTED = tuple((np.array([1.0, -2.0, 2.0]) / 3.0).tolist())
+
+JOINTS = [
+    Revolute("x", (1, 0, 0)),
+    Revolute("minus_y", (0, -1, 0)),
+    Revolute("z_offset", (0, 0, 1), 0.4),
+    Revolute("quarter", (0, 0, 1), -np.pi / 2),
+    Revolute("tilted", TILTED, 2.0),
+    Prismatic("slide_x", (1, 0, 0)),
+    Prismatic("slide_minus_z", (0, 0, -1), 0.3),
+    Prismatic("slide_tilted", TILTED),
+    Free("free"),
+    Fixed("fixed"),
+]
+
+each_joint = pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.name)
+
+
+def matrix_of(joint, q):
+    """Return the homogeneous matrix of the body frame in the joint frame."""
+    X = joint.transform(q)
+    T = np.eye(4)
+    T[:3, :3] = np.array(X.rotation).T
+    T[:3, 3] = X.translation
+    return T
+
+
+def random_numbers(joint, seed):
+    rng = np.random.default_rng(seed)
+    return joint.random(rng), tuple(rng.standard_normal(joint.nv).tolist()), rng
+
+
+@each_joint
+def test_sizes_names_and_columns_agree(joint):
+    assert len(joint.neutral()) == len(joint.q_names()) == joint.nq
+    assert len(joint.subspace()) == len(joint.v_names()) == joint.nv
+    assert len(joint.random(np.random.default_rng(0))) == joint.nq
+
+
+@each_joint
+def test_motion_is_the_rate_of_the_transform(joint):
+    """T(t + h) = T(t) exp(h v), so T^-1 dT/dt is the body velocity in matrix form."""
+    q, v, _ = random_numbers(joint, 1)
+    h = 1e-5  # central differences: h^2 = 1e-10 of truncation, 1e-16/h = 1e-11 of rounding
+    ahead = matrix_of(joint, joint.integrate(q, [h * x for x in v]))
+    behind = matrix_of(joint, joint.integrate(q, [-h * x for x in v]))
+    rate = np.linalg.inv(matrix_of(joint, q)) @ (ahead - behind) / (2 * h)
+    motion = joint.motion(v)
+    np.testing.assert_allclose(rate[:3, :3], skew(motion.angular), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(rate[:3, 3], motion.linear, rtol=0, atol=1e-8)
+
+
+@each_joint
+def test_motion_is_the_subspace_times_velocity(joint):
+    _, v, _ = random_numbers(joint, 2)
+    expected = sum(
+        (np.array(S.array) * x for S, x in zip(joint.subspace(), v, strict=True)), np.zeros(6)
+    )
+    np.testing.assert_allclose(joint.motion(v).array, expected, rtol=0, atol=ROUNDING)
+
+
+@each_joint
+def test_projection_is_power_per_velocity(joint):
+    """Power of a force on the body = joint forces times joint velocities."""
+    _, v, rng = random_numbers(joint, 3)
+    force = Force.from_array(rng.standard_normal(6))
+    power = sum(tau * x for tau, x in zip(joint.project(force), v, strict=True))
+    assert power == pytest.approx(joint.motion(v).dot(force), abs=ROUNDING)
+
+
+@each_joint
+def test_bias_is_zero_for_constant_columns(joint):
+    q, v, _ = random_numbers(joint, 4)
+    assert tuple(joint.bias(q, v)) == (0.0,) * 6
+
+
+@each_joint
+def test_integrate_undoes_difference_and_difference_undoes_integrate(joint):
+    for seed in range(5):
+        q0, v, rng = random_numbers(joint, seed)
+        q1 = joint.random(rng)
+        v = [0.5 * x for x in v]  # turns by less than pi, where the way back is unique
+        reached = joint.integrate(q0, joint.difference(q0, q1))
+        np.testing.assert_allclose(
+            matrix_of(joint, reached), matrix_of(joint, q1), rtol=0, atol=ROUNDING
+        )
+        np.testing.assert_allclose(
+            joint.difference(q0, joint.integrate(q0, v)), v, rtol=0, atol=10 * ROUNDING
+        )
+
+
+@each_joint
+def test_two_half_steps_make_a_whole_step(joint):
+    """A constant body velocity is a one-parameter group."""
+    q, v, _ = random_numbers(joint, 6)
+    half = [0.5 * x for x in v]
+    twice = joint.integrate(joint.integrate(q, half), half)
+    np.testing.assert_allclose(
+        matrix_of(joint, twice), matrix_of(joint, joint.integrate(q, v)), rtol=0, atol=ROUNDING
+    )
+
+
+@each_joint
+def test_articulated_step_is_that_of_dense_algebra(joint):
+    """Featherstone 1987, eqs. 7.16-7.19, in 6 x 6 matrices."""
+    _, tau, rng = random_numbers(joint, 7)
+    inertia = random_inertia(rng).rigid.articulated() + random_inertia(rng).rigid
+    IA, pA, c, a = inertia.matrix(), *rng.standard_normal((3, 6))
+    Ia, pa, carry = joint.release(inertia, Force.from_array(pA), Motion.from_array(c), tau)
+    qdd, acceleration = joint.accelerate(carry, Motion.from_array(a))
+    S = np.array([s.array for s in joint.subspace()]).reshape(joint.nv, 6).T
+    U = IA @ S
+    D = np.linalg.inv(S.T @ U)
+    u = np.array(tau) - S.T @ pA
+    Ia_dense = IA - U @ D @ U.T
+    # inertias differ by factors of about 100, so that inverting D costs two digits
+    loose = 100 * ROUNDING
+    np.testing.assert_allclose(Ia.matrix(), Ia_dense, rtol=0, atol=loose)
+    np.testing.assert_allclose(pa.array, pA + Ia_dense @ c + U @ D @ u, rtol=0, atol=loose)
+    qdd_dense = D @ (u - U.T @ a)
+    scale = max(1.0, np.abs(qdd_dense).max(initial=0.0))
+    np.testing.assert_allclose(qdd, qdd_dense, rtol=0, atol=loose * scale)
+    np.testing.assert_allclose(acceleration.array, a + S @ qdd_dense, rtol=0, atol=loose * scale)
+
+
+def test_free_joint_hands_on_its_own_force_and_no_inertia():
+    rng = np.random.default_rng(8)
+    inertia = random_inertia(rng).rigid.articulated()
+    tau = tuple(rng.standard_normal(6).tolist())
+    c = Motion.from_array(rng.standard_normal(6))
+    Ia, pa, _ = Free("free").release(inertia, Force.from_array(rng.standard_normal(6)), c, tau)
+    np.testing.assert_allclose(Ia.matrix(), np.zeros((6, 6)), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(pa.array, tau, rtol=0, atol=ROUNDING)
+
+
+def test_free_position_is_quaternion_then_origin_in_joint_axes():
+    """A quarter turn about z and a move of (1, 2, 3)."""
+    half = np.sqrt(0.5)
+    T = matrix_of(Free("free"), (half, 0, 0, half, 1, 2, 3))
+    expected = [[0, -1, 0, 1], [1, 0, 0, 2], [0, 0, 1, 3], [0, 0, 0, 1]]
+    np.testing.assert_allclose(T, expected, rtol=0, atol=ROUNDING)
+
+
+def test_free_integration_follows_the_screw():
+    """Half a turn about z at radius 1: forward speed pi in unit time ends 2 m to the left."""
+    end = Free("free").integrate((1, 0, 0, 0, 0, 0, 0), (0, 0, np.pi, np.pi, 0, 0))
+    np.testing.assert_allclose(end, (0, 0, 0, 1, 0, 2, 0), rtol=0, atol=ROUNDING)
+
+
+def test_free_quaternion_may_have_any_length_and_normalize_removes_it():
+    q = Free("free").random(np.random.default_rng(9))
+    long = (*(3.0 * np.array(q[:4])), *q[4:])
+    joint = Free("free")
+    np.testing.assert_allclose(matrix_of(joint, long), matrix_of(joint, q), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(joint.normalize(long), q, rtol=0, atol=ROUNDING)
+    dv = joint.difference(long, q)
+    np.testing.assert_allclose(dv, np.zeros(6), rtol=0, atol=ROUNDING)
+
+
+def test_revolute_turns_right_handed_by_q_plus_offset():
+    joint = Revolute("hinge", (0, 0, 1), np.pi / 2)
+    T = matrix_of(joint, (0.0,))
+    assert T[:2, 0].tolist() == [0.0, 1.0]  # exactly: quarter turns of the offset are not rounded
+    angle = 0.3
+    np.testing.assert_allclose(
+        matrix_of(joint, (angle,))[:2, 0], [-np.sin(angle), np.cos(angle)], rtol=0, atol=ROUNDING
+    )
+
+
+def test_nearly_unit_axis_is_normalized_with_a_warning_naming_the_joint():
+    with pytest.warns(ModelWarning, match=r"joint 'elbow': axis has length 0\.9994 .*normalized"):
+        joint = Revolute("elbow", (0, 0.9994, 0))
+    assert joint.axis == (0.0, 1.0, 0.0)
+
+
+def test_axis_typed_with_ten_digits_is_normalized_silently(recwarn):
+    axis = random_axis(np.random.default_rng(1))
+    joint = Revolute("elbow", np.round(axis, 10))
+    assert np.linalg.norm(joint.axis) == pytest.approx(1.0, abs=4e-16)
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (
+            lambda: Revolute("elbow", (0, 0.7, 0.7)),
+            "axis must have length 1 within 0.001, got 0.98",
+        ),
+        (lambda: Revolute("elbow", (0, 0, 0)), "axis must have length 1 within 0.001, got 0 "),
+        (lambda: Revolute("elbow", (0, 1)), "axis must be 3 numbers, got shape (2,)"),
+        (lambda: Prismatic("elbow", (0, np.nan, 0)), "axis must be finite"),
+        (lambda: Prismatic("elbow", offset=np.inf), "offset must be finite, got inf"),
+        (lambda: Free("elbow", pose=(0, 0, 1)), "pose must be a Pose, got (0, 0, 1)"),
+    ],
+)
+def test_bad_joint_is_refused_by_name(make, message):
+    with pytest.raises(ModelError) as caught:
+        make()
+    assert f"joint 'elbow': {message}" in str(caught.value)
+    assert caught.value.name == "elbow"
+
+
+@pytest.mark.parametrize("name", ["", "  ", 3, None])
+def test_joint_needs_a_name(name):
+    with pytest.raises(ModelError, match="joint: the name must be a non-empty string"):
+        Fixed(name)
+
+
+def test_joints_compare_by_value():
+    pose = Pose(translation=(1, 2, 3))
+    assert Revolute("a", [0, 0, 1], pose=pose) == Revolute("a", (0.0, 0.0, 1.0), pose=pose)
+    assert hash(Revolute("a")) == hash(Revolute("a"))
+    assert Revolute("a") != Prismatic("a")
+    assert Revolute("a") != Revolute("a", offset=0.1)
