@@ -65,8 +65,12 @@ class CountedCallee(Protocol):
 
 
 @runtime_checkable
-class Region(Protocol):
-    """A callee that is a graph itself: its `input` nodes (0, i) and captures are the arguments."""
+class Region(Callee, Protocol):
+    """A callee that is a graph itself."""
+
+    @property
+    def inputs(self) -> Sequence[int]:
+        """Nodes of the body that stand for the arguments, in the order of the call."""
 
     @property
     def graph(self) -> Graph:
