@@ -1,1 +1,39 @@
-"""Traced values, the graph they build, regions, primitives, derivatives, counts, interpreter."""
+"""Traced values, the graph they build, regions, primitives, derivatives, counts, interpreter.
+
+An algorithm is a Python function over NumPy values. `trace` runs it once on traced values and
+keeps what it computed as a `Program`; everything else here reads programs or makes new ones.
+"""
+
+from tiburon.trace.array import TracedArray
+from tiburon.trace.count import OperationCount, count
+from tiburon.trace.derivative import forward_derivative, jacobian, reverse_derivative, sparsity
+from tiburon.trace.diagnose import Diagnosis, diagnose
+from tiburon.trace.dump import dump, to_graphviz
+from tiburon.trace.graph import Graph
+from tiburon.trace.interpret import interpret
+from tiburon.trace.program import Input, Output, Program, current_graph, trace
+from tiburon.trace.value import Scalar, Value, require
+
+__all__ = [
+    "Diagnosis",
+    "Graph",
+    "Input",
+    "OperationCount",
+    "Output",
+    "Program",
+    "Scalar",
+    "TracedArray",
+    "Value",
+    "count",
+    "current_graph",
+    "diagnose",
+    "dump",
+    "forward_derivative",
+    "interpret",
+    "jacobian",
+    "require",
+    "reverse_derivative",
+    "sparsity",
+    "to_graphviz",
+    "trace",
+]
