@@ -143,7 +143,17 @@ def plane_vectors(rng: np.random.Generator) -> list[np.ndarray]:
         (size, signed(rng, around(rng, 1.0)) * size),
         (signed(rng, around(rng, math.sqrt(2.0) - 1.0)) * size, size),
     ]
-    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    # the oracle knows no signed zeros; they are among the special values
+    return [np.where(column == 0.0, 5e-324, column) for column in columns]
+
+
+def common_vectors(rng: np.random.Generator) -> list[np.ndarray]:
+    """Vectors without subnormal numbers, in the components and in the angle."""
+    y, x = plane_vectors(rng)
+    with np.errstate(all="ignore"):
+        normal = (np.minimum(abs(x), abs(y)) > 1e-307) & (abs(y / x) > 1e-307)
+    return [y[normal], x[normal]]
 
 
 def powers(rng: np.random.Generator) -> list[np.ndarray]:
@@ -183,18 +193,19 @@ class Case:
 CASES = {
     "sin": Case(sin, mpmath.sin, angles, 2.0),
     "cos": Case(cos, mpmath.cos, angles, 2.0),
-    "tan": Case(elementary.tan, mpmath.tan, angles, 3.0),
+    "tan": Case(elementary.tan, mpmath.tan, angles, 1.0),
     "exp": Case(elementary.exp, mpmath.exp, exponents, 1.0),
     "expm1": Case(elementary.expm1, mpmath.expm1, exponents, 2.0),
     "log": Case(elementary.log, mpmath.log, logarithm_arguments, 1.0),
-    "pow": Case(elementary.pow, mpmath.power, powers, 1.0),
+    "pow": Case(elementary.pow, mpmath.power, powers, 1.5),
     "tanh": Case(elementary.tanh, mpmath.tanh, hyperbolic_arguments, 3.0),
-    "sinh": Case(elementary.sinh, mpmath.sinh, hyperbolic_arguments, 2.0),
+    "sinh": Case(elementary.sinh, mpmath.sinh, hyperbolic_arguments, 3.0),
     "cosh": Case(elementary.cosh, mpmath.cosh, hyperbolic_arguments, 2.0),
     "asin": Case(elementary.asin, mpmath.asin, sines, 2.0),
     "acos": Case(elementary.acos, mpmath.acos, sines, 2.0),
     "atan": Case(elementary.atan, mpmath.atan, slopes, 1.0),
-    "atan2": Case(elementary.atan2, mpmath.atan2, plane_vectors, 1.0),
+    "atan2": Case(elementary.atan2, mpmath.atan2, common_vectors, 1.0),
+    "atan2_subnormal": Case(elementary.atan2, mpmath.atan2, plane_vectors, 2.0),
     "hypot": Case(elementary.hypot, mpmath.hypot, plane_vectors, 1.5),
 }
 EVERY_FUNCTION = pytest.mark.parametrize("name", CASES)
@@ -215,9 +226,9 @@ def exact_values(name: str) -> list[mpmath.mpf]:
 
 @cache
 def compiled(name: str, lanes: int, fused: bool = True) -> Emitted:
-    write = elementary.sign if name == "sign" else CASES[name].write
-    arity = 2 if name in ("pow", "atan2", "hypot") else 1
-    return compile_llvm(write, arity=arity, lanes=lanes, fused=fused)
+    if name == "sign":
+        return compile_llvm(elementary.sign, arity=1, lanes=lanes, fused=fused)
+    return compile_llvm(CASES[name].write, arity=len(arguments(name)), lanes=lanes, fused=fused)
 
 
 def errors_in_ulp(found: np.ndarray, exact: list[mpmath.mpf]) -> np.ndarray:

@@ -95,6 +95,16 @@ def exact_product(t: Target, a: Ref, b: Ref) -> tuple[Ref, Ref]:
     return p, t.select(t.less(t.abs(p), t.const(2.0**-960)), t.const(0.0), error)
 
 
+def wide_quotient(t: Target, a: Ref, a_low: Ref, b: Ref, b_low: Ref) -> tuple[Ref, Ref]:
+    """Emit (a + a_low) / (b + b_low) in two floats, with one division; 1/b must not overflow."""
+    reciprocal = t.div(t.const(1.0), b)
+    q = t.mul(a, reciprocal)
+    product, product_low = exact_product(t, q, b)
+    rest = t.sub(t.sub(a, product), product_low)
+    rest = t.add(rest, t.sub(a_low, t.mul(q, b_low)))
+    return q, t.mul(rest, reciprocal)
+
+
 def _halves(t: Target, a: Ref) -> tuple[Ref, Ref]:
     """Emit a as the sum of two floats of at most 26 bits each (Veltkamp)."""
     c = t.mul(a, t.const(134217729.0))

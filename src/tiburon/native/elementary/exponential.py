@@ -10,6 +10,7 @@ from tiburon.native.elementary.arithmetic import (
     power_of_two,
     round_product,
     scale,
+    wide_quotient,
 )
 from tiburon.native.target import Ref, Target
 
@@ -190,19 +191,18 @@ def _wide_log(t: Target, x: Ref) -> tuple[Ref, Ref]:
     one = t.const(1.0)
     # s = (m - 1)/(m + 1): the numerator is exact, the denominator is carried in two floats
     f = t.sub(m, one)
-    large, small = t.select(t.less(m, one), one, m), t.select(t.less(m, one), m, one)
-    d, d_low = exact_sum(t, large, small)
-    s = t.div(f, d)
-    product, product_low = exact_product(t, s, d)
-    rest = t.sub(t.sub(t.sub(f, product), product_low), t.mul(s, d_low))
-    s_low = t.div(rest, d)
+    below = t.less(m, one)
+    d, d_low = exact_sum(t, t.select(below, one, m), t.select(below, m, one))
+    s, s_low = wide_quotient(t, f, t.const(0.0), d, d_low)
+    s, s_low = exact_sum(t, s, s_low)
     # z = s^2 and c = s^3 in two floats each
     z, z_low = exact_product(t, s, s)
     z_low = t.fma(t.add(s, s), s_low, z_low)
     c, c_low = exact_product(t, z, s)
     c_low = t.add(c_low, t.fma(z, s_low, t.mul(z_low, s)))
     # w = 2/3 + z W(z) in two floats
-    series = t.fma(horner(t, z, _LOG_WIDE), z, t.const(_TWO_THIRDS_LOW))
+    factor = horner(t, z, _LOG_WIDE)
+    series = t.fma(factor, z, t.fma(factor, z_low, t.const(_TWO_THIRDS_LOW)))
     w, w_low = exact_sum(t, t.const(_TWO_THIRDS_HIGH), series)
     cw, cw_low = exact_product(t, c, w)
     cw_low = t.add(cw_low, t.fma(c, w_low, t.mul(c_low, w)))
@@ -216,7 +216,7 @@ def _wide_log(t: Target, x: Ref) -> tuple[Ref, Ref]:
 def pow(t: Target, x: Ref, y: Ref) -> Ref:
     """Emit x**y.
 
-    Error below 1 ulp. A negative base has a power for integer exponents and NaN for others; x**0
+    Error below 1.5 ulp. A negative base has a power for integer exponents and NaN for others; x**0
     and 1**y are 1; 0**y is 0 or infinity, negative for x = -0 and odd y; infinite arguments give
     the limits (IEEE 754-2019, section 9.2.1).
 

@@ -30,7 +30,7 @@ def tanh(t: Target, x: Ref) -> Ref:
 
 
 def sinh(t: Target, x: Ref) -> Ref:
-    """Emit the hyperbolic sine; error below 2 ulp, infinite where it overflows.
+    """Emit the hyperbolic sine; error below 3 ulp, infinite where it overflows.
 
     Args:
         t: Where to emit.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tiburon.native.elementary.arithmetic import exact_product, exact_sum, horner
+from tiburon.native.elementary.arithmetic import exact_sum, horner, wide_quotient
 from tiburon.native.target import Ref, Target
 
 # tan(pi/8): beyond it atan is taken from pi/4
@@ -64,8 +64,9 @@ def _middle_scale(t: Target, a: Ref, limit: float, step: float) -> Ref:
 def atan2(t: Target, y: Ref, x: Ref) -> Ref:
     """Emit the angle of the vector (x, y), counted from the x axis towards y.
 
-    Error below 1 ulp where the angle is not subnormal. Signed zeros and infinities select the
-    quadrant as in IEEE 754-2019, section 9.2.1: atan2(+0, -0) = pi, atan2(-0, +0) = -0.
+    Error below 1 ulp, and below 2 ulp if a component or the angle is subnormal. Signed zeros and
+    infinities select the quadrant as in IEEE 754-2019, section 9.2.1: atan2(+0, -0) = pi,
+    atan2(-0, +0) = -0.
 
     Args:
         t: Where to emit.
@@ -92,13 +93,7 @@ def atan2(t: Target, y: Ref, x: Ref) -> Ref:
     numerator_low = t.select(turned, difference_low, zero)
     denominator = t.select(turned, total, a)
     denominator_low = t.select(turned, total_low, zero)
-    # divide in two floats with one division
-    reciprocal = t.div(one, denominator)
-    r = t.mul(numerator, reciprocal)
-    product, product_low = exact_product(t, r, denominator)
-    rest = t.sub(t.sub(numerator, product), product_low)
-    rest = t.add(rest, t.sub(numerator_low, t.mul(r, denominator_low)))
-    r_low = t.mul(rest, reciprocal)
+    r, r_low = wide_quotient(t, numerator, numerator_low, denominator, denominator_low)
     z = t.mul(r, r)
     # what atan(r + r_low) adds to r, with the slope 1 - r^2 for r_low
     added = t.fma(t.mul(horner(t, z, _ATAN), z), r, t.fma(t.neg(z), r_low, r_low))
@@ -115,7 +110,7 @@ def atan2(t: Target, y: Ref, x: Ref) -> Ref:
 
 
 def atan(t: Target, x: Ref) -> Ref:
-    """Emit the inverse tangent; error below 1 ulp where the angle is not subnormal.
+    """Emit the inverse tangent; error below 1 ulp.
 
     Args:
         t: Where to emit.

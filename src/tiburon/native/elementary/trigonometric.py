@@ -8,6 +8,7 @@ from tiburon.native.elementary.arithmetic import (
     exact_sum_unordered,
     horner,
     round_product,
+    wide_quotient,
 )
 from tiburon.native.target import Ref, Target
 
@@ -79,26 +80,40 @@ def _quadrant(t: Target, x: Ref) -> tuple[Ref, Ref, Ref]:
     return n, minus_n, x
 
 
-def _kernel(t: Target, r: Ref) -> tuple[Ref, Ref]:
-    """Emit sine and cosine of |r| <= pi/4."""
-    z = t.mul(r, r)
-    sine = t.fma(horner(t, z, _SIN), t.mul(r, z), r)
-    cosine = t.fma(horner(t, z, _COS), t.mul(z, z), t.fma(z, t.const(-0.5), t.const(1.0)))
-    return sine, cosine
+def _rest(t: Target, x: Ref) -> tuple[Ref, Ref, Ref]:
+    """Emit the quadrant of an angle and the rest r = x - n pi/2 in two floats.
+
+    Args:
+        t: Where to emit.
+        x: Angle [rad].
+
+    Returns:
+        An int whose two low bits are n modulo 4, r rounded once, and what the rounding lost [rad].
+    """
+    n, minus_n, r = _quadrant(t, x)
+    middle, last = _half_pi(t)[-2:]
+    product, low = exact_product(t, minus_n, t.const(middle))
+    r, r_low = exact_sum_unordered(t, r, product)
+    return n, *exact_sum(t, r, t.fma(minus_n, t.const(last), t.add(r_low, low)))
+
+
+def _fused_rest(t: Target, x: Ref) -> tuple[Ref, Ref]:
+    """Emit the quadrant of an angle and the rest, which fused products round once by themselves."""
+    n, minus_n, r = _quadrant(t, x)
+    for part in _half_pi(t)[-2:]:
+        r = t.fma(minus_n, t.const(part), r)
+    return n, r
+
+
+def _is_odd(t: Target, n: Ref) -> Ref:
+    """Emit whether an int is odd."""
+    return t.iequal(t.iand(n, t.int_const(1)), t.int_const(1))
 
 
 def _flip(t: Target, a: Ref, n: Ref) -> Ref:
     """Emit a with its sign changed where bit 1 of the int n is set."""
     sign = t.shl(t.iand(n, t.int_const(2)), 62)
     return t.double(t.ixor(t.bits(a), sign))
-
-
-def _turn(t: Target, n: Ref, sine: Ref, cosine: Ref) -> tuple[Ref, Ref]:
-    """Emit sine and cosine of an angle larger by n quarter turns."""
-    odd = t.iequal(t.iand(n, t.int_const(1)), t.int_const(1))
-    s = _flip(t, t.select(odd, cosine, sine), n)
-    c = _flip(t, t.select(odd, sine, cosine), t.iadd(n, t.int_const(1)))
-    return s, c
 
 
 def sin_cos(t: Target, x: Ref) -> tuple[Ref, Ref]:
@@ -114,16 +129,21 @@ def sin_cos(t: Target, x: Ref) -> tuple[Ref, Ref]:
     Returns:
         Sine and cosine.
     """
-    n, minus_n, r = _quadrant(t, x)
-    for part in _half_pi(t)[-2:]:
-        r = t.fma(minus_n, t.const(part), r)
-    return _turn(t, n, *_kernel(t, r))
+    n, r = _fused_rest(t, x) if t.fused else _rest(t, x)[:2]
+    z = t.mul(r, r)
+    sine = t.fma(horner(t, z, _SIN), t.mul(r, z), r)
+    cosine = t.fma(horner(t, z, _COS), t.mul(z, z), t.fma(z, t.const(-0.5), t.const(1.0)))
+    # a quarter turn exchanges the two
+    odd = _is_odd(t, n)
+    s = _flip(t, t.select(odd, cosine, sine), n)
+    c = _flip(t, t.select(odd, sine, cosine), t.iadd(n, t.int_const(1)))
+    return s, c
 
 
 def tan(t: Target, x: Ref) -> Ref:
     """Emit the tangent.
 
-    Error below 3 ulp for |x| <= 1e8, also close to the poles; NaN beyond 1e8 and for infinities.
+    Error below 1 ulp for |x| <= 1e8, also close to the poles; NaN beyond 1e8 and for infinities.
     tan(-0) is +0.
 
     Args:
@@ -133,12 +153,24 @@ def tan(t: Target, x: Ref) -> Ref:
     Returns:
         Tangent.
     """
-    # here the rest is carried in two floats: its rounding would weigh up to pi/2 times
-    n, minus_n, r = _quadrant(t, x)
-    middle, last = _half_pi(t)[-2:]
-    product, low = exact_product(t, minus_n, t.const(middle))
-    r, r_low = exact_sum_unordered(t, r, product)
-    r, r_low = exact_sum(t, r, t.fma(minus_n, t.const(last), t.add(r_low, low)))
-    s, c = _turn(t, n, *_kernel(t, r))
-    tangent = t.div(s, c)
-    return t.fma(r_low, t.fma(tangent, tangent, t.const(1.0)), tangent)
+    one, minus_half = t.const(1.0), t.const(-0.5)
+    n, r, r_low = _rest(t, x)
+    # sine and cosine of r in two floats each: their roundings would add up in the quotient
+    z, z_low = exact_product(t, r, r)
+    sine, sine_low = exact_sum(t, r, t.mul(horner(t, z, _SIN), t.mul(r, z)))
+    cosine, cosine_low = exact_sum(t, one, t.mul(minus_half, z))
+    cosine_low = t.fma(minus_half, z_low, cosine_low)
+    tail = t.fma(horner(t, z, _COS), t.mul(z, z), cosine_low)
+    cosine, cosine_low = exact_sum(t, cosine, tail)
+    # tan(r + pi/2) = -cos(r)/sin(r)
+    odd = _is_odd(t, n)
+    numerator = t.select(odd, t.neg(cosine), sine)
+    numerator_low = t.select(odd, t.neg(cosine_low), sine_low)
+    denominator = t.select(odd, sine, cosine)
+    denominator_low = t.select(odd, sine_low, cosine_low)
+    # to first order, add what the quotient left over and what the angle lost
+    quotient, quotient_low = wide_quotient(
+        t, numerator, numerator_low, denominator, denominator_low
+    )
+    slope = t.fma(quotient, quotient, one)
+    return t.add(quotient, t.fma(r_low, slope, quotient_low))
