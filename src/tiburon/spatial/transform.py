@@ -68,7 +68,9 @@ class Transform:
     def modified_dh(cls, a: Scalar, alpha: Scalar, d: Scalar, theta: Scalar) -> "Transform":
         """Build from modified Denavit-Hartenberg parameters: an x-screw, then a z-screw.
 
-        McMillan 1994, eqs. A.1-A.7; the proximal frames of Featherstone 1987, sec. 8.2.1.
+        McMillan 1994, eqs. A.1-A.7; the proximal frames of Featherstone 1987, sec. 8.2.1. Both
+        moves of the origin are outermost: on the way in, the zeros that a freed z axis leaves in
+        an inertia then last until the final move.
 
         Args:
             a: Distance along the parent's x axis [m].
@@ -76,7 +78,8 @@ class Transform:
             d: Distance along the child's z axis [m].
             theta: Angle about the child's z axis [rad].
         """
-        return cls.screw(0, alpha, a).then(cls.screw(2, theta, d))
+        x_move, z_move = Translation((a, 0.0, 0.0)), Translation((0.0, 0.0, d))
+        return cls((x_move, cls._turn(0, alpha), cls._turn(2, theta), z_move))
 
     @classmethod
     def axis_rotation(cls, axis: int, angle: Scalar) -> "Transform":
