@@ -1,5 +1,6 @@
 """Dense 6x6 NumPy algebra, written from the definitions: the oracle of the structured types."""
 
+import mpmath
 import numpy as np
 
 from tiburon.spatial import (
@@ -28,6 +29,13 @@ def assert_close(actual, expected, tolerance=ROUND_OFF):
 def skew(a):
     """Return the matrix of a x."""
     return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
+
+
+def exponential(matrix):
+    """Return the matrix exponential, computed in 40 digits."""
+    with mpmath.workdps(40):
+        result = mpmath.expm(mpmath.matrix(np.asarray(matrix).tolist()), method="taylor")
+        return np.array(result.tolist(), dtype=float)
 
 
 def crm(v):
