@@ -42,7 +42,6 @@ __all__ = [
     "scale",
     "skew",
     "subtract",
-    "symmetric_from_matrix",
     "symmetric_matrix",
     "symmetric_vector",
     "transpose",
@@ -192,11 +191,6 @@ def symmetric_matrix(k: Sym3) -> Mat3:
     """Return all nine entries of a symmetric matrix."""
     xx, xy, xz, yy, yz, zz = k
     return ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz))
-
-
-def symmetric_from_matrix(m: Mat3) -> Sym3:
-    """Return the six distinct entries of a symmetric matrix, read from its upper triangle."""
-    return (m[0][0], m[0][1], m[0][2], m[1][1], m[1][2], m[2][2])
 
 
 def symmetric_vector(k: Sym3, a: Vec3) -> Vec3:
