@@ -292,7 +292,12 @@ _STRUCTURAL = frozenset(
         np.cumsum, np.cumprod, np.mean, np.shape, np.ndim, np.size, np.diff, np.pad,
     }
 )  # fmt: skip
-_REDUCTIONS = {np.max: np.maximum, np.min: np.minimum, np.any: np.logical_or, np.all: np.logical_and}
+_REDUCTIONS = {
+    np.max: np.maximum,
+    np.min: np.minimum,
+    np.any: np.logical_or,
+    np.all: np.logical_and,
+}
 
 
 def _plain_deep(value: Any) -> Any:

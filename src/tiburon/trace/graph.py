@@ -14,10 +14,13 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from tiburon.errors import TraceError
+from tiburon.trace.operations import BOOL_FUNCTIONS as BOOL_FUNCTIONS
+from tiburon.trace.operations import FLOAT_FUNCTIONS as FLOAT_FUNCTIONS
+from tiburon.trace.operations import divide
 
 if TYPE_CHECKING:
     from tiburon.trace.callee import Callee
@@ -28,76 +31,6 @@ COMMUTATIVE_OPS = frozenset({"add", "mul", "min", "max", "equal", "and", "or", "
 
 _MASK = (1 << 64) - 1
 _NAN_BITS = 0x7FF8000000000000
-
-
-def _quiet(function: Callable[..., float]) -> Callable[..., float]:
-    """Give the NaN or infinity that hardware would give where Python's math raises."""
-
-    def evaluate(*values: float) -> float:
-        try:
-            return float(function(*values))
-        except ValueError:
-            return math.nan
-        except OverflowError:
-            return math.inf
-
-    return evaluate
-
-
-def _divide(a: float, b: float) -> float:
-    if b != 0.0:
-        return a / b
-    return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
-
-
-def _log(a: float) -> float:
-    return -math.inf if a == 0.0 else math.log(a)
-
-
-def sign(a: float) -> float:
-    """Return -1, 0 or 1 with the sign of a (NaN for NaN)."""
-    return a if a != a else float((a > 0.0) - (a < 0.0))
-
-
-FLOAT_FUNCTIONS: dict[str, Callable[..., float]] = {
-    "add": lambda a, b: a + b,
-    "sub": lambda a, b: a - b,
-    "mul": lambda a, b: a * b,
-    "div": _divide,
-    "neg": lambda a: -a,
-    "abs": abs,
-    "sqrt": _quiet(math.sqrt),
-    "sin": _quiet(math.sin),
-    "cos": _quiet(math.cos),
-    "tan": _quiet(math.tan),
-    "asin": _quiet(math.asin),
-    "acos": _quiet(math.acos),
-    "atan": math.atan,
-    "atan2": math.atan2,
-    "exp": _quiet(math.exp),
-    "expm1": _quiet(math.expm1),
-    "log": _quiet(_log),
-    "sinh": _quiet(math.sinh),
-    "cosh": _quiet(math.cosh),
-    "tanh": math.tanh,
-    "pow": _quiet(math.pow),
-    "hypot": math.hypot,
-    "sign": sign,
-    "floor": _quiet(math.floor),
-    "min": lambda a, b: a if a < b or a != a else b,
-    "max": lambda a, b: a if a > b or a != a else b,
-}
-"""What each operation on floats means; the native code and the interpreter agree with it."""
-
-BOOL_FUNCTIONS: dict[str, Callable[..., bool]] = {
-    "less": lambda a, b: a < b,
-    "less_equal": lambda a, b: a <= b,
-    "equal": lambda a, b: a == b,
-    "and": lambda a, b: a and b,
-    "or": lambda a, b: a or b,
-    "not": lambda a: not a,
-}
-"""What each operation with a truth value as result means."""
 
 
 def float_bits(value: float) -> int:
@@ -332,7 +265,7 @@ class Graph:
         if y == "const":
             divisor = self.payloads[b]
             if x == "const":
-                return self.const(_divide(self.payloads[a], divisor))
+                return self.const(divide(self.payloads[a], divisor))
             if divisor != 0.0 and math.isfinite(divisor) and abs(math.frexp(divisor)[0]) == 0.5:
                 return self.mul(a, self.const(1.0 / divisor))
             if divisor < 0.0:
@@ -381,7 +314,7 @@ class Graph:
                 return self.const(FLOAT_FUNCTIONS["pow"](base, power))
             if power == 0.5:
                 return self.unary("sqrt", a)
-            if power == math.floor(power) and abs(power) <= 16:
+            if abs(power) <= 16.0 and power == math.floor(power):
                 product = self._whole_power(a, int(abs(power)))
                 return product if power >= 0 else self.div(self.const(1.0), product)
         return self.node("pow", (a, b))

@@ -13,7 +13,8 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tiburon.errors import TraceError
-from tiburon.trace.graph import FLOAT_FUNCTIONS, Graph
+from tiburon.trace.graph import Graph
+from tiburon.trace.operations import FLOAT_FUNCTIONS
 
 Scalar = Any
 """A float, a bool or a traced `Value`: algorithms do not ask which."""
@@ -199,8 +200,7 @@ def common_graph(values: tuple[Any, ...]) -> Graph | None:
                 graph = value.graph
             elif not _is_inside(graph, value.graph):
                 raise TraceError(
-                    "traced values of two different traces are combined; "
-                    "trace both in one function"
+                    "traced values of two different traces are combined; trace both in one function"
                 )
     return graph
 
@@ -234,7 +234,7 @@ def _combine(rule: Callable[[Graph, int, int], int], a: Any, b: Any) -> Any:
         graph = a.graph
         x, y = a.node, b.node
     else:
-        if isinstance(a, np.ndarray) and a.ndim or isinstance(b, np.ndarray) and b.ndim:
+        if (isinstance(a, np.ndarray) and a.ndim) or (isinstance(b, np.ndarray) and b.ndim):
             return NotImplemented
         found = common_graph((a, b))
         if found is None:
@@ -249,7 +249,7 @@ def _combine(rule: Callable[[Graph, int, int], int], a: Any, b: Any) -> Any:
 
 def _combine_truths(rule: Callable[[Graph, int, int], int], a: Any, b: Any) -> Any:
     graph = common_graph((a, b))
-    if graph is None or isinstance(b, np.ndarray) and b.ndim:
+    if graph is None or (isinstance(b, np.ndarray) and b.ndim):
         return NotImplemented
     x, y = node_of(graph, a), node_of(graph, b)
     if x is None or y is None:
