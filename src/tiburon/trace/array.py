@@ -161,10 +161,25 @@ _ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     np.rad2deg: lambda a: a * (180.0 / np.pi),
     np.degrees: lambda a: a * (180.0 / np.pi),
 }
-_LOOPS = {
-    ufunc: np.frompyfunc(function, ufunc.nin, ufunc.nout)
-    for ufunc, function in _ELEMENTWISE.items()
+# what an empty reduction gives; None allows a reduction over several axes but not over nothing
+_IDENTITIES: dict[Any, Any] = {
+    np.add: 0.0,
+    np.multiply: 1.0,
+    np.logical_and: True,
+    np.logical_or: False,
+    np.minimum: None,
+    np.maximum: None,
 }
+
+
+def _loop(ufunc: Any) -> Any:
+    function = _ELEMENTWISE[ufunc]
+    if ufunc in _IDENTITIES:
+        return np.frompyfunc(function, ufunc.nin, ufunc.nout, identity=_IDENTITIES[ufunc])
+    return np.frompyfunc(function, ufunc.nin, ufunc.nout)
+
+
+_LOOPS = {ufunc: _loop(ufunc) for ufunc in _ELEMENTWISE}
 
 
 def apply_ufunc(ufunc: Any, method: str, inputs: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -237,7 +252,7 @@ def _root(total: Any) -> Any:
 
 
 def _filled(value: float | None) -> Callable[..., TracedArray]:
-    def make(shape: Any, fill_value: float = 0.0, dtype: Any = None, order: str = "C") -> Any:
+    def make(shape: Any, fill_value: float = 0.0, dtype: Any = None, **_: Any) -> Any:
         content = fill_value if value is None else value
         array = np.empty(shape, dtype=object)
         array[...] = content
@@ -317,9 +332,9 @@ def apply_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
         return _wrap(func(*[_plain_deep(part) for part in args], **plain))
     if func in _REDUCTIONS:
         axis = kwargs.get("axis", args[1] if len(args) > 1 else None)
+        keepdims = bool(kwargs.get("keepdims", False))
         array = _plain(as_traced(args[0]))
-        flat = array.ravel() if axis is None else array
-        return _wrap(_LOOPS[_REDUCTIONS[func]].reduce(flat, axis=0 if axis is None else axis))
+        return _wrap(_LOOPS[_REDUCTIONS[func]].reduce(array, axis=axis, keepdims=keepdims))
     name = getattr(func, "__name__", str(func))
     module = getattr(func, "__module__", "numpy")
     raise TraceError(

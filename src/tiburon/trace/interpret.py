@@ -74,7 +74,7 @@ def interpret(program: Program, inputs: Sequence[Any] | Mapping[str, Any]) -> An
     arrays = ordered_inputs(program, inputs)
     batch = batch_shape(program, arrays)
     rows = [
-        array.reshape(*array.shape[: array.ndim - len(item.shape)], item.size)
+        array.reshape((*array.shape[: array.ndim - len(item.shape)], item.size))
         for array, item in zip(arrays, program.inputs, strict=True)
     ]
 
@@ -145,7 +145,7 @@ def _assemble(output: Output, values: Any, batch: tuple[int, ...]) -> Any:
     result = np.empty((*batch, len(output.nodes)))
     for element in range(len(output.nodes)):
         result[..., element] = next(values)
-    return result.reshape(*batch, *output.shape)[()]
+    return result.reshape((*batch, *output.shape))[()]
 
 
 def ordered_inputs(program: Program, inputs: Sequence[Any] | Mapping[str, Any]) -> list[Any]:

@@ -165,6 +165,10 @@ class Value:
 
         return apply_function(func, args, kwargs)
 
+    def conjugate(self) -> Value:
+        """Return the number itself: traced numbers are real."""
+        return self
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Shape of one number."""
