@@ -96,6 +96,14 @@ def test_bias_force_equals_v_cross_I_v(rng):
         assert_close(inertia.bias(v).array, v.cross_force(inertia.apply(v)).array)
 
 
+def test_rate_of_momentum_equals_apply_plus_bias(rng):
+    """One formula for I a + v x* I v equals its two parts."""
+    for _ in range(5):
+        (inertia, _), (v, _), (a, _) = random_rigid(rng), random_motion(rng), random_motion(rng)
+        force = inertia.rate_of_momentum(v, a)
+        assert_close(force.array, (inertia.apply(a) + inertia.bias(v)).array)
+
+
 def test_equation_of_motion_equals_newton_and_euler(rng):
     """A13: f = I a + v x* I v is Newton at and Euler about the center of mass."""
     mass, com = 1.7, rng.normal(size=3)

@@ -177,6 +177,14 @@ def test_bias_force_count(rng):
     assert count(v.cross_force(I.apply(v))) == (42, 30)
 
 
+def test_rate_of_momentum_count(rng):
+    """57M and 45A; the two steps I a and v x* I v, and their sum, take 66M and 51A."""
+    I = RigidInertia.from_array(named(random_rigid(rng)[0], "I"))
+    v, a = (Motion.from_array(named(rng.normal(size=6), name)) for name in "va")
+    assert count(I.rate_of_momentum(v, a)) == (57, 45)
+    assert count(I.apply(a) + I.bias(v)) == (66, 51)
+
+
 def test_adding_a_rigid_to_an_articulated_inertia_takes_15_additions(rng):
     """The zeros of a rigid-body inertia are not added."""
     rigid = RigidInertia.from_array(named(random_rigid(rng)[0], "r"))

@@ -162,6 +162,22 @@ class RigidInertia:
             add_cross(scale(y, self.mass), w, cross(w, self.h)),
         )
 
+    def rate_of_momentum(self, velocity: Motion, acceleration: Motion) -> Force:
+        """Return I a + v x* I v: the force a body needs for a given motion (eq. 3.11).
+
+        Equal to `apply` plus `bias`, but v enters only through the acceleration y = a + w x v of
+        the body point at the origin: moment = Ibar wd + w x Ibar w + h x y, force = m y + wd x h +
+        w x (w x h). That is 57 multiplications and 45 additions; the two steps need 66 and 51.
+        """
+        w, wd = velocity.angular, acceleration.angular
+        y = add_cross(acceleration.linear, w, velocity.linear)
+        moment = add(symmetric_vector(self.Ibar, wd), cross(w, symmetric_vector(self.Ibar, w)))
+        force = add_cross(scale(y, self.mass), wd, self.h)
+        return Force(
+            add_cross(moment, self.h, y),
+            add_cross(force, w, cross(w, self.h)),
+        )
+
     def kinetic_energy(self, velocity: Motion) -> Scalar:
         """Return 1/2 v . I v [J] (Featherstone 1987, sec. 3.9, example 2)."""
         return 0.5 * velocity.dot(self.apply(velocity))
