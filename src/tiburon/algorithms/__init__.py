@@ -1,0 +1,1 @@
+"""Algorithms of rigid-body dynamics, one file each, written over the drivers of `sweep`."""

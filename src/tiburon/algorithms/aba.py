@@ -1,0 +1,108 @@
+"""Forward dynamics: the articulated-body algorithm in body coordinates.
+
+Symbols (Featherstone 1987, chapter 6):
+    X       map of motion from the parent's frame to the body's
+    vel     spatial velocity of a body, vJ that relative to its parent
+    c       velocity product of a joint
+    IA, pA  articulated-body inertia and bias force of a body with all beyond it
+    Ia, pa  what a joint passes on of them
+    a       spatial acceleration of a body
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tiburon.algorithms.rnea import upward
+from tiburon.algorithms.sweep import inward, outward
+from tiburon.model import Plan, PlanBody
+from tiburon.model.joints.joint import Carry
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
+
+__all__ = ["aba"]
+
+
+class _Moving(NamedTuple):
+    """What the first pass knows of a body."""
+
+    X: Transform
+    vel: Motion
+    c: Motion
+
+
+class _Articulated:
+    """Inertia and bias force of a body and all beyond it; they add."""
+
+    __slots__ = ("IA", "pA")
+
+    def __init__(self, IA: ArticulatedInertia, pA: Force) -> None:
+        self.IA = IA
+        self.pA = pA
+
+    def __add__(self, other: "_Articulated") -> "_Articulated":
+        return _Articulated(self.IA + other.IA, self.pA + other.pA)
+
+
+class _Accelerating(NamedTuple):
+    """What the last pass knows of a body."""
+
+    qdd: tuple[Scalar, ...]
+    a: Motion
+
+
+def aba(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+) -> tuple[Scalar, ...]:
+    """Compute the joint accelerations that given joint forces produce.
+
+    Featherstone 1987, eqs. 6.46-6.55 in link coordinates (6.56-6.65), for trees (7.6) and joints of
+    several freedoms (7.19); a free root is a joint of six freedoms (7.20). O(number of bodies).
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+
+    Returns:
+        Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+    """
+
+    def motion(body: PlanBody, parent: _Moving) -> _Moving:
+        X = body.transform(q[body.q])
+        vJ = body.joint.motion(v[body.v])
+        vel = X.motion(parent.vel) + vJ
+        return _Moving(X, vel, vel.cross(vJ) + body.joint.bias(q[body.q], v[body.v]))
+
+    def alone(body: PlanBody, moving: _Moving) -> _Articulated:
+        p = body.inertia.bias(moving.vel)
+        # p is a force the body needs; what comes from outside need not be supplied
+        pA = p if external is None else p - external[body.index]
+        return _Articulated(body.inertia.articulated(), pA)
+
+    def release(body: PlanBody, total: _Articulated, moving: _Moving) -> tuple[Carry, _Articulated]:
+        Ia, pa, carry = body.joint.release(total.IA, total.pA, moving.c, tau[body.v])
+        X = moving.X
+        return carry, _Articulated(X.inertia_to_parent(Ia), X.force_to_parent(pa))
+
+    def accelerate(
+        body: PlanBody, parent: _Accelerating, moving: _Moving, carry: Carry
+    ) -> _Accelerating:
+        return _Accelerating(*body.joint.accelerate(carry, moving.X.motion(parent.a) + moving.c))
+
+    # outward: velocities, and what each body would need alone
+    at_rest = _Moving(Transform.identity(), Motion.zero(), Motion.zero())
+    moving = outward(plan, motion, at_rest)
+    bodies = [alone(body, visit) for body, visit in zip(plan.bodies, moving, strict=True)]
+    # inward: free each joint and hand its parent what is felt through it
+    carries = inward(plan, release, bodies, moving)
+    # outward: the world accelerating upward acts on every body as gravity does
+    root = _Accelerating((), upward(gravity))
+    accelerating = outward(plan, accelerate, root, moving, carries)
+    return tuple(x for visit in accelerating for x in visit.qdd)

@@ -1,0 +1,60 @@
+"""Mass matrix: composite rigid bodies in body coordinates.
+
+Symbols (Featherstone 1987, chapter 5):
+    X       map of motion from the parent's frame to the body's
+    S       motion sub-space of a joint, its columns in body coordinates
+    IC      inertia of a body and all beyond it as one rigid body
+    F       force that accelerates that composite body along a joint's freedoms, one per freedom
+    H       mass matrix
+"""
+
+from collections.abc import Sequence
+
+from tiburon.algorithms.sweep import inward, pairs
+from tiburon.model import Plan, PlanBody
+from tiburon.spatial import Force, RigidInertia, Scalar, Transform
+
+__all__ = ["crba"]
+
+Forces = tuple[Force, ...]
+
+
+def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
+    """Compute the mass matrix.
+
+    Featherstone 1987, eqs. 5.7-5.14 in link coordinates, for trees (7.9) and joints of several
+    freedoms (7.18). Entries that belong to two branches are zero and cost nothing; symmetric
+    entries are computed once.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+
+    Returns:
+        Rows of the mass matrix [kg, kg m or kg m^2], nv times nv scalars.
+    """
+    transforms = [body.transform(q[body.q]) for body in plan.bodies]
+
+    def compose(
+        body: PlanBody, IC: RigidInertia, X: Transform
+    ) -> tuple[RigidInertia, RigidInertia]:
+        return IC, X.inertia_to_parent(IC)
+
+    def project(body: PlanBody, F: Forces, X: Transform) -> tuple[list[tuple[Scalar, ...]], Forces]:
+        return [body.joint.project(f) for f in F], tuple(X.force_to_parent(f) for f in F)
+
+    # inward: composite inertias
+    composites = inward(plan, compose, [body.inertia for body in plan.bodies], transforms)
+    # from each joint to the root: the force of a unit acceleration, felt by all joints on the way
+    forces = [
+        tuple(IC.apply(S) for S in body.joint.subspace())
+        for body, IC in zip(plan.bodies, composites, strict=True)
+    ]
+    H: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
+    for body, ancestor, columns in pairs(plan, project, forces, transforms):
+        for column, entries in enumerate(columns, start=body.v.start):
+            for row, entry in enumerate(entries, start=ancestor.v.start):
+                # a joint's own block comes out twice: its upper part serves both
+                if row <= column:
+                    H[row][column] = H[column][row] = entry
+    return tuple(tuple(row) for row in H)
