@@ -1,0 +1,349 @@
+"""The disk cache of compiled code: one file per kernel, shared by all processes of a user.
+
+A file is written under another name and then moved into place, so readers see all of it or nothing.
+Whatever goes wrong here costs a compilation, never a result: damaged files are thrown away, and a
+directory that cannot be used is reported once and then done without.
+
+Settings, read from the environment at each use:
+
+- `TIBURON_CACHE_DIR`: where the files are; empty or "off" turns the cache off;
+- `TIBURON_CACHE_SIZE`: how much they may take, such as "200M" or "2G"; 512 MiB by default.
+
+Entries are machine code: whoever may write into the directory decides what runs. It is created for
+its owner only.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import re
+import sys
+import threading
+import time
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tiburon.errors import CacheWarning
+from tiburon.native.cache_file import FORMAT_VERSION, blake2b, pack_entry, read_name, unpack_entry
+from tiburon.version import installed_version
+
+DEFAULT_SIZE_LIMIT = 512 << 20
+"""Space the entries may take together [bytes]."""
+
+_SUFFIX = ".kernel"
+_ENTRY_NAME = re.compile(r"[0-9a-f]+\.kernel")
+_TEMPORARY_NAME = re.compile(r"[0-9a-f]+\.kernel\.[0-9]+-[0-9]+\.part")
+_SECONDS_PER_DAY = 86400.0
+# what is still being written after this long was left behind by a process that died
+_STALE_AFTER = 3600.0
+# pruning frees some room to spare, so that it is not needed again at once
+_PRUNED_SHARE = 0.9
+
+_warned: set[str] = set()
+_warned_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class CacheEntry:
+    """One file of the cache.
+
+    Attributes:
+        key: What it is found by.
+        name: Name of the kernel, empty if the file does not say.
+        size: Size of the file [bytes].
+        modified: When it was written or last used, to the day [s since 1970].
+    """
+
+    key: str
+    name: str
+    size: int
+    modified: float
+
+    @property
+    def label(self) -> str:
+        """What to call it in a list: the name, else the key."""
+        return self.name or self.key
+
+
+def cache_enabled() -> bool:
+    """Tell whether TIBURON_CACHE_DIR leaves the cache on."""
+    setting = os.environ.get("TIBURON_CACHE_DIR")
+    return setting is None or setting.strip().lower() not in ("", "off")
+
+
+def cache_directory() -> Path:
+    """Return where entries are kept, or would be kept if the cache were not turned off."""
+    setting = os.environ.get("TIBURON_CACHE_DIR", "")
+    try:
+        if setting and cache_enabled():
+            return Path(setting).expanduser().absolute()
+        return _user_cache_directory() / "tiburon"
+    except RuntimeError:
+        # no home directory: a place that cannot exist, so that the first use says what to do
+        return Path(os.devnull) / "tiburon"
+
+
+def _user_cache_directory() -> Path:
+    """Return where this platform wants programs to keep what they can make again."""
+    if sys.platform == "win32":
+        local = os.environ.get("LOCALAPPDATA")
+        return Path(local) if local else Path.home() / "AppData" / "Local"
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches"
+    chosen = os.environ.get("XDG_CACHE_HOME", "")
+    # the XDG base directory specification says to ignore a relative path
+    return Path(chosen) if os.path.isabs(chosen) else Path.home() / ".cache"
+
+
+@functools.cache
+def _environment() -> bytes:
+    """Describe everything that decides what code comes out, apart from what is compiled."""
+    import llvmlite
+
+    from tiburon.native.engine import host
+
+    machine = host()
+    parts = [str(FORMAT_VERSION), llvmlite.__version__, machine.triple, machine.cpu]
+    return "\n".join([*parts, machine.features, *_package_stamp()]).encode()
+
+
+def _package_stamp() -> list[str]:
+    """Describe the installed version of this package by its files.
+
+    An edited algorithm must not meet code compiled from its older self, so the version number alone
+    would not do; and reading it takes 20 times as long as looking at the files.
+    """
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    stamps = []
+    pending = [root]
+    with contextlib.suppress(OSError):
+        while pending:
+            with os.scandir(pending.pop()) as found:
+                for item in found:
+                    if item.name.endswith(".py"):
+                        status = item.stat()
+                        stamps.append(f"{item.path} {status.st_size} {status.st_mtime_ns}")
+                    elif item.name != "__pycache__" and item.is_dir():
+                        pending.append(item.path)
+    # imported from an archive there are no files to look at
+    return [root, *sorted(stamps)] if stamps else [root, installed_version()]
+
+
+def entry_key(*parts: str | int | bytes) -> str:
+    """Return the key of something compiled by this version of the package for this machine.
+
+    Args:
+        parts: What is compiled and how; the order matters.
+
+    Returns:
+        32 hexadecimal digits. Different parts give different keys, also where their texts joined
+        together would be equal.
+    """
+    digest = blake2b(_environment(), digest_size=16)
+    for part in parts:
+        if isinstance(part, int):
+            kind, content = b"i", str(int(part)).encode()
+        elif isinstance(part, str):
+            kind, content = b"s", part.encode()
+        else:
+            kind, content = b"b", part
+        digest.update(b"%s%d:" % (kind, len(content)))
+        digest.update(content)
+    return digest.hexdigest()
+
+
+def load_entry(key: str) -> tuple[dict[str, Any], bytes] | None:
+    """Read an entry.
+
+    Args:
+        key: Its key, from `entry_key`.
+
+    Returns:
+        Metadata and object code, or None if the cache does not hold it in good order.
+    """
+    if not cache_enabled():
+        return None
+    path = cache_directory() / f"{key}{_SUFFIX}"
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+            modified = os.fstat(file.fileno()).st_mtime
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        _warn_about_directory("read", error)
+        return None
+    entry = unpack_entry(key, content)
+    if entry is None:
+        # the compiled replacement would hide it, but only if it can be written
+        with contextlib.suppress(OSError):
+            path.unlink()
+    elif time.time() - modified > _SECONDS_PER_DAY:
+        # pruning goes by this time; once a day is enough and spares the disk
+        with contextlib.suppress(OSError):
+            os.utime(path)
+    return entry
+
+
+def store_entry(key: str, metadata: dict[str, Any], code: bytes) -> None:
+    """Write an entry, replacing one of the same key; then keep the cache within its size.
+
+    Args:
+        key: Its key, from `entry_key`.
+        metadata: What JSON can hold; "name" is shown in lists.
+        code: Object code.
+
+    Warns:
+        CacheWarning: Once per process, if the directory cannot be written.
+    """
+    if not cache_enabled():
+        return
+    content = pack_entry(key, metadata, code)
+    limit = _size_limit()
+    if len(content) > limit:
+        return
+    directory = cache_directory()
+    path = directory / f"{key}{_SUFFIX}"
+    # no two writers share a temporary name: processes differ in number, threads in identity
+    temporary = directory / f"{path.name}.{os.getpid()}-{threading.get_ident()}.part"
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            with open(temporary, "wb") as file:
+                file.write(content)
+            _move(temporary, path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
+            raise
+        _prune(directory, limit, keep=path.name)
+    except OSError as error:
+        _warn_about_directory("write", error)
+
+
+def _move(temporary: Path, path: Path) -> None:
+    try:
+        os.replace(temporary, path)
+    except FileNotFoundError:
+        # someone emptied the cache meanwhile, and may have wanted it empty
+        return
+    except PermissionError:
+        # Windows refuses to replace a file that someone reads, and then the entry is there already
+        if os.name != "nt" or not path.exists():
+            raise
+        temporary.unlink()
+
+
+def _prune(directory: Path, limit: int, *, keep: str) -> None:
+    """Remove the entries not used for longest, if all together take more than the limit."""
+    found = []
+    with os.scandir(directory) as items:
+        for item in items:
+            # another process may have removed it meanwhile
+            with contextlib.suppress(FileNotFoundError):
+                if _ENTRY_NAME.fullmatch(item.name):
+                    status = item.stat()
+                    found.append((status.st_mtime, status.st_size, item.name))
+                elif _TEMPORARY_NAME.fullmatch(item.name) and _is_stale(item):
+                    os.unlink(item.path)
+    total = sum(size for _, size, _ in found)
+    if total <= limit:
+        return
+    for _, size, name in sorted(found):
+        if total <= _PRUNED_SHARE * limit:
+            break
+        if name != keep:
+            with contextlib.suppress(FileNotFoundError):
+                (directory / name).unlink()
+            total -= size
+
+
+def _is_stale(item: os.DirEntry[str]) -> bool:
+    return time.time() - item.stat().st_mtime > _STALE_AFTER
+
+
+def _size_limit() -> int:
+    """Return how much the entries may take together [bytes]."""
+    setting = os.environ.get("TIBURON_CACHE_SIZE", "").strip()
+    if not setting:
+        return DEFAULT_SIZE_LIMIT
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:I?B)?", setting.upper())
+    if match is None:
+        _warn_once(
+            "size",
+            "TIBURON_CACHE_SIZE: expected a number of bytes, or one with K, M, G or T such as "
+            f"'512M', got {setting!r}; the cache keeps to {DEFAULT_SIZE_LIMIT >> 20} MiB",
+        )
+        return DEFAULT_SIZE_LIMIT
+    number, unit = match.groups()
+    return int(float(number) * 1024 ** " KMGT".index(unit or " "))
+
+
+def _warn_about_directory(action: str, error: OSError) -> None:
+    _warn_once(
+        "directory",
+        f"cache directory '{cache_directory()}': cannot {action} compiled code "
+        f"({error.strerror or error}); work goes on, but kernels are compiled again in every "
+        "process. Free some space or set TIBURON_CACHE_DIR to a directory that can be written "
+        "('off' turns the cache off)",
+    )
+
+
+def _warn_once(subject: str, message: str) -> None:
+    with _warned_lock:
+        if subject in _warned:
+            return
+        _warned.add(subject)
+    warnings.warn(message, CacheWarning, stacklevel=3)
+
+
+def cache_entries() -> list[CacheEntry]:
+    """List what the cache holds, damaged files included, sorted by key.
+
+    Returns:
+        The entries; none if the directory does not exist or the cache is turned off.
+    """
+    if not cache_enabled():
+        return []
+    entries = []
+    with (
+        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+        os.scandir(cache_directory()) as items,
+    ):
+        for item in items:
+            if _ENTRY_NAME.fullmatch(item.name):
+                with contextlib.suppress(FileNotFoundError):
+                    status = item.stat()
+                    key = item.name.removesuffix(_SUFFIX)
+                    name = read_name(item.path)
+                    entries.append(CacheEntry(key, name, status.st_size, status.st_mtime))
+    return sorted(entries, key=lambda entry: entry.key)
+
+
+def clear_cache() -> int:
+    """Remove every entry; other files in the directory stay.
+
+    Returns:
+        Number of entries removed.
+
+    Raises:
+        OSError: If an entry cannot be removed.
+    """
+    removed = 0
+    if not cache_enabled():
+        return removed
+    with (
+        contextlib.suppress(FileNotFoundError, NotADirectoryError),
+        os.scandir(cache_directory()) as items,
+    ):
+        for item in items:
+            is_entry = _ENTRY_NAME.fullmatch(item.name) is not None
+            if is_entry or _TEMPORARY_NAME.fullmatch(item.name):
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(item.path)
+                    removed += is_entry
+    return removed
