@@ -83,10 +83,8 @@ def snap(values: Iterable[float]) -> tuple[float, ...]:
 
 
 def _snap_one(x: float) -> float:
-    for exact in (0.0, 1.0, -1.0):
-        if abs(x - exact) <= SNAP:
-            return exact
-    return x
+    nearest = round(x)
+    return float(nearest) if abs(x - nearest) <= SNAP and -1 <= nearest <= 1 else x
 
 
 def _plain(array: NDArray[Any]) -> object:

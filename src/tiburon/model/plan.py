@@ -126,14 +126,14 @@ class Plan:
             return model.plan.with_parameters(parameters)
         layout = join_fixed(model.bodies, model.frames)
         chosen = choose_frames(layout)
+        to_plan = [frame.pose.inverse() for frame in chosen]
         children: list[list[int]] = [[] for _ in layout.links]
         for index, link in enumerate(layout.links):
             if link.parent != WORLD_LINK:
                 children[link.parent].append(index)
         bodies = []
         for index, (link, frame) in enumerate(zip(layout.links, chosen, strict=True)):
-            to_plan = frame.pose.inverse()
-            placed = [(body, to_plan @ pose) for body, pose in link.members]
+            placed = [(body, to_plan[index] @ pose) for body, pose in link.members]
             bodies.append(
                 PlanBody(
                     index=index,
@@ -152,7 +152,7 @@ class Plan:
         for name, place in layout.places.items():
             pose = place.pose
             if place.link != WORLD_LINK:
-                pose = chosen[place.link].pose.inverse() @ pose
+                pose = to_plan[place.link] @ pose
             frames[name] = PlanFrame(place.link, pose.transform)
         names = tuple(
             f"{body.name}.{number}"

@@ -16,6 +16,7 @@ from tiburon.spatial import (
     quaternion_to_matrix,
     roll_pitch_yaw_to_matrix,
 )
+from tiburon.spatial.vec3 import add, matrix_product, matrix_vector, negate, transpose
 
 ORTHOGONAL = 1e-6
 """Largest error in R R^T = 1 that is taken for rounding and repaired.
@@ -43,8 +44,9 @@ class Pose:
     """p, origin of the child in parent axes [m]."""
 
     def __post_init__(self) -> None:
-        rotation = _nearest_rotation(finite_array(self.rotation, (3, 3), "pose", "rotation"))
-        object.__setattr__(self, "rotation", rotation)
+        if self.rotation is not _IDENTITY:
+            rotation = _nearest_rotation(finite_array(self.rotation, (3, 3), "pose", "rotation"))
+            object.__setattr__(self, "rotation", rotation)
         object.__setattr__(self, "translation", vec3(self.translation, "pose", "translation"))
 
     @classmethod
@@ -101,6 +103,15 @@ class Pose:
         x, y, z = snap((direction / length).tolist())
         return cls(_rows(axis_angle_to_matrix((x, y, z), turn)), _numbers(translation))
 
+    @classmethod
+    def _of_rotation(cls, R: Matrix3, p: Vec3) -> "Pose":
+        """Build from numbers known to be a rotation up to rounding, without checking them."""
+        entries = snap(x for row in R for x in row)
+        pose = object.__new__(Pose)
+        object.__setattr__(pose, "rotation", (entries[0:3], entries[3:6], entries[6:9]))
+        object.__setattr__(pose, "translation", p)
+        return pose
+
     @property
     def matrix(self) -> NDArray[np.float64]:
         """The homogeneous matrix [[R, p], [0, 1]], shape (4, 4)."""
@@ -126,16 +137,15 @@ class Pose:
         """Compose: the pose of C in A from the pose of B in A and that of C in B."""
         if not isinstance(other, Pose):
             return NotImplemented
-        R = np.array(self.rotation)
-        return Pose(
-            matrix3(R @ np.array(other.rotation)),
-            tuple((R @ np.array(other.translation) + np.array(self.translation)).tolist()),
-        )
+        if self.rotation == _IDENTITY and not any(self.translation):
+            return other
+        x, y, z = add(matrix_vector(self.rotation, other.translation), self.translation)
+        return Pose._of_rotation(matrix_product(self.rotation, other.rotation), (x, y, z))
 
     def inverse(self) -> "Pose":
         """Return the pose of the parent frame in the child frame."""
-        R = np.array(self.rotation)
-        return Pose(matrix3(R.T), tuple((-(R.T @ np.array(self.translation))).tolist()))
+        E = transpose(self.rotation)
+        return Pose._of_rotation(E, negate(matrix_vector(E, self.translation)))
 
     def __repr__(self) -> str:
         parts = []

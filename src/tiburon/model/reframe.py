@@ -13,9 +13,10 @@ Symbols: a link's frame (Q, o) has axes Q and origin o in the user's link coordi
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tiburon.model.joints.axial import AxialJoint
+from tiburon.model.joints.fixed import Fixed
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.prismatic import Prismatic
 from tiburon.model.layout import WORLD_LINK, Layout, Link
@@ -79,77 +80,72 @@ class _Candidate:
     joint: Joint
 
 
-@dataclass(frozen=True, slots=True)
-class _Option:
-    """A candidate with the best choices beyond it."""
-
-    cost: int
-    frames: dict[int, int]
-    """Which candidate each child takes, by index of the child."""
+_WORLD = _Candidate(IDENTITY3, ZERO3, Fixed("world"))
 
 
 def choose_frames(layout: Layout) -> tuple[ChosenFrame, ...]:
     """Choose a frame for every link of a model."""
-    links = layout.links
+    frames = _cheapest(layout.links)
+    chosen = []
+    for link, frame in zip(layout.links, frames, strict=True):
+        parent = _WORLD if link.parent == WORLD_LINK else frames[link.parent]
+        placement, joint = _place(parent, link, frame)
+        chosen.append(ChosenFrame(Pose(frame.Q, frame.o), joint, placement.transform))
+    return tuple(chosen)
+
+
+def _cheapest(links: Sequence[Link]) -> list[_Candidate]:
+    """Return the frames of least cost; the users' own where right angles make them cheap."""
     children: list[list[int]] = [[] for _ in links]
     size = [1] * len(links)
     for index in reversed(range(len(links))):
-        parent = links[index].parent
-        if parent != WORLD_LINK:
-            children[parent].append(index)
-            size[parent] += size[index]
+        carrier = links[index].parent
+        if carrier != WORLD_LINK:
+            children[carrier].append(index)
+            size[carrier] += size[index]
     for below in children:
         below.sort(key=lambda index: (-size[index], index))
     kept = [_kept(link) for link in links]
     if all(_is_cheap(link, frame) for link, frame in zip(links, kept, strict=True)):
-        candidates = [[frame] for frame in kept]
-    else:
-        candidates = [
-            [frame, *_aligned(link, [links[i] for i in below])]
-            for link, frame, below in zip(links, kept, children, strict=True)
-        ]
+        return kept
+    candidates = [
+        [frame, *_aligned(link, [links[i] for i in below])]
+        for link, frame, below in zip(links, kept, children, strict=True)
+    ]
     return _best(links, children, candidates)
 
 
 def _best(
-    links: Sequence[Link], children: Sequence[Sequence[int]], candidates: list[list[_Candidate]]
-) -> tuple[ChosenFrame, ...]:
+    links: Sequence[Link],
+    children: Sequence[Sequence[int]],
+    candidates: Sequence[Sequence[_Candidate]],
+) -> list[_Candidate]:
     """Pick one candidate per link so that the sum of all costs is least, from the leaves inward."""
-    options: list[list[_Option]] = [[] for _ in links]
+    # by link and candidate: the least cost of the link and all beyond it, and the children's picks
+    cost: list[list[int]] = [[] for _ in links]
+    picks: list[list[list[int]]] = [[] for _ in links]
 
-    def join(parent: _Candidate, child: int) -> tuple[int, int]:
+    def pick(parent: _Candidate, child: int) -> tuple[int, int]:
         """Return the least cost of a child and all beyond it, and which candidate gives it."""
         weight = _weight(links[child])
         return min(
-            (_place(parent, links[child], frame)[0].cost(weight) + option.cost, number)
-            for number, (frame, option) in enumerate(
-                zip(candidates[child], options[child], strict=True)
-            )
+            (_place(parent, links[child], frame)[0].cost(weight) + cost[child][number], number)
+            for number, frame in enumerate(candidates[child])
         )
 
     for index in reversed(range(len(links))):
         for frame in candidates[index]:
-            picks = {child: join(frame, child) for child in children[index]}
-            # with one candidate there is nothing to weigh
-            own = _inertia_cost(links[index], frame) if len(candidates[index]) > 1 else 0
-            total = own + sum(cost for cost, _ in picks.values())
-            options[index].append(_Option(total, {c: n for c, (_, n) in picks.items()}))
-
-    world = _Candidate(IDENTITY3, ZERO3, links[0].joint) if links else None
-    picked: dict[int, int] = {}
-    chosen: list[ChosenFrame] = []
-    frames: list[_Candidate] = []
-    for index, link in enumerate(links):
-        if link.parent == WORLD_LINK and world is not None:
-            parent, number = world, join(world, index)[1]
-        else:
-            parent, number = frames[link.parent], picked[index]
-        frame = candidates[index][number]
-        picked.update(options[index][number].frames)
-        frames.append(frame)
-        placement, joint = _place(parent, link, frame)
-        chosen.append(ChosenFrame(Pose(frame.Q, frame.o), joint, placement.transform))
-    return tuple(chosen)
+            below = [pick(frame, child) for child in children[index]]
+            cost[index].append(_inertia_cost(links[index], frame) + sum(c for c, _ in below))
+            picks[index].append([number for _, number in below])
+    numbers = [
+        pick(_WORLD, index)[1] if link.parent == WORLD_LINK else 0
+        for index, link in enumerate(links)
+    ]
+    for index, carried in enumerate(children):
+        for child, number in zip(carried, picks[index][numbers[index]], strict=True):
+            numbers[child] = number
+    return [frames[number] for frames, number in zip(candidates, numbers, strict=True)]
 
 
 def _weight(link: Link) -> Cost:
@@ -175,7 +171,7 @@ def _place(parent: _Candidate, link: Link, frame: _Candidate) -> tuple[Placement
     placement = place(R, p, k)  # type: ignore[arg-type]
     if placement.offset == 0.0:
         return placement, joint
-    return placement, replace(joint, offset=joint.offset + sign * placement.offset)
+    return placement, joint.rebased(joint.axis, joint.offset + sign * placement.offset)
 
 
 def _is_cheap(link: Link, frame: _Candidate) -> bool:
@@ -245,7 +241,7 @@ def _axes(z: Vec3, x: Vec3) -> Matrix3:
 
 
 def _along_z(joint: AxialJoint) -> AxialJoint:
-    return replace(joint, axis=(0.0, 0.0, 1.0))
+    return joint.rebased((0.0, 0.0, 1.0), joint.offset)
 
 
 def _inertia_cost(link: Link, frame: _Candidate) -> int:

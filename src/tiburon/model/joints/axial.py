@@ -1,9 +1,10 @@
 """What revolute and prismatic joints share: one freedom, along or about one axis."""
 
+import copy
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -51,6 +52,18 @@ class AxialJoint(Joint):
         """Return index and sign of the coordinate axis the joint axis lies on, if it does."""
         used = [index for index, x in enumerate(self.axis) if x != 0.0]
         return (used[0], self.axis[used[0]]) if len(used) == 1 else None
+
+    def rebased(self, axis: Vec3, offset: float) -> Self:
+        """Return the same joint seen from other frames, where its axis and offset differ.
+
+        Args:
+            axis: Unit axis in the new joint axes; not checked again.
+            offset: Where the new body frame is at q = 0 [rad or m].
+        """
+        joint = copy.copy(self)
+        object.__setattr__(joint, "axis", axis)
+        object.__setattr__(joint, "offset", offset)
+        return joint
 
     def _along(self, rate: float) -> Vec3:
         x, y, z = self.axis
