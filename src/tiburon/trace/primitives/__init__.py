@@ -1,0 +1,25 @@
+"""Solvers that a graph calls: each is written once, then run, counted, differentiated, compiled."""
+
+from tiburon.trace.primitives.least_squares import (
+    LeastSquares,
+    OrthogonalFactor,
+    factor_orthogonal,
+    solve_least_squares,
+)
+from tiburon.trace.primitives.norm import norm
+from tiburon.trace.primitives.spd import SpdFactor, factor_spd, solve_spd
+from tiburon.trace.primitives.tree import TreeFactor, factor_tree, solve_tree
+
+__all__ = [
+    "LeastSquares",
+    "OrthogonalFactor",
+    "SpdFactor",
+    "TreeFactor",
+    "factor_orthogonal",
+    "factor_spd",
+    "factor_tree",
+    "norm",
+    "solve_least_squares",
+    "solve_spd",
+    "solve_tree",
+]

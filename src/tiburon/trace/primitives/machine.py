@@ -1,0 +1,306 @@
+"""What primitives are written in: memory, counted loops and arithmetic.
+
+A primitive is written once, against `Machine`. On the `DirectMachine` it runs on floats, on arrays
+of one float per case, or on traced values (which inlines it into a graph); on the
+`CountingMachine` it counts its operations; the machines of `tiburon.native` write it as LLVM
+assembly or C, with straight-line code or real loops. The order of operations is the same on all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from tiburon.errors import DomainError
+from tiburon.trace.count import OperationCount
+from tiburon.trace.graph import FLOAT_FUNCTIONS
+from tiburon.trace.value import Value, common_graph, require, where
+
+Number = Any
+"""A float in the machine's own form."""
+Truth = Any
+"""A truth value in the machine's own form."""
+Index = Any
+"""A whole number: an int, or something that adds, subtracts and multiplies like one."""
+Memory = Any
+"""A row of floats."""
+Table = Any
+"""A row of constant whole numbers."""
+
+
+class Machine(Protocol):
+    """Something that runs, counts or writes the operations of a primitive."""
+
+    def constant(self, value: float) -> Number:
+        """Give a constant."""
+
+    def add(self, a: Number, b: Number) -> Number:
+        """Give a + b."""
+
+    def mul(self, a: Number, b: Number) -> Number:
+        """Give a * b."""
+
+    def div(self, a: Number, b: Number) -> Number:
+        """Give a / b."""
+
+    def add_product(self, a: Number, b: Number, c: Number) -> Number:
+        """Give a * b + c, rounded once in native code."""
+
+    def sub_product(self, a: Number, b: Number, c: Number) -> Number:
+        """Give c - a * b, rounded once in native code."""
+
+    def sqrt(self, a: Number) -> Number:
+        """Give the square root."""
+
+    def less(self, a: Number, b: Number) -> Truth:
+        """Give a < b."""
+
+    def less_equal(self, a: Number, b: Number) -> Truth:
+        """Give a <= b."""
+
+    def either(self, p: Truth, r: Truth) -> Truth:
+        """Give p or r."""
+
+    def choose(self, condition: Truth, a: Number, b: Number) -> Number:
+        """Give a where the condition holds, else b."""
+
+    def choose_index(self, condition: Truth, i: Index, j: Index) -> Index:
+        """Give the index i if the condition holds, else j."""
+
+    def require(self, condition: Truth, value: Number, message: str) -> Number:
+        """Give the value where the condition holds, else NaN (or raise, on plain floats)."""
+
+    def memory(self, size: int) -> Memory:
+        """Give a row of floats without content."""
+
+    def load(self, memory: Memory, place: Index) -> Number:
+        """Read a float."""
+
+    def store(self, memory: Memory, place: Index, value: Number) -> None:
+        """Write a float."""
+
+    def index_memory(self, value: Index) -> Memory:
+        """Give a place for one index, with its first content."""
+
+    def load_index(self, memory: Memory) -> Index:
+        """Read an index."""
+
+    def store_index(self, memory: Memory, value: Index) -> None:
+        """Write an index."""
+
+    def index_as_float(self, value: Index) -> Number:
+        """Give an index, at most 2**31, as a float."""
+
+    def table(self, values: Sequence[int]) -> Table:
+        """Give a row of constants."""
+
+    def lookup(self, table: Table, place: Index) -> Index:
+        """Read a constant."""
+
+    def loop(self, start: Index, stop: Index, *, down: bool = False) -> Iterator[Index]:
+        """Run the body of a `for` for each index start <= i < stop, from the top if `down`."""
+
+
+class DirectMachine:
+    """Run a primitive at once, on anything that NumPy's elementwise functions accept."""
+
+    def constant(self, value: float) -> Number:
+        """Give a constant."""
+        return value
+
+    def add(self, a: Number, b: Number) -> Number:
+        """Give a + b."""
+        return a + b
+
+    def mul(self, a: Number, b: Number) -> Number:
+        """Give a * b."""
+        return a * b
+
+    def div(self, a: Number, b: Number) -> Number:
+        """Give a / b; infinity or NaN where b is 0."""
+        if isinstance(a, Value) or isinstance(b, Value):
+            return a / b
+        if not _is_array(a, b):
+            return FLOAT_FUNCTIONS["div"](float(a), float(b))
+        with np.errstate(all="ignore"):
+            return a / b
+
+    def add_product(self, a: Number, b: Number, c: Number) -> Number:
+        """Give a * b + c."""
+        return a * b + c
+
+    def sub_product(self, a: Number, b: Number, c: Number) -> Number:
+        """Give c - a * b."""
+        return c - a * b
+
+    def sqrt(self, a: Number) -> Number:
+        """Give the square root."""
+        if isinstance(a, Value):
+            return np.sqrt(a)
+        if not _is_array(a):
+            return FLOAT_FUNCTIONS["sqrt"](float(a))
+        with np.errstate(all="ignore"):
+            return np.sqrt(a)
+
+    def less(self, a: Number, b: Number) -> Truth:
+        """Give a < b."""
+        return a < b
+
+    def less_equal(self, a: Number, b: Number) -> Truth:
+        """Give a <= b."""
+        return a <= b
+
+    def either(self, p: Truth, r: Truth) -> Truth:
+        """Give p or r."""
+        return p | r
+
+    def choose(self, condition: Truth, a: Number, b: Number) -> Number:
+        """Give a where the condition holds, else b."""
+        if _is_array(condition, a, b):
+            return np.where(condition, a, b)
+        return where(condition, a, b)
+
+    def choose_index(self, condition: Truth, i: Index, j: Index) -> Index:
+        """Give the index i if the condition holds, else j."""
+        return i if condition else j
+
+    def require(self, condition: Truth, value: Number, message: str) -> Number:
+        """Give the value where the condition holds, else NaN."""
+        if common_graph((condition, value)) is not None:
+            return require(condition, value, message)
+        return self.choose(condition, value, np.nan)
+
+    def memory(self, size: int) -> Memory:
+        """Give a row of floats without content."""
+        return [None] * size
+
+    def load(self, memory: Memory, place: Index) -> Number:
+        """Read a float."""
+        return memory[place]
+
+    def store(self, memory: Memory, place: Index, value: Number) -> None:
+        """Write a float."""
+        memory[place] = value
+
+    def index_memory(self, value: Index) -> Memory:
+        """Give a place for one index, with its first content."""
+        return [value]
+
+    def load_index(self, memory: Memory) -> Index:
+        """Read an index."""
+        return memory[0]
+
+    def store_index(self, memory: Memory, value: Index) -> None:
+        """Write an index."""
+        memory[0] = value
+
+    def index_as_float(self, value: Index) -> Number:
+        """Give an index as a float."""
+        return float(value)
+
+    def table(self, values: Sequence[int]) -> Table:
+        """Give a row of constants."""
+        return tuple(values)
+
+    def lookup(self, table: Table, place: Index) -> Index:
+        """Read a constant."""
+        return table[place]
+
+    def loop(self, start: Index, stop: Index, *, down: bool = False) -> Iterator[Index]:
+        """Run the body for each index."""
+        return iter(range(stop - 1, start - 1, -1) if down else range(start, stop))
+
+
+class FloatMachine(DirectMachine):
+    """Run a primitive on plain floats; what it cannot solve raises."""
+
+    def require(self, condition: Truth, value: Number, message: str) -> Number:
+        """Give the value if the condition holds.
+
+        Raises:
+            DomainError: If it does not.
+        """
+        if not condition:
+            raise DomainError("matrix", message, f"a pivot of {value:.3g}")
+        return value
+
+
+class CountingMachine(DirectMachine):
+    """Count the operations of a primitive; numbers are all zero."""
+
+    def __init__(self) -> None:
+        self.multiplications = self.additions = self.divisions = 0
+        self.square_roots = self.selections = 0
+
+    def count(self) -> OperationCount:
+        """Give what was counted so far."""
+        return OperationCount(
+            multiplications=self.multiplications,
+            additions=self.additions,
+            divisions=self.divisions,
+            square_roots=self.square_roots,
+            selections=self.selections,
+        )
+
+    def add(self, a: Number, b: Number) -> Number:
+        """Count a sum."""
+        self.additions += 1
+        return 0.0
+
+    def mul(self, a: Number, b: Number) -> Number:
+        """Count a product."""
+        self.multiplications += 1
+        return 0.0
+
+    def div(self, a: Number, b: Number) -> Number:
+        """Count a division."""
+        self.divisions += 1
+        return 0.0
+
+    def add_product(self, a: Number, b: Number, c: Number) -> Number:
+        """Count a product and a sum."""
+        self.multiplications += 1
+        self.additions += 1
+        return 0.0
+
+    def sub_product(self, a: Number, b: Number, c: Number) -> Number:
+        """Count a product and a difference."""
+        return self.add_product(a, b, c)
+
+    def sqrt(self, a: Number) -> Number:
+        """Count a square root."""
+        self.square_roots += 1
+        return 0.0
+
+    def less(self, a: Number, b: Number) -> Truth:
+        """Count a comparison; it holds, so that loops run to their full length."""
+        self.selections += 1
+        return True
+
+    def less_equal(self, a: Number, b: Number) -> Truth:
+        """Count a comparison; it fails, so that nothing counts as negligible."""
+        self.selections += 1
+        return False
+
+    def either(self, p: Truth, r: Truth) -> Truth:
+        """Count an operation on truth values."""
+        self.selections += 1
+        return False
+
+    def choose(self, condition: Truth, a: Number, b: Number) -> Number:
+        """Count a choice."""
+        self.selections += 1
+        return 0.0
+
+    def require(self, condition: Truth, value: Number, message: str) -> Number:
+        """Count a choice."""
+        self.selections += 1
+        return 0.0
+
+
+def _is_array(*values: Any) -> bool:
+    return any(isinstance(value, np.ndarray) and value.ndim for value in values) and not any(
+        isinstance(value, Value) for value in values
+    )

@@ -1,0 +1,240 @@
+"""`solve_spd`: linear equations with a symmetric positive definite matrix, by A = L D L^T.
+
+Golub and Van Loan 2013, Matrix Computations, section 4.1.2; no square roots. The matrix is stored
+by its lower triangle, row by row. A factor keeps the rows of L below the diagonal and the
+reciprocals of D on it.
+
+Derivative. A factor is a handle: its tangent and its adjoint are, by agreement, those of the matrix
+it was made from. So x = A^-1 b gives dx = A^-1 (db - dA x), and one factorization serves the
+solution and all its derivatives.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from tiburon.trace.graph import Graph
+from tiburon.trace.primitives.machine import Machine, Memory
+from tiburon.trace.primitives.primitive import (
+    Primitive,
+    dot,
+    is_zero_row,
+    numbers_of,
+    right_hand_sides,
+    solve_columns,
+    square_size,
+)
+
+__all__ = ["FactorSpd", "SolveSpd", "SpdFactor", "factor_spd", "solve_spd"]
+
+LOST_PIVOT = 2.0**-49
+"""A pivot this small against its diagonal element has no digits left: the matrix is singular."""
+INLINE_SIZE = 6
+"""Up to this size the operations are worth more spelled out, open to folding, than a call."""
+
+
+def _place(i: int, j: int) -> int:
+    return i * (i + 1) // 2 + j if i >= j else _place(j, i)
+
+
+class FactorSpd(Primitive):
+    """Factor: n(n+1)/2 numbers of A to as many of L and 1/D; NaN if not positive definite."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__("factor_spd", size)
+        self.size = size
+
+    @property
+    def argument_count(self) -> int:
+        """Number of floats it takes."""
+        return self.size * (self.size + 1) // 2
+
+    @property
+    def result_count(self) -> int:
+        """Number of floats it gives."""
+        return self.argument_count
+
+    def write(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Eliminate column by column, updating all that remains (right-looking)."""
+        n = self.size
+        row = m.table([_place(i, 0) for i in range(n)])
+        one, lost = m.constant(1.0), m.constant(LOST_PIVOT)
+        for place in m.loop(0, self.argument_count):
+            m.store(found, place, m.load(given, place))
+        for k in m.loop(0, n):
+            diagonal = m.lookup(row, k) + k
+            pivot = m.load(found, diagonal)
+            positive = m.less(m.mul(lost, m.load(given, diagonal)), pivot)
+            pivot = m.require(
+                positive,
+                pivot,
+                "a positive definite matrix; check masses and inertias, "
+                "or use solve_least_squares for redundant equations",
+            )
+            inverse = m.div(one, pivot)
+            m.store(found, diagonal, inverse)
+            # from the last row up: the column above a row is then still that of L D
+            for i in m.loop(k + 1, n, down=True):
+                start = m.lookup(row, i)
+                entry = m.mul(m.load(found, start + k), inverse)
+                for j in m.loop(k + 1, i + 1):
+                    other = m.load(found, m.lookup(row, j) + k)
+                    old = m.load(found, start + j)
+                    m.store(found, start + j, m.sub_product(entry, other, old))
+                m.store(found, start + k, entry)
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return the tangent of the matrix, which stands for that of the factor."""
+        return tangents
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return the adjoint of the matrix, which stands for that of the factor."""
+        return adjoints
+
+
+class SolveSpd(Primitive):
+    """Solve: a factor and a vector of n numbers to the solution."""
+
+    def __init__(self, size: int) -> None:
+        super().__init__("solve_spd", size)
+        self.size = size
+        self.factor_size = size * (size + 1) // 2
+
+    @property
+    def argument_count(self) -> int:
+        """Number of floats it takes."""
+        return self.factor_size + self.size
+
+    @property
+    def result_count(self) -> int:
+        """Number of floats it gives."""
+        return self.size
+
+    def write(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Substitute forward, divide by D, substitute backward."""
+        n = self.size
+        row = m.table([_place(i, 0) for i in range(n)])
+        for i in m.loop(0, n):
+            m.store(found, i, m.load(given, self.factor_size + i))
+        for j in m.loop(0, n):
+            known = m.load(found, j)
+            for i in m.loop(j + 1, n):
+                entry = m.load(given, m.lookup(row, i) + j)
+                m.store(found, i, m.sub_product(entry, known, m.load(found, i)))
+        for i in m.loop(0, n):
+            inverse = m.load(given, m.lookup(row, i) + i)
+            m.store(found, i, m.mul(m.load(found, i), inverse))
+        for i in m.loop(0, n, down=True):
+            known = m.load(found, i)
+            start = m.lookup(row, i)
+            for j in m.loop(0, i):
+                entry = m.load(given, start + j)
+                m.store(found, j, m.sub_product(entry, known, m.load(found, j)))
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return dx = A^-1 (db - dA x)."""
+        n = self.size
+        change, db = tangents[: self.factor_size], tangents[self.factor_size :]
+        right = [
+            graph.sub(db[i], dot(graph, [(change[_place(i, j)], results[j]) for j in range(n)]))
+            for i in range(n)
+        ]
+        return self._again(graph, args, right)
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return w = A^-1 xbar for b and -(w x^T + x w^T) for A, once on the diagonal."""
+        w, x = self._again(graph, args, adjoints), results
+        matrix = []
+        for i in range(self.size):
+            matrix += [graph.neg(dot(graph, [(w[i], x[j]), (w[j], x[i])])) for j in range(i)]
+            matrix.append(graph.neg(graph.mul(w[i], x[i])))
+        return [*matrix, *w]
+
+    def _again(self, graph: Graph, args: list[int], right: list[int]) -> list[int]:
+        if is_zero_row(graph, right):
+            return right
+        return graph.call(self, [*args[: self.factor_size], *right])
+
+
+class SpdFactor:
+    """A factored symmetric positive definite matrix.
+
+    Attributes:
+        size: Rows of the matrix.
+    """
+
+    def __init__(self, size: int, numbers: Sequence[Any], inline: bool) -> None:
+        """Keep the numbers of the factor; see `factor_spd`."""
+        self.size = size
+        self._numbers = list(numbers)
+        self._inline = inline
+
+    def solve(self, b: Any) -> Any:
+        """Solve A x = b.
+
+        Args:
+            b: Right-hand sides, shape (n,) or (n, columns).
+
+        Returns:
+            The solution, shape of b.
+        """
+        shape, columns = right_hand_sides("b", self.size, b)
+        primitive = SolveSpd(self.size)
+        return solve_columns(
+            shape,
+            self.size,
+            columns,
+            lambda column: primitive.apply([*self._numbers, *column], inline=self._inline),
+        )
+
+
+def factor_spd(matrix: Any, *, inline: bool | None = None) -> SpdFactor:
+    """Factor a symmetric positive definite matrix into L D L^T.
+
+    A matrix that is not positive definite to working precision raises on floats; in native code it
+    gives NaN, which the border check reports.
+
+    Args:
+        matrix: Shape (n, n); only the lower triangle is read.
+        inline: Whether to spell the operations out in the graph instead of calling; by default up
+            to n = 6.
+
+    Returns:
+        The factor, which solves.
+
+    Raises:
+        ShapeError: If the matrix is not square.
+        DomainError: If it is not positive definite, on floats.
+    """
+    size = square_size("matrix", matrix)
+    spelled = size <= INLINE_SIZE if inline is None else inline
+    flat = numbers_of(matrix)
+    lower = [flat[i * size + j] for i in range(size) for j in range(i + 1)]
+    return SpdFactor(size, FactorSpd(size).apply(lower, inline=spelled), spelled)
+
+
+def solve_spd(matrix: Any, b: Any, *, inline: bool | None = None) -> Any:
+    """Solve A x = b for a symmetric positive definite matrix.
+
+    Args:
+        matrix: A, shape (n, n); only the lower triangle is read.
+        b: Right-hand sides, shape (n,) or (n, columns).
+        inline: See `factor_spd`.
+
+    Returns:
+        The solution x, shape of b.
+
+    Raises:
+        ShapeError: If the shapes do not fit.
+        DomainError: If the matrix is not positive definite, on floats.
+    """
+    return factor_spd(matrix, inline=inline).solve(b)

@@ -1,0 +1,298 @@
+"""`while_loop`: a body that runs until a condition fails, each case for itself.
+
+Derivative. Iterations are taken to have converged to a fixed point x = body(x, theta), so that
+
+    dx = (1 - d body/dx)^-1 (d body/dtheta) dtheta        (implicit function theorem)
+
+whatever the way to it. One orthogonal factorization serves all directions, forward and reverse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.trace.count import OperationCount, count_graph
+from tiburon.trace.graph import Graph
+from tiburon.trace.primitives.least_squares import OrthogonalFactor, factor_orthogonal
+from tiburon.trace.program import current_graph
+from tiburon.trace.regions.fixed_loop import check_state
+from tiburon.trace.regions.function import FunctionRegion, call_function
+from tiburon.trace.regions.region import (
+    GraphRegion,
+    as_value,
+    capture_nodes,
+    constants_of,
+    float_node,
+    trace_body,
+)
+from tiburon.trace.structure import flatten, rebuild
+from tiburon.trace.value import Value, node_of
+
+__all__ = ["WhileLoop", "WhileResult", "while_loop"]
+
+FIXED_POINT_TOLERANCE = 1e-6
+"""How far, relative to 1 + |x|, one more iteration may move a state that is differentiated."""
+
+
+class WhileResult(NamedTuple):
+    """What a `while_loop` gives."""
+
+    state: Any
+    """The last state."""
+    count: Any
+    """How many times the body ran, a float."""
+    converged: Any
+    """Whether the condition failed within the allowed number of iterations."""
+
+
+class WhileLoop(GraphRegion):
+    """A conditional loop: arguments are the state, then what condition and body read around it.
+
+    The roots are the condition, then the next state. Results are the last state, the number of
+    iterations and whether the condition failed in time.
+
+    Attributes:
+        max_iterations: Most times the body runs.
+        states: Nodes of the body that stand for the state.
+    """
+
+    __slots__ = ("max_iterations", "states")
+
+    def __init__(
+        self,
+        name: str,
+        graph: Graph,
+        max_iterations: int,
+        states: Sequence[int],
+        others: Sequence[int],
+        roots: Sequence[int],
+    ) -> None:
+        super().__init__(name, graph, [*states, *others], roots, max_iterations, len(states))
+        self.max_iterations = max_iterations
+        self.states = tuple(states)
+
+    @property
+    def condition(self) -> int:
+        """Node of the body: whether to go on."""
+        return self.roots[0]
+
+    @property
+    def result_count(self) -> int:
+        """Number of floats it gives."""
+        return len(self.states) + 2
+
+    def evaluate(self, arguments: list[Any]) -> list[Any]:
+        """Iterate on floats, or on arrays of one float per case; finished cases rest."""
+        values = dict(zip(self.inputs, arguments, strict=True))
+        shape = np.broadcast_shapes(*[np.shape(argument) for argument in arguments])
+        active, count = np.ones(shape, dtype=bool), np.zeros(shape)
+        for iteration in range(self.max_iterations + 1):
+            (condition,) = self.evaluate_roots(self.roots[:1], values)
+            active = active & np.asarray(condition, dtype=bool)
+            if iteration == self.max_iterations or not active.any():
+                break
+            following = self.evaluate_roots(self.roots[1:], values)
+            for node, value in zip(self.states, following, strict=True):
+                values[node] = np.where(active, value, values[node])
+            count = count + active
+        states = [values[node] for node in self.states]
+        return [*states, count, np.where(active, 0.0, 1.0)]
+
+    def count(self) -> OperationCount:
+        """Count the operations of one iteration."""
+        return count_graph(self.graph, self.roots)
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return the tangents of the last state by the implicit function theorem."""
+        point = _FixedPoint(self, graph, args, results)
+        zero = graph.const(0.0)
+        carried = point.carried(tangents, zero)
+        push = point.body.tangent(graph, point.arguments, point.following, carried)
+        moved = [push[place] for place in point.moving]
+        found = dict(zip(point.moving, point.solve(moved), strict=True))
+        for place in point.constant:
+            found[place] = tangents[place]
+        return [*(found[place] for place in range(len(self.states))), zero, zero]
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return the adjoints of the arguments by the implicit function theorem."""
+        point = _FixedPoint(self, graph, args, results)
+        zero = graph.const(0.0)
+        weights = dict.fromkeys(range(len(self.states)), zero)
+        solved = point.solve_transpose([adjoints[place] for place in point.moving])
+        weights.update(zip(point.moving, solved, strict=True))
+        back = point.body.adjoint(
+            graph, point.arguments, point.following, [weights[p] for p in range(len(self.states))]
+        )
+        # the start of an iteration does not matter, except where it is passed on unchanged
+        found = [zero] * len(self.inputs)
+        for place in range(len(self.states), len(self.inputs)):
+            found[place] = back[place]
+        for place in point.constant:
+            found[place] = graph.add(back[place], adjoints[place])
+        return found
+
+
+class _FixedPoint:
+    """One more iteration from the last state, and the equations its derivative obeys.
+
+    Attributes:
+        moving: Places in the state that the body changes.
+        constant: Places in the state that the body passes on: parameters, in effect.
+        body: The body as a function of state and other arguments.
+        arguments: Its arguments at the last state; NaN where nothing has converged.
+        following: The state it gives.
+    """
+
+    def __init__(self, loop: WhileLoop, graph: Graph, args: list[int], results: list[int]) -> None:
+        size = len(loop.states)
+        following_roots = loop.roots[1:]
+        self.graph = graph
+        self.constant = [p for p in range(size) if following_roots[p] == loop.states[p]]
+        self.moving = [p for p in range(size) if p not in self.constant]
+        self.body = FunctionRegion(loop.name, loop.graph, loop.inputs, following_roots)
+        last, others = results[:size], args[size:]
+        self.following = call_function(
+            graph, loop.name, loop.graph, loop.inputs, following_roots, [*last, *others]
+        )
+        converged = graph.to_truth(results[size + 1])
+        states = list(last)
+        for place in self.moving:
+            states[place] = self._checked(converged, last[place], self.following[place])
+        self.arguments = [*states, *others]
+        self._factor: OrthogonalFactor | None = None
+
+    def _checked(self, converged: int, last: int, following: int) -> int:
+        """Let a state pass if the loop has converged and one more iteration keeps it."""
+        graph = self.graph
+        change = graph.unary("abs", graph.sub(following, last))
+        scale = graph.add(graph.const(1.0), graph.unary("abs", last))
+        allowed = graph.mul(graph.const(FIXED_POINT_TOLERANCE), scale)
+        rests = graph.compare("less_equal", change, allowed)
+        return graph.require(
+            graph.and_(converged, rests),
+            last,
+            "a while_loop that converged to a fixed point of its body, as its derivative needs; "
+            "tighten its condition, allow more iterations, or use fixed_loop",
+        )
+
+    def carried(self, tangents: list[int], zero: int) -> list[int]:
+        """Return the tangents of all but the moving states."""
+        moving = set(self.moving)
+        return [zero if place in moving else t for place, t in enumerate(tangents)]
+
+    def _factored(self) -> OrthogonalFactor:
+        if self._factor is None:
+            graph, size = self.graph, len(self.moving)
+            zero, one = graph.const(0.0), graph.const(1.0)
+            matrix = np.empty((size, size), dtype=object)
+            for column, place in enumerate(self.moving):
+                unit = [zero] * len(self.arguments)
+                unit[place] = one
+                push = self.body.tangent(graph, self.arguments, self.following, unit)
+                for row, other in enumerate(self.moving):
+                    entry = graph.sub(one if row == column else zero, push[other])
+                    matrix[row, column] = Value(graph, entry)
+            self._factor = factor_orthogonal(matrix)
+        return self._factor
+
+    def solve(self, right: list[int]) -> list[int]:
+        """Solve (1 - d body/dx) dx = right."""
+        return self._solved(right, transposed=False)
+
+    def solve_transpose(self, right: list[int]) -> list[int]:
+        """Solve with the transposed matrix."""
+        return self._solved(right, transposed=True)
+
+    def _solved(self, right: list[int], *, transposed: bool) -> list[int]:
+        graph = self.graph
+        if all(graph.constant_of(node) == 0.0 for node in right):
+            return right
+        vector = np.array([Value(graph, node) for node in right], dtype=object)
+        factor = self._factored()
+        solution = factor.solve_transpose(vector) if transposed else factor.solve(vector)
+        return [float_node(graph, value) for value in solution]
+
+
+def while_loop(
+    condition: Callable[[Any], Any],
+    body: Callable[[Any], Any],
+    state: Any,
+    max_iterations: int,
+) -> WhileResult:
+    """Run a body as long as a condition holds.
+
+    In a batch each case stops for itself. Derivatives take the last state for a fixed point of the
+    body; a loop that did not converge to one gives NaN there, which the border check reports.
+
+    Args:
+        condition: Takes the state, tells whether to go on.
+        body: Takes the state, gives the next one. Both may read traced values around them.
+        state: The state at the start: numbers, arrays, and tuples, lists, dicts or dataclasses of
+            them.
+        max_iterations: Most times the body runs.
+
+    Returns:
+        The last state, how often the body ran, and whether the condition failed in time: before
+        the body would have run once more than `max_iterations`.
+
+    Raises:
+        TraceError: If the body returns a state of another structure.
+    """
+    graph = current_graph()
+    if graph is None:
+        iterations = 0
+        going = bool(condition(state))
+        while going and iterations < max_iterations:
+            state = body(state)
+            iterations += 1
+            going = bool(condition(state))
+        return WhileResult(state, float(iterations), not going)
+    leaves, structure = flatten(state, numeric=True)
+    first = [float_node(graph, leaf) for leaf in leaves]
+
+    def step(values: list[Any]) -> Any:
+        # condition and body each get their own copy: a body may change its state in place
+        go_on = condition(rebuild(structure, iter(values)))
+        return go_on, flatten(body(rebuild(structure, iter(values))), numeric=True)
+
+    inner, (values,), (go_on, (results, after)) = trace_body(graph, (len(first),), step)
+    check_state("while_loop", structure, after)
+    states = [value.node for value in values]
+    roots = [_truth_node(inner, go_on), *(float_node(inner, leaf) for leaf in results)]
+    live = set(inner.live(roots))
+    around = zip(capture_nodes(inner), inner.captures, strict=True)
+    kept = [(node, given) for node, given in around if node in live]
+    name = getattr(body, "__name__", "body")
+    loop = WhileLoop(
+        f"while_loop_{name}" if name.isidentifier() else "while_loop",
+        inner,
+        max_iterations,
+        states,
+        [node for node, _ in kept],
+        roots,
+    )
+    arguments = [*first, *(given for _, given in kept)]
+    constants = constants_of(graph, arguments)
+    if constants is not None:
+        found = [graph.const(float(value)) for value in loop.evaluate(list(constants))]
+    else:
+        found = graph.call(loop, arguments)
+    last = rebuild(structure, (as_value(graph, node) for node in found[: len(states)]))
+    converged = graph.to_truth(found[-1])
+    known = graph.payloads[converged] if graph.ops[converged] == "truth" else None
+    return WhileResult(
+        last, as_value(graph, found[-2]), Value(graph, converged) if known is None else known
+    )
+
+
+def _truth_node(graph: Graph, value: Any) -> int:
+    node = node_of(graph, value)
+    return graph.to_truth(float_node(graph, value) if node is None else node)
