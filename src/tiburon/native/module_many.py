@@ -5,8 +5,10 @@ begin..end-1. A stride is the distance in numbers from one case to the next; 0 r
 all. Rows are read and written as they lie in memory and turned into lanes inside. The last group
 repeats the last case to fill its lanes: equal inputs give equal outputs, so nothing is masked.
 
-Constants and parameters stand in one table on the stack, a whole vector each, so that instructions
-read them as memory operands. The status is that of `one`.
+Constants and parameters stand in tables on the stack, a whole vector each, so that instructions
+read them as memory operands. The work of one group of cases is a function of its own: it sees
+neither the values in the tables nor a loop, so LLVM cannot turn memory operands back into separate
+instructions. The status is that of `one`.
 """
 
 from __future__ import annotations
@@ -27,23 +29,24 @@ from tiburon.native.transpose import columns_from_rows, rows_from_columns
 from tiburon.trace.lower import Order, lower
 from tiburon.trace.program import Program
 
-# constants that instructions carry for free, or that only steer a fold
-_INLINE_CONSTANTS = frozenset({0.0})
 
+class _LaneTarget(LlvmTarget):
+    """Instructions of one group of cases; constants come from the table %constants."""
 
-class _LaneWriter(FunctionWriter):
-    """Straight-line code inside the loop over groups of cases."""
-
-    def __init__(self, target: LlvmTarget, callees: CalleeWriter) -> None:
-        super().__init__(target, callees, target.lanes)
+    def __init__(self, lanes: int, *, fused: bool) -> None:
+        super().__init__(lanes, fused=fused)
         self.constants: dict[float, int] = {}
 
-    def constant(self, value: float) -> Ref:
-        """Load a constant from the table."""
-        if value in _INLINE_CONSTANTS or value != value:
-            return self.target.const(value)
+    def const(self, value: float) -> Ref:
+        """Load a constant from the table; zero and NaN are made by instructions."""
+        if value == 0.0 or value != value:
+            return super().const(value)
         place = self.constants.setdefault(value, len(self.constants))
-        return load_vector(self.target, "%constants", place)
+        address = element(self, self.float_type, "@constants", place)
+        align = 8 * self.lanes
+        return self.emit(
+            f"load {self.float_type}, ptr {address}, align {align}, !invariant.load !0"
+        )
 
 
 def load_vector(target: LlvmTarget, table: Ref, place: int) -> Ref:
@@ -64,89 +67,119 @@ def module_for_many(program: Program, *, lanes: int, fused: bool, order: Order =
     Returns:
         LLVM assembly.
     """
-    target = LlvmTarget(lanes, fused=fused)
-    callees = CalleeWriter(lanes, fused=fused)
-    writer = _LaneWriter(target, callees)
-    kind, align = target.float_type, 8 * lanes
+    target = _LaneTarget(lanes, fused=fused)
+    writer = FunctionWriter(target, CalleeWriter(lanes, fused=fused), lanes)
+    _write_group(program, target, writer, order)
+    width = 64 * lanes
+    attributes = f'nounwind "min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"'
+    group = writer.module(
+        "define internal void @group(ptr noalias %rows, "
+        f"ptr noalias %parameters, ptr noalias %sums) noinline alignstack(64) {attributes} {{",
+        [*target.lines, "  ret void"],
+    )
+    return group + _loop(program, target, attributes)
+
+
+def _write_group(
+    program: Program, target: _LaneTarget, writer: FunctionWriter, order: Order
+) -> None:
+    """Write the work of one group: rows to lanes, the program, lanes to rows, the check."""
+    lanes = target.lanes
     instructions = lower(program.graph, program.roots, order)
-
-    # before the loop: pointers, strides, parameters that are the same for all cases
-    before = LlvmTarget(lanes, fused=fused, prefix="b")
-    inputs = [load(before, "ptr", "%inputs", k) for k in range(len(program.inputs))]
-    strides = [load(before, "i64", "%input_strides", k) for k in range(len(program.inputs))]
-    outputs = [load(before, "ptr", "%outputs", k) for k in range(len(program.outputs))]
-    steps = [load(before, "i64", "%output_strides", k) for k in range(len(program.outputs))]
-    last = before.emit("sub i64 %end, 1")
-    offsets: dict[int, int] = {}
-    size = 0
-    for place, item in enumerate(program.inputs):
-        if item.parameter:
-            offsets[place] = size
-            size += item.size
-    varying = before.bool_const(False) if lanes == 1 else "false"
-    for place in offsets:
-        differs = before.emit(f"icmp ne i64 {strides[place]}, 0")
-        varying = before.emit(f"or i1 {varying}, {differs}")
-
-    # one group of cases
-    rows = [target.emit(f"add i64 %group, {lane}") for lane in range(lanes)]
-    rows = [target.emit(f"call i64 @llvm.smin.i64(i64 {row}, i64 {last})") for row in rows]
-    head = target.lines
-    target.lines = []
-    fill = _fill_parameters(program, target, offsets, inputs, strides, rows)
-    target.lines = []
-    used = {i.payload for i in instructions if i.op == "input"}
-    sums: list[Ref] = [f"%sum{k}" for k in range(PARTIAL_SUMS)]
-    for place, item in enumerate(program.inputs):
-        if item.parameter:
-            continue
-        starts = _row_starts(target, inputs[place], strides[place], rows)
-        columns = columns_from_rows(target, starts, item.size)
+    arguments = [k for k, item in enumerate(program.inputs) if not item.parameter]
+    sums = [load_vector(target, "%sums", k) for k in range(PARTIAL_SUMS)]
+    for place, number in enumerate(arguments):
+        starts = [load(target, "ptr", "%rows", place * lanes + lane) for lane in range(lanes)]
+        columns = columns_from_rows(target, starts, program.inputs[number].size)
         sums = add_to_sums(target, sums, columns)
-        writer.inputs.update({(place, k): column for k, column in enumerate(columns)})
-    for place, number in sorted(used):
-        if place in offsets:
-            table_place = offsets[place] + number
-            writer.inputs[place, number] = load_vector(target, "%parameters", table_place)
+        writer.inputs.update({(number, k): column for k, column in enumerate(columns)})
+    offsets = _parameter_offsets(program)
+    for number, k in sorted({i.payload for i in instructions if i.op == "input"}):
+        if number in offsets:
+            writer.inputs[number, k] = load_vector(target, "%parameters", offsets[number] + k)
     refs = emit_instructions(target, instructions, writer)
-    for place, output in enumerate(program.outputs):
-        starts = _row_starts(target, outputs[place], steps[place], rows)
+    for place, output in enumerate(program.outputs, start=len(arguments)):
+        starts = [load(target, "ptr", "%rows", place * lanes + lane) for lane in range(lanes)]
         rows_from_columns(target, starts, [refs[node] for node in output.nodes])
     sums = add_to_sums(target, sums, [refs[root] for root in program.roots])
-    group = target.lines
-
-    constants = [
-        line
-        for value, place in writer.constants.items()
-        for line in (
-            f"  %c{place} = getelementptr {kind}, ptr %constants, i64 {place}",
-            f"  store {kind} {target.const(value)}, ptr %c{place}, align {align}",
+    for k, total_so_far in enumerate(sums):
+        address = element(target, target.float_type, "%sums", k)
+        target.lines.append(
+            f"  store {target.float_type} {total_so_far}, ptr {address}, align {8 * lanes}"
         )
-    ]
+
+
+def _parameter_offsets(program: Program) -> dict[int, int]:
+    """Return where each parameter input begins in the table of parameters."""
+    offsets: dict[int, int] = {}
+    size = 0
+    for number, item in enumerate(program.inputs):
+        if item.parameter:
+            offsets[number] = size
+            size += item.size
+    return offsets
+
+
+def _loop(program: Program, group: _LaneTarget, attributes: str) -> str:
+    """Write the function `many`: tables, and the loop over groups of cases."""
+    lanes = group.lanes
+    target = LlvmTarget(lanes, fused=group.fused)
+    kind, align = target.float_type, 8 * lanes
+    offsets = _parameter_offsets(program)
+    arguments = [k for k, item in enumerate(program.inputs) if not item.parameter]
+
+    # before the loop: pointers, strides, constants, sums
+    inputs = [load(target, "ptr", "%inputs", k) for k in range(len(program.inputs))]
+    strides = [load(target, "i64", "%input_strides", k) for k in range(len(program.inputs))]
+    outputs = [load(target, "ptr", "%outputs", k) for k in range(len(program.outputs))]
+    steps = [load(target, "i64", "%output_strides", k) for k in range(len(program.outputs))]
+    last = target.emit("sub i64 %end, 1")
+    varying = "false"
+    for number in offsets:
+        differs = target.emit(f"icmp ne i64 {strides[number]}, 0")
+        varying = target.emit(f"or i1 {varying}, {differs}")
+    for k in range(PARTIAL_SUMS):
+        address = element(target, kind, "%sums", k)
+        target.lines.append(f"  store {kind} {target.const(0.0)}, ptr {address}, align {align}")
+    before, target.lines = target.lines, []
+
+    # each group: the rows of its cases; the last one repeats the last case
+    cases = [target.emit(f"add i64 %group, {lane}") for lane in range(lanes)]
+    cases = [target.emit(f"call i64 @llvm.smin.i64(i64 {case}, i64 {last})") for case in cases]
+    read = [(inputs[k], strides[k]) for k in arguments]
+    for place, (pointer, stride) in enumerate([*read, *zip(outputs, steps, strict=True)]):
+        for lane, start in enumerate(_row_starts(target, pointer, stride, cases)):
+            slot = element(target, "ptr", "%rows", place * lanes + lane)
+            target.lines.append(f"  store ptr {start}, ptr {slot}, align 8")
+    rows, target.lines = target.lines, []
+    fill = _fill_parameters(program, target, offsets, inputs, strides, cases)
     target.lines = []
-    check = total(target, [f"%sum{k}" for k in range(PARTIAL_SUMS)])
+    check = total(target, [load_vector(target, "%sums", k) for k in range(PARTIAL_SUMS)])
     failed = target.is_nan(target.sub(check, check))
     after = target.lines
-    table = [
-        f"  %constants = alloca [{max(len(writer.constants), 1)} x {kind}], align {align}",
-        f"  %parameters = alloca [{max(size, 1)} x {kind}], align {align}",
-    ]
-    zero = target.const(0.0)
-    body = [
-        *table,
-        *before.lines,
-        *constants,
+    row_count = lanes * (len(arguments) + len(outputs))
+    table_sizes = {
+        "parameters": sum(program.inputs[k].size for k in offsets),
+        "sums": PARTIAL_SUMS,
+    }
+    constants = ", ".join(f"{kind} {target.const(value)}" for value in group.constants)
+    lines = [
+        "define i32 @many(ptr noalias %inputs, ptr noalias %input_strides, ptr noalias %outputs, "
+        f"ptr noalias %output_strides, i64 %begin, i64 %end) {attributes} {{",
+        "entry:",
+        f"  %rows = alloca [{max(row_count, 1)} x ptr], align 16",
+        *[
+            f"  %{name} = alloca [{max(size, 1)} x {kind}], align {max(align, 64)}"
+            for name, size in table_sizes.items()
+        ],
+        *before,
         "  br label %loop",
         "loop:",
         "  %group = phi i64 [ %begin, %entry ], [ %next, %compute ]",
-        *[
-            f"  %sum{k} = phi {kind} [ {zero}, %entry ], [ {sums[k]}, %compute ]"
-            for k in range(PARTIAL_SUMS)
-        ],
         "  %more = icmp slt i64 %group, %end",
         "  br i1 %more, label %start, label %done",
         "start:",
-        *head,
+        *rows,
         # parameters are read for the first group, and again only if cases differ in them
         "  %first = icmp eq i64 %group, %begin",
         f"  %refill = or i1 %first, {varying}",
@@ -155,7 +188,7 @@ def module_for_many(program: Program, *, lanes: int, fused: bool, order: Order =
         *fill,
         "  br label %compute",
         "compute:",
-        *group,
+        "  call void @group(ptr %rows, ptr %parameters, ptr %sums)",
         f"  %next = add i64 %group, {lanes}",
         "  br label %loop",
         "done:",
@@ -163,13 +196,13 @@ def module_for_many(program: Program, *, lanes: int, fused: bool, order: Order =
         *_any_lane(target, failed),
         "  %status = zext i1 %any to i32",
         "  ret i32 %status",
+        "}",
+        "declare i64 @llvm.smin.i64(i64, i64)",
+        f"@constants = global [{len(group.constants)} x {kind}] [{constants}], align {max(align, 64)}",
+        "!0 = !{}",
+        "",
     ]
-    header = (
-        "define i32 @many(ptr noalias %inputs, ptr noalias %input_strides, ptr noalias %outputs, "
-        "ptr noalias %output_strides, i64 %begin, i64 %end) nounwind "
-        f'"min-legal-vector-width"="{64 * lanes}" "prefer-vector-width"="{64 * lanes}" {{'
-    )
-    return writer.module(header, body) + "declare i64 @llvm.smin.i64(i64, i64)\n"
+    return "\n".join(lines)
 
 
 def _row_starts(target: LlvmTarget, pointer: Ref, stride: Ref, rows: list[Ref]) -> list[Ref]:

@@ -253,6 +253,7 @@ def _root(total: Any) -> Any:
 
 def _filled(value: float | None) -> Callable[..., TracedArray]:
     def make(shape: Any, fill_value: float = 0.0, dtype: Any = None, **_: Any) -> Any:
+        _refuse_traced_index(shape)
         content = fill_value if value is None else value
         array = np.empty(shape, dtype=object)
         array[...] = content
@@ -327,16 +328,23 @@ def apply_function(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     special = _FUNCTIONS.get(func)
     if special is not None:
         return special(*args, **kwargs)
+    name = getattr(func, "__name__", str(func))
+    module = getattr(func, "__module__", "numpy")
     if func in _STRUCTURAL:
         plain = {key: _plain_deep(part) for key, part in kwargs.items()}
-        return _wrap(func(*[_plain_deep(part) for part in args], **plain))
+        try:
+            return _wrap(func(*[_plain_deep(part) for part in args], **plain))
+        except TypeError as error:
+            raise TraceError(
+                f"{module}.{name} failed on traced values ({error}); sizes, axes and indices must "
+                "be Python integers: choose by data with numpy.where(condition, a, b)",
+                function=f"{module}.{name}",
+            ) from error
     if func in _REDUCTIONS:
         axis = kwargs.get("axis", args[1] if len(args) > 1 else None)
         keepdims = bool(kwargs.get("keepdims", False))
         array = _plain(as_traced(args[0]))
         return _wrap(_LOOPS[_REDUCTIONS[func]].reduce(array, axis=axis, keepdims=keepdims))
-    name = getattr(func, "__name__", str(func))
-    module = getattr(func, "__module__", "numpy")
     raise TraceError(
         f"{module}.{name} is not supported on traced values; write it with elementwise functions, "
         "or use the primitives of tiburon.trace (solve_spd, solve_tree, factor_orthogonal, norm)",
