@@ -162,7 +162,7 @@ def trace(
     graph = Graph()
     arrays = [input_array(graph, place, item.shape) for place, item in enumerate(declared)]
     with recording(graph):
-        result = function(*arrays)
+        result = _run(function, arrays)
     if isinstance(result, Mapping):
         named = [(str(key), part) for key, part in result.items()]
     elif isinstance(result, (tuple, list)) and not _is_flat(result):
@@ -173,6 +173,22 @@ def trace(
     title = name or getattr(function, "__name__", "function")
     single = len(named) == 1 and named[0][0] == ""
     return Program(title, graph, declared, outputs, single)
+
+
+def _run(function: Callable[..., Any], arrays: list[Any]) -> Any:
+    try:
+        return function(*arrays)
+    except TraceError:
+        raise
+    except TypeError as error:
+        # NumPy swallows what a traced size answers and reports only that it is no integer
+        if "Value(#" not in str(error):
+            raise
+        raise TraceError(
+            f"indexing or sizing by a traced value ({error}): the shape of a result cannot depend "
+            "on the data; keep all elements and choose with numpy.where(condition, a, b)",
+            function="indexing",
+        ) from error
 
 
 def _is_flat(result: Sequence[Any]) -> bool:
