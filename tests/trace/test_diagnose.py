@@ -1,0 +1,76 @@
+"""Why a result is not finite."""
+
+import numpy as np
+import pytest
+
+from tiburon.errors import ShapeError
+from tiburon.trace import diagnose, require, trace
+
+
+def test_a_finite_result_needs_no_diagnosis():
+    """Nothing is reported, even if a branch that was not taken is infinite."""
+    program = trace(lambda x: np.where(x > 0.0, 1.0 / x, 0.0), {"x": (2,)})
+    assert diagnose(program, [[0.0, 2.0]]) is None
+
+
+def test_a_bad_input_is_named_with_its_place():
+    """NaN or infinity that came in is blamed first."""
+    program = trace(lambda q, M: M @ q / q[0], {"q": (2,), "M": (2, 2)})
+    found = diagnose(program, [[0.0, 1.0], [[1.0, 2.0], [np.inf, 3.0]]])
+    assert (found.kind, found.inputs, found.index) == ("input", ("M",), (1, 0))
+    assert found.message == "M[1, 0] is inf"
+    number = diagnose(trace(lambda c: c + 1.0, {"c": ()}), [np.nan])
+    assert (number.message, number.index) == ("c is nan", None)
+
+
+def test_a_failed_requirement_speaks():
+    """Its message is reported even though an earlier operation is non-finite too."""
+
+    def unit(q, v):
+        square = q @ q
+        length = np.sqrt(require(square > 0.25, square, "a unit quaternion"))
+        return v / length + 1.0 / (square - square * v[0])
+
+    program = trace(unit, {"q": (4,), "v": (1,)})
+    found = diagnose(program, [[0.1, 0.1, 0.0, 0.0], [1.0]])
+    assert (found.kind, found.message) == ("requirement", "a unit quaternion")
+    assert found.inputs == ("q",)
+    assert found.values == pytest.approx((0.02,))
+    assert diagnose(program, [[1.0, 0.0, 0.0, 0.0], [0.5]]) is None
+
+
+def test_a_requirement_in_a_branch_not_taken_is_silent():
+    """Only what made the result non-finite is reported."""
+    program = trace(
+        lambda x: np.where(x < 0.0, 1.0 / (x + 1.0), require(x > 0.0, x, "positive")), {"x": ()}
+    )
+    found = diagnose(program, [-1.0])
+    assert (found.kind, found.operation) == ("operation", "div")
+
+
+def test_the_first_operation_that_fails_is_named():
+    """Operation, arguments and inputs behind it; not the many that pass the NaN on."""
+
+    def chain(a, b, c):
+        root = np.sqrt(a[0] - 2.0 * b)
+        return np.sin(root * c) + c
+
+    program = trace(chain, {"a": (2,), "b": (), "c": ()})
+    found = diagnose(program, [[1.0, 5.0], 3.0, 2.0])
+    assert (found.kind, found.operation, found.values) == ("operation", "sqrt", (-5.0,))
+    assert found.inputs == ("a", "b")
+    assert found.message == "sqrt(-5) is nan; it depends on a, b"
+
+
+def test_an_overflow_is_found_where_it_starts():
+    """Infinity minus infinity is NaN; the cause is the exponential."""
+    program = trace(lambda x: np.exp(x) * 2.0 - np.exp(x), {"x": ()})
+    found = diagnose(program, [1000.0])
+    assert (found.operation, found.values) == ("exp", (1000.0,))
+
+
+def test_a_batch_is_refused():
+    """The caller picks the case."""
+    program = trace(lambda x: 1.0 / x, {"x": (2,)})
+    with pytest.raises(ShapeError, match=r"one case, got a batch of shape \(3,\)"):
+        diagnose(program, [np.zeros((3, 2))])
