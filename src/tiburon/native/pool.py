@@ -111,7 +111,7 @@ class _Job:
         finally:
             # workers may hold this job until they look at it again; arrays must not wait for that
             del self.function
-        error, self.error = self.error, None
+            error, self.error = self.error, None
         if error is not None:
             try:
                 raise error
