@@ -96,21 +96,12 @@ def _hypot(place: int) -> Rule:
 
 
 def chooses_first(graph: Graph, node: int) -> int:
-    """Return the truth value that a `where`, `min` or `max` takes the first of its choices."""
+    """Return the truth value that a selection passes on the first of its two choices."""
     args = graph.args[node]
     if graph.ops[node] == "where":
         return args[0]
     a, b = args if graph.ops[node] == "min" else (args[1], args[0])
     return graph.compare("less", a, b)
-
-
-def _chosen(first: bool) -> Rule:
-    def rule(graph: Graph, node: int, t: int) -> int:
-        zero = graph.const(0.0)
-        choice = (t, zero) if first else (zero, t)
-        return graph.where(chooses_first(graph, node), *choice)
-
-    return rule
 
 
 def _required(graph: Graph, node: int, t: int) -> int:
@@ -145,9 +136,6 @@ RULES: dict[str, tuple[Rule | None, ...]] = {
     "hypot": (_hypot(0), _hypot(1)),
     "sign": (None,),
     "floor": (None,),
-    "min": (_chosen(True), _chosen(False)),
-    "max": (_chosen(True), _chosen(False)),
-    "where": (None, _chosen(True), _chosen(False)),
     "require": (None, _required),
     "const": (),
     "input": (),
@@ -158,10 +146,15 @@ RULES: dict[str, tuple[Rule | None, ...]] = {
 }
 """The rule for each argument of each operation; None where the derivative is 0 everywhere."""
 
+SELECTIONS = frozenset({"where", "min", "max"})
+"""Operations that pass on one of their last two arguments, and its derivative unchanged."""
+
 
 def differentiable_arguments(graph: Graph, node: int) -> tuple[int, ...]:
     """Return the argument nodes whose change can change a node (all of a call's)."""
     op, args = graph.ops[node], graph.args[node]
     if op in ("call", "result"):
         return args
+    if op in SELECTIONS:
+        return args[-2:]
     return tuple(a for a, rule in zip(args, RULES[op], strict=True) if rule is not None)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from tiburon.errors import TraceError
 from tiburon.trace.callee import DifferentiableCallee
-from tiburon.trace.derivative_rules import RULES, chooses_first
+from tiburon.trace.derivative_rules import RULES, SELECTIONS, chooses_first
 from tiburon.trace.graph import Graph
 
 __all__ = ["push_forward"]
@@ -61,7 +61,7 @@ def push_forward(
 
 def _tangent(graph: Graph, node: int, moving: Mapping[int, int]) -> int | None:
     op, args = graph.ops[node], graph.args[node]
-    if op in ("where", "min", "max"):
+    if op in SELECTIONS:
         # one choice between two tangents, not a sum of two choices against zero
         zero = graph.const(0.0)
         first, second = (moving.get(a, zero) for a in args[-2:])

@@ -2,13 +2,22 @@
 
 One sweep from results to inputs gives the derivative by every input at once. As in forward mode,
 the adjoints are nodes of the same graph and share what the values already compute.
+
+Below a selection, adjoints carry the condition under which they count, and are chosen against 0
+only where paths with different conditions meet or a leaf is reached. A branch that is not taken
+then cannot do harm, even where its slope is infinite, and costs no choices inside.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tiburon.trace.derivative_rules import RULES, differentiable_arguments
+from tiburon.trace.derivative_rules import (
+    RULES,
+    SELECTIONS,
+    chooses_first,
+    differentiable_arguments,
+)
 from tiburon.trace.forward import differentiable
 from tiburon.trace.graph import Graph
 
@@ -40,43 +49,14 @@ def pull_back(
         TraceError: If a callee on the way has no derivative rule.
     """
     order = graph.live(roots) if live is None else live
-    active = active_nodes(graph, order, leaves)
-    stops = set(leaves)
-    gathered: dict[int, int] = {}
-    results_of: dict[int, dict[int, int]] = {}
-
-    def give(node: int, part: int) -> None:
-        if node in active and graph.constant_of(part) != 0.0:
-            known = gathered.get(node)
-            gathered[node] = part if known is None else graph.add(known, part)
-
+    sweep = _Sweep(graph, order, leaves)
     for root, weight in zip(roots, adjoints, strict=True):
-        give(root, weight)
+        sweep.give(root, graph.truth(True), weight)
+    stops = set(leaves)
     for node in reversed(order):
-        op, args = graph.ops[node], graph.args[node]
-        if op == "call" and node in results_of and node not in stops:
-            for argument, part in zip(
-                args, _call_adjoints(graph, node, results_of[node]), strict=True
-            ):
-                give(argument, part)
-            continue
-        weight_here = gathered.get(node)
-        if weight_here is None or node in stops:
-            continue
-        if op == "result":
-            results_of.setdefault(args[0], {})[graph.payloads[node]] = weight_here
-            continue
-        if op == "div" and args[0] in active and args[1] in active:
-            # the weight is divided once, for numerator and divisor alike
-            share = graph.div(weight_here, args[1])
-            give(args[0], share)
-            give(args[1], graph.neg(graph.mul(node, share)))
-            continue
-        for argument, rule in zip(args, RULES[op], strict=True):
-            if rule is not None and argument in active:
-                give(argument, rule(graph, node, weight_here))
-    zero = graph.const(0.0)
-    return [gathered.get(leaf, zero) for leaf in leaves]
+        if node not in stops:
+            sweep.visit(node)
+    return [sweep.total(leaf) for leaf in leaves]
 
 
 def active_nodes(graph: Graph, order: Iterable[int], leaves: Iterable[int]) -> set[int]:
@@ -88,9 +68,82 @@ def active_nodes(graph: Graph, order: Iterable[int], leaves: Iterable[int]) -> s
     return active
 
 
-def _call_adjoints(graph: Graph, node: int, weights: dict[int, int]) -> list[int]:
-    callee, args = graph.payloads[node], list(graph.args[node])
-    zero = graph.const(0.0)
-    results = graph.call(callee, args)
-    given = [weights.get(place, zero) for place in range(len(results))]
-    return differentiable(callee).adjoint(graph, args, results, given)
+class _Sweep:
+    """What has been gathered on the way down: for each node, weights by their condition."""
+
+    def __init__(self, graph: Graph, order: Iterable[int], leaves: Iterable[int]) -> None:
+        self.graph = graph
+        self.active = active_nodes(graph, order, leaves)
+        self.gathered: dict[int, dict[int, int]] = {}
+        self.results: dict[int, dict[int, tuple[int, int]]] = {}
+
+    def give(self, node: int, condition: int, part: int) -> None:
+        """Add to what a node has gathered under a condition."""
+        if node in self.active and self.graph.constant_of(part) != 0.0:
+            groups = self.gathered.setdefault(node, {})
+            known = groups.get(condition)
+            groups[condition] = part if known is None else self.graph.add(known, part)
+
+    def total(self, node: int) -> int:
+        """Return all a node has gathered, chosen against 0 where it does not count."""
+        graph = self.graph
+        zero = graph.const(0.0)
+        groups = dict(self.gathered.get(node, {}))
+        total = zero
+        while groups:
+            condition, part = groups.popitem()
+            # the two sides of one condition need one choice, not two
+            other = groups.pop(graph.not_(condition), zero)
+            total = graph.add(total, graph.where(condition, part, other))
+        return total
+
+    def visit(self, node: int) -> None:
+        """Pass on to its arguments what a node has gathered."""
+        graph = self.graph
+        op, args = graph.ops[node], graph.args[node]
+        if op == "call":
+            self._visit_call(node)
+            return
+        groups = self.gathered.get(node)
+        if groups is None:
+            return
+        if len(groups) == 1:
+            ((condition, weight),) = groups.items()
+        else:
+            condition, weight = graph.truth(True), self.total(node)
+        if op == "result":
+            place = graph.payloads[node]
+            self.results.setdefault(args[0], {})[place] = (condition, weight)
+        elif op in SELECTIONS:
+            first = chooses_first(graph, node)
+            self.give(args[-2], graph.and_(condition, first), weight)
+            self.give(args[-1], graph.and_(condition, graph.not_(first)), weight)
+        elif op == "div" and args[0] in self.active and args[1] in self.active:
+            # the weight is divided once, for numerator and divisor alike
+            share = graph.div(weight, args[1])
+            self.give(args[0], condition, share)
+            self.give(args[1], condition, graph.neg(graph.mul(node, share)))
+        else:
+            for argument, rule in zip(args, RULES[op], strict=True):
+                if rule is not None and argument in self.active:
+                    self.give(argument, condition, rule(graph, node, weight))
+
+    def _visit_call(self, node: int) -> None:
+        given = self.results.get(node)
+        if given is None:
+            return
+        graph = self.graph
+        callee, args = graph.payloads[node], list(graph.args[node])
+        zero = graph.const(0.0)
+        conditions = {condition for condition, _ in given.values()}
+        shared = conditions.pop() if len(conditions) == 1 else None
+        weights = {
+            place: weight if shared is not None else graph.where(condition, weight, zero)
+            for place, (condition, weight) in given.items()
+        }
+        results = graph.call(callee, args)
+        adjoints = [weights.get(place, zero) for place in range(len(results))]
+        parts = differentiable(callee).adjoint(graph, args, results, adjoints)
+        condition = graph.truth(True) if shared is None else shared
+        for argument, part in zip(args, parts, strict=True):
+            self.give(argument, condition, part)
