@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Any
 # the same names for type checkers and editors, which do not run `__getattr__`
 if TYPE_CHECKING:
     __version__: str
+    from tiburon.algorithms import compile as compile
+    from tiburon.algorithms import forward_dynamics as forward_dynamics
+    from tiburon.algorithms import forward_kinematics as forward_kinematics
+    from tiburon.algorithms import inverse_dynamics as inverse_dynamics
+    from tiburon.algorithms import kinetic_energy as kinetic_energy
+    from tiburon.algorithms import mass_matrix as mass_matrix
+    from tiburon.algorithms import potential_energy as potential_energy
     from tiburon.errors import CacheWarning as CacheWarning
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError
@@ -59,6 +66,13 @@ _EXPORTS: dict[str, str] = {
     "TraceError": "tiburon.errors",
     "UnknownNameError": "tiburon.errors",
     "World": "tiburon.model",
+    "compile": "tiburon.algorithms",
+    "forward_dynamics": "tiburon.algorithms",
+    "forward_kinematics": "tiburon.algorithms",
+    "inverse_dynamics": "tiburon.algorithms",
+    "kinetic_energy": "tiburon.algorithms",
+    "mass_matrix": "tiburon.algorithms",
+    "potential_energy": "tiburon.algorithms",
 }
 
 __all__ = ["__version__", *_EXPORTS]

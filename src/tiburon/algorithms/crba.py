@@ -9,12 +9,20 @@ Symbols (Featherstone 1987, chapter 5):
 """
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.sweep import inward, pairs
-from tiburon.model import Plan, PlanBody
+from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import Force, RigidInertia, Scalar, Transform
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import Input, current_graph
 
-__all__ = ["crba"]
+__all__ = ["crba", "mass_matrix"]
 
 Forces = tuple[Force, ...]
 
@@ -58,3 +66,38 @@ def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
                 if row <= column:
                     H[row][column] = H[column][row] = entry
     return tuple(tuple(row) for row in H)
+
+
+def _inputs(model: Model, options: Options) -> list[Input]:
+    return [Input("q", (model.nq,), described=model.describe_q())]
+
+
+def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
+    plan, _ = plan_and_gravity(model, world)
+    rows = crba(plan, scalars(q))
+    return as_traced([x for row in rows for x in row]).reshape(model.nv, model.nv)
+
+
+_FUNCTION = LibraryFunction("mass_matrix", _inputs, _run, parameters=(INERTIA,))
+
+
+def mass_matrix(model: Model, q: ArrayLike) -> NDArray[np.float64]:
+    """Compute the mass matrix: the joint forces per joint acceleration, at rest without gravity.
+
+    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
+    a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+
+    Returns:
+        Mass matrix, symmetric, in the order of v [kg, kg m or kg m^2], shape (..., nv, nv).
+    """
+    if current_graph() is None:
+        kernel = _FUNCTION.recent.get(id(model))
+        if kernel is not None:
+            result: NDArray[np.float64] = kernel(q)
+            return result
+    answer: NDArray[np.float64] = call(_FUNCTION, model, (q,))
+    return answer

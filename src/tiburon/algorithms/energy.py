@@ -8,13 +8,20 @@ Symbols:
 """
 
 from collections.abc import Sequence
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.kinematics import Place, body_places
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.sweep import outward
-from tiburon.model import Plan, PlanBody
+from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import Motion, Scalar, Vec3
+from tiburon.trace.program import Input
 
-__all__ = ["kinetic", "potential"]
+__all__ = ["kinetic", "kinetic_energy", "potential", "potential_energy"]
 
 
 def kinetic(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
@@ -67,3 +74,68 @@ def potential(plan: Plan, q: Sequence[Scalar], gravity: Vec3) -> Scalar:
         x, y, z = moment(body, place)
         total = total - (gravity[0] * x + gravity[1] * y + gravity[2] * z)
     return total
+
+
+def _position(model: Model, options: Options) -> list[Input]:
+    return [Input("q", (model.nq,), described=model.describe_q())]
+
+
+def _state(model: Model, options: Options) -> list[Input]:
+    return [*_position(model, options), Input("v", (model.nv,), described=model.describe_v())]
+
+
+def _run_kinetic(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
+    plan, _ = plan_and_gravity(model, world)
+    return kinetic(plan, scalars(q), scalars(v))
+
+
+def _run_potential(model: Model, world: World | None, options: Options, q: Any) -> Any:
+    plan, gravity = plan_and_gravity(model, world)
+    return potential(plan, scalars(q), gravity)
+
+
+_KINETIC = LibraryFunction("kinetic_energy", _state, _run_kinetic, parameters=(INERTIA,))
+_POTENTIAL = LibraryFunction("potential_energy", _position, _run_potential)
+
+
+def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike) -> np.float64 | NDArray[np.float64]:
+    """Compute the kinetic energy.
+
+    One state or a batch. Inside a function given to `tiburon.compile` the arrays may be traced, one
+    state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+
+    Returns:
+        Kinetic energy [J], one number per state.
+    """
+    return _number(call(_KINETIC, model, (q, v)))
+
+
+def potential_energy(
+    model: Model, q: ArrayLike, *, world: World | None = None
+) -> np.float64 | NDArray[np.float64]:
+    """Compute the potential energy in gravity, zero for mass at the world origin.
+
+    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
+    a time. Bodies fixed to the world are left out, since their share never changes.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+
+    Returns:
+        Potential energy [J], one number per state.
+    """
+    return _number(call(_POTENTIAL, model, (q,), world))
+
+
+def _number(result: Any) -> np.float64 | NDArray[np.float64]:
+    """Return a number for one state, where kernels give an array without dimensions."""
+    number: np.float64 | NDArray[np.float64]
+    number = result[()] if isinstance(result, np.ndarray) else result
+    return number

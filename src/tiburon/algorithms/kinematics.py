@@ -6,14 +6,21 @@ Symbols:
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.sweep import outward
-from tiburon.model import Plan, PlanBody
+from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Mat3, Scalar, Transform, Vec3
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import Input
 
-__all__ = ["Place", "body_places", "frame_places"]
+__all__ = ["Place", "body_places", "forward_kinematics", "frame_places"]
 
 
 class Place(NamedTuple):
@@ -79,3 +86,58 @@ def frame_places(plan: Plan, q: Sequence[Scalar], frames: Sequence[str]) -> tupl
         carrier = _WORLD if frame.body == WORLD_BODY else bodies[frame.body]
         found.append(carrier.moved(frame.transform))
     return tuple(found)
+
+
+def frame_options(frames: str | Sequence[str] | None) -> Options:
+    """Return the options of code that places some frames; no option for all of them."""
+    if frames is None:
+        return ()
+    return (("frames", frames if isinstance(frames, str) else tuple(frames)),)
+
+
+def _inputs(model: Model, options: Options) -> list[Input]:
+    return [Input("q", (model.nq,), described=model.describe_q())]
+
+
+def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
+    plan, _ = plan_and_gravity(model, world)
+    frames = dict(options).get("frames", model.frame_names[1:])
+    names = (frames,) if isinstance(frames, str) else frames
+    places = frame_places(plan, scalars(q), names)
+    shape = () if isinstance(frames, str) else (len(names),)
+    rotation = as_traced([x for place in places for row in place.R for x in row])
+    translation = as_traced([x for place in places for x in place.p])
+    return {
+        "rotation": rotation.reshape(*shape, 3, 3),
+        "translation": translation.reshape(*shape, 3),
+    }
+
+
+_FUNCTION = LibraryFunction("forward_kinematics", _inputs, _run, parameters=())
+
+
+def forward_kinematics(
+    model: Model, q: ArrayLike, frames: str | Sequence[str] | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Find bodies and frames in the world.
+
+    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
+    a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        frames: Name of a body or frame, or a sequence of names; by default every name of
+            `model.frame_names` but the world, in that order.
+
+    Returns:
+        Rotation matrices from the frames' axes to world axes (their columns are the frames' axes),
+        and the frames' origins in world axes [m]. For one name the shapes are (..., 3, 3) and
+        (..., 3); for n names (..., n, 3, 3) and (..., n, 3).
+
+    Example:
+        ``rotation, translation = forward_kinematics(arm, q, "hand")``
+    """
+    result = call(_FUNCTION, model, (q,), None, frame_options(frames))
+    rotation, translation = result.values() if isinstance(result, dict) else result
+    return rotation, translation

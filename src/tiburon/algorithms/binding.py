@@ -1,0 +1,67 @@
+"""What a model's numbers are while a function is being traced.
+
+Kernels take inertial numbers and gravity at run time. While a function of a model is traced, those
+numbers are therefore traced inputs. They are bound to the model here, so that a user's function can
+call the library with the model it has and meet the same inputs.
+"""
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from contextvars import ContextVar
+from typing import NamedTuple
+
+from tiburon.model import Model, Plan, World
+from tiburon.spatial import Scalar, Vec3
+
+__all__ = ["DEFAULT_WORLD", "bound", "gravity_numbers", "gravity_vector", "plan_and_gravity"]
+
+DEFAULT_WORLD = World()
+"""The world of calls that name none."""
+
+
+class _Binding(NamedTuple):
+    model: Model
+    world: World
+    plan: Plan
+    gravity: Vec3
+
+
+_binding: ContextVar[_Binding | None] = ContextVar("tiburon_binding", default=None)
+
+
+@contextlib.contextmanager
+def bound(model: Model, world: World, plan: Plan, gravity: Vec3) -> Iterator[None]:
+    """Let calls that name a model, in its world, use other numbers for both.
+
+    Args:
+        model: The model callers name.
+        world: The world callers name, or mean by naming none.
+        plan: Layout with the numbers to use.
+        gravity: Gravity to use, world axes [m/s^2].
+    """
+    token = _binding.set(_Binding(model, world, plan, gravity))
+    try:
+        yield
+    finally:
+        _binding.reset(token)
+
+
+def plan_and_gravity(model: Model, world: World | None) -> tuple[Plan, Vec3]:
+    """Return layout and gravity for a call of an algorithm: bound ones, or the model's own."""
+    binding = _binding.get()
+    if binding is None or binding.model != model:
+        return model.plan, (world or DEFAULT_WORLD).gravity
+    named = world is None or world == binding.world
+    return binding.plan, binding.gravity if named else (world or DEFAULT_WORLD).gravity
+
+
+def gravity_numbers(world: World) -> tuple[float, ...]:
+    """Return the components of gravity that are not zero; the others are structure."""
+    return tuple(x for x in world.gravity if x != 0.0)
+
+
+def gravity_vector(world: World, numbers: Sequence[Scalar]) -> Vec3:
+    """Return gravity with given numbers in place of its components that are not zero."""
+    given = iter(numbers)
+    x, y, z = (next(given) if component != 0.0 else 0.0 for component in world.gravity)
+    return (x, y, z)

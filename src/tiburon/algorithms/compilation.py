@@ -1,0 +1,212 @@
+"""Kernels on request: of public functions, of several at once, of functions users write."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from tiburon.algorithms import aba, crba, energy, kinematics, rnea
+from tiburon.algorithms.binding import DEFAULT_WORLD
+from tiburon.algorithms.external import external_options
+from tiburon.algorithms.library import (
+    GRAVITY,
+    INERTIA,
+    LIBRARY,
+    LibrarySource,
+    Options,
+    join_results,
+    parameter_values,
+    trace_with_parameters,
+)
+from tiburon.errors import ModelError, ShapeError
+from tiburon.model import Model, World
+from tiburon.trace.program import Input, Program, trace
+
+__all__ = ["compile"]
+
+Function = Callable[..., Any]
+
+_PUBLIC: dict[Function, str] = {
+    rnea.inverse_dynamics: "inverse_dynamics",
+    crba.mass_matrix: "mass_matrix",
+    aba.forward_dynamics: "forward_dynamics",
+    kinematics.forward_kinematics: "forward_kinematics",
+    energy.kinetic_energy: "kinetic_energy",
+    energy.potential_energy: "potential_energy",
+}
+"""Public functions whose kernels are found without tracing."""
+
+_SIZES = {"q": "q", "v": "v", "vd": "v", "tau": "v"}
+"""Arguments whose shape follows from their name: as many numbers as q or v."""
+
+
+def compile(
+    function: Function | Sequence[Function],
+    model: Model | None = None,
+    *,
+    world: World | None = None,
+    external_force: str | Iterable[str] = (),
+    external_axes: str = "frame",
+    frames: str | Sequence[str] | None = None,
+    shapes: Mapping[str, int | Sequence[int]] | None = None,
+    name: str | None = None,
+) -> Callable[..., Any]:
+    """Compile a function, or several into one kernel.
+
+    The kernel takes the function's arrays without the model: ``forward_dynamics(model, q, v, tau)``
+    becomes ``kernel(q, v, tau)``. It takes one case or leading batch dimensions, and the keywords
+    `out`, `errors` and `threads`. Inertial numbers and gravity are parameters bound to the kernel:
+    ``kernel(q, v, tau, inertia=table)`` replaces them, also one row per case, in the order of
+    `model.parameter_names`; ``gravity=`` takes the components of gravity that are not zero.
+
+    A function of your own takes the model first if one is given, then arrays of one case, and
+    returns an array, a number, or a tuple, list or dict of arrays. It runs once, on traced arrays,
+    and may call the functions of this package with them.
+
+    Args:
+        function: A function of this package, one of your own, or a list of both. Several functions
+            share the arguments that have the same name; their results come as one flat tuple.
+        model: The robot; may be left out if your function needs none.
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        external_force: Names of frames on which forces act, for `forward_dynamics` and
+            `inverse_dynamics`: the kernel takes one more array [n; f], shape (..., 6), for each.
+        external_axes: Axes of these forces, "frame" or "world".
+        frames: For `forward_kinematics`: which frames to place.
+        shapes: Shape of one case of each argument of your functions that is not q, v, vd or tau.
+        name: Name of the kernel; that of the function by default.
+
+    Returns:
+        The kernel; ``kernel.__self__`` tells its inputs, outputs and parameters.
+
+    Raises:
+        ShapeError: If the shape of an argument is not known.
+        TraceError: If a function does something that cannot be traced.
+
+    Example:
+        A controller and the motion it makes, in one kernel::
+
+            def swing(model, q, v, target):
+                tau = 40.0 * (target - q) - 6.0 * v
+                return {"force": tau, "acceleration": tb.forward_dynamics(model, q, v, tau)}
+
+            kernel = tb.compile(swing, arm, shapes={"target": arm.nq})
+            force, acceleration = kernel(q, v, target)
+    """
+    from tiburon.native.kernel import ProgramSource, make_kernel
+
+    functions = [function] if callable(function) else list(function)
+    options = (
+        *external_options(tuple_of(external_force), external_axes),
+        *kinematics.frame_options(frames),
+    )
+    if model is not None and name is None and all(f in _PUBLIC for f in functions):
+        names = tuple(_PUBLIC[f] for f in functions)
+        source = LibrarySource(model, names, world or DEFAULT_WORLD, options)
+        return make_kernel(source, source.parameters())
+    program, parameters = _trace(functions, model, world, options, shapes or {}, name)
+    return make_kernel(ProgramSource(program), parameters)
+
+
+def tuple_of(names: str | Iterable[str]) -> tuple[str, ...]:
+    """Return one name or several as a tuple."""
+    return (names,) if isinstance(names, str) else tuple(names)
+
+
+def _trace(
+    functions: Sequence[Function],
+    model: Model | None,
+    world: World | None,
+    options: Options,
+    shapes: Mapping[str, int | Sequence[int]],
+    name: str | None,
+) -> tuple[Program, dict[str, Any]]:
+    """Trace functions of which at least one is the user's; return program and parameters."""
+    names = [_name_of(function) for function in functions]
+    each = [_inputs_of(function, model, options, shapes) for function in functions]
+    inputs = _united(each)
+    title = name or "_and_".join(names)
+
+    def run(given: Mapping[str, Any]) -> Any:
+        results = []
+        for function, items in zip(functions, each, strict=True):
+            arrays = [given[item.name] for item in items]
+            if function in _PUBLIC:
+                results.append(LIBRARY[_PUBLIC[function]].run(model, None, options, *arrays))
+            elif model is None:
+                results.append(function(*arrays))
+            else:
+                results.append(function(model, *arrays))
+        return results[0] if len(results) == 1 else join_results(names, results)
+
+    if model is None:
+        return trace(lambda *arrays: run(_by_name(inputs, arrays)), inputs, name=title), {}
+    surroundings = world or DEFAULT_WORLD
+    parameters = parameter_values(model, surroundings, (INERTIA, GRAVITY))
+    program = trace_with_parameters(run, inputs, model, surroundings, parameters, title)
+    return program, parameters
+
+
+def _by_name(inputs: Sequence[Input], arrays: Sequence[Any]) -> dict[str, Any]:
+    return {item.name: array for item, array in zip(inputs, arrays, strict=True)}
+
+
+def _name_of(function: Function) -> str:
+    found = getattr(function, "__name__", None) or type(function).__name__
+    return found if found.isidentifier() else "function"
+
+
+def _united(each: Sequence[Sequence[Input]]) -> list[Input]:
+    """Return the inputs of all functions, those of the same name once."""
+    united: dict[str, Input] = {}
+    for items in each:
+        for item in items:
+            known = united.setdefault(item.name, item)
+            if known.shape != item.shape:
+                raise ShapeError(
+                    item.name,
+                    f"one shape in all functions, {known.shape}",
+                    item.shape,
+                    advice="arguments of the same name are shared; rename one of them",
+                )
+    return list(united.values())
+
+
+def _inputs_of(
+    function: Function,
+    model: Model | None,
+    options: Options,
+    shapes: Mapping[str, int | Sequence[int]],
+) -> list[Input]:
+    """Find out which arrays a function takes."""
+    if function in _PUBLIC:
+        if model is None:
+            raise ModelError(f"{_PUBLIC[function]}: needs a model; pass it to compile()")
+        return list(LIBRARY[_PUBLIC[function]].inputs(model, options))
+    arguments = [
+        parameter
+        for parameter in inspect.signature(function).parameters.values()
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
+    ]
+    if model is not None:
+        arguments = arguments[1:]
+    # an argument with a default is an option of the user's own, unless a shape is given for it
+    wanted = [a.name for a in arguments if a.default is a.empty or a.name in shapes]
+    return [_input(_name_of(function), argument, model, shapes) for argument in wanted]
+
+
+def _input(
+    function: str, argument: str, model: Model | None, shapes: Mapping[str, int | Sequence[int]]
+) -> Input:
+    if argument in shapes:
+        shape = shapes[argument]
+        return Input(argument, (shape,) if isinstance(shape, int) else tuple(shape))
+    if model is not None and argument in _SIZES:
+        if _SIZES[argument] == "q":
+            return Input(argument, (model.nq,), described=model.describe_q())
+        return Input(argument, (model.nv,), described=model.describe_v())
+    known = ", ".join(_SIZES) if model is not None else "none without a model"
+    raise ShapeError(
+        f"{function}: argument {argument!r}",
+        "a known shape",
+        "none",
+        advice=f"pass shapes={{{argument!r}: (...)}} to compile() (known by name: {known})",
+    )

@@ -1,0 +1,232 @@
+"""How public functions run: as a kernel on numbers, as themselves while a function is traced.
+
+Each public function owns a `LibraryFunction`. On numbers it finds or compiles the kernel for a
+model and calls it. Inside a traced function it runs its algorithm on what it is given, so that a
+user's function may call it.
+"""
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tiburon.algorithms.binding import (
+    DEFAULT_WORLD,
+    bound,
+    gravity_numbers,
+    gravity_vector,
+)
+from tiburon.errors import ShapeError
+from tiburon.model import Model, Plan, World
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import Input, Program, current_graph, trace
+
+__all__ = ["LIBRARY", "LibraryFunction", "LibrarySource", "Options", "call", "scalars"]
+
+Kernel = Callable[..., Any]
+Options = tuple[tuple[str, Any], ...]
+"""Choices that change the code, by name: hashable, with a `repr` that says all."""
+
+KERNELS_PER_FUNCTION = 64
+"""How many kernels a public function keeps at least; twice as many at most."""
+
+INERTIA, GRAVITY = "inertia", "gravity"
+
+
+@dataclass(frozen=True, slots=True)
+class LibraryFunction:
+    """What it takes to run a public function."""
+
+    name: str
+    """Name of the public function."""
+
+    inputs: Callable[[Model, Options], Sequence[Input]]
+    """The arrays one case takes, for a model and options."""
+
+    run: Callable[..., Any]
+    """Called as ``run(model, world, options, *arrays)`` with arrays of one case; returns arrays."""
+
+    parameters: tuple[str, ...] = (INERTIA, GRAVITY)
+    """Which numbers of model and world the result depends on."""
+
+    recent: dict[Any, Kernel] = field(default_factory=dict, compare=False)
+    """Kernels used lately, by `id` of the model, or by that with world and options.
+
+    A kernel keeps its model alive, so an `id` in this table cannot pass to another model.
+    """
+
+    older: dict[Any, Kernel] = field(default_factory=dict, compare=False)
+    """Kernels that had to make room; they come back when used again."""
+
+    def __post_init__(self) -> None:
+        LIBRARY[self.name] = self
+
+    def kernel(self, model: Model, world: World | None, options: Options) -> Kernel:
+        """Return the kernel for a model, world and options, compiling it if nobody has."""
+        plain = world is None and not options
+        key = id(model) if plain else (id(model), world or DEFAULT_WORLD, options)
+        found = self.recent.get(key)
+        if found is None:
+            found = self.older.get(key)
+            if found is None:
+                from tiburon.native.kernel import make_kernel
+
+                source = LibrarySource(model, (self.name,), world or DEFAULT_WORLD, options)
+                found = make_kernel(source, source.parameters())
+            # two generations cost a hit nothing, where an exact order of use would
+            if len(self.recent) >= KERNELS_PER_FUNCTION:
+                self.older.clear()
+                self.older.update(self.recent)
+                self.recent.clear()
+            self.recent[key] = found
+        return found
+
+
+LIBRARY: dict[str, LibraryFunction] = {}
+"""All public functions, by name."""
+
+
+def call(
+    function: LibraryFunction,
+    model: Model,
+    arguments: Sequence[Any],
+    world: World | None = None,
+    options: Options = (),
+) -> Any:
+    """Run a public function on numbers, or on traced values inside a traced function.
+
+    Args:
+        function: What to run.
+        model: The robot.
+        arguments: One array per input.
+        world: Its surroundings; the default ones if None.
+        options: Choices that change the code.
+    """
+    if current_graph() is None:
+        return function.kernel(model, world, options)(*arguments)
+    inputs = function.inputs(model, options)
+    arrays = [one_case(item, x) for item, x in zip(inputs, arguments, strict=True)]
+    return function.run(model, world, options, *arrays)
+
+
+def one_case(item: Input, value: Any) -> Any:
+    """Check that an argument inside a traced function is one case, and return it as an array."""
+    array = as_traced(value)
+    if array.shape != item.shape:
+        expected = item.described if len(item.shape) == 1 and item.described else item.shape
+        given = array.shape[0] if array.ndim == 1 else f"shape {array.shape}"
+        raise ShapeError(
+            item.name, expected, given, advice="inside a traced function pass one case, not a batch"
+        )
+    return array
+
+
+def scalars(array: Any) -> list[Scalar]:
+    """Return the numbers of an array in order, traced or not, as algorithms take them."""
+    flat: list[Scalar] = as_traced(array).reshape(-1).tolist()
+    return flat
+
+
+@dataclass(frozen=True)
+class LibrarySource:
+    """Where the kernel of public functions comes from: found by key, traced only when needed."""
+
+    model: Model
+    names: tuple[str, ...]
+    world: World
+    options: Options = ()
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        return "_and_".join(self.names)
+
+    @property
+    def key(self) -> str:
+        """Text that is equal exactly if the code is: functions, structure and options."""
+        pattern = tuple(x != 0.0 for x in self.world.gravity)
+        text = repr(("library 1", self.names, self.options, pattern))
+        digest = hashlib.blake2b(text.encode(), digest_size=16)
+        digest.update(self.model.structure_key())
+        return digest.hexdigest()
+
+    def _used(self, parameter: str) -> bool:
+        return any(parameter in LIBRARY[name].parameters for name in self.names)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the numbers the kernel is bound to."""
+        return parameter_values(
+            self.model, self.world, [name for name in (INERTIA, GRAVITY) if self._used(name)]
+        )
+
+    def program(self) -> Program:
+        """Trace the functions."""
+        functions = [LIBRARY[name] for name in self.names]
+        each = [function.inputs(self.model, self.options) for function in functions]
+        inputs = list(dict.fromkeys(item for items in each for item in items))
+
+        def run(given: Mapping[str, Any]) -> Any:
+            results = [
+                function.run(self.model, None, self.options, *[given[item.name] for item in items])
+                for function, items in zip(functions, each, strict=True)
+            ]
+            return results[0] if len(results) == 1 else join_results(self.names, results)
+
+        return trace_with_parameters(
+            run, inputs, self.model, self.world, self.parameters(), self.name
+        )
+
+
+def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[str, Any]:
+    """Return the run-time numbers of model and world that are structurally not zero, by name."""
+    values = {INERTIA: model.plan.parameters, GRAVITY: gravity_numbers(world)}
+    return {name: values[name] for name in names if values[name]}
+
+
+def trace_with_parameters(
+    run: Callable[[Mapping[str, Any]], Any],
+    inputs: Sequence[Input],
+    model: Model,
+    world: World,
+    parameters: Mapping[str, Sequence[float]],
+    name: str,
+) -> Program:
+    """Trace a function of a model whose inertial numbers and gravity are parameters.
+
+    Args:
+        run: Takes the arrays of one case by name.
+        inputs: What callers pass.
+        model: The robot the parameters belong to.
+        world: Its surroundings.
+        parameters: Those numbers to take at run time; the others are compiled in.
+        name: Name of the program.
+    """
+    bindable = [Input(key, (len(numbers),), parameter=True) for key, numbers in parameters.items()]
+    declared = [*inputs, *bindable]
+
+    def function(*arrays: Any) -> Any:
+        given = {item.name: array for item, array in zip(declared, arrays, strict=True)}
+        plan: Plan = model.plan
+        if INERTIA in parameters:
+            plan = plan.with_parameters(scalars(given[INERTIA]))
+        gravity = world.gravity
+        if GRAVITY in parameters:
+            gravity = gravity_vector(world, scalars(given[GRAVITY]))
+        with bound(model, world, plan, gravity):
+            return run(given)
+
+    return trace(function, declared, name=name)
+
+
+def join_results(names: Sequence[str], results: Sequence[Any]) -> dict[str, Any]:
+    """Return the results of several functions as one flat record."""
+    joined: dict[str, Any] = {}
+    for name, result in zip(names, results, strict=True):
+        if isinstance(result, Mapping):
+            joined |= {f"{name}.{key}": part for key, part in result.items()}
+        elif isinstance(result, tuple):
+            joined |= {f"{name}.{place}": part for place, part in enumerate(result)}
+        else:
+            joined[name] = result
+    return joined
