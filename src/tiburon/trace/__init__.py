@@ -11,7 +11,17 @@ from tiburon.trace.diagnose import Diagnosis, diagnose
 from tiburon.trace.dump import dump, to_graphviz
 from tiburon.trace.graph import Graph
 from tiburon.trace.interpret import interpret
+from tiburon.trace.primitives import (
+    factor_orthogonal,
+    factor_spd,
+    factor_tree,
+    norm,
+    solve_least_squares,
+    solve_spd,
+    solve_tree,
+)
 from tiburon.trace.program import Input, Output, Program, current_graph, trace
+from tiburon.trace.regions import WhileResult, fixed_loop, function, while_loop
 from tiburon.trace.value import Scalar, Value, require
 
 __all__ = [
@@ -24,16 +34,27 @@ __all__ = [
     "Scalar",
     "TracedArray",
     "Value",
+    "WhileResult",
     "count",
     "current_graph",
     "diagnose",
     "dump",
+    "factor_orthogonal",
+    "factor_spd",
+    "factor_tree",
+    "fixed_loop",
     "forward_derivative",
+    "function",
     "interpret",
     "jacobian",
+    "norm",
     "require",
     "reverse_derivative",
+    "solve_least_squares",
+    "solve_spd",
+    "solve_tree",
     "sparsity",
     "to_graphviz",
     "trace",
+    "while_loop",
 ]

@@ -109,7 +109,13 @@ def _region_name(region: Region) -> Name:
         (region.graph.ops[node], region.graph.payloads[node]): place
         for place, node in enumerate(region.inputs)
     }
-    return lambda op, payload: f"argument[{places[op, payload]}]"
+
+    def name(op: str, payload: Any) -> str:
+        place = places.get((op, payload))
+        # what is no argument is the number of the repetition, which the loop itself counts
+        return "repetition" if place is None else f"argument[{place}]"
+
+    return name
 
 
 def _texts(graph: Graph, roots: Sequence[int], name: Name) -> dict[int, str]:
