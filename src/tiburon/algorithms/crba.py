@@ -79,6 +79,7 @@ def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
 
 
 _FUNCTION = LibraryFunction("mass_matrix", _inputs, _run, parameters=(INERTIA,))
+_recent = _FUNCTION.recent
 
 
 def mass_matrix(model: Model, q: ArrayLike) -> NDArray[np.float64]:
@@ -95,7 +96,7 @@ def mass_matrix(model: Model, q: ArrayLike) -> NDArray[np.float64]:
         Mass matrix, symmetric, in the order of v [kg, kg m or kg m^2], shape (..., nv, nv).
     """
     if current_graph() is None:
-        kernel = _FUNCTION.recent.get(id(model))
+        kernel = _recent.get(id(model))
         if kernel is not None:
             result: NDArray[np.float64] = kernel(q)
             return result

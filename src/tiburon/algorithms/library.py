@@ -53,7 +53,8 @@ class LibraryFunction:
     recent: dict[Any, Kernel] = field(default_factory=dict, compare=False)
     """Kernels used lately, by `id` of the model, or by that with world and options.
 
-    A kernel keeps its model alive, so an `id` in this table cannot pass to another model.
+    A kernel keeps its model alive, so an `id` in this table cannot pass to another model. The table
+    itself is never replaced: public functions hold it, to find the plain case in one step.
     """
 
     older: dict[Any, Kernel] = field(default_factory=dict, compare=False)

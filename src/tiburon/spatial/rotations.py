@@ -29,6 +29,7 @@ __all__ = [
     "quaternion_normalize",
     "quaternion_rate",
     "quaternion_rotate",
+    "quaternion_square",
     "quaternion_to_matrix",
     "roll_pitch_yaw_to_matrix",
     "roll_pitch_yaw_to_quaternion",
@@ -52,7 +53,13 @@ def _quaternion(values: Sequence[Scalar]) -> Quaternion:
     return (w, x, y, z)
 
 
-def quaternion_to_matrix(q: Sequence[Scalar]) -> Mat3:
+def quaternion_square(q: Sequence[Scalar]) -> Scalar:
+    """Return the squared length of a quaternion."""
+    w, x, y, z = _quaternion(q)
+    return w * w + x * x + y * y + z * z
+
+
+def quaternion_to_matrix(q: Sequence[Scalar], square: Scalar | None = None) -> Mat3:
     """Return the rotation matrix of a quaternion of any length but zero.
 
     Scale-free: R belongs to q / |q|, by one division and no square root, so that a quaternion that
@@ -61,12 +68,13 @@ def quaternion_to_matrix(q: Sequence[Scalar]) -> Mat3:
 
     Args:
         q: Quaternion (w, x, y, z), shape (4,).
+        square: Its squared length, where the caller has it, checked or guarded.
 
     Returns:
         Rows of the matrix body-to-world, shape (3, 3).
     """
     w, x, y, z = _quaternion(q)
-    s = 2.0 / (w * w + x * x + y * y + z * z)
+    s = 2.0 / (quaternion_square((w, x, y, z)) if square is None else square)
     sx, sy, sz = s * x, s * y, s * z
     xx, yy, zz = x * sx, y * sy, z * sz
     xy, xz, yz = x * sy, x * sz, y * sz
@@ -129,7 +137,7 @@ def quaternion_conjugate(q: Sequence[Scalar]) -> Quaternion:
 def quaternion_normalize(q: Sequence[Scalar]) -> Quaternion:
     """Return q / |q|."""
     w, x, y, z = _quaternion(q)
-    length = np.sqrt(w * w + x * x + y * y + z * z)
+    length = np.sqrt(quaternion_square((w, x, y, z)))
     return (w / length, x / length, y / length, z / length)
 
 

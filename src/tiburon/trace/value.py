@@ -308,7 +308,8 @@ def require(condition: Scalar, value: Scalar, message: str) -> Scalar:
 
     graph = common_graph((condition, value))
     if not isinstance(condition, Value) or graph is None:
-        if not condition:
+        # a condition may hold one truth value per case
+        if not np.all(condition):
             raise DomainError("value", message, f"{value!r}")
         return value
     truth = graph.to_truth(_require_node(graph, condition))

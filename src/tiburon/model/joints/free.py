@@ -24,8 +24,13 @@ from tiburon.spatial import (
     quaternion_multiply,
     quaternion_normalize,
     quaternion_rotate,
+    quaternion_square,
     quaternion_to_matrix,
 )
+from tiburon.trace.value import require
+
+SHORTEST = 0.5
+"""Length below which a quaternion is taken for a wrong slice, not for one that has drifted."""
 
 _ZERO = (0.0, 0.0, 0.0)
 _AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -40,8 +45,8 @@ class Free(Joint):
 
     q = [quaternion (w, x, y, z) from body to joint axes, position of the body origin in joint
     axes [m]]; v = [angular velocity [rad/s], velocity of the body origin [m/s]] in body axes.
-    Joint force = [moment about the body origin [N m], force [N]] in body axes. The quaternion may
-    have any length: only its direction counts.
+    Joint force = [moment about the body origin [N m], force [N]] in body axes. Only the
+    quaternion's direction counts; a length below `SHORTEST` is an error.
 
     Example:
         ``Free("float")``
@@ -72,7 +77,15 @@ class Free(Joint):
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         quaternion, position = _split(q)
-        R = quaternion_to_matrix(quaternion)
+        square = quaternion_square(quaternion)
+        expected = (
+            f"a quaternion of joint {self.name!r} with a length near 1, at least {SHORTEST} "
+            "(order w, x, y, z, before the position)"
+        )
+        # guarding the square alone guards all that depends on the orientation
+        R = quaternion_to_matrix(
+            quaternion, require(square >= SHORTEST * SHORTEST, square, expected)
+        )
         return Transform((Translation(position), Rotation(R).inverse()))
 
     def subspace(self) -> tuple[Motion, ...]:
