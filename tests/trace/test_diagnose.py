@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tiburon.errors import ShapeError
-from tiburon.trace import diagnose, require, trace
+from tiburon.trace import diagnose, fixed_loop, function, require, solve_spd, trace
 
 
 def test_a_finite_result_needs_no_diagnosis():
@@ -74,3 +74,43 @@ def test_a_batch_is_refused():
     program = trace(lambda x: 1.0 / x, {"x": (2,)})
     with pytest.raises(ShapeError, match=r"one case, got a batch of shape \(3,\)"):
         diagnose(program, [np.zeros((3, 2))])
+
+
+def test_a_requirement_inside_a_function_speaks():
+    """The message comes out of nested regions, with the inputs of the call."""
+
+    @function
+    def inverse(x):
+        return 1.0 / require(x > 0.0, x, "a positive mass")
+
+    @function
+    def pair(x):
+        return inverse(x) + inverse(x * 2.0)
+
+    program = trace(lambda mass, other: pair(mass) + np.sqrt(other), {"mass": (), "other": ()})
+    found = diagnose(program, [-2.0, 4.0])
+    assert (found.kind, found.message) == ("requirement", "a positive mass")
+    assert (found.values, found.inputs) == ((-2.0,), ("mass",))
+
+
+def test_an_operation_inside_a_loop_is_named_with_its_values():
+    """The loop is run again until the repetition that fails."""
+    program = trace(
+        lambda x: fixed_loop(5, lambda i, s: np.sqrt(s - i), x), {"x": ()}, name="roots"
+    )
+    # sqrt(9) = 3, sqrt(3 - 1) = 1.41, sqrt(1.41 - 2) fails
+    found = diagnose(program, [9.0])
+    assert (found.kind, found.operation) == ("operation", "sqrt")
+    assert found.values[0] == pytest.approx(np.sqrt(2.0) - 2.0)
+    assert "inside fixed_loop" in found.message
+    assert found.message.endswith("it depends on x")
+
+
+def test_a_failing_primitive_is_named():
+    """A singular matrix has no solution; the solver is at fault, not a node inside."""
+    program = trace(lambda A, b: solve_spd(A, b), {"A": (8, 8), "b": (8,)})
+    assert any(program.graph.ops[node] == "call" for node in program.graph.live(program.roots))
+    found = diagnose(program, [np.ones((8, 8)), np.arange(8.0)])
+    assert found.kind == "operation"
+    assert "spd" in found.operation
+    assert "has a non-finite result" in found.message

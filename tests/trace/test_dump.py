@@ -4,7 +4,7 @@ import re
 
 import numpy as np
 
-from tiburon.trace import dump, interpret, require, to_graphviz, trace
+from tiburon.trace import dump, fixed_loop, function, interpret, require, to_graphviz, trace
 from tiburon.trace.graph import Graph
 from tiburon.trace.interpret import evaluate_node
 
@@ -98,3 +98,26 @@ def test_graphviz_numbers_arguments_where_order_matters():
     text = to_graphviz(trace(lambda a, b: a / b, {"a": (), "b": ()}))
     assert '-> n2 [label="0"];' in text
     assert '-> n2 [label="1"];' in text
+
+
+def test_regions_are_written_once_and_indented():
+    """A function called twice has one body; loops show state and repetition as arguments."""
+
+    @function
+    def half(x):
+        return 0.5 * np.sin(x)
+
+    def program(x):
+        return fixed_loop(3, lambda i, s: s * i, half(x) + half(x * 3.0))
+
+    lines = dump(trace(program, {"x": ()})).splitlines()
+    assert lines[1] == "  %0 = call half x"
+    assert lines.count("  region half") == 1
+    place = lines.index("  region half")
+    assert lines[place + 1 : place + 4] == [
+        "    %0 = sin argument[0]",
+        "    %1 = mul %0, 0.5",
+        "    results = [%1]",
+    ]
+    assert "    results = [%0]" in lines[lines.index("  region fixed_loop") :]
+    assert any("repetition" in line for line in lines)

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
 
 from tiburon.errors import ShapeError
+from tiburon.trace.callee import Region
 from tiburon.trace.graph import Graph
 from tiburon.trace.interpret import Read, batch_shape, evaluate_node, ordered_inputs
 from tiburon.trace.program import Program
 
 __all__ = ["Diagnosis", "diagnose"]
+
+_MOST_PASSES = 1000
+"""How far into a loop to look for what went wrong: about a second for a robot's dynamics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,10 +74,75 @@ def diagnose(program: Program, inputs: Sequence[Any] | Mapping[str, Any]) -> Dia
             return Diagnosis("input", message, "input", (value,), (item.name,), index or None)
     rows = [array.reshape(-1) for array in arrays]
     values = _evaluate_all(program.graph, program.roots, lambda _op, at: rows[at[0]][at[1]])
-    suspects = _suspects(program.graph, program.roots, values)
+    fault = _find(program.graph, program.roots, values)
+    if fault is None:
+        return None
+    sources = _sources(program, fault.node)
+    if fault.requirement is not None:
+        return Diagnosis("requirement", fault.requirement, "require", fault.values, sources)
+    message = f"{fault.description}; it depends on {', '.join(sources) or 'constants only'}"
+    return Diagnosis("operation", message, fault.operation, fault.values, sources)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fault:
+    """The first thing that went wrong in a graph.
+
+    Attributes:
+        node: The node at fault, or the call it happened in.
+        operation: Name of the operation.
+        values: Its arguments.
+        description: What happened.
+        requirement: Message of the requirement that failed, if one did.
+    """
+
+    node: int
+    operation: str
+    values: tuple[float, ...]
+    description: str
+    requirement: str | None = None
+
+
+def _find(graph: Graph, roots: Sequence[int], values: dict[int, Any]) -> _Fault | None:
+    suspects = _suspects(graph, roots, values)
+    for node in suspects:
+        if graph.ops[node] == "require" and not values[graph.args[node][0]]:
+            value = float(values[graph.args[node][1]])
+            return _Fault(node, "require", (value,), "", str(graph.payloads[node]))
     if not suspects:
         return None
-    return _explain(program, values, suspects)
+    # arguments come before users, so the first suspect has only finite arguments
+    node = suspects[0]
+    args = tuple(float(values[a]) for a in graph.args[node])
+    if graph.ops[node] == "call":
+        return _find_in_call(node, graph.payloads[node], args)
+    operation = graph.ops[node]
+    shown = ", ".join(f"{value:.6g}" for value in args)
+    description = f"{operation}({shown}) is {float(values[node])}"
+    return _Fault(node, operation, args, description)
+
+
+def _find_in_call(node: int, callee: Any, args: tuple[float, ...]) -> _Fault:
+    """Run the body of a region pass by pass until something in it goes wrong."""
+    if isinstance(callee, Region):
+        graph = callee.graph
+        leaves = dict(zip(callee.inputs, args, strict=True))
+        states: Sequence[int] = getattr(callee, "states", ())
+        for repetition in range(_MOST_PASSES if states else 1):
+            places = {(graph.ops[n], graph.payloads[n]): v for n, v in leaves.items()}
+
+            def read(op: str, at: Any, known: Any = places, now: float = float(repetition)) -> Any:
+                # what is no argument is the number of the repetition
+                return known.get((op, at), now)
+
+            values = _evaluate_all(graph, callee.roots, read)
+            fault = _find(graph, callee.roots, values)
+            if fault is not None:
+                description = f"{fault.description} inside {callee.name}"
+                return replace(fault, node=node, description=description)
+            following = callee.roots[len(callee.roots) - len(states) :]
+            leaves.update((s, float(values[r])) for s, r in zip(states, following, strict=True))
+    return _Fault(node, callee.name, args, f"{callee.name} has a non-finite result")
 
 
 def _evaluate_all(graph: Graph, roots: Sequence[int], read: Read) -> dict[int, Any]:
@@ -108,28 +177,6 @@ def _suspects(graph: Graph, roots: Sequence[int], values: dict[int, Any]) -> lis
             args = (args[1] if values[args[0]] else args[2],)
         pending.extend(a for a in args if _is_bad(graph, a, values))
     return sorted(found)
-
-
-def _explain(program: Program, values: dict[int, Any], suspects: list[int]) -> Diagnosis:
-    graph = program.graph
-    for node in suspects:
-        if graph.ops[node] == "require" and not values[graph.args[node][0]]:
-            value = float(values[graph.args[node][1]])
-            message = str(graph.payloads[node])
-            return Diagnosis("requirement", message, "require", (value,), _sources(program, node))
-    # arguments come before users, so the first suspect has only finite arguments
-    node = suspects[0]
-    args = [float(values[a]) for a in graph.args[node]]
-    sources = _sources(program, node)
-    if graph.ops[node] == "call":
-        operation = str(graph.payloads[node].name)
-        what = f"{operation} has a non-finite result"
-    else:
-        operation = graph.ops[node]
-        shown = ", ".join(f"{value:.6g}" for value in args)
-        what = f"{operation}({shown}) is {float(values[node])}"
-    message = f"{what}; it depends on {', '.join(sources) or 'constants only'}"
-    return Diagnosis("operation", message, operation, tuple(args), sources)
 
 
 def _sources(program: Program, node: int) -> tuple[str, ...]:
