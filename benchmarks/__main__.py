@@ -11,22 +11,23 @@ from rich.console import Console
 import benchmarks
 from benchmarks.figure import DisagreementError, Figure, Measurement
 from benchmarks.machine import describe_run
+from benchmarks.markdown import MissingPlaceError, check_place, markdown_section, write_markdown
 from benchmarks.report import print_figures, print_run, write_json
 
 PREFIX = "measure_"
 
 
 def find_measurements() -> dict[str, Measurement]:
-    """Load every module named `measure_*` and collect its `MEASUREMENT`, by name.
+    """Load every module named `measure_*` and collect its `MEASUREMENT`, by name, in order.
 
     These modules import the peers inside their functions, so that listing works without them.
     """
-    found = {}
+    found = []
     for module in pkgutil.iter_modules(benchmarks.__path__):
         if module.name.startswith(PREFIX):
-            measurement = import_module(f"benchmarks.{module.name}").MEASUREMENT
-            found[measurement.name] = measurement
-    return found
+            found.append(import_module(f"benchmarks.{module.name}").MEASUREMENT)
+    found.sort(key=lambda measurement: measurement.place)
+    return {measurement.name: measurement for measurement in found}
 
 
 def parse(words: list[str], known: dict[str, Measurement]) -> argparse.Namespace:
@@ -41,10 +42,21 @@ def parse(words: list[str], known: dict[str, Measurement]) -> argparse.Namespace
         "--duration", type=float, default=1.0, metavar="s", help="time to spend on each side [s]"
     )
     parser.add_argument("--json", type=Path, metavar="file", help="also write the figures here")
+    parser.add_argument(
+        "--markdown",
+        type=Path,
+        metavar="file",
+        help="also write a table for people here, between the marks that an existing file holds",
+    )
     options = parser.parse_args(words)
     unknown = [name for name in options.names if name not in known]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; --list shows what can be measured")
+    if options.markdown:
+        try:
+            check_place(options.markdown)
+        except MissingPlaceError as missing_place:
+            parser.error(str(missing_place))
     return options
 
 
@@ -83,6 +95,10 @@ def main(words: list[str]) -> int:
     if options.json:
         write_json(options.json, run, families)
         console.print(f"\nwrote {options.json}")
+    if options.markdown:
+        titles = {name: known[name].summary for name in families}
+        write_markdown(options.markdown, markdown_section(run, families, titles))
+        console.print(f"\nwrote {options.markdown}")
     return 0 if good else 1
 
 

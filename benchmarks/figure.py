@@ -14,37 +14,59 @@ class Figure:
     """A measured comparison.
 
     With a peer the ratio peer / ours counts and must not be smaller than `must`. Without one, our
-    own time counts and must not be larger than `must`.
+    own minimum counts and must not be larger than `must`.
     """
 
     name: str
     """What was measured, on which model."""
 
     ours: Timing
-    """Time of our side, per evaluation [s]."""
+    """Our side, per evaluation, in `unit`."""
 
     peer_name: str = ""
     """What it was measured against; empty if against a limit."""
 
     peer: Timing | None = None
-    """Time of the peer, per evaluation [s]."""
+    """The peer, per evaluation, in `unit`."""
 
     must: float | None = None
-    """Bound: a ratio with a peer, a time [s] without."""
+    """Bound: a ratio with a peer, a number in `unit` without."""
+
+    aim: float | None = None
+    """What is wished for beyond the bound, of the same kind."""
+
+    unit: str = "s"
+    """Unit of both sides: "s" or "B" (bytes)."""
+
+    note: str = ""
+    """What a reader must know to judge the figure."""
 
     @property
     def ratio(self) -> float | None:
         """How many times faster than the peer, by the minima; None without a peer."""
         return None if self.peer is None else self.peer.minimum / self.ours.minimum
 
+    def reaches(self, bound: float | None) -> bool | None:
+        """Tell whether the figure is as good as a bound; None if there is no bound."""
+        if bound is None:
+            return None
+        if self.ratio is not None:
+            return self.ratio >= bound
+        return self.ours.minimum <= bound
+
     @property
     def met(self) -> bool | None:
         """Whether the bound holds; None if there is no bound."""
-        if self.must is None:
-            return None
-        if self.ratio is not None:
-            return self.ratio >= self.must
-        return self.ours.minimum <= self.must
+        return self.reaches(self.must)
+
+    @property
+    def verdict(self) -> str:
+        """The outcome in words: "MISSED", "met", "aim met", or nothing without a bound."""
+        if self.met is None:
+            return ""
+        if not self.met:
+            return "MISSED"
+        return "aim met" if self.reaches(self.aim) else "met"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +81,9 @@ class Measurement:
 
     run: Callable[[float], list[Figure]]
     """Takes the time to spend on each side [s]; checks equality, then measures."""
+
+    place: int
+    """Where it stands in the report."""
 
 
 class DisagreementError(Exception):

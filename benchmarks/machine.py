@@ -23,6 +23,25 @@ def processor_name() -> str:
     return platform.processor() or platform.machine()
 
 
+def vector_width() -> str:
+    """Say how many numbers one instruction handles, which decides how batches compare."""
+    from tiburon.native.engine import host
+
+    machine = host()
+    fused = "fused multiply-add" if machine.fused else "no fused multiply-add"
+    return (
+        f"{machine.lanes} float64 numbers ({machine.cpu}, {fused}); "
+        "bounds were set on a machine with 8"
+    )
+
+
+def usable_cores() -> int:
+    """Count the logical cores this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def package_version(name: str) -> str:
     """Return the installed version of a distribution, or "not installed"."""
     try:
@@ -48,7 +67,8 @@ def describe_run() -> dict[str, str]:
     load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
     return {
         "command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
-        "processor": f"{processor_name()}, {os.cpu_count()} logical cores",
+        "processor": f"{processor_name()}, {usable_cores()} logical cores",
+        "vector": vector_width(),
         "load before": load,
         "system": f"{platform.system()} {platform.release()}",
         "python": platform.python_version(),

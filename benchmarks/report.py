@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.figure import Figure
+from benchmarks.timing import Timing
 
 
 def format_time(seconds: float) -> str:
@@ -20,16 +21,31 @@ def format_time(seconds: float) -> str:
     return f"{seconds:.3g} s"
 
 
-def _verdict(figure: Figure) -> str:
-    if figure.met is None:
-        return ""
-    return "met" if figure.met else "[bold red]MISSED[/]"
+def format_quantity(value: float, unit: str) -> str:
+    """Write a duration in seconds ("s") or a size in bytes ("B") for people."""
+    return format_time(value) if unit == "s" else f"{value / 1e6:.3g} MB"
 
 
-def _bound(figure: Figure) -> str:
-    if figure.must is None:
+def format_side(timing: Timing, unit: str) -> str:
+    """Write minimum and median."""
+    return f"{format_quantity(timing.minimum, unit)} / {format_quantity(timing.median, unit)}"
+
+
+def format_bound(figure: Figure, bound: float | None) -> str:
+    """Write a bound of a figure, or nothing if there is none."""
+    if bound is None:
         return ""
-    return format_time(figure.must) if figure.peer is None else f"{figure.must:g}x"
+    return format_quantity(bound, figure.unit) if figure.peer is None else f"{bound:g}x"
+
+
+def format_ratio(figure: Figure) -> str:
+    """Write how many times faster than the peer, or nothing without one."""
+    return "" if figure.ratio is None else f"{figure.ratio:.2f}x"
+
+
+def notes_of(figures: Sequence[Figure]) -> list[str]:
+    """List what is to be known about figures, each remark once."""
+    return list(dict.fromkeys(figure.note for figure in figures if figure.note))
 
 
 def print_run(run: Mapping[str, str], console: Console) -> None:
@@ -43,24 +59,33 @@ def print_figures(title: str, figures: Sequence[Figure], console: Console) -> No
     """Print one family of figures; times are minimum / median of one evaluation."""
     table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column("what")
-    for heading in ("ours", "peer", "ratio", "must"):
+    for heading in ("ours", "peer", "ratio", "must", "aim"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
     for figure in figures:
-        ours = f"{format_time(figure.ours.minimum)} / {format_time(figure.ours.median)}"
-        peer = ratio = ""
-        if figure.peer is not None and figure.ratio is not None:
-            times = f"{format_time(figure.peer.minimum)} / {format_time(figure.peer.median)}"
-            peer, ratio = f"{figure.peer_name} {times}", f"{figure.ratio:.2f}x"
-        table.add_row(figure.name, ours, peer, ratio, _bound(figure), _verdict(figure))
+        peer = ""
+        if figure.peer is not None:
+            peer = f"{figure.peer_name} {format_side(figure.peer, figure.unit)}"
+        missed = figure.met is False
+        table.add_row(
+            figure.name,
+            format_side(figure.ours, figure.unit),
+            peer,
+            format_ratio(figure),
+            format_bound(figure, figure.must),
+            format_bound(figure, figure.aim),
+            f"[bold red]{figure.verdict}[/]" if missed else figure.verdict,
+        )
     console.print()
     console.print(table)
+    for note in notes_of(figures):
+        console.print(f"  {note}", markup=False, highlight=False)
 
 
 def write_json(
     path: Path, run: Mapping[str, str], families: Mapping[str, Sequence[Figure]]
 ) -> None:
-    """Write everything measured, times in seconds."""
+    """Write everything measured: times in seconds, sizes in bytes."""
     content = {
         "run": dict(run),
         "figures": {
