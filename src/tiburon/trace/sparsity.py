@@ -7,14 +7,17 @@ the other way), so one sweep over the graph answers for all of them.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.trace.derivative_rules import differentiable_arguments
+from tiburon.trace.derivative_rules import SELECTIONS, differentiable_arguments
 from tiburon.trace.graph import Graph
 
 __all__ = ["cheaper_mode", "dependence", "dependence_masks"]
+
+_WITHOUT_PRODUCT = SELECTIONS | {"add", "sub", "neg", "require", "call", "result"}
 
 
 def dependence_masks(
@@ -51,22 +54,38 @@ def dependence(graph: Graph, roots: Sequence[int], leaves: Sequence[int]) -> NDA
     return pattern
 
 
-def cheaper_mode(graph: Graph, roots: Sequence[int], leaves: Sequence[int]) -> str:
-    """Return "forward" or "reverse", whichever gives the whole Jacobian with fewer products.
+def cheaper_mode(
+    graph: Graph, roots: Sequence[int], leaves: Sequence[int]
+) -> Literal["forward", "reverse"]:
+    """Return the mode that gives the whole Jacobian with fewer products and sums.
 
-    Forward mode works once per edge of the graph and input element behind it, reverse mode once
-    per edge and result in front of it.
+    Forward mode works once per edge of the graph and leaf behind it, reverse mode once per edge
+    and root in front of it. Edges of sums and choices need no product; where k terms meet, k - 1
+    sums are needed; a product with the 1 a derivative starts from is none.
     """
     order = graph.live(roots)
-    behind = dependence_masks(graph, order, {leaf: 1 << place for place, leaf in enumerate(leaves)})
+    bits = {leaf: 1 << place for place, leaf in enumerate(leaves)}
+    behind = dependence_masks(graph, order, bits)
     front = dict.fromkeys(order, 0)
     for place, root in enumerate(roots):
         front[root] |= 1 << place
+    starts = set(roots)
+    arriving = dict.fromkeys(order, 0)
     forward = reverse = 0
     for node in reversed(order):
-        for argument in differentiable_arguments(graph, node):
-            if behind[argument]:
-                front[argument] |= front[node]
-                forward += behind[argument].bit_count()
-                reverse += front[node].bit_count()
+        if not behind[node]:
+            continue
+        # every user has been visited: what arrives here is complete
+        rows = front[node].bit_count()
+        reverse += max(arriving[node] - rows, 0)
+        moving = [a for a in differentiable_arguments(graph, node) if behind[a]]
+        terms = sum(behind[a].bit_count() for a in moving)
+        forward += max(terms - behind[node].bit_count(), 0)
+        products = graph.ops[node] not in _WITHOUT_PRODUCT
+        for argument in moving:
+            front[argument] |= front[node]
+            arriving[argument] += rows
+            if products:
+                forward += 0 if argument in bits else behind[argument].bit_count()
+                reverse += 0 if node in starts and rows == 1 else rows
     return "reverse" if reverse < forward else "forward"
