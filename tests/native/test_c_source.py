@@ -1,0 +1,400 @@
+"""Emitted C computes the same bits as the compiled kernel, for everything a graph can hold."""
+
+import ctypes
+import itertools
+import math
+import subprocess
+
+import numpy as np
+import pytest
+
+from tests.native.emitted import COMPILER
+from tiburon.errors import DomainError, OptionError, ShapeError
+from tiburon.native.c_source import c_source
+from tiburon.native.engine import LoadedCode, compile_module, host
+from tiburon.native.module_one import module_for_one
+from tiburon.trace.array import as_traced
+from tiburon.trace.graph import BOOL_FUNCTIONS, FLOAT_FUNCTIONS, Graph
+from tiburon.trace.primitives import (
+    factor_orthogonal,
+    norm,
+    solve_spd,
+    solve_tree,
+)
+from tiburon.trace.program import Input, Output, Program, trace
+from tiburon.trace.regions import fixed_loop, function, while_loop
+from tiburon.trace.value import require, where
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler `cc` on this machine")
+
+WARNINGS = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-Wno-unused-variable"]
+"""A reader's compiler should have nothing to say, but values a graph does not use are normal."""
+
+
+class Compiled:
+    """A function for one case behind the interface that kernels and emitted C share."""
+
+    def __init__(self, program, address, owner):
+        kind = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+        self._call, self._owner, self._program = kind(address), owner, program
+
+    def __call__(self, *inputs, outputs=None):
+        given = [np.ascontiguousarray(value, dtype=np.float64) for value in inputs]
+        found = outputs or [np.full(o.shape, 7.0) for o in self._program.outputs]
+        tables = [
+            (ctypes.c_void_p * max(len(arrays), 1))(*[a.ctypes.data for a in arrays])
+            for arrays in (given, found)
+        ]
+        status = self._call(*[ctypes.addressof(table) for table in tables])
+        return status, found
+
+
+def compiled_by_llvm(program, *, fused=True):
+    text = module_for_one(program, vector_lanes=host().lanes, fused=fused)
+    code = LoadedCode(compile_module(text))
+    return Compiled(program, code.address("one"), code)
+
+
+def compiled_by_cc(program, folder, *, options=("-O2",), **keywords):
+    source, library = folder / "kernel.c", folder / f"kernel{len(list(folder.iterdir()))}.so"
+    source.write_text(c_source(program, name="kernel", **keywords))
+    command = [COMPILER, "-std=c99", *options, "-ffp-contract=off", *WARNINGS, "-shared", "-fPIC"]
+    done = subprocess.run(
+        [*command, "-o", str(library), str(source), "-lm"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    loaded = ctypes.CDLL(str(library))
+    return Compiled(program, ctypes.cast(loaded.kernel, ctypes.c_void_p).value, loaded)
+
+
+def same_bits(a, b):
+    """Compare bit patterns; which NaN it is does not count, for compilers fold them differently."""
+    return np.all((a.view(np.int64) == b.view(np.int64)) | (np.isnan(a) & np.isnan(b)))
+
+
+def assert_same(program, folder, states, *, fused=True, options=("-O2",)):
+    """Compare emitted C with the compiled kernel on given inputs; count the finite results."""
+    kernel = compiled_by_llvm(program, fused=fused)
+    emitted = compiled_by_cc(program, folder, fused=fused, options=options)
+    finite = 0
+    for state in states:
+        expected_status, expected = kernel(*state)
+        status, found = emitted(*state)
+        for output, a, b in zip(program.outputs, expected, found, strict=True):
+            assert same_bits(a, b), (output.name, state, a, b)
+        assert status == expected_status, state
+        finite += status == 0
+    return finite
+
+
+def random_states(program, count, *, scale=1.0, seed=0):
+    rng = np.random.default_rng(seed)
+    return [[scale * rng.normal(size=i.shape) for i in program.inputs] for _ in range(count)]
+
+
+# every operation
+
+
+def program_of_all_operations():
+    """Apply each operation of the graph to inputs, and to a product where that may be fused."""
+    graph = Graph()
+    a, b, c = (graph.input(0, k) for k in range(3))
+    arities = dict.fromkeys(FLOAT_FUNCTIONS, 1)
+    arities |= dict.fromkeys(("add", "sub", "mul", "div", "atan2", "pow", "hypot", "min", "max"), 2)
+    found = {}
+    for op, arity in arities.items():
+        found[op] = graph.node(op, (a, b)[:arity])
+    truths = {op: graph.node(op, (a, b)) for op in ("less", "less_equal", "equal")}
+    low, high = truths["less"], graph.node("less", (b, c))
+    truths |= {"and": graph.node("and", (low, high)), "or": graph.node("or", (low, high))}
+    truths |= {"not": graph.node("not", (low,)), "truth": graph.node("truth", (), True, 2)}
+    assert set(BOOL_FUNCTIONS) <= set(truths)
+    for op, node in truths.items():
+        found[op] = graph.node("where", (node, a, c))
+    product = graph.node("mul", (a, b))
+    found["fused_add"] = graph.node("add", (product, c))
+    found["fused_sub"] = graph.node("sub", (product, c))
+    found["fused_negative_add"] = graph.node("sub", (c, product))
+    # three divisions by one thing share its reciprocal; one of them is the reciprocal
+    found["reciprocal"] = graph.node("div", (b, c))
+    found["shared"] = graph.node("div", (product, c))
+    found["copy"] = graph.node("div", (graph.const(1.0), c))
+    found["require"] = graph.require(low, c, "a must be below b")
+    for value in (0.1, -2.5e-310, math.inf, -math.inf, math.nan, 1e300):
+        found[f"const {value}"] = graph.const(value)
+    outputs = tuple(Output(name, (), (node,)) for name, node in found.items())
+    return Program("all operations", graph, (Input("x", (3,)),), outputs, single=False)
+
+
+SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, 1e-310, 1e-8, 1e8, 1.1e8, 710.0, -745.0, 1e200]
+
+
+@needs_compiler
+@pytest.mark.parametrize("fused", [True, False])
+def test_every_operation_gives_the_same_bits(tmp_path, fused):
+    """Random numbers of all sizes, and all pairs of special ones."""
+    program = program_of_all_operations()
+    rng = np.random.default_rng(1)
+    states = [[[x, y, 0.3]] for x, y in itertools.product([*SPECIAL, math.inf, math.nan], repeat=2)]
+    for exponent in (0, 1, 3, -3, 8, -100, 100):
+        states += [[rng.normal(size=3) * 10.0**exponent] for _ in range(200)]
+    assert_same(program, tmp_path, states, fused=fused)
+
+
+def test_every_operation_is_in_the_program_of_all_operations():
+    """A new operation must be compared too."""
+    from tiburon.native.straight import _EMIT
+    from tiburon.trace.lower import lower
+
+    program = program_of_all_operations()
+    present = {instruction.op for instruction in lower(program.graph, program.roots)}
+    assert set(_EMIT) <= present
+    assert {"sin", "cos", "const", "truth", "input", "copy"} <= present
+
+
+# whole programs
+
+
+def pendulum_like(q, v):
+    """Mix trigonometry, divisions, roots and choices, as mechanics does."""
+    length = np.sqrt(q @ q + 1.0)
+    angle = np.arctan2(v[0], length)
+    mixed = np.array([np.sin(q[0]), np.cos(q[1]) / length, np.tan(q[2] / 4.0) / length], like=q)
+    return {
+        "rate": mixed * angle + np.maximum(v, q) * np.exp(-length),
+        "energy": where(angle > 0.0, mixed @ v, np.hypot(v[1], v[2])),
+    }
+
+
+@needs_compiler
+@pytest.mark.parametrize("options", [("-O0",), ("-O2",), ("-O3", "-march=native")])
+def test_program_gives_the_same_bits_at_every_optimization(tmp_path, options):
+    """The promise is about the language, not about one level of the compiler."""
+    program = trace(pendulum_like, {"q": (3,), "v": (3,)})
+    states = random_states(program, 300, scale=2.0)
+    assert assert_same(program, tmp_path, states, options=options) == 300
+
+
+@function
+def cubic(x, y):
+    return x * x * x - y * np.sin(x), x / y
+
+
+def with_regions(q):
+    """Call a function twice, repeat it, and iterate until it converges."""
+    a, b = cubic(q[0], q[1] + 3.0)
+    c, d = cubic(a, b * b + 1.0)
+    e, f = fixed_loop(
+        5, lambda k, state: (np.cos(state[0] * q[2]) + 0.1 * k, state[0] - d), (c, q[1])
+    )
+    target = 2.0 + q[0] * q[0]
+    # Heron's square root, with an elementary function and a call inside the loop
+    root = while_loop(
+        lambda x: np.abs(x * x - target) > 1e-12 * target * np.tanh(x + 20.0),
+        lambda x: where(x > 100.0, cubic(x, 4.0 * x * x)[0], 0.5 * (x + target / x)),
+        target,
+        max_iterations=6,
+    )
+    return np.array([a, b, c, d, e, f, root.state, root.count, where(root.converged, 1.0, 0.0)])
+
+
+@needs_compiler
+def test_regions_give_the_same_bits(tmp_path):
+    """Functions, fixed loops and conditional loops, converged and cut off."""
+    program = trace(with_regions, {"q": (3,)})
+    states = [*random_states(program, 200), *random_states(program, 50, scale=50.0, seed=2)]
+    assert assert_same(program, tmp_path, states) > 200
+    # the test would miss a case if all iterations ended the same way
+    kernel = compiled_by_llvm(program)
+    ends = {tuple(kernel(*state)[1][0][-2:]) for state in states}
+    assert {converged for _, converged in ends} == {0.0, 1.0}
+    assert len(ends) >= 3
+
+
+def positive_definite(x, size):
+    root = x[: size * size].reshape(size, size)
+    return root @ root.T + np.eye(size)
+
+
+@needs_compiler
+@pytest.mark.parametrize("size", [3, 8, 20])
+def test_positive_definite_solutions_give_the_same_bits(tmp_path, size):
+    """Spelled out in the graph, spelled out in a function, and with loops."""
+
+    def solve(x):
+        return solve_spd(positive_definite(x, size), x[-size:], inline=False)
+
+    program = trace(solve, {"x": (size * size + size,)})
+    assert assert_same(program, tmp_path, random_states(program, 20)) == 20
+
+
+@needs_compiler
+@pytest.mark.parametrize("size", [4, 18])
+def test_tree_solutions_give_the_same_bits(tmp_path, size):
+    """Branches, and tables of places where the loops remain."""
+    parents = [-1, 0, 1, 0, *range(3, size - 1)]
+
+    def solve(x):
+        matrix = np.eye(size) * (2.0 + size)
+        rows = as_traced(matrix)
+        for i, parent in enumerate(parents):
+            while parent >= 0:
+                rows[i, parent] = x[i] * x[parent]
+                parent = parents[parent]
+        return solve_tree(parents, rows, x[:size], inline=False)
+
+    program = trace(solve, {"x": (size,)})
+    assert assert_same(program, tmp_path, random_states(program, 20, scale=0.5)) == 20
+
+
+@needs_compiler
+def test_orthogonal_solutions_of_any_rank_give_the_same_bits(tmp_path):
+    """Pivots, ranks and lengths of loops that depend on the numbers."""
+
+    def solve(x, b):
+        factor = factor_orthogonal(x, cut=1e-10)
+        return np.concatenate([factor.solve(b), [factor.rank]])
+
+    program = trace(solve, {"x": (5, 4), "b": (5,)})
+    rng = np.random.default_rng(5)
+    states = []
+    for rank in (0, 1, 2, 3, 4):
+        for _ in range(10):
+            x = rng.normal(size=(5, rank)) @ rng.normal(size=(rank, 4))
+            states.append([x, rng.normal(size=5)])
+    assert assert_same(program, tmp_path, states) == 50
+    kernel = compiled_by_llvm(program)
+    assert {kernel(*state)[1][0][-1] for state in states} == {0.0, 1.0, 2.0, 3.0, 4.0}
+
+
+@needs_compiler
+def test_safe_norm_gives_the_same_bits(tmp_path):
+    """From zero to numbers whose squares overflow."""
+    program = trace(lambda x: norm(x), {"x": (4,)})
+    states = [[np.zeros(4)]]
+    for exponent in (-320, -200, 0, 200, 300):
+        states += random_states(program, 10, scale=10.0**exponent, seed=exponent % 97)
+    assert_same(program, tmp_path, states)
+
+
+# the interface
+
+
+@needs_compiler
+def test_status_tells_of_numbers_that_are_not_finite(tmp_path):
+    """NaN and infinity are reported, read or written, except in parameters."""
+    inputs = [Input("q", (3,)), Input("mass", (2,), parameter=True)]
+
+    def quotient(q, mass):
+        return require(q[0] > -5.0, q[0] / q[1], "too far left") + 0.0 * q[2] + mass[0]
+
+    emitted = compiled_by_cc(trace(quotient, inputs), tmp_path)
+    assert emitted([1.0, 2.0, 0.0], [1.0, 1.0]) == (0, [1.5])
+    # not computed with, and looked at all the same
+    assert emitted([1.0, 2.0, math.inf], [1.0, 1.0])[0] == 1
+    assert emitted([math.nan, 2.0, 0.0], [1.0, 1.0])[0] == 1
+    assert emitted([1.0, 0.0, 0.0], [1.0, 1.0])[0] == 1
+    assert emitted([-6.0, 2.0, 0.0], [1.0, 1.0])[0] == 1
+    assert emitted([1.0, 2.0, 0.0], [1.0, math.nan])[0] == 0
+
+
+@needs_compiler
+def test_outputs_may_lie_where_inputs_are(tmp_path):
+    """Everything is read before anything is written."""
+    program = trace(lambda x: x[::-1] * 2.0, {"x": (5,)})
+    row = np.arange(5.0)
+    status, _ = compiled_by_cc(program, tmp_path)(row, outputs=[row])
+    assert status == 0
+    assert row.tolist() == [8.0, 6.0, 4.0, 2.0, 0.0]
+
+
+@needs_compiler
+@pytest.mark.parametrize("shape", [(), (0,), (2, 3)])
+def test_any_shape_can_be_written(tmp_path, shape):
+    """Single numbers, empty arrays and matrices; a program without inputs too."""
+    program = trace(lambda x: (x + 1.0, 0.25), {"x": shape})
+    status, (moved, constant) = compiled_by_cc(program, tmp_path)(np.ones(shape))
+    assert status == 0
+    assert np.array_equal(moved, np.full(shape, 2.0))
+    assert constant == 0.25
+    assert compiled_by_cc(trace(lambda: 0.5, {}), tmp_path)() == (0, [0.5])
+
+
+@needs_compiler
+def test_parameters_become_arrays_with_exactly_their_values(tmp_path):
+    """The default of each parameter can be passed as that input, to the last bit."""
+    inputs = [Input("q", (2,)), Input("body mass", (2, 3), parameter=True)]
+    program = trace(lambda q, mass: mass @ np.ones(3) * q, inputs)
+    values = np.random.default_rng(3).normal(size=(2, 3)) * 10.0 ** np.arange(-160, 161, 160)
+    source = tmp_path / "arm.c"
+    source.write_text(c_source(program, name="arm", parameters={"body mass": values}))
+    library = tmp_path / "arm.so"
+    command = [COMPILER, "-std=c99", "-O2", "-ffp-contract=off", *WARNINGS, "-shared", "-fPIC"]
+    subprocess.run([*command, "-o", library, source, "-lm"], check=True)
+    stored = (ctypes.c_double * 6).in_dll(ctypes.CDLL(str(library)), "arm_body_mass")
+    assert same_bits(np.array(stored), values.reshape(-1))
+
+
+@needs_compiler
+def test_unsafe_compiler_options_are_refused(tmp_path):
+    """Fast math would break the promise silently."""
+    source = tmp_path / "k.c"
+    source.write_text(c_source(trace(lambda x: x, {"x": ()}), name="k"))
+    done = subprocess.run(
+        [COMPILER, "-std=c99", "-ffast-math", "-c", "-o", tmp_path / "k.o", source],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode != 0
+    assert "IEEE 754" in done.stderr
+
+
+def test_header_says_how_to_use_the_file():
+    """Inputs, shapes, parameters and the command to compile, in the comment at the top."""
+    inputs = [Input("q", (7,)), Input("mass", (7, 1), parameter=True)]
+    program = trace(lambda q, mass: {"acceleration": q, "energy": q @ q}, inputs, name="fall")
+    text = c_source(program, name="arm", parameters={"mass": np.ones((7, 1))})
+    head = text[: text.index("*/")]
+    for expected in (
+        "int arm(const double *const *inputs, double *const *outputs);",
+        "inputs[0]   q             shape (7,)",
+        "inputs[1]   mass          shape (7, 1)  parameter, here arm_mass",
+        "outputs[0]  acceleration  shape (7,)",
+        "outputs[1]  energy        shape ()",
+        "cc -std=c99 -O2 -ffp-contract=off -c arm.c",
+    ):
+        assert expected in head
+    assert text.splitlines()[1] == " * fall, written by Tiburon."
+
+
+def test_hostile_names_cannot_leave_the_comment():
+    """A program or input may be called anything."""
+    program = trace(lambda x: x, {"*/ #error /*": ()}, name="a */ int x; /* b")
+    text = c_source(program, name="k")
+    assert text.count("*/") == 2
+    assert text.index("*/") < text.index("#include")
+
+
+def test_elementary_functions_are_written_once():
+    """A hundred exponentials are a hundred calls, not a hundred copies."""
+    one = c_source(trace(lambda x: np.exp(x), {"x": (1,)}), name="k")
+    many = c_source(trace(lambda x: np.exp(x), {"x": (100,)}), name="k")
+    assert many.count("static double tb_exp(double a)") == 1
+    assert len(many.splitlines()) - len(one.splitlines()) == 4 * 99
+
+
+@pytest.mark.parametrize("name", ["", "2x", "a-b", "float", "tb_exp", "sqrt", "é", "a\n"])
+def test_impossible_names_are_refused(name):
+    """What C would not take as a function is refused before a compiler sees it."""
+    with pytest.raises(DomainError, match="name: expected the name of a C function"):
+        c_source(trace(lambda x: x, {"x": ()}), name=name)
+
+
+def test_wrong_parameters_are_refused():
+    """Names and shapes of parameters are those of the program."""
+    inputs = [Input("q", (2,)), Input("mass", (3,), parameter=True)]
+    program = trace(lambda q, mass: q * mass[0], inputs)
+    with pytest.raises(OptionError, match="parameters: expected 'mass', got 'q'"):
+        c_source(program, name="k", parameters={"q": [1.0, 2.0]})
+    with pytest.raises(ShapeError, match="mass: expected"):
+        c_source(program, name="k", parameters={"mass": [1.0, 2.0]})
