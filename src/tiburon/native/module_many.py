@@ -20,6 +20,7 @@ from tiburon.native.module_parts import (
     FunctionWriter,
     add_to_sums,
     element,
+    function_attributes,
     load,
     total,
 )
@@ -70,8 +71,7 @@ def module_for_many(program: Program, *, lanes: int, fused: bool, order: Order =
     target = _LaneTarget(lanes, fused=fused)
     writer = FunctionWriter(target, CalleeWriter(lanes, fused=fused), lanes)
     _write_group(program, target, writer, order)
-    width = 64 * lanes
-    attributes = f'nounwind "min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"'
+    attributes = function_attributes(lanes)
     group = writer.module(
         "define internal void @group(ptr noalias %rows, "
         f"ptr noalias %parameters, ptr noalias %sums) noinline alignstack(64) {attributes} {{",

@@ -10,7 +10,14 @@ from __future__ import annotations
 
 from tiburon.native.callees import CalleeWriter
 from tiburon.native.llvm_target import LlvmTarget
-from tiburon.native.module_parts import FunctionWriter, add_to_sums, element, load, total
+from tiburon.native.module_parts import (
+    FunctionWriter,
+    add_to_sums,
+    element,
+    function_attributes,
+    load,
+    total,
+)
 from tiburon.native.straight import emit_instructions
 from tiburon.native.target import Ref
 from tiburon.trace.lower import Order, lower
@@ -52,7 +59,7 @@ def module_for_one(
     check = total(target, add_to_sums(target, sums, [refs[root] for root in program.roots]))
     failed = target.is_nan(target.sub(check, check))
     status = target.emit(f"zext i1 {failed} to i32")
-    header = "define i32 @one(ptr noalias %inputs, ptr noalias %outputs) nounwind {"
+    header = f"define i32 @one(ptr noalias %inputs, ptr noalias %outputs) {function_attributes(1)} {{"
     return writer.module(header, [*target.lines, f"  ret i32 {status}"])
 
 

@@ -14,6 +14,17 @@ PARTIAL_SUMS = 4
 """Chains of additions that run side by side in the check for non-finite numbers."""
 
 
+def function_attributes(lanes: int) -> str:
+    """Give the attributes of a function on vectors of some width.
+
+    LLVM must not turn loops and runs of stores into calls of `memcpy` or `memset` ("no-builtins"):
+    the block that code is loaded into has no room for the way to functions outside of it.
+    """
+    width = 64 * lanes
+    widths = f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"'
+    return f'nounwind "no-builtins" {widths}' if lanes > 1 else 'nounwind "no-builtins"'
+
+
 class FunctionWriter:
     """The function around straight-line code: where inputs come from, how calls are made.
 
@@ -70,11 +81,14 @@ class FunctionWriter:
             for lane in range(len(angles))
         ]
 
+    def declarations(self) -> set[str]:
+        """Give the declarations of the intrinsics this function uses."""
+        used = [self.target, *self._packed.values()]
+        return {line for target in used for line in target.declarations()}
+
     def module(self, header: str, body: Sequence[str]) -> str:
         """Put the module together: internal functions, this function, declarations."""
-        used = [self.target, *self._packed.values()]
-        declarations = {line for target in used for line in target.declarations()}
-        declarations |= self.callees.declarations()
+        declarations = self.declarations() | self.callees.declarations()
         function = [header, "entry:", *self.stack_lines, *body, "}"]
         return "\n".join([*self.callees.functions(), *function, *sorted(declarations), ""])
 

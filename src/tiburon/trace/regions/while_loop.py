@@ -75,6 +75,11 @@ class WhileLoop(GraphRegion):
         self.states = tuple(states)
 
     @property
+    def others(self) -> tuple[int, ...]:
+        """Nodes of the body that stay the same in all iterations."""
+        return self.inputs[len(self.states) :]
+
+    @property
     def condition(self) -> int:
         """Node of the body: whether to go on."""
         return self.roots[0]

@@ -1,0 +1,273 @@
+"""Bodies of regions and primitives as native code, for LLVM and C alike.
+
+A callee is a function from a row of floats `in` to a row of floats `out`. In lanes every float is a
+vector, one number per case; loops run until the last lane is done, and lanes that are done keep
+their state. Primitives whose indices depend on the numbers visit the lanes one by one, so that they
+compute the same bits in any lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tiburon.errors import CompileError
+from tiburon.native.callees import CalleeWriter
+from tiburon.native.llvm_machine import LlvmMachine
+from tiburon.native.llvm_target import LlvmTarget
+from tiburon.native.machine import NativeMachine, Slots
+from tiburon.native.module_parts import FunctionWriter, function_attributes
+from tiburon.native.straight import emit_instructions
+from tiburon.native.target import Ref
+from tiburon.trace.callee import Callee
+from tiburon.trace.lower import Instruction, Order, lower
+from tiburon.trace.primitives.primitive import UNROLLED_OPERATIONS, Primitive
+from tiburon.trace.regions import FixedLoop, FunctionRegion, WhileLoop
+from tiburon.trace.regions.region import GraphRegion
+
+__all__ = ["emit_callee", "is_spelled_out", "write_callee"]
+
+PACKED_ANGLES = 4
+"""Scalar angles whose sines and cosines are computed together."""
+
+Prepare = Callable[[list[Instruction]], list[Instruction]]
+
+
+class Base(Protocol):
+    """What a body needs from the function it stands in."""
+
+    def constant(self, value: float) -> Ref:
+        """Give the reference of a constant."""
+
+    def call(self, instruction: Instruction, arguments: list[Ref]) -> list[Ref]:
+        """Emit a call of a region or primitive and give the references of its results."""
+
+    def sin_cos(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
+        """Emit sine and cosine of several angles that are known at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """Payload of an input that an earlier part of the same body computed."""
+
+    ref: Ref
+
+
+class _Body:
+    """The surroundings of a region's instructions: its inputs have references of their own."""
+
+    def __init__(self, region: GraphRegion, base: Base) -> None:
+        self._graph = region.graph
+        self._base = base
+        self._refs: dict[tuple[str, Any], Ref] = {}
+        self.constant = base.constant
+        self.call = base.call
+        self.sin_cos = base.sin_cos
+
+    def bind(self, nodes: Iterable[int], refs: Iterable[Ref]) -> None:
+        """Set the references of input and capture nodes."""
+        for node, ref in zip(nodes, refs, strict=True):
+            self._refs[self._graph.ops[node], self._graph.payloads[node]] = ref
+
+    def load(self, instruction: Instruction) -> Ref:
+        """Give the reference of an input or capture."""
+        if isinstance(instruction.payload, _Known):
+            return instruction.payload.ref
+        return self._refs[instruction.op, instruction.payload]
+
+
+def is_spelled_out(callee: Callee) -> bool:
+    """Tell whether a primitive is short enough to be written without loops."""
+    if not isinstance(callee, Primitive) or callee.data_dependent:
+        return False
+    return callee.count().total <= UNROLLED_OPERATIONS
+
+
+def write_callee(
+    m: NativeMachine,
+    callee: Callee,
+    given: Slots,
+    found: Slots,
+    base: Base,
+    *,
+    order: Order = "depth_first",
+    prepare: Prepare = list,
+) -> None:
+    """Write the body of a callee.
+
+    Args:
+        m: The machine; spelled out exactly if `is_spelled_out(callee)`.
+        callee: A region or primitive.
+        given: Where its arguments are.
+        found: Where its results go.
+        base: The function the body stands in.
+        order: How instructions of graphs are ordered.
+        prepare: Applied to the instructions of graphs before they are written.
+
+    Raises:
+        CompileError: If the callee is of an unknown kind.
+    """
+    if isinstance(callee, Primitive):
+        _write_primitive(m, callee, given, found)
+    elif isinstance(callee, FunctionRegion):
+        _write_function(m, callee, given, found, base, prepare(_lowered(callee, order)))
+    elif isinstance(callee, FixedLoop):
+        _write_fixed_loop(m, callee, given, found, base, prepare(_lowered(callee, order)))
+    elif isinstance(callee, WhileLoop):
+        # the condition's instructions must come first, which only this order gives
+        _write_while_loop(m, callee, given, found, base, prepare(_lowered(callee, "depth_first")))
+    else:
+        raise CompileError(f"{callee.name}: {type(callee).__name__} has no native form")
+
+
+def _lowered(region: GraphRegion, order: Order) -> list[Instruction]:
+    return lower(region.graph, region.roots, order)
+
+
+def _write_primitive(m: NativeMachine, primitive: Primitive, given: Slots, found: Slots) -> None:
+    if not m.spelled_out:
+        primitive.write(m, given, found)
+        return
+    arguments = [m.load_slot(given, place) for place in range(primitive.argument_count)]
+    results: list[Any] = [None] * primitive.result_count
+    primitive.write(m, arguments, results)
+    _store_all(m, found, results)
+
+
+def _load_all(m: NativeMachine, memory: Slots, count: int, first: int = 0) -> list[Ref]:
+    return [m.load_slot(memory, first + place) for place in range(count)]
+
+
+def _store_all(m: NativeMachine, memory: Slots, values: Sequence[Ref]) -> None:
+    for place, value in enumerate(values):
+        m.store_slot(memory, place, value)
+
+
+def _write_function(
+    m: NativeMachine,
+    region: FunctionRegion,
+    given: Slots,
+    found: Slots,
+    base: Base,
+    instructions: list[Instruction],
+) -> None:
+    body = _Body(region, base)
+    body.bind(region.inputs, _load_all(m, given, len(region.inputs)))
+    refs = emit_instructions(m.target, instructions, body)
+    _store_all(m, found, [refs[root] for root in region.roots])
+
+
+def _write_fixed_loop(
+    m: NativeMachine,
+    loop: FixedLoop,
+    given: Slots,
+    found: Slots,
+    base: Base,
+    instructions: list[Instruction],
+) -> None:
+    size = len(loop.states)
+    body = _Body(loop, base)
+    body.bind(loop.others, _load_all(m, given, len(loop.others), size))
+    state, counter = m.slots(size), m.slots(1)
+    _store_all(m, state, _load_all(m, given, size))
+    m.store_slot(counter, 0, m.constant(0.0))
+    for _ in m.loop(0, loop.repetitions):
+        # counted in floats: exact, and the same in every language and lane
+        index = m.load_slot(counter, 0)
+        body.bind([loop.index], [index])
+        body.bind(loop.states, _load_all(m, state, size))
+        refs = emit_instructions(m.target, instructions, body)
+        _store_all(m, state, [refs[root] for root in loop.roots])
+        m.store_slot(counter, 0, m.add(index, m.constant(1.0)))
+    _store_all(m, found, _load_all(m, state, size))
+
+
+def _write_while_loop(
+    m: NativeMachine,
+    loop: WhileLoop,
+    given: Slots,
+    found: Slots,
+    base: Base,
+    instructions: list[Instruction],
+) -> None:
+    size = len(loop.states)
+    body = _Body(loop, base)
+    body.bind(loop.others, _load_all(m, given, len(loop.others), size))
+    state, count = m.slots(size), m.slots(1)
+    _store_all(m, state, _load_all(m, given, size))
+    m.store_slot(count, 0, m.constant(0.0))
+    active_memory = m.truth_memory(True)
+    first, rest = _split(instructions, loop.condition)
+    for _ in m.repeat(loop.max_iterations):
+        old = _load_all(m, state, size)
+        body.bind(loop.states, old)
+        refs = emit_instructions(m.target, first, body)
+        active = m.target.logical_and(m.load_truth(active_memory), refs[loop.condition])
+        m.store_truth(active_memory, active)
+        m.leave_unless(active)
+        refs |= emit_instructions(m.target, _resumed(rest, refs), body)
+        new = [refs[root] for root in loop.roots[1:]]
+        kept = [m.choose(active, after, before) for after, before in zip(new, old, strict=True)]
+        _store_all(m, state, kept)
+        done = m.load_slot(count, 0)
+        m.store_slot(count, 0, m.choose(active, m.add(done, m.constant(1.0)), done))
+    unfinished = m.load_truth(active_memory)
+    converged = m.choose(unfinished, m.constant(0.0), m.constant(1.0))
+    last = [*_load_all(m, state, size), m.load_slot(count, 0), converged]
+    _store_all(m, found, last)
+
+
+def _split(
+    instructions: list[Instruction], condition: int
+) -> tuple[list[Instruction], list[Instruction]]:
+    """Split instructions after the condition; results stay with their call."""
+    end = 1 + next(place for place, i in enumerate(instructions) if i.target == condition)
+    first, rest = instructions[:end], instructions[end:]
+    calls = {i.target for i in first if i.op == "call"}
+    results = [i for i in rest if i.op == "result" and i.args[0] in calls]
+    return [*first, *results], [i for i in rest if i not in results]
+
+
+def _resumed(rest: list[Instruction], refs: dict[int, Ref]) -> list[Instruction]:
+    """Put what an earlier part computed before the instructions that use it."""
+    used = dict.fromkeys(a for instruction in rest for a in instruction.args if a in refs)
+    return [*(Instruction("input", number, (), _Known(refs[number])) for number in used), *rest]
+
+
+def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, set[str]]:
+    """Write a callee as an internal LLVM function.
+
+    Args:
+        name: Name of the function.
+        callee: A region or primitive.
+        callees: The module's internal functions, for calls in the body.
+
+    Returns:
+        The function, and the declarations of the intrinsics it uses.
+    """
+    lanes = callees.lanes
+    one_by_one = isinstance(callee, Primitive) and callee.data_dependent
+    target = LlvmTarget(1 if one_by_one else lanes, fused=callees.fused)
+    writer = FunctionWriter(target, callees, max(lanes, PACKED_ANGLES))
+    m = LlvmMachine(target, name, writer.stack_lines, spelled_out=is_spelled_out(callee))
+    if one_by_one:
+        for lane in m.loop(0, lanes):
+            given, found = Slots("%in", lanes, lane), Slots("%out", lanes, lane)
+            write_callee(m, callee, given, found, writer)
+    else:
+        order: Order = "depth_first" if lanes == 1 else "traced"
+        write_callee(m, callee, Slots("%in"), Slots("%out"), writer, order=order)
+    attributes = function_attributes(lanes)
+    lines = [
+        *m.globals,
+        f"; {callee.name}",
+        f"define internal void @{name}(ptr noalias readonly %in, ptr noalias %out) {attributes} {{",
+        "entry:",
+        *writer.stack_lines,
+        *target.lines,
+        "  ret void",
+        "}",
+        "",
+    ]
+    return "\n".join(lines), writer.declarations()

@@ -1,0 +1,232 @@
+"""Machines that write primitives and loops as native code.
+
+They speak the language of `tiburon.trace.primitives.machine` and add what loops over graphs need.
+`NativeMachine` holds what LLVM assembly and C have in common; memory, indices and loops are spelled
+by the two machines derived from it.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tiburon.native.target import Ref, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """A row of floats in memory.
+
+    Attributes:
+        address: Pointer to the first.
+        stride: Distance from one to the next, in numbers of the machine.
+        offset: What is added to every place: the lane, where lanes are visited one by one.
+    """
+
+    address: Ref
+    stride: int = 1
+    offset: Any = 0
+
+
+class NativeIndex:
+    """A whole number that is known when the code runs."""
+
+    __slots__ = ("_machine", "ref")
+
+    def __init__(self, machine: NativeMachine, ref: Ref) -> None:
+        self._machine = machine
+        self.ref = ref
+
+    def __add__(self, other: Any) -> Any:
+        return self if _is(other, 0) else self._machine.index_operation("add", self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self + other
+
+    def __sub__(self, other: Any) -> Any:
+        return self if _is(other, 0) else self._machine.index_operation("sub", self, other)
+
+    def __mul__(self, other: Any) -> Any:
+        return self if _is(other, 1) else self._machine.index_operation("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self * other
+
+
+def _is(value: Any, number: int) -> bool:
+    return isinstance(value, int) and value == number
+
+
+class NativeMachine(ABC):
+    """Write arithmetic into a target; memory, indices and loops are left to the language.
+
+    Attributes:
+        target: Where instructions go.
+        spelled_out: Whether loops are written out and memory stays in names; needs every index
+            to be known while writing.
+    """
+
+    def __init__(self, target: Target, *, spelled_out: bool = False) -> None:
+        self.target = target
+        self.spelled_out = spelled_out
+
+    # arithmetic
+
+    def constant(self, value: float) -> Ref:
+        """Give a constant."""
+        return self.target.const(value)
+
+    def add(self, a: Ref, b: Ref) -> Ref:
+        """Write a + b."""
+        return self.target.add(a, b)
+
+    def mul(self, a: Ref, b: Ref) -> Ref:
+        """Write a * b."""
+        return self.target.mul(a, b)
+
+    def div(self, a: Ref, b: Ref) -> Ref:
+        """Write a / b."""
+        return self.target.div(a, b)
+
+    def add_product(self, a: Ref, b: Ref, c: Ref) -> Ref:
+        """Write a * b + c."""
+        return self.target.fma(a, b, c)
+
+    def sub_product(self, a: Ref, b: Ref, c: Ref) -> Ref:
+        """Write c - a * b."""
+        return self.target.fma(self.target.neg(a), b, c)
+
+    def sqrt(self, a: Ref) -> Ref:
+        """Write the square root."""
+        return self.target.sqrt(a)
+
+    def less(self, a: Ref, b: Ref) -> Ref:
+        """Write a < b."""
+        return self.target.less(a, b)
+
+    def less_equal(self, a: Ref, b: Ref) -> Ref:
+        """Write a <= b."""
+        return self.target.less_equal(a, b)
+
+    def either(self, p: Ref, r: Ref) -> Ref:
+        """Write p or r."""
+        return self.target.logical_or(p, r)
+
+    def choose(self, condition: Ref, a: Ref, b: Ref) -> Ref:
+        """Write the choice of a where the condition holds, else b."""
+        return self.target.select(condition, a, b)
+
+    def require(self, condition: Ref, value: Ref, message: str) -> Ref:
+        """Write the choice of the value where the condition holds, else NaN."""
+        return self.target.select(condition, value, self.target.const(float("nan")))
+
+    # memory: names while everything is spelled out, else rows of floats
+
+    def memory(self, size: int) -> Any:
+        """Give a row of floats without content."""
+        return [None] * size if self.spelled_out else self.slots(size)
+
+    def load(self, memory: Any, place: Any) -> Ref:
+        """Read a float."""
+        return memory[place] if isinstance(memory, list) else self.load_slot(memory, place)
+
+    def store(self, memory: Any, place: Any, value: Ref) -> None:
+        """Write a float."""
+        if isinstance(memory, list):
+            memory[place] = value
+        else:
+            self.store_slot(memory, place, value)
+
+    def place_in(self, slots: Slots, place: Any) -> Any:
+        """Give the place of an element, counted in numbers from the address."""
+        return place * slots.stride + slots.offset
+
+    @abstractmethod
+    def slots(self, size: int) -> Slots:
+        """Give a row of floats in memory."""
+
+    @abstractmethod
+    def load_slot(self, slots: Slots, place: Any) -> Ref:
+        """Read a float from memory."""
+
+    @abstractmethod
+    def store_slot(self, slots: Slots, place: Any, value: Ref) -> None:
+        """Write a float to memory."""
+
+    @abstractmethod
+    def truth_memory(self, value: bool) -> Ref:
+        """Give a place for one truth value, with its first content."""
+
+    @abstractmethod
+    def load_truth(self, memory: Ref) -> Ref:
+        """Read a truth value."""
+
+    @abstractmethod
+    def store_truth(self, memory: Ref, value: Ref) -> None:
+        """Write a truth value."""
+
+    # indices
+
+    @abstractmethod
+    def index_operation(self, operation: str, i: Any, j: Any) -> NativeIndex:
+        """Write the sum, difference or product of indices ("add", "sub", "mul")."""
+
+    @abstractmethod
+    def choose_index(self, condition: Ref, i: Any, j: Any) -> NativeIndex:
+        """Write the choice of the index i if the condition holds, else j."""
+
+    @abstractmethod
+    def index_memory(self, value: Any) -> Ref:
+        """Give a place for one index, with its first content."""
+
+    @abstractmethod
+    def load_index(self, memory: Ref) -> NativeIndex:
+        """Read an index."""
+
+    @abstractmethod
+    def store_index(self, memory: Ref, value: Any) -> None:
+        """Write an index."""
+
+    @abstractmethod
+    def index_as_float(self, value: Any) -> Ref:
+        """Write an index as a float."""
+
+    def table(self, values: Sequence[int]) -> Any:
+        """Give a row of constant indices."""
+        return tuple(values) if self.spelled_out else self.constant_table(values)
+
+    @abstractmethod
+    def constant_table(self, values: Sequence[int]) -> Ref:
+        """Give a row of constant indices in memory."""
+
+    def lookup(self, table: Any, place: Any) -> Any:
+        """Read a constant index."""
+        return table[place] if isinstance(table, tuple) else self.lookup_index(table, place)
+
+    @abstractmethod
+    def lookup_index(self, table: Ref, place: Any) -> NativeIndex:
+        """Read a constant index from memory."""
+
+    # loops
+
+    def loop(self, start: Any, stop: Any, *, down: bool = False) -> Iterator[Any]:
+        """Write a loop around what the body of the `for` writes."""
+        if isinstance(start, int) and isinstance(stop, int):
+            if self.spelled_out or stop - start <= 1:
+                yield from range(stop - 1, start - 1, -1) if down else range(start, stop)
+                return
+        yield from self.counted_loop(start, stop, down=down)
+
+    @abstractmethod
+    def counted_loop(self, start: Any, stop: Any, *, down: bool) -> Iterator[NativeIndex]:
+        """Write a loop over indices."""
+
+    @abstractmethod
+    def repeat(self, limit: int) -> Iterator[None]:
+        """Write a loop without end, to be left by `leave_unless`."""
+
+    @abstractmethod
+    def leave_unless(self, condition: Ref) -> None:
+        """Write the end of the innermost `repeat`: in no lane the condition, or limit reached."""
