@@ -8,8 +8,11 @@ import subprocess
 import numpy as np
 import pytest
 
+from tests.model.samples import random_tree
 from tests.native.emitted import COMPILER
+from tiburon.algorithms.library import LibrarySource
 from tiburon.errors import DomainError, OptionError, ShapeError
+from tiburon.model import World
 from tiburon.native.c_source import c_source
 from tiburon.native.engine import LoadedCode, compile_module, host
 from tiburon.native.module_one import module_for_one
@@ -275,6 +278,25 @@ def test_safe_norm_gives_the_same_bits(tmp_path):
     for exponent in (-320, -200, 0, 200, 300):
         states += random_states(program, 10, scale=10.0**exponent, seed=exponent % 97)
     assert_same(program, tmp_path, states)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "mass_matrix"])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_dynamics_of_random_trees_give_the_same_bits(tmp_path, name, seed):
+    """Real kernels, with the parameters they are bound to, on kicked states."""
+    source = LibrarySource(random_tree(seed, count=6), (name,), World())
+    program = source.program()
+    parameters = source.parameters()
+    rng = np.random.default_rng(seed)
+    states = [
+        [parameters.get(item.name, rng.normal(size=item.shape)) for item in program.inputs]
+        for _ in range(50)
+    ]
+    # short quaternions are refused, by both
+    assert assert_same(program, tmp_path, states) > 25
+    text = c_source(program, name="kernel", parameters=parameters)
+    assert "const double kernel_inertia[" in text
 
 
 # the interface
