@@ -15,7 +15,7 @@ import numpy as np
 
 from tiburon.errors import DomainError
 from tiburon.trace.count import OperationCount
-from tiburon.trace.graph import FLOAT_FUNCTIONS
+from tiburon.trace.operations import FLOAT_FUNCTIONS
 from tiburon.trace.value import Value, common_graph, require, where
 
 Number = Any
