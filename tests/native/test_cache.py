@@ -41,7 +41,7 @@ def set_age(path, days):
 @pytest.mark.parametrize("size", [0, 1, 100_000])
 def test_loaded_entry_equals_stored_entry(size):
     """Metadata and code survive unchanged, whatever their size."""
-    metadata = {"name": "forward_dynamics", "shapes": [[7], []], "note": "Grüße", "n": 1.5}
+    metadata = {"name": "forward_dynamics", "shapes": [[7], []], "note": "Grüße\n'", "n": 1.5}
     cache.store_entry(KEY, metadata, some_code(1, size))
     assert cache.load_entry(KEY) == (metadata, some_code(1, size))
     assert cache.load_entry(OTHER_KEY) is None
@@ -65,6 +65,14 @@ def test_directory_is_created_for_its_owner_only(directory):
     """Others must not be able to put machine code there."""
     cache.store_entry(KEY, {}, some_code(1))
     assert directory.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize("value", [np.float64(1.0), float("nan"), object(), {"a": {1: [Path()]}}])
+def test_metadata_that_would_not_come_back_is_refused(directory, value):
+    """Better a mistake at once than an entry that can never be read."""
+    with pytest.raises(TypeError, match="metadata: expected"):
+        cache.store_entry(KEY, {"value": value}, b"")
+    assert cache.cache_entries() == []
 
 
 # keys

@@ -194,8 +194,12 @@ def store_entry(key: str, metadata: dict[str, Any], code: bytes) -> None:
 
     Args:
         key: Its key, from `entry_key`.
-        metadata: What JSON can hold; "name" is shown in lists.
+        metadata: Texts, numbers, truth values, None, and lists, tuples and dicts of them; "name"
+            is shown in lists.
         code: Object code.
+
+    Raises:
+        TypeError: If the metadata holds anything else.
 
     Warns:
         CacheWarning: Once per process, if the directory cannot be written.
