@@ -78,6 +78,8 @@ FOLDS = {
     "-x + y": lambda g, x, y: (g.add(g.neg(x), y), g.sub(y, x)),
     "x - -y": lambda g, x, y: (g.sub(x, g.neg(y)), g.add(x, y)),
     "-x - y": lambda g, x, y: (g.sub(g.neg(x), y), g.neg(g.add(x, y))),
+    "x + (y - x)": lambda g, x, y: (g.add(x, g.sub(y, x)), y),
+    "(y - x) + x": lambda g, x, y: (g.add(g.sub(y, x), x), y),
     "-(-x)": lambda g, x, y: (g.neg(g.neg(x)), x),
     "-(x - y)": lambda g, x, y: (g.neg(g.sub(x, y)), g.sub(y, x)),
     "0 x": lambda g, x, y: (g.mul(g.const(0), x), g.const(0)),
@@ -138,6 +140,9 @@ def test_fold(graph, x, y, rule):
 KEPT = {
     "x + x": lambda g, x, y: g.add(x, x),
     "x + 1": lambda g, x, y: g.add(x, g.const(1)),
+    # compensated sums live on these
+    "(x + y) - x": lambda g, x, y: g.sub(g.add(x, y), x),
+    "x - (x - y)": lambda g, x, y: g.sub(x, g.sub(x, y)),
     "2 x": lambda g, x, y: g.mul(g.const(2), x),
     "x / 3": lambda g, x, y: g.div(x, g.const(3)),
     "x / 0": lambda g, x, y: g.div(x, g.const(0)),

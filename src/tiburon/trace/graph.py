@@ -209,6 +209,11 @@ class Graph:
             return self.sub(a, self.args[b][0])
         if x == "neg":
             return self.sub(b, self.args[a][0])
+        # x + (y - x) = y: the bias force cancels along a joint's own axis
+        if y == "sub" and self.args[b][1] == a:
+            return self.args[b][0]
+        if x == "sub" and self.args[a][1] == b:
+            return self.args[a][0]
         return self.node("add", self._ordered(a, b))
 
     def sub(self, a: int, b: int) -> int:
