@@ -39,7 +39,9 @@ def as_floats(item: Input, value: Any) -> Array:
     try:
         array = np.asarray(value)
     except ValueError as error:
-        raise ShapeError(item.name, _expected(item), f"nested lists that do not fit ({error})") from error
+        raise ShapeError(
+            item.name, _expected(item), f"nested lists that do not fit ({error})"
+        ) from error
     if array.dtype.kind not in "fiub":
         given = f"values of type {array.dtype}"
         raise ShapeError(item.name, f"numbers, shape (..., {_shape(item)})", given)
@@ -90,20 +92,19 @@ def as_rows(item: Input, array: Array, batch: tuple[int, ...]) -> tuple[Array, i
     """Return an array whose cases lie at a fixed distance, and that distance in numbers.
 
     One case for all keeps its place and gets the distance 0; rows that are contiguous themselves
-    are read where they are.
+    are read where they are. There must be at least one case.
     """
     nd = len(item.shape)
     lead = array.shape[: array.ndim - nd]
     if all(n == 1 for n in lead):
-        return np.ascontiguousarray(array.reshape(item.shape)), 0
+        return np.require(array.reshape(item.shape), requirements=("C", "A")), 0
     if lead != batch:
         array = np.broadcast_to(array, batch + item.shape)
-    rows = array.reshape((-1, *item.shape)) if len(batch) != 1 else array
-    inner = rows[0] if len(rows) else rows
-    step = rows.strides[0]
+    rows = array.reshape((int(np.prod(batch)), *item.shape)) if len(batch) != 1 else array
+    inner, step = rows[0], rows.strides[0]
     if inner.flags.c_contiguous and rows.flags.aligned and step % 8 == 0 and step >= 0:
         return rows, step // 8
-    return np.ascontiguousarray(rows), item.size
+    return np.require(rows, requirements=("C", "A")), item.size
 
 
 def pointers(arrays: Sequence[Array]) -> NDArray[np.int64]:

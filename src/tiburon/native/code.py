@@ -3,114 +3,37 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
+import time
 from collections import OrderedDict
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
 
 from tiburon.native import cache
+from tiburon.native.arguments import Array, as_rows, pointers
 from tiburon.native.engine import LoadedCode, compile_module, host
+from tiburon.native.interpreted import InterpretedCode, native_code_wanted
 from tiburon.native.module_many import module_for_many
 from tiburon.native.module_one import module_for_one
-from tiburon.trace.program import Input, Program
+from tiburon.native.pool import run_in_parts
+from tiburon.native.signature import Signature
+from tiburon.native.source import Source
+from tiburon.trace.program import Program
 
 CODES_IN_MEMORY = 256
 """How many programs' machine code is kept; what a kernel in use holds stays alive regardless."""
 
-
-class Source(Protocol):
-    """Where a kernel comes from; picklable, so that kernels travel between processes."""
-
-    @property
-    def name(self) -> str:
-        """Name of the kernel."""
-
-    @property
-    def key(self) -> str:
-        """Text that is equal exactly if the code is; finding it does not need tracing."""
-
-    def program(self) -> Program:
-        """Trace the program."""
-
-
-@dataclass(frozen=True)
-class ProgramSource:
-    """A program that was traced already, such as a user's function."""
-
-    traced: Program
-
-    @property
-    def name(self) -> str:
-        """Name of the program."""
-        return self.traced.name
-
-    @property
-    def key(self) -> str:
-        """Structural key of the graph."""
-        return f"graph {self.traced.key:016x}"
-
-    def program(self) -> Program:
-        """Return the program."""
-        return self.traced
-
-
-@dataclass(frozen=True, slots=True)
-class Result:
-    """Name and shape of one array a kernel gives."""
-
-    name: str
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Signature:
-    """What a kernel takes and gives; kept with the code, so that no tracing is needed.
-
-    Attributes:
-        inputs: Arguments first, then parameters.
-        outputs: Results.
-        single: Whether the only result is returned by itself.
-    """
-
-    inputs: tuple[Input, ...]
-    outputs: tuple[Result, ...]
-    single: bool
-
-    @property
-    def arguments(self) -> tuple[Input, ...]:
-        """What callers pass."""
-        return tuple(item for item in self.inputs if not item.parameter)
-
-    @property
-    def parameters(self) -> tuple[Input, ...]:
-        """What is bound to the kernel."""
-        return tuple(item for item in self.inputs if item.parameter)
-
-    @classmethod
-    def of(cls, program: Program) -> Signature:
-        """Read the signature off a program."""
-        results = tuple(Result(output.name, output.shape) for output in program.outputs)
-        return cls(program.inputs, results, program.single)
-
-    def to_header(self) -> dict[str, Any]:
-        """Return the signature as JSON data."""
-        return {
-            "inputs": [[i.name, list(i.shape), i.parameter, i.described] for i in self.inputs],
-            "outputs": [[o.name, list(o.shape)] for o in self.outputs],
-            "single": self.single,
-        }
-
-    @classmethod
-    def from_header(cls, header: dict[str, Any]) -> Signature:
-        """Read the signature from JSON data."""
-        inputs = tuple(Input(n, tuple(s), bool(p), d) for n, s, p, d in header["inputs"])
-        outputs = tuple(Result(n, tuple(s)) for n, s in header["outputs"])
-        return cls(inputs, outputs, bool(header["single"]))
-
+WORTH_A_THREAD = 150e-6
+"""Work per core below which threads cost more than they save [s]."""
 
 _ONE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 _MANY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 4, ctypes.c_longlong, ctypes.c_longlong)
+
+# one thread at a time makes the batch part of a code
+_making = threading.RLock()
 
 
 class Code:
@@ -118,22 +41,22 @@ class Code:
 
     Attributes:
         signature: What it takes and gives.
-        one: The function for one case: (input pointers, output pointers) -> status.
-        one_address: Its address.
+        one_address: Address of the function for one case.
     """
 
     def __init__(self, source: Source) -> None:
         self._source = source
-        self._lock = threading.Lock()
         self._many: Callable[..., int] | None = None
         self._loaded_many: LoadedCode | None = None
+        # time of one case in a batch, 0 until it was measured [s]
+        self._seconds = 0.0
         code, header = self._obtain(
             "one", lambda p: module_for_one(p, vector_lanes=host().lanes, fused=host().fused)
         )
         self.signature = Signature.from_header(header)
         self._loaded_one = LoadedCode(code)
-        self.one_address = self._loaded_one.address("one")
-        self.one: Callable[..., int] = _ONE(self.one_address)
+        self.one_address: int | None = self._loaded_one.address("one")
+        self._one: Callable[..., int] = _ONE(self.one_address)
 
     def _obtain(self, part: str, write: Callable[[Program], str]) -> tuple[bytes, dict[str, Any]]:
         """Take one part from the disk cache, or compile it and put it there."""
@@ -148,11 +71,59 @@ class Code:
         cache.store_entry(key, header, code)
         return code, header
 
-    @property
-    def many(self) -> Callable[..., int]:
-        """The function for many cases, compiled when first needed."""
+    def run(
+        self,
+        arrays: Sequence[Array],
+        batch: tuple[int, ...],
+        results: Sequence[Array],
+        threads: int,
+    ) -> int:
+        """Compute one case or a batch.
+
+        Args:
+            arrays: Inputs, each of shape (..., *shape of one case).
+            batch: Shape of the cases.
+            results: Contiguous arrays to write to, of shape (*batch, *shape of one case).
+            threads: Cores to use at most.
+
+        Returns:
+            0, or 1 if an argument or a result may hold a number that is not finite.
+        """
+        if batch == ():
+            plain = [np.require(array, requirements=("C", "A")) for array in arrays]
+            given, made = pointers(plain), pointers(results)
+            return self._one(given.ctypes.data, made.ctypes.data)
+        rows = [as_rows(i, a, batch) for i, a in zip(self.signature.inputs, arrays, strict=True)]
+        tables = (
+            pointers([row for row, _ in rows]),
+            np.array([step for _, step in rows], dtype=np.int64),
+            pointers(results),
+            np.array([np.prod(o.shape, dtype=int) for o in self.signature.outputs], dtype=np.int64),
+        )
+        addresses = [table.ctypes.data for table in tables]
+        return self._run_many(addresses, int(np.prod(batch)), threads)
+
+    def _run_many(self, addresses: Sequence[int], count: int, threads: int) -> int:
+        many = self._obtain_many()
+        seconds = self._seconds or self._guess_seconds()
+        useful = min(threads, int(count * seconds / WORTH_A_THREAD))
+        if useful > 1:
+            return run_in_parts(
+                lambda begin, end: many(*addresses, begin, end),
+                count,
+                threads=useful,
+                granule=host().lanes,
+            )
+        start = time.perf_counter()
+        status = many(*addresses, 0, count)
+        if count >= 16 * host().lanes:
+            self._seconds = (time.perf_counter() - start) / count
+        return status
+
+    def _obtain_many(self) -> Callable[..., int]:
+        """Return the function for many cases, compiled when first needed."""
         if self._many is None:
-            with self._lock:
+            with _making:
                 if self._many is None:
                     lanes, fused = host().lanes, host().fused
                     code, _ = self._obtain(
@@ -162,26 +133,27 @@ class Code:
                     self._many = _MANY(self._loaded_many.address("many"))
         return self._many
 
-    def guess_seconds(self) -> float:
+    def _guess_seconds(self) -> float:
         """Guess the time of one case in a batch before it was ever measured [s]."""
         # about 6 bytes an instruction, two instructions a cycle at 3 GHz
         size = len(self._loaded_many.code) if self._loaded_many else len(self._loaded_one.code)
         return size / 6 / 2 / 3e9 / host().lanes
 
 
-_codes: OrderedDict[str, Code] = OrderedDict()
+_codes: OrderedDict[str, Code | InterpretedCode] = OrderedDict()
 _codes_lock = threading.Lock()
 
 
-def code_for(source: Source) -> Code:
+def code_for(source: Source) -> Code | InterpretedCode:
     """Return the code of a program, compiling it only if nobody has."""
-    key = source.key
+    kind = Code if native_code_wanted() else InterpretedCode
+    key = f"{kind.__name__} {source.key}"
     with _codes_lock:
         found = _codes.get(key)
         if found is not None:
             _codes.move_to_end(key)
             return found
-    made = Code(source)
+    made = kind(source)
     with _codes_lock:
         # another thread may have been quicker; both results are equal
         found = _codes.setdefault(key, made)
@@ -194,3 +166,20 @@ def forget_codes() -> None:
     """Drop all code that no kernel uses."""
     with _codes_lock:
         _codes.clear()
+
+
+def _hold_locks() -> None:
+    _making.acquire()
+    _codes_lock.acquire()
+
+
+def _release_locks() -> None:
+    _codes_lock.release()
+    _making.release()
+
+
+# a child forked while another thread held a lock would wait for that thread, which it does not have
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_hold_locks, after_in_parent=_release_locks, after_in_child=_release_locks
+    )

@@ -8,6 +8,7 @@ model always reach; that saves one instruction per constant.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,11 @@ from typing import Any
 from tiburon.errors import CompileError
 
 _lock = threading.RLock()
+# LLVM must not be forked in the middle of its work by another thread
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +81,13 @@ def _target_machine() -> Any:
     )
 
 
-def compile_module(assembly: str) -> bytes:
+def compile_module(assembly: str, *, optimize: bool = True) -> bytes:
     """Turn LLVM assembly into object code for this machine.
 
     Args:
         assembly: A module as text.
+        optimize: Improve the module before choosing instructions. Straight-line code comes out of
+            the graph as good as it gets: there it only takes time.
 
     Returns:
         Object code.
@@ -95,12 +103,13 @@ def compile_module(assembly: str) -> bytes:
             module.verify()
         except RuntimeError as error:
             raise CompileError(f"LLVM refused the generated code: {error}") from error
-        options = llvm.create_pipeline_tuning_options(speed_level=1)
-        options.slp_vectorization = False
-        options.loop_vectorization = False
-        options.loop_unrolling = False
-        builder = llvm.create_pass_builder(machine, options)
-        builder.getModulePassManager().run(module, builder)
+        if optimize:
+            options = llvm.create_pipeline_tuning_options(speed_level=1)
+            options.slp_vectorization = False
+            options.loop_vectorization = False
+            options.loop_unrolling = False
+            builder = llvm.create_pass_builder(machine, options)
+            builder.getModulePassManager().run(module, builder)
         return bytes(machine.emit_object(module))
 
 

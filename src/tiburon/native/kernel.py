@@ -7,26 +7,24 @@ path in this file.
 
 from __future__ import annotations
 
-import time
+import keyword
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
-from tiburon.native.arguments import Array, as_floats, as_rows, batch_shape, pointers
-from tiburon.native.code import Code, ProgramSource, Result, Source, code_for
-from tiburon.native.engine import host
-from tiburon.native.pool import default_threads, run_in_parts
-from tiburon.native.trampoline import make_builtin
-from tiburon.trace.diagnose import diagnose
+from tiburon.native.arguments import Array, as_floats, batch_shape
+from tiburon.native.code import code_for
+from tiburon.native.failure import explain_failure, failed_cases
+from tiburon.native.pool import default_threads
+from tiburon.native.signature import Result
+from tiburon.native.source import ProgramSource, Source
+from tiburon.native.trampoline import AddressTable, make_builtin
+from tiburon.native.trampoline_assembly import Form
 from tiburon.trace.program import Input, Program
 
 __all__ = ["Kernel", "ProgramSource", "Source", "make_kernel"]
-
-WORTH_A_THREAD = 150e-6
-"""Work per core below which threads cost more than they save [s]."""
 
 
 def make_kernel(source: Source, parameters: Mapping[str, Any] | None = None) -> Callable[..., Any]:
@@ -54,7 +52,7 @@ class Kernel:
 
     def __init__(self, source: Source, parameters: Mapping[str, Any]) -> None:
         self._source = source
-        self._code: Code = code_for(source)
+        self._code = code_for(source)
         self.name = source.name
         signature = self._code.signature
         wanted = {item.name for item in signature.parameters}
@@ -65,14 +63,14 @@ class Kernel:
         for item in signature.parameters:
             if item.name not in parameters:
                 raise ShapeError(f"{self.name}: parameter {item.name}", item.shape, "nothing")
-            value = np.ascontiguousarray(as_floats(item, parameters[item.name])).copy()
+            value = np.array(as_floats(item, parameters[item.name]), order="C", copy=True)
             if value.shape != item.shape:
-                raise ShapeError(item.name, item.shape, value.shape)
+                advice = "pass values that differ from case to case when calling"
+                raise ShapeError(item.name, item.shape, value.shape, advice=advice)
             if not np.isfinite(value).all():
-                raise NonFiniteError(item.name, int(np.argmin(np.isfinite(value))))
+                raise _non_finite(item, value)
             value.flags.writeable = False
             self.parameters[item.name] = value
-        self._seconds = 0.0
         self._builtin: Callable[..., Any] | None = None
 
     def __repr__(self) -> str:
@@ -108,34 +106,60 @@ class Kernel:
 
     def __getattr__(self, name: str) -> Any:
         # a pickled builtin asks its `__self__` for the attribute of its own name
-        if name == self.__dict__.get("name"):
+        if "name" in self.__dict__ and name == self._builtin_name():
             return self.builtin()
         raise AttributeError(f"a tiburon kernel has no attribute {name!r}")
 
     def builtin(self) -> Callable[..., Any]:
         """Return the callable: a builtin, or the checked path where none can be made."""
         if self._builtin is None:
-            signature = self._code.signature
-            made = make_builtin(
-                self,
-                name=self.name,
-                doc=self._doc(),
-                kernel_address=self._code.one_address,
-                argument_shapes=[item.shape for item in signature.arguments],
-                parameters=list(self.parameters.values()),
-                result_shapes=[result.shape for result in signature.outputs],
-                single=signature.single,
-                fallback=self.evaluate,
-            )
-            self._builtin = made or self.evaluate
+            self._builtin = self._make_builtin() or self.evaluate
         return self._builtin
 
+    def _make_builtin(self) -> Callable[..., Any] | None:
+        address = self._code.one_address
+        if address is None:
+            return None
+        signature = self._code.signature
+        slots = range(len(signature.inputs))
+        form = Form(
+            argument_dims=tuple(len(item.shape) for item in signature.arguments),
+            argument_slots=tuple(k for k in slots if not signature.inputs[k].parameter),
+            parameter_slots=tuple(k for k in slots if signature.inputs[k].parameter),
+            result_dims=tuple(len(result.shape) for result in signature.outputs),
+            single=signature.single,
+        )
+        return make_builtin(
+            self,
+            name=self._builtin_name(),
+            doc=self._doc(),
+            kernel_address=address,
+            form=form,
+            argument_shapes=[item.shape for item in signature.arguments],
+            parameters=list(self.parameters.values()),
+            result_shapes=[result.shape for result in signature.outputs],
+            fallback=self.evaluate,
+        )
+
+    def _builtin_name(self) -> str:
+        """Return the name, or `name_` if it means something else on the builtin's `__self__`."""
+        taken = hasattr(AddressTable, self.name) or hasattr(type(self), self.name)
+        return f"{self.name}_" if taken or self.name in self.__dict__ else self.name
+
     def _doc(self) -> str:
-        arguments = ", ".join(item.name for item in self.inputs)
-        lines = [f"{self.name}({arguments}, *, out=None, errors='raise', threads=None)", "--", ""]
+        """Describe the kernel; the first line is what `inspect.signature` reads."""
+        lines: list[str] = []
+        names = [item.name for item in self.inputs]
+        if all(name.isidentifier() and not keyword.iskeyword(name) for name in names):
+            listed = ["*", "out=None", "errors='raise'", "threads=None"]
+            more = ["**parameters"] if self.parameters else []
+            lines += [f"{self._builtin_name()}({', '.join([*names, *listed, *more])})", "--", ""]
         lines += [f"Compiled {self.name}; one case, or leading batch dimensions.", ""]
-        lines += [f"{i.name}: shape (..., {', '.join(map(str, i.shape))})" for i in self.inputs]
+        lines += [f"{i.name}: shape {_leading(i.shape)}" for i in self.inputs]
         lines += [f"parameter {name}: shape {v.shape}" for name, v in self.parameters.items()]
+        lines += [
+            f"returns {o.name or 'an array'}: shape {_leading(o.shape)}" for o in self.outputs
+        ]
         return "\n".join(lines)
 
     # the checked path
@@ -165,18 +189,18 @@ class Kernel:
         """
         if errors not in ("raise", "flag"):
             raise OptionError("errors", ("raise", "flag"), errors)
+        limit = default_threads() if threads is None else _thread_limit(threads)
         signature = self._code.signature
         given = self._collect(arguments, named)
-        items = signature.inputs
-        arrays = [as_floats(item, given[item.name]) for item in items]
-        batch = batch_shape(items, arrays)
+        arrays = [as_floats(item, given[item.name]) for item in signature.inputs]
+        batch = batch_shape(signature.inputs, arrays)
         results = self._results(out, batch, arrays)
-        status = self._run(items, arrays, batch, results, threads) if 0 not in batch else 0
+        status = 0 if 0 in batch else self._code.run(arrays, batch, results, limit)
         failed = None
         if status:
-            failed = self._failed_cases(items, arrays, batch, results)
+            failed = failed_cases(signature, arrays, batch, results)
             if failed.any() and errors == "raise":
-                self._raise(items, arrays, batch, failed)
+                raise explain_failure(self.name, self.program, signature, arrays, failed)
             for result in results:
                 result[failed] = np.nan
         answer = self._deliver(out, results)
@@ -213,7 +237,7 @@ class Kernel:
         if out is None:
             return [np.empty(batch + result.shape) for result in outputs]
         targets = self._targets(out)
-        chosen = []
+        chosen: list[Array] = []
         for result, target in zip(outputs, targets, strict=True):
             expected = batch + result.shape
             if not isinstance(target, np.ndarray) or target.shape != expected:
@@ -221,9 +245,10 @@ class Kernel:
             if target.dtype.kind != "f" or not target.flags.writeable:
                 raise ShapeError("out", "a writable array of floats", _kind_of(target))
             plain = target.dtype == np.float64 and target.flags.c_contiguous
-            apart = not any(np.may_share_memory(target, array) for array in arrays)
             # an input that is also an output would change under the kernel's hands
-            chosen.append(target if plain and apart else np.empty(expected))
+            apart = not any(np.may_share_memory(target, other) for other in (*arrays, *chosen))
+            usable = plain and apart and target.flags.aligned
+            chosen.append(target if usable else np.empty(expected))
         return chosen
 
     def _targets(self, out: Any) -> Sequence[Any]:
@@ -239,95 +264,28 @@ class Kernel:
                 if target is not result:
                     target[...] = result
             return out
-        return results[0] if self._code.signature.single else tuple(results)
-
-    def _run(
-        self,
-        items: Sequence[Input],
-        arrays: Sequence[Array],
-        batch: tuple[int, ...],
-        results: list[Array],
-        threads: int | None,
-    ) -> int:
-        if batch == ():
-            contiguous = [np.ascontiguousarray(array) for array in arrays]
-            tables = pointers(contiguous), pointers(results)
-            return self._code.one(*[table.ctypes.data for table in tables])
-        rows = [as_rows(item, array, batch) for item, array in zip(items, arrays, strict=True)]
-        count = int(np.prod(batch))
-        steps = np.array([step for _, step in rows], dtype=np.int64)
-        jumps = np.array([int(np.prod(o.shape, dtype=int)) for o in self.outputs], dtype=np.int64)
-        tables = pointers([row for row, _ in rows]), steps, pointers(results), jumps
-        addresses = [table.ctypes.data for table in tables]
-        many = self._code.many
-        seconds = self._seconds or self._code.guess_seconds()
-        limit = default_threads() if threads is None else threads
-        if limit < 1:
-            raise ShapeError("threads", "1 or more", threads or 0)
-        useful = max(1, int(count * seconds / WORTH_A_THREAD))
-        if min(limit, useful) > 1:
-            return run_in_parts(
-                lambda begin, end: many(*addresses, begin, end),
-                count,
-                threads=min(limit, useful),
-                granule=host().lanes,
-            )
-        start = time.perf_counter()
-        status = many(*addresses, 0, count)
-        if count >= 16 * host().lanes:
-            self._seconds = (time.perf_counter() - start) / count
-        return status
-
-    # failures
-
-    def _failed_cases(
-        self,
-        items: Sequence[Input],
-        arrays: Sequence[Array],
-        batch: tuple[int, ...],
-        results: list[Array],
-    ) -> NDArray[np.bool_]:
-        """Mark the cases that read or gave a non-finite number."""
-        failed = np.zeros(batch, dtype=bool)
-        shapes = [item.shape for item in items] + [result.shape for result in self.outputs]
-        for shape, array in zip(shapes, [*arrays, *results], strict=True):
-            axes = tuple(range(array.ndim - len(shape), array.ndim))
-            failed |= ~np.isfinite(array).all(axis=axes)
-        return failed
-
-    def _raise(
-        self,
-        items: Sequence[Input],
-        arrays: Sequence[Array],
-        batch: tuple[int, ...],
-        failed: NDArray[np.bool_],
-    ) -> None:
-        """Explain the first failed case."""
-        case = tuple(int(k) for k in np.argwhere(failed)[0]) if batch else ()
-        inputs = {}
-        for item, array in zip(items, arrays, strict=True):
-            full = np.broadcast_to(array, batch + item.shape)
-            inputs[item.name] = full[case]
-            bad = np.argwhere(~np.isfinite(inputs[item.name]))
-            if len(bad):
-                index = tuple(int(k) for k in bad[0])
-                value = float(inputs[item.name][index])
-                place = case + index
-                raise NonFiniteError(item.name, place[0] if len(place) == 1 else place, value)
-        cause = diagnose(self.program(), inputs)
-        where = f" in case {case[0] if len(case) == 1 else case}" if case else ""
-        count = int(failed.sum())
-        more = f" ({count} of {failed.size} cases failed)" if batch and count > 1 else ""
-        reason = cause.message if cause else "a result beyond the range of float64"
-        raise DomainError(
-            self.name,
-            "a finite result",
-            f"none{where}{more}: {reason}",
-            advice="check the inputs and the model" + (", or pass errors='flag'" if batch else ""),
-        )
+        # one number is a number, as NumPy has it
+        answers = tuple(result[()] for result in results)
+        return answers[0] if self._code.signature.single else answers
 
 
 def _kind_of(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"shape {value.shape} of type {value.dtype}"
     return type(value).__name__
+
+
+def _thread_limit(threads: Any) -> int:
+    if not isinstance(threads, (int, np.integer)) or threads < 1:
+        raise DomainError("threads", "a whole number of at least 1", repr(threads))
+    return int(threads)
+
+
+def _leading(shape: tuple[int, ...]) -> str:
+    return f"({', '.join(['...', *map(str, shape)])})"
+
+
+def _non_finite(item: Input, value: Array) -> NonFiniteError:
+    place = tuple(int(k) for k in np.argwhere(~np.isfinite(value))[0])
+    index = (place[0] if len(place) == 1 else place) if place else None
+    return NonFiniteError(item.name, index, float(value[place]))

@@ -12,8 +12,9 @@ import numpy as np
 
 # flags of numpy/ndarraytypes.h: NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
 CONTIGUOUS_ALIGNED = 0x0001 | 0x0100
-# type number of float64 (NPY_DOUBLE), and the place of PyArray_New in NumPy's function table
+# type number of float64 (NPY_DOUBLE), and places in NumPy's function table, which never change
 FLOAT64_NUMBER = 12
+_PYARRAY_SCALAR = 60
 _PYARRAY_NEW = 93
 
 
@@ -28,9 +29,13 @@ class Layout:
         dims: Offset of the pointer to an array's dimensions.
         descr: Offset of an array's dtype.
         flags: Offset of an array's flags.
+        number: Offset of the value of a Python float, and of a NumPy float64 alike.
         array_type: Address of numpy.ndarray.
         float64: Address of the float64 dtype.
+        float_type: Address of Python's float.
+        number_type: Address of numpy.float64.
         array_new: Address of PyArray_New.
+        number_new: Address of PyArray_Scalar.
         vectorcall: Address of PyObject_Vectorcall.
         decref: Address of Py_DecRef.
         tuple_new: Address of PyTuple_New.
@@ -43,9 +48,13 @@ class Layout:
     dims: int
     descr: int
     flags: int
+    number: int
     array_type: int
     float64: int
+    float_type: int
+    number_type: int
     array_new: int
+    number_new: int
     vectorcall: int
     decref: int
     tuple_new: int
@@ -56,13 +65,13 @@ def _address(name: str) -> int:
     return int(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0)
 
 
-def _array_new() -> int:
+def _numpy_function(place: int) -> int:
     capsule = np._core._multiarray_umath._ARRAY_API  # type: ignore[attr-defined]
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype = ctypes.c_void_p
     pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
     table = ctypes.cast(pointer(capsule, None), ctypes.POINTER(ctypes.c_void_p))
-    return int(table[_PYARRAY_NEW] or 0)
+    return int(table[place] or 0)
 
 
 @functools.cache
@@ -80,9 +89,13 @@ def object_layout() -> Layout | None:
             dims=head + 16,
             descr=head + 40,
             flags=head + 48,
+            number=head,
             array_type=id(np.ndarray),
             float64=id(np.dtype(np.float64)),
-            array_new=_array_new(),
+            float_type=id(float),
+            number_type=id(np.float64),
+            array_new=_numpy_function(_PYARRAY_NEW),
+            number_new=_numpy_function(_PYARRAY_SCALAR),
             vectorcall=_address("PyObject_Vectorcall"),
             decref=_address("Py_DecRef"),
             tuple_new=_address("PyTuple_New"),
@@ -90,30 +103,57 @@ def object_layout() -> Layout | None:
         )
     except (AttributeError, TypeError, ValueError):
         return None
-    return layout if _agrees(layout) else None
+    # functions are called only after the fields turned out to be where they should be
+    return layout if _fields_agree(layout) and _functions_agree(layout) else None
 
 
-def _agrees(layout: Layout) -> bool:
-    """Compare what the offsets point at with what NumPy says, on three different arrays."""
+def _read(thing: Any, offset: int, kind: Any) -> Any:
+    return kind.from_address(id(thing) + offset).value or 0
 
-    def read(array: Any, offset: int, kind: Any) -> int:
-        return int(kind.from_address(id(array) + offset).value or 0)
 
+def _fields_agree(layout: Layout) -> bool:
+    """Compare what the offsets point at with what NumPy says, on different arrays and numbers."""
     base = np.arange(12.0).reshape(3, 4)
-    for array in (base, base[:, ::2], np.zeros(5, dtype=np.float32)):
-        dims = read(array, layout.dims, ctypes.c_void_p)
+    for array in (base, base[:, ::2], np.zeros(5, dtype=np.float32), np.array(2.5)):
+        dims = _read(array, layout.dims, ctypes.c_void_p)
         shape = tuple(ctypes.c_longlong.from_address(dims + 8 * k).value for k in range(array.ndim))
-        flags = read(array, layout.flags, ctypes.c_int)
+        flags = _read(array, layout.flags, ctypes.c_int)
         contiguous = bool(array.flags.c_contiguous and array.flags.aligned)
         facts = (
-            read(array, layout.type, ctypes.c_void_p) == layout.array_type,
-            read(array, layout.data, ctypes.c_void_p) == array.ctypes.data,
-            read(array, layout.nd, ctypes.c_int) == array.ndim,
+            _read(array, layout.type, ctypes.c_void_p) == layout.array_type,
+            _read(array, layout.data, ctypes.c_void_p) == array.ctypes.data,
+            _read(array, layout.nd, ctypes.c_int) == array.ndim,
             shape == array.shape,
-            (read(array, layout.descr, ctypes.c_void_p) == layout.float64)
+            (_read(array, layout.descr, ctypes.c_void_p) == layout.float64)
             == (array.dtype == np.float64),
             ((flags & CONTIGUOUS_ALIGNED) == CONTIGUOUS_ALIGNED) == contiguous,
         )
         if not all(facts):
             return False
-    return True
+    kinds = {-1.75: layout.float_type, np.float64(3.25): layout.number_type}
+    return all(
+        _read(number, layout.type, ctypes.c_void_p) == kind
+        and _read(number, layout.number, ctypes.c_double) == number
+        for number, kind in kinds.items()
+    )
+
+
+def _functions_agree(layout: Layout) -> bool:
+    """Make an array and a number as trampolines do, and look at them."""
+    thing, pointer, number = ctypes.py_object, ctypes.c_void_p, ctypes.c_int
+    new_array = ctypes.PYFUNCTYPE(
+        thing, pointer, number, pointer, number, pointer, pointer, number, number, pointer
+    )(layout.array_new)
+    sizes = (ctypes.c_longlong * 2)(3, 2)
+    array = new_array(
+        layout.array_type, 2, ctypes.addressof(sizes), FLOAT64_NUMBER, None, None, 0, 0, None
+    )
+    new_number = ctypes.PYFUNCTYPE(thing, pointer, pointer, pointer)(layout.number_new)
+    value = new_number(ctypes.addressof(ctypes.c_double(0.375)), layout.float64, None)
+    return (
+        type(array) is np.ndarray
+        and (array.shape, array.dtype) == ((3, 2), np.float64)
+        and bool(array.flags.c_contiguous and array.flags.owndata and array.flags.writeable)
+        and type(value) is np.float64
+        and value == 0.375
+    )

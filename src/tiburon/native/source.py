@@ -1,0 +1,44 @@
+"""Where kernels come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from tiburon.trace.program import Program
+
+
+class Source(Protocol):
+    """Where a kernel comes from; picklable, so that kernels travel between processes."""
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+
+    @property
+    def key(self) -> str:
+        """Text that is equal exactly if the code is; finding it does not need tracing."""
+
+    def program(self) -> Program:
+        """Trace the program."""
+
+
+@dataclass(frozen=True)
+class ProgramSource:
+    """A program that was traced already, such as a user's function."""
+
+    traced: Program
+
+    @property
+    def name(self) -> str:
+        """Name of the program."""
+        return self.traced.name
+
+    @property
+    def key(self) -> str:
+        """Structural key of the graph."""
+        return f"graph {self.traced.key:016x}"
+
+    def program(self) -> Program:
+        """Return the program."""
+        return self.traced
