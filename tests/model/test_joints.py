@@ -223,3 +223,16 @@ def test_joints_compare_by_value():
     assert hash(Revolute("a")) == hash(Revolute("a"))
     assert Revolute("a") != Prismatic("a")
     assert Revolute("a") != Revolute("a", offset=0.1)
+
+
+@each_joint
+def test_bracket_is_what_two_steps_lack_of_commuting(joint):
+    """The step a, then b, is a + b + [a, b] / 2 up to third order."""
+    q, a, rng = random_numbers(joint, 9)
+    b = rng.standard_normal(joint.nv)
+    a = np.array(a)
+    h = 1e-4  # third order: 1e-12, against a bracket of h^2 = 1e-8
+    there = joint.integrate(joint.integrate(q, (h * a).tolist()), (h * b).tolist())
+    expected = np.array(joint.difference(q, there)) - h * (a + b)
+    half = 0.5 * h * h * np.array(joint.bracket(a.tolist(), b.tolist()))
+    np.testing.assert_allclose(half, expected, rtol=0, atol=2e-11)

@@ -112,6 +112,10 @@ class Free(Joint):
         px, py, pz = position
         return (*quaternion_multiply(quaternion, turn), px + x, py + y, pz + z)
 
+    def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the commutator of two body velocities: their motion cross product."""
+        return tuple(Motion.from_array(tuple(a)).cross(Motion.from_array(tuple(b))))
+
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the body velocity that moves q0 to q1 in unit time, turning at most by pi."""
         quaternion0, position0 = _split(q0)

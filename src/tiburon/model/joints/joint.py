@@ -146,6 +146,14 @@ class Joint(ABC):
         """Return the position after a step dv = v dt of constant body velocity."""
         return tuple(x + dx for x, dx in zip(q, dv, strict=True))
 
+    def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return by how much two small steps fail to commute, in velocity variables.
+
+        To second order, a step a and then b is one step a + b + bracket(a, b) / 2 (Baker, Campbell,
+        Hausdorff). Zero where `integrate` is a sum; integrators of high order need it elsewhere.
+        """
+        return (0.0,) * self.nv
+
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the step dv with integrate(q0, dv) = q1."""
         return tuple(b - a for a, b in zip(q0, q1, strict=True))
