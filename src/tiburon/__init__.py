@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from tiburon.model import Prismatic as Prismatic
     from tiburon.model import Revolute as Revolute
     from tiburon.model import World as World
+    from tiburon.simulation import StateRecord as StateRecord
+    from tiburon.simulation import integrate_rk4 as integrate_rk4
 
 # public name -> the module that defines it; sorted
 _EXPORTS: dict[str, str] = {
@@ -61,6 +63,7 @@ _EXPORTS: dict[str, str] = {
     "Prismatic": "tiburon.model",
     "Revolute": "tiburon.model",
     "ShapeError": "tiburon.errors",
+    "StateRecord": "tiburon.simulation",
     "TiburonError": "tiburon.errors",
     "TiburonWarning": "tiburon.errors",
     "TraceError": "tiburon.errors",
@@ -69,6 +72,7 @@ _EXPORTS: dict[str, str] = {
     "compile": "tiburon.algorithms",
     "forward_dynamics": "tiburon.algorithms",
     "forward_kinematics": "tiburon.algorithms",
+    "integrate_rk4": "tiburon.simulation",
     "inverse_dynamics": "tiburon.algorithms",
     "kinetic_energy": "tiburon.algorithms",
     "mass_matrix": "tiburon.algorithms",

@@ -1,0 +1,154 @@
+"""Kernels that take many steps of equal length without returning to Python.
+
+One kernel serves any number of steps and any recording rate: how many steps to take before each
+recorded state is an argument. The dynamics is a function inside it, called at every stage.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tiburon.algorithms.aba import aba
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.library import (
+    GRAVITY,
+    INERTIA,
+    parameter_values,
+    scalars,
+    trace_with_parameters,
+)
+from tiburon.model import Model, World
+from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.rk4 import rk4_step
+from tiburon.spatial import Scalar
+from tiburon.trace.program import Input, Program
+from tiburon.trace.regions import function, while_loop
+
+__all__ = ["FixedStepSource", "fixed_step_kernel", "take_steps"]
+
+Step = Callable[..., tuple[Scalars, Scalars]]
+
+METHODS: dict[str, Step] = {"rk4": rk4_step}
+"""Steps by name of the method: called as ``step(manifold, acceleration, q, v, dt)``."""
+
+MOST_STEPS = 2**53
+"""Steps are counted in floats, exactly up to here."""
+
+
+def take_steps(
+    model: Model,
+    step: Step,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    dt: Scalar,
+    counts: Sequence[Scalar],
+) -> tuple[list[Scalars], list[Scalars]]:
+    """Take steps and keep some of the states on the way; on floats or traced values.
+
+    Args:
+        model: The robot.
+        step: The method.
+        q: Position at the start [m or rad], nq scalars.
+        v: Joint velocity at the start [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
+        dt: Length of a step [s].
+        counts: How many steps to take before each state that is kept.
+
+    Returns:
+        Positions and velocities, one entry for each count.
+    """
+    manifold = Manifold(model)
+    plan, gravity = plan_and_gravity(model, None)
+
+    @function
+    def acceleration(q: Scalars, v: Scalars) -> Scalars:
+        return aba(plan, q, v, tau, gravity)
+
+    @function
+    def advance(q: Scalars, v: Scalars, count: Scalar) -> tuple[Scalars, Scalars]:
+        def next_state(state: Any) -> Any:
+            done, q, v = state
+            return (done + 1.0, *step(manifold, acceleration, q, v, dt))
+
+        start = (0.0, q, v)
+        _, q, v = while_loop(lambda s: s[0] < count, next_state, start, MOST_STEPS).state
+        return q, v
+
+    positions, velocities = [], []
+    state = tuple(q), tuple(v)
+    for count in counts:
+        state = advance(*state, count)
+        positions.append(state[0])
+        velocities.append(state[1])
+    return positions, velocities
+
+
+@dataclass(frozen=True)
+class FixedStepSource:
+    """Where a kernel of equal steps comes from.
+
+    The kernel is called as ``kernel(q, v, tau, dt, counts)`` and gives positions, shape (slots,
+    nq), and velocities, shape (slots, nv): the state after counts[0] steps, after counts[1] more,
+    and so on.
+    """
+
+    model: Model
+    world: World
+    method: str
+    slots: int
+    """How many states one call gives."""
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        return f"{self.method}_steps"
+
+    @property
+    def key(self) -> str:
+        """Text that is equal exactly if the code is."""
+        pattern = tuple(x != 0.0 for x in self.world.gravity)
+        text = repr(("fixed step 1", self.method, self.slots, pattern))
+        digest = hashlib.blake2b(text.encode(), digest_size=16)
+        digest.update(self.model.structure_key())
+        return digest.hexdigest()
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the numbers of model and world that the kernel is bound to."""
+        return parameter_values(self.model, self.world, (INERTIA, GRAVITY))
+
+    def inputs(self) -> list[Input]:
+        """Return what callers pass."""
+        model = self.model
+        return [
+            Input("q", (model.nq,), described=model.describe_q()),
+            Input("v", (model.nv,), described=model.describe_v()),
+            Input("tau", (model.nv,), described=model.describe_v()),
+            Input("dt", ()),
+            Input("counts", (self.slots,)),
+        ]
+
+    def program(self) -> Program:
+        """Trace the steps."""
+
+        def run(given: Any) -> Any:
+            q, v, tau = (scalars(given[name]) for name in ("q", "v", "tau"))
+            step = METHODS[self.method]
+            counts = scalars(given["counts"])
+            found = take_steps(self.model, step, q, v, tau, given["dt"], counts)
+            return {"q": found[0], "v": found[1]}
+
+        return trace_with_parameters(
+            run, self.inputs(), self.model, self.world, self.parameters(), self.name
+        )
+
+
+@lru_cache(maxsize=64)
+def fixed_step_kernel(model: Model, world: World, method: str, slots: int) -> Callable[..., Any]:
+    """Return the kernel of a method, compiling it if nobody has."""
+    from tiburon.native.kernel import make_kernel
+
+    source = FixedStepSource(model, world, method, slots)
+    return make_kernel(source, source.parameters())

@@ -1,0 +1,1 @@
+"""Integrators, one file each; all step on the manifold of positions."""

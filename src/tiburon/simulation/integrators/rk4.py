@@ -1,0 +1,132 @@
+"""The classical Runge-Kutta method of order 4, on the manifold of positions.
+
+Symbols:
+    k1..k4  velocities at the four stages: the rates of position
+    a1..a4  accelerations at the four stages: the rates of velocity
+    h       step [s]
+"""
+
+from collections.abc import Callable, Sequence
+
+from numpy.typing import ArrayLike
+
+from tiburon.model import Model, World
+from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.record import StateRecord
+from tiburon.spatial import Scalar
+
+__all__ = ["integrate_rk4", "rk4_step"]
+
+
+def rk4_step(
+    manifold: Manifold,
+    acceleration: Callable[[Scalars, Scalars], Scalars],
+    q: Scalars,
+    v: Scalars,
+    h: Scalar,
+) -> tuple[Scalars, Scalars]:
+    """Take one step of order 4.
+
+    Runge-Kutta-Munthe-Kaas with the classical coefficients: every stage starts again from q and
+    moves along one exponential, so positions never leave their manifold. Rotations do not commute;
+    the series that corrects for it is reduced to two brackets without loss of order (Munthe-Kaas
+    and Owren 1999, "Computations in a free Lie algebra"; Celledoni, Marthinsen and Owren 2014, "An
+    introduction to Lie group integrators"). Those sources let velocities act from the left, in
+    world axes; ours are in body axes and act from the right, which turns the sign of the brackets.
+    Where steps add, as at hinges and slides, brackets vanish and this is the textbook method.
+    Velocities are vectors and need no correction.
+
+    The exponential keeps the length of a quaternion up to rounding; it is set to 1 after each step
+    so that rounding cannot add up.
+
+    Args:
+        manifold: Positions of the robot.
+        acceleration: Gives the time derivative of v, nv scalars, for q and v.
+        q: Position [m or rad], nq scalars.
+        v: Velocity [m/s or rad/s], nv scalars.
+        h: Step [s].
+
+    Returns:
+        Position and velocity one step later.
+    """
+    half, sixth = 0.5 * h, h / 6.0
+    k1, a1 = v, acceleration(q, v)
+    k2 = _add(v, half, a1)
+    a2 = acceleration(manifold.move(q, _scaled(half, k1)), k2)
+    k3 = _add(v, half, a2)
+    # h k2 / 2 + [h k1, h k2] / 8
+    third = _add(_scaled(half, k2), half * half * 0.5, manifold.bracket(k1, k2))
+    a3 = acceleration(manifold.move(q, third), k3)
+    k4 = _add(v, h, a3)
+    a4 = acceleration(manifold.move(q, _scaled(h, k3)), k4)
+    # h (k1 + 2 k2 + 2 k3 + k4) / 6 + [h k1, h k4] / 12
+    whole = _scaled(sixth, _weighted(k1, k2, k3, k4))
+    whole = _add(whole, sixth * half, manifold.bracket(k1, k4))
+    q = manifold.normalize(manifold.move(q, whole))
+    return q, _add(v, sixth, _weighted(a1, a2, a3, a4))
+
+
+def _add(x: Sequence[Scalar], factor: Scalar, y: Sequence[Scalar]) -> Scalars:
+    """Return x + factor y."""
+    return tuple(a + factor * b for a, b in zip(x, y, strict=True))
+
+
+def _scaled(factor: Scalar, x: Sequence[Scalar]) -> Scalars:
+    """Return factor x."""
+    return tuple(factor * a for a in x)
+
+
+def _weighted(*stages: Sequence[Scalar]) -> Scalars:
+    """Return x1 + 2 x2 + 2 x3 + x4."""
+    return tuple(a + 2.0 * (b + c) + d for a, b, c, d in zip(*stages, strict=True))
+
+
+def integrate_rk4(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike | None = None,
+    *,
+    dt: float,
+    steps: int,
+    world: World | None = None,
+    record_every: int = 1,
+    progress: Callable[[int, int], None] | None = None,
+) -> StateRecord:
+    """Integrate the motion of a robot under constant joint forces: Runge-Kutta of order 4.
+
+    Steps run natively and return to Python about every 20 ms, for `progress` and Ctrl-C. How they
+    are grouped never changes a bit: neither does `record_every`, nor does going on from a recorded
+    state, nor being one case of a batch.
+
+    Args:
+        model: The robot.
+        q: Position at the start [m or rad], shape (..., nq); a quaternion of a length other than 1
+            is recorded as given and has length 1 after the first step.
+        v: Joint velocity at the start [m/s or rad/s], shape (..., nv).
+        tau: Joint force, the same at all times [N or N m], shape (..., nv); none by default.
+        dt: Length of a step [s]; negative to go back in time.
+        steps: Number of steps.
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        record_every: Steps between two recorded states. The first and last state are always
+            recorded.
+        progress: Called now and then with the number of steps done and `steps`.
+
+    Returns:
+        The recorded times, positions and velocities.
+
+    Raises:
+        ShapeError: If an array does not fit the robot.
+        NonFiniteError: If an array holds NaN or infinity.
+        DomainError: If `dt`, `steps` or `record_every` make no sense, or the motion grows beyond
+            all numbers; the message says when.
+
+    Example:
+        Ten seconds at 1 ms, a hundred states a second::
+
+            run = tb.integrate_rk4(arm, q, v, dt=1e-3, steps=10_000, record_every=10)
+            energy = tb.kinetic_energy(arm, run.q, run.v) + tb.potential_energy(arm, run.q)
+    """
+    from tiburon.simulation.chunks import run_fixed_steps
+
+    return run_fixed_steps("rk4", model, q, v, tau, dt, steps, world, record_every, progress)
