@@ -9,10 +9,11 @@ from pathlib import Path
 from rich.console import Console
 
 import benchmarks
-from benchmarks.figure import DisagreementError, Figure, Measurement
+from benchmarks.figure import Figure, Measurement, MeasurementError
 from benchmarks.machine import describe_run
 from benchmarks.markdown import MissingPlaceError, check_place, markdown_section, write_markdown
 from benchmarks.report import print_figures, print_run, write_json
+from tiburon.errors import TiburonError
 
 PREFIX = "measure_"
 
@@ -83,8 +84,9 @@ def main(words: list[str]) -> int:
     for name in options.names or known:
         try:
             families[name] = known[name].run(options.duration)
-        except DisagreementError as disagreement:
-            print(f"benchmarks: {name}: {disagreement}", file=sys.stderr)
+        except (MeasurementError, TiburonError) as failure:
+            # the other families still deserve their figures
+            print(f"benchmarks: {name}: {failure}", file=sys.stderr)
             good = False
             continue
         except ModuleNotFoundError as missing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 import tiburon as tb
 from benchmarks.pinocchio_peer import build_pinocchio, q_to_pinocchio, v_to_pinocchio
 from benchmarks.robots import ROBOTS
+from benchmarks.states import draw_states
 
 Array = NDArray[np.float64]
 
@@ -24,8 +24,6 @@ ROUND_OFF = 1e-10
 Both sides run backward stable recursions in float64, in different orders. The mass matrix of a
 chain of 16 links is conditioned like 1e5, which turns 1e-16 into 1e-11.
 """
-
-SEED = 5
 
 
 @dataclass(frozen=True)
@@ -68,11 +66,8 @@ def make_case(name: str, shape: tuple[int, ...] = ()) -> Case:
         name: One of the measured robots.
         shape: Leading dimensions of the states.
     """
-    builder: Callable[[], tb.Model] = ROBOTS[name]
-    model = builder()
-    rng = np.random.default_rng(SEED)
-    q, v = model.random_state(rng, shape)
-    tau = 10.0 * rng.standard_normal((*shape, model.nv))
+    model = ROBOTS[name]()
+    q, v, tau = draw_states(model, shape)
     return Case(
         model,
         q,

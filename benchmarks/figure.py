@@ -86,7 +86,11 @@ class Measurement:
     """Where it stands in the report."""
 
 
-class DisagreementError(Exception):
+class MeasurementError(Exception):
+    """A measurement that gave no figures, through no fault of the runner."""
+
+
+class DisagreementError(MeasurementError):
     """Two sides of a comparison do not compute the same thing, so no time may be compared."""
 
 

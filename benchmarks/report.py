@@ -57,7 +57,7 @@ def print_run(run: Mapping[str, str], console: Console) -> None:
 
 def print_figures(title: str, figures: Sequence[Figure], console: Console) -> None:
     """Print one family of figures; times are minimum / median of one evaluation."""
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table = Table(box=None, pad_edge=False)
     table.add_column("what")
     for heading in ("ours", "peer", "ratio", "must", "aim"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -76,7 +76,8 @@ def print_figures(title: str, figures: Sequence[Figure], console: Console) -> No
             format_bound(figure, figure.aim),
             f"[bold red]{figure.verdict}[/]" if missed else figure.verdict,
         )
-    console.print()
+    # a title of the table itself would be broken to the table's width
+    console.print(f"\n{title}", style="bold", markup=False, highlight=False)
     console.print(table)
     for note in notes_of(figures):
         console.print(f"  {note}", markup=False, highlight=False)

@@ -125,5 +125,6 @@ ROBOTS: dict[str, Callable[[], tb.Model]] = {
     "panda": panda,
     "quadruped": quadruped,
     "chain_16": lambda: chain(16),
+    "chain_20": lambda: chain(20),
     "humanoid": humanoid,
 }

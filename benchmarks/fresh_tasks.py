@@ -1,0 +1,121 @@
+"""Tasks that need a process of their own: `python -m benchmarks.fresh_tasks task words...`.
+
+Each prints its answer as JSON. What a task times must not be imported before it begins, so
+everything is imported inside.
+"""
+
+import sys
+from time import perf_counter
+from typing import Any
+
+BATCH = 64
+"""States in the first batch: enough for every lane, too few for a second thread."""
+
+
+def resident_bytes() -> int | None:
+    """Return the memory this process holds in RAM [bytes]; None where the system does not tell."""
+    try:
+        with open("/proc/self/status", encoding="ascii") as status:
+            for line in status:
+                if line.startswith("VmRSS:"):
+                    return 1024 * int(line.split()[1])
+    except FileNotFoundError:
+        pass
+    if sys.platform == "darwin":
+        import resource
+
+        # the largest so far; nothing was given back yet
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return None
+
+
+def import_package(extent: str) -> dict[str, Any]:
+    """Time importing the package.
+
+    Args:
+        extent: "package" for `import tiburon` alone; "dynamics" for everything that a call of
+            forward dynamics loads as well, NumPy and the compiler included.
+    """
+    start = perf_counter()
+    import tiburon
+
+    if extent == "dynamics":
+        import llvmlite.binding
+
+        import tiburon.native.kernel
+
+        _ = tiburon.forward_dynamics, tiburon.native.kernel, llvmlite.binding
+    return {"seconds": perf_counter() - start, "resident": resident_bytes()}
+
+
+def first_calls(robot: str, preload: str = "", tracing: str = "allowed") -> dict[str, Any]:
+    """Time the first single call and the first batch of forward dynamics.
+
+    Args:
+        robot: Name of a measured robot.
+        preload: Modules to import before the clock starts, joined by commas.
+        tracing: "refused" to fail if anything is traced.
+
+    Returns:
+        Times of the imports, of both calls [s]; their results; the modules they imported.
+    """
+    from importlib import import_module
+
+    start = perf_counter()
+    import tiburon
+
+    forward_dynamics = tiburon.forward_dynamics
+    for name in filter(None, preload.split(",")):
+        import_module(name)
+    imports = perf_counter() - start
+
+    from benchmarks.robots import ROBOTS
+    from benchmarks.states import draw_states
+
+    model = ROBOTS[robot]()
+    q, v, tau = draw_states(model)
+    many_q, many_v, many_tau = draw_states(model, (BATCH,))
+    if tracing == "refused":
+        _refuse_tracing()
+    loaded = set(sys.modules)
+
+    start = perf_counter()
+    one = forward_dynamics(model, q, v, tau)
+    one_seconds = perf_counter() - start
+    start = perf_counter()
+    many = forward_dynamics(model, many_q, many_v, many_tau)
+    many_seconds = perf_counter() - start
+    return {
+        "imports": imports,
+        "one_seconds": one_seconds,
+        "many_seconds": many_seconds,
+        "one": one.tolist(),
+        "many": many.tolist(),
+        "modules": sorted(set(sys.modules) - loaded),
+    }
+
+
+def _refuse_tracing() -> None:
+    """Make every attempt to trace a library function fail."""
+    from tiburon.algorithms.library import LibrarySource
+
+    def refuse(source: LibrarySource) -> Any:
+        raise RuntimeError(f"{source.name} was traced, though the cache should hold it")
+
+    LibrarySource.program = refuse  # type: ignore[method-assign]
+
+
+TASKS = {"import": import_package, "first-calls": first_calls}
+
+
+def main(words: list[str]) -> None:
+    """Run one task and print its answer."""
+    name, *arguments = words
+    answer = TASKS[name](*arguments)
+    import json
+
+    print(json.dumps(answer))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
