@@ -17,6 +17,7 @@ from tiburon.errors import ShapeError
 from tiburon.trace.callee import Region
 from tiburon.trace.graph import Graph
 from tiburon.trace.interpret import Read, batch_shape, evaluate_node, ordered_inputs
+from tiburon.trace.operations import ANGLE_FUNCTIONS, ANGLE_LIMIT
 from tiburon.trace.program import Program
 
 __all__ = ["Diagnosis", "diagnose"]
@@ -119,6 +120,8 @@ def _find(graph: Graph, roots: Sequence[int], values: dict[int, Any]) -> _Fault 
     operation = graph.ops[node]
     shown = ", ".join(f"{value:.6g}" for value in args)
     description = f"{operation}({shown}) is {float(values[node])}"
+    if operation in ANGLE_FUNCTIONS:
+        description += f", for angles are limited to {ANGLE_LIMIT:g} rad"
     return _Fault(node, operation, args, description)
 
 

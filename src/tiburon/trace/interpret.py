@@ -13,11 +13,22 @@ import numpy as np
 
 from tiburon.errors import ShapeError
 from tiburon.trace.graph import Graph
+from tiburon.trace.operations import ANGLE_LIMIT
 from tiburon.trace.program import Input, Output, Program
 
 __all__ = ["batch_shape", "evaluate_graph", "evaluate_node", "interpret", "ordered_inputs"]
 
 Read = Callable[[str, Any], Any]
+
+
+def _of_angle(function: Any) -> Any:
+    """Give NaN for angles beyond the limit, as native code does."""
+
+    def evaluate(angle: Any) -> Any:
+        return np.where(np.abs(angle) <= ANGLE_LIMIT, function(angle), np.nan)[()]
+
+    return evaluate
+
 
 _UFUNCS: dict[str, Any] = {
     "add": np.add,
@@ -27,9 +38,9 @@ _UFUNCS: dict[str, Any] = {
     "neg": np.negative,
     "abs": np.absolute,
     "sqrt": np.sqrt,
-    "sin": np.sin,
-    "cos": np.cos,
-    "tan": np.tan,
+    "sin": _of_angle(np.sin),
+    "cos": _of_angle(np.cos),
+    "tan": _of_angle(np.tan),
     "asin": np.arcsin,
     "acos": np.arccos,
     "atan": np.arctan,

@@ -8,7 +8,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["BOOL_FUNCTIONS", "FLOAT_FUNCTIONS", "divide", "sign"]
+__all__ = ["ANGLE_FUNCTIONS", "ANGLE_LIMIT", "BOOL_FUNCTIONS", "FLOAT_FUNCTIONS", "divide", "sign"]
+
+ANGLE_LIMIT = 1e8
+"""Largest |angle| with a sine, cosine and tangent; beyond it they are NaN [rad]."""
+
+ANGLE_FUNCTIONS = ("sin", "cos", "tan")
+"""The operations this limit is for."""
 
 
 def _quiet(function: Callable[[float], float]) -> Callable[[float], float]:
@@ -25,6 +31,11 @@ def _quiet(function: Callable[[float], float]) -> Callable[[float], float]:
             return math.inf if even else math.copysign(math.inf, a)
 
     return evaluate
+
+
+def _of_angle(function: Callable[[float], float]) -> Callable[[float], float]:
+    """Give NaN for angles beyond the limit, as native code does."""
+    return lambda a: function(a) if abs(a) <= ANGLE_LIMIT else math.nan
 
 
 def _pow(a: float, b: float) -> float:
@@ -61,9 +72,9 @@ FLOAT_FUNCTIONS: dict[str, Callable[..., float]] = {
     "neg": lambda a: -a,
     "abs": abs,
     "sqrt": _quiet(math.sqrt),
-    "sin": _quiet(math.sin),
-    "cos": _quiet(math.cos),
-    "tan": _quiet(math.tan),
+    "sin": _of_angle(math.sin),
+    "cos": _of_angle(math.cos),
+    "tan": _of_angle(math.tan),
     "asin": _quiet(math.asin),
     "acos": _quiet(math.acos),
     "atan": math.atan,
