@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from tiburon.model import Model
+    from tiburon.simulation import StateRecord
 
     Array = NDArray[np.float64]
 
@@ -19,8 +20,8 @@ JOINT_COUNT = 7
 LINK_LENGTH = 0.25  # m
 LINK_RADIUS = 0.03  # m
 LINK_MASS = 1.5  # kg
-# between two recorded points [s]; also how often the progress bar moves
-RECORD_INTERVAL = 0.01
+RECORD_INTERVAL = 0.01  # s, between two points of the figures
+ROUNDING_FLOOR = 1e-16  # smaller relative errors are rounding of the energy itself
 
 
 def swinging_arm() -> "Model":
@@ -61,15 +62,18 @@ def draw_joint_angles(time: "Array", q: "Array", names: tuple[str, ...]) -> "Fig
     Returns:
         The figure; the caller saves it.
     """
+    from matplotlib import colormaps
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 4.5), layout="constrained")
-    axes: Any = figure.subplots()
-    axes.plot(time, q, linewidth=1.2, label=names)
-    axes.set(title="Swinging arm", xlabel="time [s]", ylabel="joint angle [rad]")
-    axes.margins(x=0.0)
-    axes.grid(alpha=0.3)
-    figure.legend(loc="outside right upper", frameon=False)
+    figure = Figure(figsize=(9.0, 6.5), layout="constrained")
+    rows: Any = figure.subplots(len(names), sharex=True, sharey=True)
+    for number, (axes, name) in enumerate(zip(rows, names, strict=True)):
+        # from the shoulder, dark, to the tip, light
+        axes.plot(time, q[:, number], color=colormaps["viridis"](number / len(names)))
+        _dress(axes, name.replace("_", " "))
+        axes.set_xlabel("")
+    rows[0].set_title("A seven-joint arm swings freely: joint angles [rad]", loc="left")
+    rows[-1].set_xlabel("time [s]")
     return figure
 
 
@@ -87,47 +91,60 @@ def draw_energy_error(time: "Array", error: "Array", step: float) -> "Figure":
     import numpy as np
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(8.0, 3.5), layout="constrained")
+    figure = Figure(figsize=(9.0, 4.0), layout="constrained")
     axes: Any = figure.subplots()
     # exact zeros, such as the first point, have no place on a logarithmic axis
-    axes.semilogy(time, np.maximum(np.abs(error), 1e-17), linewidth=1.2)
-    axes.set(
-        title=f"Energy error, Runge-Kutta of order 4, step {step * 1e3:g} ms",
-        xlabel="time [s]",
-        ylabel="|E - E(0)| / largest kinetic energy",
+    shown = np.maximum(np.abs(error[1:]), ROUNDING_FLOOR)
+    axes.semilogy(time[1:], shown, linewidth=1.2, color="tab:red")
+    axes.set_title(
+        f"Energy error of the swinging arm: Runge-Kutta of order 4, step {step * 1e3:g} ms",
+        loc="left",
     )
-    axes.margins(x=0.0)
-    axes.grid(alpha=0.3)
+    _dress(axes, "|E(t) - E(0)| / largest kinetic energy")
     return figure
 
 
+def _dress(axes: Any, label: str) -> None:
+    """Give axes over time their label, grid and frame."""
+    axes.set(xlabel="time [s]", ylabel=label)
+    axes.margins(x=0.0)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
+
+
 def simulate(
-    arm: "Model", q: "Array", v: "Array", times: "Array", step: float
-) -> tuple["Array", "Array"]:
+    arm: "Model", q: "Array", v: "Array", steps: int, step: float, record_every: int
+) -> "StateRecord":
     """Let the arm swing freely, with a progress bar.
 
     Args:
         arm: The model.
         q: Initial joint angles [rad], shape (nq,).
         v: Initial joint rates [rad/s], shape (nv,).
-        times: When to record [s], equally spaced from 0, shape (n,).
-        step: Step of the integrator [s]; the interval between two times is a multiple of it.
+        steps: Number of steps.
+        step: Step of the integrator [s].
+        record_every: Steps between two recorded states.
 
     Returns:
-        Joint angles and rates at the recorded times, shapes (n, nq) and (n, nv).
+        The recorded states.
     """
-    import numpy as np
-    from rich.progress import track
+    from rich.console import Console
+    from rich.progress import Progress
 
-    from tiburon.simulation.integrators.rk4 import rk4
+    import tiburon as tb
 
-    steps = round((times[1] - times[0]) / step)
-    angles, rates = np.empty((len(times), arm.nq)), np.empty((len(times), arm.nv))
-    angles[0], rates[0] = q, v
-    for index in track(range(1, len(times)), description="simulating"):
-        q, v = rk4(arm, q, v, dt=step, steps=steps)
-        angles[index], rates[index] = q, v
-    return angles, rates
+    console = Console()
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("simulating", total=steps)
+        return tb.integrate_rk4(
+            arm,
+            q,
+            v,
+            dt=step,
+            steps=steps,
+            record_every=record_every,
+            progress=lambda done, _: bar.update(task, completed=done),
+        )
 
 
 def run(
@@ -144,27 +161,30 @@ def run(
     # bent a little and kicked: every joint takes part, none goes over the top
     q = np.linspace(0.5, 0.1, arm.nq)
     v = np.linspace(-0.5, 0.5, arm.nv)
-    # the recorded interval is a whole number of steps, at least one
-    steps = max(1, round(RECORD_INTERVAL / step))
-    times = np.arange(0.0, duration + 0.5 * steps * step, steps * step)
+    steps = max(1, round(duration / step))
+    record_every = max(1, round(RECORD_INTERVAL / step))
 
-    print(f"{arm.name}: {arm.nv} joints, {times[-1]:g} s, step {step * 1e3:g} ms")
+    print(f"{arm.name}: {arm.nv} joints, {steps * step:g} s, step {step * 1e3:g} ms")
     start = perf_counter()
-    angles, rates = simulate(arm, q, v, times, step)
-    elapsed = perf_counter() - start
+    # one step compiles, or finds what an earlier run compiled
+    tb.integrate_rk4(arm, q, v, dt=step, steps=1)
+    ready = perf_counter()
+    record = simulate(arm, q, v, steps, step, record_every)
+    elapsed = perf_counter() - ready
 
-    kinetic = tb.kinetic_energy(arm, angles, rates)
-    energy = kinetic + tb.potential_energy(arm, angles)
+    kinetic = tb.kinetic_energy(arm, record.q, record.v)
+    energy = np.asarray(kinetic + tb.potential_energy(arm, record.q))
     error = (energy - energy[0]) / np.max(kinetic)
     print(
-        f"simulated in {elapsed:.2f} s, compilation included: {times[-1] / elapsed:.0f}x real time"
+        f"{steps} steps in {elapsed:.3f} s ({steps / elapsed:.0f} steps/s, "
+        f"{steps * step / elapsed:.0f}x real time), after {ready - start:.2f} s of compilation"
     )
     print(f"largest energy error: {np.max(np.abs(error)):.1e} of the largest kinetic energy")
 
     output.mkdir(parents=True, exist_ok=True)
     figures = {
-        "joint_angles.png": draw_joint_angles(times, angles, arm.q_names),
-        "energy_error.png": draw_energy_error(times, error, step),
+        "joint_angles.png": draw_joint_angles(record.time, record.q, arm.q_names),
+        "energy_error.png": draw_energy_error(record.time, error, step),
     }
     for name, figure in figures.items():
         figure.savefig(output / name, dpi=150)

@@ -90,21 +90,23 @@ def run_fixed_steps(
     recorded_v = np.empty((len(marks), *state.v.shape))
     recorded_q[0], recorded_v[0] = state
     row, done, limit = 1, 0, FIRST_STEPS
+    told = time.perf_counter()
     while done < steps:
         chunk = _next_chunk(done, steps, record_every, slots, limit)
         begin = time.perf_counter()
         states = runner.run(state, chunk.counts, done)
-        elapsed = time.perf_counter() - begin
+        now = time.perf_counter()
         recorded_q[row : row + chunk.recorded] = states.q[: chunk.recorded]
         recorded_v[row : row + chunk.recorded] = states.v[: chunk.recorded]
         state = _State(states.q[-1], states.v[-1])
         row += chunk.recorded
         done += sum(chunk.counts)
         # only as many steps as fit, and no leaps on the word of a clock
-        fitting = sum(chunk.counts) * CHUNK_SECONDS / max(elapsed, 1e-9)
+        fitting = sum(chunk.counts) * CHUNK_SECONDS / max(now - begin, 1e-9)
         limit = max(1, min(int(fitting), FIRST_STEPS * limit))
-        if progress is not None:
+        if progress is not None and (done == steps or now - told >= CHUNK_SECONDS):
             progress(done, steps)
+            told = now
     return StateRecord(marks * dt, recorded_q, recorded_v)
 
 

@@ -110,7 +110,8 @@ def integrate_rk4(
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
         record_every: Steps between two recorded states. The first and last state are always
             recorded.
-        progress: Called now and then with the number of steps done and `steps`.
+        progress: Called about every 20 ms and at the end, with the number of steps done and
+            `steps`.
 
     Returns:
         The recorded times, positions and velocities.
