@@ -19,6 +19,8 @@ def run(duration: float) -> list[Figure]:
     figures = []
     for name in ROBOTS:
         sides = prepare_batch(name, SIZE, threads=2)
+        # the peer's worker keeps a core busy for a while after its work; our call on one thread
+        # stands between it and our call on two
         times = measure(
             {
                 "ours 1": sides.ours(1),
