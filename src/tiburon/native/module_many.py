@@ -198,7 +198,8 @@ def _loop(program: Program, group: _LaneTarget, attributes: str) -> str:
         "  ret i32 %status",
         "}",
         "declare i64 @llvm.smin.i64(i64, i64)",
-        f"@constants = global [{len(group.constants)} x {kind}] [{constants}], align {max(align, 64)}",
+        f"@constants = global [{len(group.constants)} x {kind}] [{constants}], "
+        f"align {max(align, 64)}",
         "!0 = !{}",
         "",
     ]
@@ -246,6 +247,9 @@ def _fill_parameters(
                     f"insertelement {target.float_type} {vector}, double {value}, i64 {lane}"
                 )
             )
+        # parameters given for a call pass no other check
+        summed = target.add(load_vector(target, "%sums", 0), vector)
+        lines.append(f"  store {target.float_type} {summed}, ptr %sums, align {8 * target.lanes}")
         position = target.emit(f"add i64 %{tag}k, {offset}")
         address = element(target, target.float_type, "%parameters", position)
         lines += [

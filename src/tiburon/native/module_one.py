@@ -59,7 +59,8 @@ def module_for_one(
     check = total(target, add_to_sums(target, sums, [refs[root] for root in program.roots]))
     failed = target.is_nan(target.sub(check, check))
     status = target.emit(f"zext i1 {failed} to i32")
-    header = f"define i32 @one(ptr noalias %inputs, ptr noalias %outputs) {function_attributes(1)} {{"
+    attributes = function_attributes(1)
+    header = f"define i32 @one(ptr noalias %inputs, ptr noalias %outputs) {attributes} {{"
     return writer.module(header, [*target.lines, f"  ret i32 {status}"])
 
 
