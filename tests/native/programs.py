@@ -123,6 +123,29 @@ def compiled(function, inputs, **parameters):
     return make_kernel(ProgramSource(trace(function, inputs)), parameters)
 
 
+@functools.cache
+def scale_kernel():
+    """Give a kernel of a matrix, a vector and a number, called `function`."""
+
+    def function(A, b, c):
+        return A @ b * c + b
+
+    return compiled(function, {"A": (3, 3), "b": (3,), "c": ()})
+
+
+SCALE_NUMBERS = (
+    np.random.default_rng(3).normal(size=(3, 3)),
+    np.random.default_rng(4).normal(size=3),
+    1.75,
+)
+"""One case of its arguments."""
+
+
+def scaled(A, b, c):
+    """Compute the same with NumPy, also for batches."""
+    return (np.asarray(A) @ np.asarray(b)[..., None])[..., 0] * np.asarray(c)[..., None] + b
+
+
 def cases(count, seed=7):
     """Give so many random pairs of x and y."""
     generator = np.random.default_rng(seed)

@@ -44,7 +44,8 @@ def as_floats(item: Input, value: Any) -> Array:
         ) from error
     if array.dtype.kind not in "fiub":
         given = f"values of type {array.dtype}"
-        raise ShapeError(item.name, f"numbers, shape (..., {_shape(item)})", given)
+        wanted = f"numbers, shape (..., {_shape(item)})" if item.shape else "a number"
+        raise ShapeError(item.name, wanted, given)
     nd = len(item.shape)
     if array.ndim < nd or (nd and array.shape[-nd:] != item.shape):
         raise ShapeError(item.name, _expected(item), _given(item, array.shape))
@@ -84,7 +85,7 @@ def batch_shape(inputs: Sequence[Input], arrays: Sequence[Array]) -> tuple[int, 
             "batch dimensions",
             "leading shapes that fit together",
             listed,
-            advice="see broadcasting",
+            advice="give every array the same number of cases, or one case",
         ) from None
 
 

@@ -242,8 +242,10 @@ class Kernel:
             expected = batch + result.shape
             if not isinstance(target, np.ndarray) or target.shape != expected:
                 raise ShapeError("out", f"an array of shape {expected}", _kind_of(target))
-            if target.dtype.kind != "f" or not target.flags.writeable:
-                raise ShapeError("out", "a writable array of floats", _kind_of(target))
+            if target.dtype.kind != "f":
+                raise ShapeError("out", "an array of floats", _kind_of(target))
+            if not target.flags.writeable:
+                raise ShapeError("out", "an array that can be written", "a read-only one")
             plain = target.dtype == np.float64 and target.flags.c_contiguous
             # an input that is also an output would change under the kernel's hands
             apart = not any(np.may_share_memory(target, other) for other in (*arrays, *chosen))
@@ -272,7 +274,8 @@ class Kernel:
 def _kind_of(value: Any) -> str:
     if isinstance(value, np.ndarray):
         return f"shape {value.shape} of type {value.dtype}"
-    return type(value).__name__
+    kind = type(value).__name__
+    return f"{kind} of {len(value)}" if isinstance(value, (tuple, list)) else kind
 
 
 def _thread_limit(threads: Any) -> int:
