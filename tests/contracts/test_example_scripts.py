@@ -1,0 +1,33 @@
+"""The scripts in examples/ run, and what they print is right."""
+
+import re
+import runpy
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).resolve().parents[2] / "examples"
+
+# per script: what its output says, and the largest number that may stand there
+CLAIMS = {
+    # (rate times step)^4 with joint rates up to 15 rad/s and a step of 1 ms
+    "swinging_arm.py": (r"largest energy error: (\S+)", 0.015**4),
+    # interpolation between records 4 ms apart: (w h)^3 / 50 with w = 4.4 rad/s
+    "pendulum_batch.py": (r"largest difference: (\S+) s", 1e-6),
+    # rounding of inverse, then forward dynamics
+    "own_function.py": (r"limits reached: False; error (\S+) rad", 1e-11),
+}
+
+
+def test_every_script_has_a_claim():
+    """A new example is added here too."""
+    assert {path.name for path in FOLDER.glob("*.py")} == set(CLAIMS)
+
+
+@pytest.mark.parametrize("name", CLAIMS)
+def test_script_runs_and_keeps_its_claim(name, capsys):
+    """Run as a user would, and read the number it is proud of."""
+    runpy.run_path(str(FOLDER / name), run_name="__main__")
+    pattern, limit = CLAIMS[name]
+    (found,) = re.findall(pattern, capsys.readouterr().out)
+    assert 0.0 < float(found) < limit
