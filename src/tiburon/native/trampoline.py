@@ -59,16 +59,12 @@ class AddressTable(np.ndarray[Any, Any]):
     the object it was made for.
     """
 
-    owner: Any
-    _keep: tuple[Any, ...]
-
-    def __array_finalize__(self, other: Any) -> None:
-        """Leave views of the table without an owner: only the original belongs to a kernel."""
+    # views of the table have none: only the original belongs to a kernel
+    owner: Any = None
+    _keep: tuple[Any, ...] = ()
 
     def __getattr__(self, name: str) -> Any:
         """Pass questions on to the kernel."""
-        if name in ("owner", "_keep"):
-            raise AttributeError(name)
         return getattr(self.owner, name)
 
     def __reduce__(self) -> Any:
