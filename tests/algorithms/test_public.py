@@ -154,3 +154,16 @@ def test_kernels_in_memory_are_bounded_and_come_back(monkeypatch):
         assert_close(tb.forward_dynamics(model, q, v, tau), expected)
         assert len(function.recent) <= 3
         assert len(function.older) <= 3
+
+
+def test_a_robot_that_cannot_move_has_frames_and_empty_dynamics():
+    """No freedom is a size like any other."""
+    post = tb.Body("post", joint=tb.Fixed("weld"), inertia=tb.Inertia.box(1.0, (1, 1, 1)))
+    tip = tb.Frame("tip", "post", tb.Pose(translation=(1.0, 2.0, 3.0)))
+    model = tb.Model("post", [post], [tip])
+    none = np.zeros(0)
+    assert tb.forward_dynamics(model, none, none, none).shape == (0,)
+    assert tb.inverse_dynamics(model, np.zeros((3, 0)), none, none).shape == (3, 0)
+    assert tb.mass_matrix(model, none).shape == (0, 0)
+    assert tb.kinetic_energy(model, none, none) == 0.0
+    assert np.array_equal(tb.forward_kinematics(model, none, "tip")[1], [1.0, 2.0, 3.0])

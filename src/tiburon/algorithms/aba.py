@@ -29,14 +29,6 @@ from tiburon.trace.program import Input, current_graph
 __all__ = ["aba", "forward_dynamics"]
 
 
-class _Moving(NamedTuple):
-    """What the first pass knows of a body."""
-
-    X: Transform
-    vel: Motion
-    c: Motion
-
-
 class _Articulated:
     """Inertia and bias force of a body and all beyond it; they add."""
 
@@ -48,6 +40,15 @@ class _Articulated:
 
     def __add__(self, other: "_Articulated") -> "_Articulated":
         return _Articulated(self.IA + other.IA, self.pA + other.pA)
+
+
+class _Moving(NamedTuple):
+    """What the first pass knows of a body."""
+
+    X: Transform
+    vel: Motion
+    c: Motion
+    alone: _Articulated
 
 
 class _Accelerating(NamedTuple):
@@ -86,13 +87,11 @@ def aba(
         X = body.transform(q[body.q])
         vJ = body.joint.motion(v[body.v])
         vel = X.motion(parent.vel) + vJ
-        return _Moving(X, vel, vel.cross(vJ) + body.joint.bias(q[body.q], v[body.v]))
-
-    def alone(body: PlanBody, moving: _Moving) -> _Articulated:
-        p = body.inertia.bias(moving.vel)
+        c = vel.cross(vJ) + body.joint.bias(q[body.q], v[body.v])
+        p = body.inertia.bias(vel)
         # p is a force the body needs; what comes from outside need not be supplied
         pA = p if external is None else p - external[body.index]
-        return _Articulated(body.inertia.articulated(), pA)
+        return _Moving(X, vel, c, _Articulated(body.inertia.articulated(), pA))
 
     def release(body: PlanBody, total: _Articulated, moving: _Moving) -> tuple[Carry, _Articulated]:
         Ia, pa, carry = body.joint.release(total.IA, total.pA, moving.c, tau[body.v])
@@ -105,11 +104,11 @@ def aba(
         return _Accelerating(*body.joint.accelerate(carry, moving.X.motion(parent.a) + moving.c))
 
     # outward: velocities, and what each body would need alone
-    at_rest = _Moving(Transform.identity(), Motion.zero(), Motion.zero())
+    nothing = _Articulated(ArticulatedInertia.zero(), Force.zero())
+    at_rest = _Moving(Transform.identity(), Motion.zero(), Motion.zero(), nothing)
     moving = outward(plan, motion, at_rest)
-    bodies = [alone(body, visit) for body, visit in zip(plan.bodies, moving, strict=True)]
     # inward: free each joint and hand its parent what is felt through it
-    carries = inward(plan, release, bodies, moving)
+    carries = inward(plan, release, [visit.alone for visit in moving], moving)
     # outward: the world accelerating upward acts on every body as gravity does
     root = _Accelerating((), upward(gravity))
     accelerating = outward(plan, accelerate, root, moving, carries)

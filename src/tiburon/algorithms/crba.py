@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
-from tiburon.algorithms.sweep import inward, pairs
+from tiburon.algorithms.sweep import inward, outward, pairs
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import Force, RigidInertia, Scalar, Transform
 from tiburon.trace.array import as_traced
@@ -41,23 +41,23 @@ def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
     Returns:
         Rows of the mass matrix [kg, kg m or kg m^2], nv times nv scalars.
     """
-    transforms = [body.transform(q[body.q]) for body in plan.bodies]
 
-    def compose(
-        body: PlanBody, IC: RigidInertia, X: Transform
-    ) -> tuple[RigidInertia, RigidInertia]:
-        return IC, X.inertia_to_parent(IC)
+    def place(body: PlanBody, _: object) -> tuple[RigidInertia, Transform]:
+        return body.inertia, body.transform(q[body.q])
+
+    def compose(body: PlanBody, IC: RigidInertia, X: Transform) -> tuple[Forces, RigidInertia]:
+        F = tuple(IC.apply(S) for S in body.joint.subspace())
+        return F, X.inertia_to_parent(IC)
 
     def project(body: PlanBody, F: Forces, X: Transform) -> tuple[list[tuple[Scalar, ...]], Forces]:
         return [body.joint.project(f) for f in F], tuple(X.force_to_parent(f) for f in F)
 
-    # inward: composite inertias
-    composites = inward(plan, compose, [body.inertia for body in plan.bodies], transforms)
-    # from each joint to the root: the force of a unit acceleration, felt by all joints on the way
-    forces = [
-        tuple(IC.apply(S) for S in body.joint.subspace())
-        for body, IC in zip(plan.bodies, composites, strict=True)
-    ]
+    # outward: coordinates; inward: composite bodies, and the forces of unit joint accelerations
+    nowhere = (RigidInertia.zero(), Transform.identity())
+    visits = outward(plan, place, nowhere)
+    inertias, transforms = [visit[0] for visit in visits], [visit[1] for visit in visits]
+    forces = inward(plan, compose, inertias, transforms)
+    # from each joint to the root: those forces are felt by all joints on the way
     H: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
     for body, ancestor, columns in pairs(plan, project, forces, transforms):
         for column, entries in enumerate(columns, start=body.v.start):

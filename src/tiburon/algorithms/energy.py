@@ -8,7 +8,7 @@ Symbols:
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,13 @@ from tiburon.trace.program import Input
 __all__ = ["kinetic", "kinetic_energy", "potential", "potential_energy"]
 
 
+class _Moving(NamedTuple):
+    """Velocity of a body, and twice its kinetic energy."""
+
+    vel: Motion
+    twice: Scalar
+
+
 def kinetic(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
     """Compute the kinetic energy, the sum of 1/2 vel . I vel (Featherstone 1987, sec. 3.9).
 
@@ -36,13 +43,13 @@ def kinetic(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
         Kinetic energy [J].
     """
 
-    def velocity(body: PlanBody, parent: Motion) -> Motion:
-        return body.transform(q[body.q]).motion(parent) + body.joint.motion(v[body.v])
+    def visit(body: PlanBody, parent: _Moving) -> _Moving:
+        vel = body.transform(q[body.q]).motion(parent.vel) + body.joint.motion(v[body.v])
+        return _Moving(vel, vel.dot(body.inertia.apply(vel)))
 
-    velocities = outward(plan, velocity, Motion.zero())
     twice: Scalar = 0.0
-    for body, vel in zip(plan.bodies, velocities, strict=True):
-        twice = twice + vel.dot(body.inertia.apply(vel))
+    for moving in outward(plan, visit, _Moving(Motion.zero(), 0.0)):
+        twice = twice + moving.twice
     return 0.5 * twice
 
 
@@ -60,19 +67,18 @@ def potential(plan: Plan, q: Sequence[Scalar], gravity: Vec3) -> Scalar:
         Potential energy [J].
     """
 
-    def moment(body: PlanBody, place: Place) -> Vec3:
+    def lifted(body: PlanBody, _: Scalar, place: Place) -> Scalar:
         m, (hx, hy, hz) = body.inertia.mass, body.inertia.h
         x, y, z = (
             m * p + row[0] * hx + row[1] * hy + row[2] * hz
             for row, p in zip(place.R, place.p, strict=True)
         )
-        return (x, y, z)
+        return gravity[0] * x + gravity[1] * y + gravity[2] * z
 
     # U = -g . (sum of m times the center of mass)
     total: Scalar = 0.0
-    for body, place in zip(plan.bodies, body_places(plan, q), strict=True):
-        x, y, z = moment(body, place)
-        total = total - (gravity[0] * x + gravity[1] * y + gravity[2] * z)
+    for share in outward(plan, lifted, 0.0, body_places(plan, q)):
+        total = total - share
     return total
 
 

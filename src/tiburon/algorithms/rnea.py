@@ -32,6 +32,7 @@ class _Visit(NamedTuple):
     X: Transform
     vel: Motion
     acc: Motion
+    f: Force
 
 
 def rnea(
@@ -65,21 +66,19 @@ def rnea(
         vJ = joint.motion(rate)
         vel = X.motion(parent.vel) + vJ
         c = vel.cross(vJ) + joint.bias(q[body.q], rate)
-        return _Visit(X, vel, X.motion(parent.acc) + joint.motion(vd[body.v]) + c)
-
-    def needed(body: PlanBody, visit: _Visit) -> Force:
-        f = body.inertia.rate_of_momentum(visit.vel, visit.acc)
-        return f if external is None else f - external[body.index]
+        acc = X.motion(parent.acc) + joint.motion(vd[body.v]) + c
+        # what the body itself needs; what comes from outside need not be transmitted
+        f = body.inertia.rate_of_momentum(vel, acc)
+        return _Visit(X, vel, acc, f if external is None else f - external[body.index])
 
     def transmit(body: PlanBody, f: Force, visit: _Visit) -> tuple[tuple[Scalar, ...], Force]:
         return body.joint.project(f), visit.X.force_to_parent(f)
 
     # outward: the world accelerating upward acts on every body as gravity does
-    root = _Visit(Transform.identity(), Motion.zero(), upward(gravity))
+    root = _Visit(Transform.identity(), Motion.zero(), upward(gravity), Force.zero())
     visits = outward(plan, motion, root)
     # inward: each joint carries what its body and all beyond it need
-    forces = [needed(body, visit) for body, visit in zip(plan.bodies, visits, strict=True)]
-    kept = inward(plan, transmit, forces, visits)
+    kept = inward(plan, transmit, [visit.f for visit in visits], visits)
     return tuple(x for joint_force in kept for x in joint_force)
 
 
