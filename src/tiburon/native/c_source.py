@@ -52,7 +52,7 @@ def c_source(
     name: str,
     parameters: Mapping[str, ArrayLike] | None = None,
     fused: bool = True,
-    order: Order = "depth_first",
+    order: Order = "traced",
 ) -> str:
     """Write a program as a C99 file.
 

@@ -25,7 +25,7 @@ from tiburon.trace.program import Program
 
 
 def module_for_one(
-    program: Program, *, vector_lanes: int, fused: bool, order: Order = "depth_first"
+    program: Program, *, vector_lanes: int, fused: bool, order: Order = "traced"
 ) -> str:
     """Write the module with the function `one`.
 

@@ -104,6 +104,11 @@ class Program:
         return [node for output in self.outputs for node in output.nodes]
 
     @property
+    def has_calls(self) -> bool:
+        """Whether it calls regions or primitives, rather than being straight-line code."""
+        return any(self.graph.ops[node] == "call" for node in self.graph.live(self.roots))
+
+    @property
     def key(self) -> int:
         """Structural key of the whole: equal keys mean equal kernels."""
         shapes = [mix(text_key(i.name), int(i.parameter), *i.shape) for i in self.inputs]
