@@ -30,6 +30,7 @@ class LlvmMachine(NativeMachine):
         stack_lines: list[str],
         *,
         spelled_out: bool = False,
+        labels: str = "",
     ) -> None:
         """Start without memory or loops.
 
@@ -38,11 +39,13 @@ class LlvmMachine(NativeMachine):
             function: Name of the function, which names of tables begin with.
             stack_lines: Where stack slots go.
             spelled_out: See `NativeMachine`.
+            labels: How labels begin; must differ between machines in one function.
         """
         super().__init__(target, spelled_out=spelled_out)
         self.stack_lines = stack_lines
         self.globals: list[str] = []
         self._function = function
+        self._prefix = labels
         self._labels = 0
         self._exits: list[tuple[Ref, int, str]] = []
 
@@ -54,7 +57,7 @@ class LlvmMachine(NativeMachine):
 
     def _new_labels(self, *names: str) -> list[str]:
         self._labels += 1
-        return [f"{name}{self._labels}" for name in names]
+        return [f"{self._prefix}{name}{self._labels}" for name in names]
 
     def _stack(self, kind: str) -> Ref:
         name = f"%stack{len(self.stack_lines)}"

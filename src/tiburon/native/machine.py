@@ -213,11 +213,11 @@ class NativeMachine(ABC):
 
     def loop(self, start: Any, stop: Any, *, down: bool = False) -> Iterator[Any]:
         """Write a loop around what the body of the `for` writes."""
-        if isinstance(start, int) and isinstance(stop, int):
-            if self.spelled_out or stop - start <= 1:
-                yield from range(stop - 1, start - 1, -1) if down else range(start, stop)
-                return
-        yield from self.counted_loop(start, stop, down=down)
+        known = isinstance(start, int) and isinstance(stop, int)
+        if known and (self.spelled_out or stop - start <= 1):
+            yield from range(stop - 1, start - 1, -1) if down else range(start, stop)
+        else:
+            yield from self.counted_loop(start, stop, down=down)
 
     @abstractmethod
     def counted_loop(self, start: Any, stop: Any, *, down: bool) -> Iterator[NativeIndex]:

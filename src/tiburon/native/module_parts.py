@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tiburon.native import elementary
-from tiburon.native.callees import CalleeWriter
+from tiburon.native.callees import CalleeWriter, Origins
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.target import Ref
 from tiburon.trace.lower import Instruction
@@ -42,6 +42,7 @@ class FunctionWriter:
         self.stack_lines: list[str] = []
         self._vector_lanes = vector_lanes
         self._packed: dict[int, LlvmTarget] = {}
+        self._origins: Origins = {}
 
     def load(self, instruction: Instruction) -> Ref:
         """Give the reference of an input, loaded before."""
@@ -53,7 +54,9 @@ class FunctionWriter:
 
     def call(self, instruction: Instruction, arguments: list[Ref]) -> list[Ref]:
         """Emit a call of a region or primitive."""
-        return self.callees.call(self.target, self.stack_lines, instruction.payload, arguments)
+        return self.callees.call(
+            self.target, self.stack_lines, self._origins, instruction.payload, arguments
+        )
 
     def sin_cos(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
         """Emit sines and cosines; scalar angles share vectors."""
