@@ -1,0 +1,199 @@
+"""Kernels keep what they need, give back what they do not, and survive running out of memory."""
+
+import ctypes
+import dataclasses
+import gc
+import sys
+import weakref
+
+import numpy as np
+import pytest
+
+from tests.native.programs import bits, cases, compiled, kernel
+from tiburon.errors import DomainError, NonFiniteError, ShapeError
+from tiburon.native import code as code_module
+from tiburon.native import trampoline
+from tiburon.native.code import code_for, forget_codes
+from tiburon.native.kernel import Kernel, ProgramSource, make_kernel
+from tiburon.native.layout import object_layout
+from tiburon.trace import trace
+
+
+@pytest.fixture(scope="module")
+def several():
+    """Give a kernel with array and number results of array and number arguments."""
+    return compiled(
+        lambda x, c: (x * c, c + 1.0, np.sqrt(x[0]) + 2.0 * x, x[1]), {"x": (3,), "c": ()}
+    )
+
+
+def leaks(action, calls):
+    """Tell whether memory grows by a block at every few calls.
+
+    Python's blocks are counted rather than bytes: tables that happen to be made larger while
+    calls go on are single blocks, whatever their size. Python also keeps some thousand freed
+    objects for later, so only what grows in every one of three rounds is a leak.
+    """
+    growth = []
+    for _ in range(3):
+        gc.collect()
+        before = sys.getallocatedblocks()
+        for _ in range(calls):
+            action()
+        gc.collect()
+        growth.append(sys.getallocatedblocks() - before)
+    return min(growth) > calls / 4
+
+
+def test_the_counting_finds_a_leak():
+    """One small object for every call is enough."""
+    kept = []
+    assert leaks(lambda: kept.append(np.ones(1)), 2000)
+    assert not leaks(lambda: np.ones(1), 2000)
+
+
+def test_many_calls_take_no_memory(several):
+    """Results are the only thing a call leaves behind."""
+    x, c = np.ones(3), np.array(2.0)
+    counts = [sys.getrefcount(thing) for thing in (x, c, several)]
+    assert not leaks(lambda: several(x, c), 100_000)
+    assert not leaks(lambda: several(x, 2.0), 100_000)
+    assert [sys.getrefcount(thing) for thing in (x, c, several)] == counts
+
+
+def test_results_are_owned_once(several):
+    """Each result dies with the last name for it."""
+    x = np.ones(3)
+    results = several(x, 2.0)
+    # the tuple, the loop, and the question itself
+    assert [sys.getrefcount(part) for part in results] == [3] * 4
+    assert sys.getrefcount(results) == 2
+    alone = weakref.ref(results[0])
+    del results
+    assert alone() is None
+
+
+@pytest.mark.parametrize(
+    ("x", "error"),
+    [
+        (np.array([1.0, np.nan, 1.0]), NonFiniteError),
+        (np.array([-1.0, 1.0, 1.0]), DomainError),
+        (np.ones(4), ShapeError),
+    ],
+    ids=["input", "result", "shape"],
+)
+def test_failed_calls_take_no_memory(several, x, error):
+    """Arrays made for a call that fails are given back."""
+
+    def fail():
+        with pytest.raises(error):
+            several(x, 2.0)
+
+    fail()
+    count = sys.getrefcount(x)
+    assert not leaks(fail, 500)
+    assert sys.getrefcount(x) == count
+
+
+def test_batches_and_conversions_take_no_memory(several):
+    """The checked path holds on to nothing either."""
+    x = np.ones((5, 3))
+    lists = x.tolist()
+    out = tuple(part.copy() for part in several(x, 2.0))
+    for call in (
+        lambda: several(x, 2.0),
+        lambda: several(lists, 2),
+        lambda: several(x, 2.0, out=out),
+        lambda: several(x, c=np.arange(5.0), errors="flag"),
+    ):
+        assert not leaks(call, 500)
+
+
+def no_memory():
+    return ctypes.cast(ctypes.pythonapi.PyErr_NoMemory, ctypes.c_void_p).value
+
+
+@pytest.mark.parametrize("function", ["array_new", "number_new", "tuple_new"])
+def test_running_out_of_memory_raises_and_leaks_nothing(function, monkeypatch):
+    """Whatever cannot be made, all that was made before is given back."""
+    broken = dataclasses.replace(object_layout(), **{function: no_memory()})
+    monkeypatch.setattr(trampoline, "object_layout", lambda: broken)
+    program = trace(lambda x: (2.0 * x, x.sum(), 3.0 * x), {"x": (64,)}, name="starving")
+    starving = make_kernel(ProgramSource(program))
+    x = np.ones(64)
+
+    def fail():
+        with pytest.raises(MemoryError):
+            starving(x)
+
+    fail()
+    count = sys.getrefcount(x)
+    assert not leaks(fail, 500)
+    assert sys.getrefcount(x) == count
+
+
+def test_a_forgotten_kernel_is_freed():
+    """Kernel, builtin and table refer to each other; the collector takes them apart."""
+    x = np.ones(2)
+    forget_codes()
+    builtin = compiled(lambda x: 2.0 * x, {"x": (2,)})
+    builtin(x)
+    owner = weakref.ref(builtin.__self__.owner)
+    code = weakref.ref(builtin.__self__.owner._code)
+    table = weakref.ref(builtin.__self__)
+    forget_codes()
+    gc.collect()
+    assert owner() is not None
+    assert code() is not None
+    assert builtin(x).tolist() == [2.0, 2.0]
+    del builtin
+    gc.collect()
+    assert owner() is None
+    assert table() is None
+    assert code() is None
+
+
+def test_a_held_builtin_works_when_everything_else_is_gone():
+    """Also for its first batch, compiled after its code was forgotten."""
+    x, y = cases(7)
+    wanted = bits(kernel("arithmetic")(x, y))
+    builtin = make_kernel(kernel("arithmetic").__self__.source)
+    forget_codes()
+    gc.collect()
+    assert bits(builtin(x, y)) == wanted
+
+
+def test_many_kernels_come_and_go():
+    """Other parameters over and over take no memory for good."""
+    chain = kernel("pendulums")
+    x, y = cases(1)
+
+    def renew():
+        changed = chain.__self__.with_parameters(gravity=1.5)
+        changed(x[0], y[0])
+
+    assert not leaks(renew, 1000)
+    assert sum(isinstance(thing, Kernel) for thing in gc.get_objects()) < 100
+
+
+def test_codes_in_memory_are_bounded(monkeypatch):
+    """The code used longest ago is dropped; one in use lives on."""
+    monkeypatch.setattr(code_module, "CODES_IN_MEMORY", 3)
+    forget_codes()
+    sources = [
+        ProgramSource(trace(lambda x, k=k: x + k, {"x": ()}, name="shift")) for k in range(2, 7)
+    ]
+    held = make_kernel(sources[0])
+    codes = [weakref.ref(code_for(source)) for source in sources[:3]]
+    assert code_for(sources[0]) is codes[0]()
+    code_for(sources[3])
+    gc.collect()
+    # 0 was used again after 1
+    assert [code() is not None for code in codes] == [True, False, True]
+    code_for(sources[4])
+    code_for(sources[1])
+    gc.collect()
+    assert len(code_module._codes) == 3
+    assert [code() is not None for code in codes] == [True, False, False]
+    assert held(1.0) == 3.0
+    assert make_kernel(sources[2])(1.0) == 5.0
