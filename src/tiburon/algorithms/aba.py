@@ -134,7 +134,7 @@ def _run(
 
 
 _FUNCTION = LibraryFunction("forward_dynamics", _inputs, _run)
-_recent = _FUNCTION.recent
+_latest, _recent = _FUNCTION.latest, _FUNCTION.recent
 
 
 def forward_dynamics(
@@ -167,7 +167,10 @@ def forward_dynamics(
         Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).
     """
     if world is None and external_force is None and current_graph() is None:
-        kernel = _recent.get(id(model))
+        # the plain case, in as few steps as Python allows
+        known, kernel = _latest[0]
+        if known is not model:
+            kernel = _recent.get(id(model))
         if kernel is not None:
             result: NDArray[np.float64] = kernel(q, v, tau)
             return result

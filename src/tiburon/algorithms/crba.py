@@ -79,7 +79,7 @@ def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
 
 
 _FUNCTION = LibraryFunction("mass_matrix", _inputs, _run, parameters=(INERTIA,))
-_recent = _FUNCTION.recent
+_latest, _recent = _FUNCTION.latest, _FUNCTION.recent
 
 
 def mass_matrix(model: Model, q: ArrayLike) -> NDArray[np.float64]:
@@ -96,7 +96,10 @@ def mass_matrix(model: Model, q: ArrayLike) -> NDArray[np.float64]:
         Mass matrix, symmetric, in the order of v [kg, kg m or kg m^2], shape (..., nv, nv).
     """
     if current_graph() is None:
-        kernel = _recent.get(id(model))
+        # the plain case, in as few steps as Python allows
+        known, kernel = _latest[0]
+        if known is not model:
+            kernel = _recent.get(id(model))
         if kernel is not None:
             result: NDArray[np.float64] = kernel(q)
             return result

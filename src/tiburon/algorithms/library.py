@@ -53,9 +53,14 @@ class LibraryFunction:
     recent: dict[Any, Kernel] = field(default_factory=dict, compare=False)
     """Kernels used lately, by `id` of the model, or by that with world and options.
 
-    A kernel keeps its model alive, so an `id` in this table cannot pass to another model. The table
-    itself is never replaced: public functions hold it, to find the plain case in one step.
+    A kernel keeps its model alive, so an `id` in this table cannot pass to another model. Neither
+    this table nor `latest` is ever replaced: public functions hold them to find the plain case.
     """
+
+    latest: list[tuple[Model | None, Kernel | None]] = field(
+        default_factory=lambda: [(None, None)], compare=False
+    )
+    """The model last asked for in the default world without options, and its kernel; one entry."""
 
     older: dict[Any, Kernel] = field(default_factory=dict, compare=False)
     """Kernels that had to make room; they come back when used again."""
@@ -81,6 +86,8 @@ class LibraryFunction:
                 self.older.update(self.recent)
                 self.recent.clear()
             self.recent[key] = found
+        if plain:
+            self.latest[0] = (model, found)
         return found
 
 

@@ -107,7 +107,7 @@ def _run(
 
 
 _FUNCTION = LibraryFunction("inverse_dynamics", _inputs, _run)
-_recent = _FUNCTION.recent
+_latest, _recent = _FUNCTION.latest, _FUNCTION.recent
 
 
 def inverse_dynamics(
@@ -140,7 +140,10 @@ def inverse_dynamics(
         Joint force [N or N m], shape (..., nv).
     """
     if world is None and external_force is None and current_graph() is None:
-        kernel = _recent.get(id(model))
+        # the plain case, in as few steps as Python allows
+        known, kernel = _latest[0]
+        if known is not model:
+            kernel = _recent.get(id(model))
         if kernel is not None:
             result: NDArray[np.float64] = kernel(q, v, vd)
             return result

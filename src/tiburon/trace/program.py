@@ -21,9 +21,9 @@ from tiburon.trace.value import Value, node_of
 _current: ContextVar[Graph | None] = ContextVar("tiburon_trace", default=None)
 
 
-def current_graph() -> Graph | None:
-    """Return the graph being traced in this context, None when code runs on floats."""
-    return _current.get()
+# bound directly: every public call asks this, and a Python function would double its cost
+current_graph = _current.get
+"""Return the graph being traced in this context, None when code runs on floats."""
 
 
 @contextlib.contextmanager
