@@ -28,6 +28,7 @@ from tiburon.trace.regions.region import (
     float_node,
     trace_body,
 )
+from tiburon.trace.reverse import active_nodes
 from tiburon.trace.structure import flatten, rebuild
 from tiburon.trace.value import Value, node_of
 
@@ -120,9 +121,8 @@ class WhileLoop(GraphRegion):
         push = point.body.tangent(graph, point.arguments, point.following, carried)
         moved = [push[place] for place in point.moving]
         found = dict(zip(point.moving, point.solve(moved), strict=True))
-        for place in point.constant:
-            found[place] = tangents[place]
-        return [*(found[place] for place in range(len(self.states))), zero, zero]
+        found.update({place: tangents[place] for place in point.constant})
+        return [*(found.get(place, zero) for place in range(len(self.states))), zero, zero]
 
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
@@ -149,49 +149,44 @@ class _FixedPoint:
     """One more iteration from the last state, and the equations its derivative obeys.
 
     Attributes:
-        moving: Places in the state that the body changes.
         constant: Places in the state that the body passes on: parameters, in effect.
+        moving: Places in the state that depend on those or on what is read around the loop. The
+            others, such as counters, have no derivative.
         body: The body as a function of state and other arguments.
-        arguments: Its arguments at the last state; NaN where nothing has converged.
+        arguments: Its arguments at the last state.
         following: The state it gives.
     """
 
     def __init__(self, loop: WhileLoop, graph: Graph, args: list[int], results: list[int]) -> None:
         size = len(loop.states)
-        following_roots = loop.roots[1:]
+        roots = loop.roots[1:]
         self.graph = graph
-        self.constant = [p for p in range(size) if following_roots[p] == loop.states[p]]
-        self.moving = [p for p in range(size) if p not in self.constant]
-        self.body = FunctionRegion(loop.name, loop.graph, loop.inputs, following_roots)
-        last, others = results[:size], args[size:]
+        self.constant = [p for p in range(size) if roots[p] == loop.states[p]]
+        self.moving = _dependent_places(loop, self.constant)
+        self.body = FunctionRegion(loop.name, loop.graph, loop.inputs, roots)
+        last = results[:size]
+        self.arguments = [*last, *args[size:]]
         self.following = call_function(
-            graph, loop.name, loop.graph, loop.inputs, following_roots, [*last, *others]
+            graph, loop.name, loop.graph, loop.inputs, roots, self.arguments
         )
-        converged = graph.to_truth(results[size + 1])
-        states = list(last)
+        self._valid = graph.to_truth(results[size + 1])
         for place in self.moving:
-            states[place] = self._checked(converged, last[place], self.following[place])
-        self.arguments = [*states, *others]
+            rests = self._rests(last[place], self.following[place])
+            self._valid = graph.and_(self._valid, rests)
         self._factor: OrthogonalFactor | None = None
 
-    def _checked(self, converged: int, last: int, following: int) -> int:
-        """Let a state pass if the loop has converged and one more iteration keeps it."""
+    def _rests(self, last: int, following: int) -> int:
+        """Return whether one more iteration keeps a state."""
         graph = self.graph
         change = graph.unary("abs", graph.sub(following, last))
         scale = graph.add(graph.const(1.0), graph.unary("abs", last))
         allowed = graph.mul(graph.const(FIXED_POINT_TOLERANCE), scale)
-        rests = graph.compare("less_equal", change, allowed)
-        return graph.require(
-            graph.and_(converged, rests),
-            last,
-            "a while_loop that converged to a fixed point of its body, as its derivative needs; "
-            "tighten its condition, allow more iterations, or use fixed_loop",
-        )
+        return graph.compare("less_equal", change, allowed)
 
     def carried(self, tangents: list[int], zero: int) -> list[int]:
-        """Return the tangents of all but the moving states."""
-        moving = set(self.moving)
-        return [zero if place in moving else t for place, t in enumerate(tangents)]
+        """Return the tangents of what stays the same in all iterations."""
+        kept = {*self.constant, *range(len(self.following), len(self.arguments))}
+        return [t if place in kept else zero for place, t in enumerate(tangents)]
 
     def _factored(self) -> OrthogonalFactor:
         if self._factor is None:
@@ -223,7 +218,29 @@ class _FixedPoint:
         vector = np.array([Value(graph, node) for node in right], dtype=object)
         factor = self._factored()
         solution = factor.solve_transpose(vector) if transposed else factor.solve(vector)
-        return [float_node(graph, value) for value in solution]
+        return [self._checked(float_node(graph, value)) for value in solution]
+
+    def _checked(self, derivative: int) -> int:
+        return self.graph.require(
+            self._valid,
+            derivative,
+            "a while_loop that converged to a fixed point of its body, as its derivative needs; "
+            "tighten its condition, allow more iterations, or use fixed_loop",
+        )
+
+
+def _dependent_places(loop: WhileLoop, constant: list[int]) -> list[int]:
+    """Find the states that change when what stays the same in all iterations changes."""
+    graph, roots = loop.graph, loop.roots[1:]
+    order = graph.live(roots)
+    leaves = {*loop.others, *(loop.states[place] for place in constant)}
+    while True:
+        active = active_nodes(graph, order, leaves)
+        found = [p for p in range(len(roots)) if roots[p] in active and p not in constant]
+        more = {loop.states[place] for place in found} - leaves
+        if not more:
+            return found
+        leaves |= more
 
 
 def while_loop(
