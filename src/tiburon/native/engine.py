@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import os
+import sys
 import threading
 from dataclasses import dataclass
 from typing import Any
@@ -16,10 +17,30 @@ from typing import Any
 from tiburon.errors import CompileError
 
 _lock = threading.RLock()
-# LLVM must not be forked in the middle of its work by another thread
+# llvmlite's own lock while a fork is under way
+_held_for_fork: list[Any] = []
+
+
+def _before_fork() -> None:
+    """Wait until no thread is inside LLVM: a child would find it locked, or half done."""
+    _lock.acquire()
+    library = getattr(sys.modules.get("llvmlite.binding.ffi"), "lib", None)
+    # what llvmlite frees by itself it frees under its own lock only
+    inner = getattr(library, "_lock", None)
+    if inner is not None:
+        inner.__enter__()
+        _held_for_fork.append(inner)
+
+
+def _after_fork() -> None:
+    while _held_for_fork:
+        _held_for_fork.pop().__exit__(None, None, None)
+    _lock.release()
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_lock.acquire, after_in_parent=_lock.release, after_in_child=_lock.release
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork
     )
 
 
@@ -42,15 +63,21 @@ class Host:
     fused: bool
 
 
-def _binding() -> Any:
-    import llvmlite.binding
+def llvm_binding() -> Any:
+    """Import LLVM.
 
-    return llvmlite.binding
+    Raises:
+        ImportError: If llvmlite is not there, or one of several others if it is broken.
+    """
+    with _lock:
+        import llvmlite.binding
+
+        return llvmlite.binding
 
 
 @functools.cache
 def _initialize() -> None:
-    llvm = _binding()
+    llvm = llvm_binding()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
@@ -58,7 +85,7 @@ def _initialize() -> None:
 @functools.cache
 def host() -> Host:
     """Describe this machine."""
-    llvm = _binding()
+    llvm = llvm_binding()
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
     if features.get("avx512f") and features.get("avx512dq"):
@@ -74,7 +101,7 @@ def host() -> Host:
 
 def _target_machine() -> Any:
     _initialize()
-    llvm = _binding()
+    llvm = llvm_binding()
     machine = host()
     return llvm.Target.from_triple(machine.triple).create_target_machine(
         cpu=machine.cpu, features=machine.features, opt=2, reloc="pic", codemodel="small"
@@ -95,7 +122,7 @@ def compile_module(assembly: str, *, optimize: bool = True) -> bytes:
     Raises:
         CompileError: If LLVM refuses the module.
     """
-    llvm = _binding()
+    llvm = llvm_binding()
     with _lock:
         machine = _target_machine()
         try:
@@ -122,7 +149,7 @@ class LoadedCode:
 
     def __init__(self, code: bytes) -> None:
         self.code = code
-        llvm = _binding()
+        llvm = llvm_binding()
         with _lock:
             # an engine owns its target machine: sharing one between engines is not safe
             module = llvm.parse_assembly("")

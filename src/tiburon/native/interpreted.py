@@ -15,6 +15,7 @@ import numpy as np
 
 from tiburon.errors import CompileError, OptionError, TiburonWarning
 from tiburon.native.arguments import Array
+from tiburon.native.engine import llvm_binding
 from tiburon.native.signature import Signature
 from tiburon.native.source import Source
 from tiburon.trace.interpret import interpret
@@ -53,7 +54,7 @@ def native_code_wanted() -> bool:
 @functools.cache
 def _problem_with_llvmlite() -> str | None:
     try:
-        import llvmlite.binding  # noqa: F401
+        llvm_binding()
     # a library that is there but does not load raises OSError or RuntimeError
     except (ImportError, OSError, RuntimeError) as error:
         return str(error)
