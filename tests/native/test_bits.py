@@ -118,6 +118,14 @@ def test_threads_do_not_matter(name, threads, monkeypatch):
     """Parts begin elsewhere, results stay the same."""
     x, y = cases(1003)
     expected = one_by_one(name, x, y)
+    monkeypatch.setattr(code_module, "WORTH_A_THREAD", 1e-12)
+    used = watch_threads(monkeypatch)
+    assert bits(kernel(name)(x, y, threads=threads)) == bits(expected)
+    assert used == ([threads] if threads > 1 else [])
+
+
+def watch_threads(monkeypatch):
+    """Give a list that gets the number of parts of every batch that is split."""
     used = []
     run_in_parts = code_module.run_in_parts
 
@@ -126,9 +134,19 @@ def test_threads_do_not_matter(name, threads, monkeypatch):
         return run_in_parts(function, count, threads=threads, granule=granule)
 
     monkeypatch.setattr(code_module, "run_in_parts", spy)
-    monkeypatch.setattr(code_module, "WORTH_A_THREAD", 1e-12)
-    assert bits(kernel(name)(x, y, threads=threads)) == bits(expected)
-    assert used == ([threads] if threads > 1 else [])
+    return used
+
+
+@pytest.mark.parametrize(
+    ("count", "cores", "expected"), [(200, 8, []), (310, 8, [2]), (1000, 8, [6]), (1000, 3, [3])]
+)
+def test_threads_are_used_where_they_are_worth_it(count, cores, expected, monkeypatch):
+    """150 microseconds of work for each; one case is made to count as one microsecond."""
+    monkeypatch.setenv("TIBURON_THREADS", str(cores))
+    monkeypatch.setattr(kernel("choices").__self__.owner._code, "_seconds", 1e-6)
+    used = watch_threads(monkeypatch)
+    kernel("choices")(*cases(count))
+    assert used == expected
 
 
 def test_parameters_of_each_case_do_not_matter_to_bits():
