@@ -1,0 +1,54 @@
+"""Run a program of one input below the Python interface, in any number of lanes."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+
+from tiburon.native.engine import LoadedCode, compile_module
+from tiburon.native.module_many import module_for_many
+from tiburon.native.module_one import module_for_one
+
+LANES = (1, 2, 4, 8)
+
+
+def _pointers(arrays):
+    return np.array([array.ctypes.data for array in arrays], dtype=np.int64)
+
+
+def run_one(program, x, *, fused=True):
+    """Compile for one case and run each row of x; give one row of all results each."""
+    loaded = LoadedCode(compile_module(module_for_one(program, vector_lanes=4, fused=fused)))
+    call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
+    results = [np.zeros((len(x), len(output.nodes))) for output in program.outputs]
+    for k, row in enumerate(np.ascontiguousarray(x)):
+        given, found = _pointers([row]), _pointers([result[k] for result in results])
+        call(given.ctypes.data, found.ctypes.data)
+    return np.concatenate(results, axis=1)
+
+
+def run_lanes(program, x, lanes, *, fused=True):
+    """Compile for so many lanes and run all rows of x; give one row of all results each."""
+    loaded = LoadedCode(compile_module(module_for_many(program, lanes=lanes, fused=fused)))
+    kinds = [*[ctypes.c_void_p] * 4, *[ctypes.c_longlong] * 2]
+    call = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(loaded.address("many"))
+    x = np.ascontiguousarray(x)
+    results = [np.zeros((len(x), len(output.nodes))) for output in program.outputs]
+    steps = np.array([x.shape[1]], dtype=np.int64)
+    jumps = np.array([result.shape[1] for result in results], dtype=np.int64)
+    tables = _pointers([x]), steps, _pointers(results), jumps
+    call(*[table.ctypes.data for table in tables], 0, len(x))
+    return np.concatenate(results, axis=1)
+
+
+def assert_same_bits(program, x, *, fused=True):
+    """One case at a time and every number of lanes give the same bits; return them."""
+    expected = run_one(program, x, fused=fused)
+    for lanes in LANES:
+        found = run_lanes(program, x, lanes, fused=fused)
+        differing = np.flatnonzero((found.view(np.int64) != expected.view(np.int64)).any(axis=1))
+        # every NaN is as good as another
+        differing = [k for k in differing if not np.array_equal(found[k], expected[k], True)]
+        assert not differing, f"{lanes} lanes differ in cases {differing}"
+    return expected
