@@ -88,6 +88,24 @@ class Graph:
     def __len__(self) -> int:
         return len(self.ops)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what serves further tracing only: functions do not pickle."""
+        kept = ("ops", "args", "payloads", "keys", "parent", "captures")
+        return {name: getattr(self, name) for name in kept}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        for name, value in state.items():
+            setattr(self, name, value)
+        self.regions = {}
+        self._memo = {}
+        nodes = zip(self.ops, self.args, self.payloads, strict=True)
+        for number, (op, args, payload) in enumerate(nodes):
+            if op == "const":
+                self._memo[float_bits(payload)] = number
+            # a callee may still be in the making, and have no key to be found by
+            elif op != "call":
+                self._memo[op, args, payload] = number
+
     # making nodes
 
     def node(
