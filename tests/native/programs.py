@@ -12,6 +12,8 @@ from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.module_many import module_for_many
 from tiburon.native.module_one import module_for_one
 from tiburon.trace import Input, trace
+from tiburon.trace.primitives import solve_spd
+from tiburon.trace.regions import fixed_loop, function, while_loop
 
 
 def arithmetic(x, y):
@@ -93,6 +95,21 @@ def pendulums(x, y, masses, gravity):
     return np.array(solution, like=x), 0.5 * (rates * rates).sum()
 
 
+def regions(x, y):
+    """Functions, loops and a solver; cases leave the while loop after different counts."""
+    wave = function(lambda a: np.sin(a) * a + 0.5)
+    target = 1.0 + x @ x
+    state, count, _ = while_loop(
+        lambda s: np.abs(s * s - target) > 1e-10 * target,
+        lambda s: 0.5 * (s + target / s),
+        0.0 * x[0] + 30.0,
+        60,
+    )
+    decay = fixed_loop(7, lambda k, s: 0.5 * s + k * y, wave(y) - wave(x[2:]))
+    matrix = np.outer(y, y) + np.eye(3) * (2.0 + x[0] * x[0])
+    return np.array([state, count, *decay, *solve_spd(matrix, x[:3])], like=x)
+
+
 INPUTS = (Input("x", (5,)), Input("y", (3,)))
 PENDULUM_PARAMETERS = {"masses": np.array([1.5, 0.7, 0.4, 1.1]), "gravity": 9.81}
 
@@ -100,6 +117,7 @@ PROGRAMS = {
     "arithmetic": trace(arithmetic, INPUTS),
     "elementary": trace(elementary, INPUTS),
     "choices": trace(choices, INPUTS),
+    "regions": trace(regions, INPUTS),
     "pendulums": trace(
         pendulums,
         [*INPUTS, Input("masses", (4,), parameter=True), Input("gravity", (), parameter=True)],

@@ -17,7 +17,7 @@ from tiburon.errors import CacheWarning, NonFiniteError
 from tiburon.native import cache, trampoline
 from tiburon.native.code import forget_codes
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.trace import trace
+from tiburon.trace import jacobian, trace
 
 FORKS = pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 # Python warns of forking with threads, which is exactly what is tested here
@@ -114,6 +114,16 @@ def test_a_kernel_works_in_another_process(name, spawned):
     returned = spawned.submit(send_back, made).result(60)
     assert returned is not made
     assert compute(returned, x, y) == there
+
+
+def test_a_program_that_travelled_can_be_traced_further():
+    """Its derivative is that of the original, with every shared number shared again."""
+    for program in PROGRAMS.values():
+        again = pickle.loads(pickle.dumps(program))
+        assert again.key == program.key
+        here, there = jacobian(program, by="x"), jacobian(again, by="x")
+        assert there.key == here.key
+        assert len(there.graph.live(there.roots)) == len(here.graph.live(here.roots))
 
 
 def test_a_batch_kernel_can_be_mapped_over_processes(spawned):
