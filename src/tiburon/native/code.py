@@ -18,7 +18,7 @@ from tiburon.native.engine import LoadedCode, compile_module, host
 from tiburon.native.interpreted import InterpretedCode, native_code_wanted
 from tiburon.native.module_many import module_for_many
 from tiburon.native.module_one import module_for_one
-from tiburon.native.pool import run_in_parts
+from tiburon.native.pool import default_threads, run_in_parts
 from tiburon.native.signature import Signature
 from tiburon.native.source import Source
 from tiburon.trace.program import Program
@@ -76,7 +76,7 @@ class Code:
         arrays: Sequence[Array],
         batch: tuple[int, ...],
         results: Sequence[Array],
-        threads: int,
+        threads: int | None,
     ) -> int:
         """Compute one case or a batch.
 
@@ -84,7 +84,7 @@ class Code:
             arrays: Inputs, each of shape (..., *shape of one case).
             batch: Shape of the cases.
             results: Contiguous arrays to write to, of shape (*batch, *shape of one case).
-            threads: Cores to use at most.
+            threads: Cores to use at most; None for as many as are worth it.
 
         Returns:
             0, or 1 if an input or a result may hold a number that is not finite.
@@ -108,12 +108,24 @@ class Code:
             np.array([np.prod(o.shape, dtype=int) for o in self.signature.outputs], dtype=np.int64),
         )
         addresses = [table.ctypes.data for table in tables]
-        return self._run_many(addresses, int(np.prod(batch)), threads)
+        return self.run_many(addresses, int(np.prod(batch)), threads)
 
-    def _run_many(self, addresses: Sequence[int], count: int, threads: int) -> int:
-        many = self._obtain_many()
+    def run_many(self, addresses: Sequence[int], count: int, threads: int | None) -> int:
+        """Compute many cases.
+
+        Args:
+            addresses: Of the tables that the function for many cases takes.
+            count: Number of cases.
+            threads: Cores to use at most; None for as many as are worth it.
+
+        Returns:
+            0, or 1 if an input or a result may hold a number that is not finite.
+        """
+        many = self._many or self._obtain_many()
         seconds = self._seconds or self._guess_seconds()
-        useful = min(threads, int(count * seconds / WORTH_A_THREAD))
+        useful = int(count * seconds / WORTH_A_THREAD)
+        if useful > 1:
+            useful = min(useful, default_threads() if threads is None else threads)
         if useful > 1:
             return run_in_parts(
                 lambda begin, end: many(*addresses, begin, end),

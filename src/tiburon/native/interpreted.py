@@ -90,7 +90,7 @@ class InterpretedCode:
         arrays: Sequence[Array],
         batch: tuple[int, ...],
         results: Sequence[Array],
-        threads: int,
+        threads: int | None,
     ) -> int:
         """Compute one case or a batch.
 

@@ -15,9 +15,10 @@ import numpy as np
 
 from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.native.arguments import Array, as_floats, batch_shape
-from tiburon.native.code import code_for
+from tiburon.native.code import Code, code_for
 from tiburon.native.failure import explain_failure, failed_cases
-from tiburon.native.pool import default_threads
+from tiburon.native.layout import object_layout
+from tiburon.native.plain_batch import PlainBatch
 from tiburon.native.signature import Result
 from tiburon.native.source import ProgramSource, Source
 from tiburon.native.trampoline import AddressTable, make_builtin
@@ -72,6 +73,10 @@ class Kernel:
             value.flags.writeable = False
             self.parameters[item.name] = value
         self._builtin: Callable[..., Any] | None = None
+        layout = object_layout()
+        self._plain: PlainBatch | None = None
+        if isinstance(self._code, Code) and layout is not None:
+            self._plain = PlainBatch(self._code, self.parameters, layout)
 
     def __repr__(self) -> str:
         listed = ", ".join(f"{i.name}{list(i.shape)}" for i in self.inputs)
@@ -189,7 +194,11 @@ class Kernel:
         """
         if errors not in ("raise", "flag"):
             raise OptionError("errors", ("raise", "flag"), errors)
-        limit = default_threads() if threads is None else _thread_limit(threads)
+        limit = None if threads is None else _thread_limit(threads)
+        if self._plain is not None and errors == "raise" and not named:
+            plain = self._plain.run(arguments, out, limit)
+            if plain is not None:
+                return plain
         signature = self._code.signature
         given = self._collect(arguments, named)
         arrays = [as_floats(item, given[item.name]) for item in signature.inputs]
