@@ -107,10 +107,10 @@ def test_an_operation_inside_a_loop_is_named_with_its_values():
 
 
 def test_a_failing_primitive_is_named():
-    """A singular matrix has no solution; the solver is at fault, not a node inside."""
+    """A singular matrix has no solution; the solver says what it requires."""
     program = trace(lambda A, b: solve_spd(A, b), {"A": (8, 8), "b": (8,)})
     assert any(program.graph.ops[node] == "call" for node in program.graph.live(program.roots))
     found = diagnose(program, [np.ones((8, 8)), np.arange(8.0)])
-    assert found.kind == "operation"
-    assert "spd" in found.operation
-    assert "has a non-finite result" in found.message
+    assert found.kind == "requirement"
+    assert found.message.startswith("factor_spd: ")
+    assert "expected a positive definite matrix" in found.message

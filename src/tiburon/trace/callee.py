@@ -65,6 +65,14 @@ class CountedCallee(Protocol):
 
 
 @runtime_checkable
+class ExplainingCallee(Protocol):
+    """A callee that can say why it has no result."""
+
+    def explain(self, arguments: list[float]) -> str | None:
+        """Return what it requires of its arguments and they do not fulfill, None if nothing."""
+
+
+@runtime_checkable
 class Region(Callee, Protocol):
     """A callee that is a graph itself."""
 

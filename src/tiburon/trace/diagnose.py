@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tiburon.errors import ShapeError
-from tiburon.trace.callee import Region
+from tiburon.trace.callee import ExplainingCallee, Region
 from tiburon.trace.graph import Graph
 from tiburon.trace.interpret import Read, batch_shape, evaluate_node, ordered_inputs
 from tiburon.trace.operations import ANGLE_FUNCTIONS, ANGLE_LIMIT
@@ -145,7 +145,9 @@ def _find_in_call(node: int, callee: Any, args: tuple[float, ...]) -> _Fault:
                 return replace(fault, node=node, description=description)
             following = callee.roots[len(callee.roots) - len(states) :]
             leaves.update((s, float(values[r])) for s, r in zip(states, following, strict=True))
-    return _Fault(node, callee.name, args, f"{callee.name} has a non-finite result")
+    description = f"{callee.name} has a non-finite result"
+    reason = callee.explain(list(args)) if isinstance(callee, ExplainingCallee) else None
+    return _Fault(node, callee.name, args, description, reason)
 
 
 def _evaluate_all(graph: Graph, roots: Sequence[int], read: Read) -> dict[int, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.errors import ShapeError
+from tiburon.errors import DomainError, ShapeError
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.count import OperationCount
 from tiburon.trace.graph import Graph, mix, text_key
@@ -23,7 +23,7 @@ from tiburon.trace.primitives.machine import (
 )
 from tiburon.trace.value import Value, common_graph, node_of
 
-UNROLLED_OPERATIONS = 400
+UNROLLED_OPERATIONS = 800
 """Largest number of operations that native code spells out; longer primitives keep their loops."""
 
 
@@ -97,6 +97,14 @@ class Primitive(ABC):
     def count(self) -> OperationCount:
         """Count the operations of one call."""
         return self._counted
+
+    def explain(self, arguments: list[float]) -> str | None:
+        """Return why there is no solution for some floats, None if there is one."""
+        try:
+            self._run(FloatMachine(), [float(argument) for argument in arguments])
+        except DomainError as error:
+            return f"{self.name}: {error}"
+        return None
 
     def apply(self, values: Sequence[Any], *, inline: bool = False) -> list[Any]:
         """Compute on floats, or add a call to the graph of the traced values.
