@@ -11,10 +11,11 @@ import functools
 import os
 import sys
 import threading
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
-from tiburon.errors import CompileError
+from tiburon.errors import CompileError, TiburonWarning
 
 _lock = threading.RLock()
 # llvmlite's own lock while a fork is under way
@@ -84,7 +85,11 @@ def _initialize() -> None:
 
 @functools.cache
 def host() -> Host:
-    """Describe this machine."""
+    """Describe this machine.
+
+    Warns:
+        TiburonWarning: Once per process, if it has no fused multiply-add.
+    """
     llvm = llvm_binding()
     triple = llvm.get_process_triple()
     features = llvm.get_host_cpu_features()
@@ -96,6 +101,13 @@ def host() -> Host:
         lanes = 2
     # every 64-bit ARM has the fused multiply-add
     fused = bool(features.get("fma")) or triple.startswith(("aarch64", "arm64"))
+    if not fused:
+        warnings.warn(
+            "this processor has no fused multiply-add: products and sums are rounded one after "
+            "the other, so the last bits of results differ from those of processors that have it",
+            TiburonWarning,
+            stacklevel=2,
+        )
     return Host(triple, llvm.get_host_cpu_name(), features.flatten(), lanes, fused)
 
 
