@@ -21,7 +21,7 @@ def plan_motion(plan, q, v):
     for body in plan.bodies:
         X = body.transform(q[body.q].tolist())
         poses[body.index] = poses[body.parent] @ homogeneous(X)
-        joint_velocity = body.joint.motion(v[body.v].tolist())
+        joint_velocity = body.joint.velocity(q[body.q].tolist(), v[body.v].tolist())
         velocities[body.index] = X.motion(velocities[body.parent]) + joint_velocity
     return poses, velocities
 
@@ -38,10 +38,11 @@ def user_motion(model, q, v):
     poses, velocities = {"world": np.eye(4)}, {"world": np.zeros(6)}
     for body in model.bodies:
         joint = body.joint
-        X = joint.transform(q[model.slice(joint.name)].tolist())
+        position = q[model.slice(joint.name)].tolist()
+        X = joint.transform(position)
         poses[body.name] = poses[body.parent] @ joint.pose.matrix @ homogeneous(X)
         dense = X.matrix() @ joint.pose.transform.matrix()
-        relative = joint.motion(v[model.slice(joint.name, of="v")].tolist()).array
+        relative = joint.velocity(position, v[model.slice(joint.name, of="v")].tolist()).array
         velocities[body.name] = dense @ velocities[body.parent] + relative
     for frame in model.frames:
         poses[frame.name] = poses[frame.body] @ frame.pose.matrix

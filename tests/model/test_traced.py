@@ -33,7 +33,7 @@ def test_positions_are_the_same_traced(joint):
                 *joint.normalize(a),
                 *X.translation,
                 *(x for row in X.rotation for x in row),
-                *joint.motion(d),
+                *joint.motion(a, d),
             ]
         )
 
@@ -44,28 +44,33 @@ def test_positions_are_the_same_traced(joint):
 
 
 def articulated_step(joint):
-    def step(I, p, c, tau, a):
+    def step(q, I, p, c, tau, a):
+        position = scalars(q)
         inertia = ArticulatedInertia.from_array(scalars(I))
-        Ia, pa, carry = joint.release(
-            inertia, Force.from_array(scalars(p)), Motion.from_array(scalars(c)), scalars(tau)
-        )
-        qdd, acceleration = joint.accelerate(carry, Motion.from_array(scalars(a)))
+        pA, velocity_product = Force.from_array(scalars(p)), Motion.from_array(scalars(c))
+        Ia, pa, carry = joint.release(position, inertia, pA, velocity_product, scalars(tau))
+        qdd, acceleration = joint.accelerate(position, carry, Motion.from_array(scalars(a)))
         return np.stack([*Ia, *pa]), np.stack([*qdd, *acceleration])
 
     return step
 
 
-SHAPES = {"I": (21,), "p": (6,), "c": (6,), "tau": (1,), "a": (6,)}
+SHAPES = {"q": (1,), "I": (21,), "p": (6,), "c": (6,), "tau": (1,), "a": (6,)}
 
 
 @each_moving_joint
 def test_articulated_step_is_the_same_traced(joint):
     rng = np.random.default_rng(2)
     inertia = (random_inertia(rng).rigid.articulated() + random_inertia(rng).rigid).array
-    numbers = [inertia, *rng.standard_normal((2, 6)), rng.standard_normal(joint.nv)]
+    numbers = [
+        np.array(joint.random(rng)),
+        inertia,
+        *rng.standard_normal((2, 6)),
+        rng.standard_normal(joint.nv),
+    ]
     numbers.append(rng.standard_normal(6))
     step = articulated_step(joint)
-    traced = interpret(trace(step, {**SHAPES, "tau": (joint.nv,)}), numbers)
+    traced = interpret(trace(step, {**SHAPES, "q": (joint.nq,), "tau": (joint.nv,)}), numbers)
     for a, b in zip(traced, step(*numbers), strict=True):
         # zeros known to the tracer are rounding errors of accelerations near 100 on floats
         np.testing.assert_allclose(a, b, rtol=0, atol=100 * ROUNDING)
@@ -81,7 +86,7 @@ def test_freed_hinge_costs_what_the_known_zeros_leave():
 
 def test_freed_floating_base_costs_one_symmetric_factorization():
     """LDL^T of a 6 x 6 matrix: 50 multiplications and 6 divisions; its solution: 15 + 6 + 15."""
-    counted = count(trace(articulated_step(Free("f")), {**SHAPES, "tau": (6,)}))
+    counted = count(trace(articulated_step(Free("f")), {**SHAPES, "q": (7,), "tau": (6,)}))
     assert counted.multiplications <= 50 + 36
     assert counted.divisions == 6
 

@@ -85,7 +85,7 @@ def aba(
 
     def motion(body: PlanBody, parent: _Moving) -> _Moving:
         X = body.transform(q[body.q])
-        vJ = body.joint.motion(v[body.v])
+        vJ = body.joint.velocity(q[body.q], v[body.v])
         vel = X.motion(parent.vel) + vJ
         c = vel.cross(vJ) + body.joint.bias(q[body.q], v[body.v])
         p = body.inertia.bias(vel)
@@ -94,14 +94,16 @@ def aba(
         return _Moving(X, vel, c, _Articulated(body.inertia.articulated(), pA))
 
     def release(body: PlanBody, total: _Articulated, moving: _Moving) -> tuple[Carry, _Articulated]:
-        Ia, pa, carry = body.joint.release(total.IA, total.pA, moving.c, tau[body.v])
+        IA, pA = total.IA, total.pA
+        Ia, pa, carry = body.joint.release(q[body.q], IA, pA, moving.c, tau[body.v])
         X = moving.X
         return carry, _Articulated(X.inertia_to_parent(Ia), X.force_to_parent(pa))
 
     def accelerate(
         body: PlanBody, parent: _Accelerating, moving: _Moving, carry: Carry
     ) -> _Accelerating:
-        return _Accelerating(*body.joint.accelerate(carry, moving.X.motion(parent.a) + moving.c))
+        a = moving.X.motion(parent.a) + moving.c
+        return _Accelerating(*body.joint.accelerate(q[body.q], carry, a))
 
     # outward: velocities, and what each body would need alone
     nothing = _Articulated(ArticulatedInertia.zero(), Force.zero())

@@ -46,11 +46,12 @@ def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
         return body.inertia, body.transform(q[body.q])
 
     def compose(body: PlanBody, IC: RigidInertia, X: Transform) -> tuple[Forces, RigidInertia]:
-        F = tuple(IC.apply(S) for S in body.joint.subspace())
+        F = tuple(IC.apply(S) for S in body.joint.subspace(q[body.q]))
         return F, X.inertia_to_parent(IC)
 
     def project(body: PlanBody, F: Forces, X: Transform) -> tuple[list[tuple[Scalar, ...]], Forces]:
-        return [body.joint.project(f) for f in F], tuple(X.force_to_parent(f) for f in F)
+        felt = [body.joint.project(q[body.q], f) for f in F]
+        return felt, tuple(X.force_to_parent(f) for f in F)
 
     # outward: coordinates; inward: composite bodies, and the forces of unit joint accelerations
     nowhere = (RigidInertia.zero(), Transform.identity())

@@ -44,7 +44,8 @@ def kinetic(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
     """
 
     def visit(body: PlanBody, parent: _Moving) -> _Moving:
-        vel = body.transform(q[body.q]).motion(parent.vel) + body.joint.motion(v[body.v])
+        vJ = body.joint.velocity(q[body.q], v[body.v])
+        vel = body.transform(q[body.q]).motion(parent.vel) + vJ
         return _Moving(vel, vel.dot(body.inertia.apply(vel)))
 
     twice: Scalar = 0.0

@@ -61,18 +61,18 @@ def rnea(
     """
 
     def motion(body: PlanBody, parent: _Visit) -> _Visit:
-        joint, rate = body.joint, v[body.v]
-        X = body.transform(q[body.q])
-        vJ = joint.motion(rate)
+        joint, position, rate = body.joint, q[body.q], v[body.v]
+        X = body.transform(position)
+        vJ = joint.velocity(position, rate)
         vel = X.motion(parent.vel) + vJ
-        c = vel.cross(vJ) + joint.bias(q[body.q], rate)
-        acc = X.motion(parent.acc) + joint.motion(vd[body.v]) + c
+        c = vel.cross(vJ) + joint.bias(position, rate)
+        acc = X.motion(parent.acc) + joint.motion(position, vd[body.v]) + c
         # what the body itself needs; what comes from outside need not be transmitted
         f = body.inertia.rate_of_momentum(vel, acc)
         return _Visit(X, vel, acc, f if external is None else f - external[body.index])
 
     def transmit(body: PlanBody, f: Force, visit: _Visit) -> tuple[tuple[Scalar, ...], Force]:
-        return body.joint.project(f), visit.X.force_to_parent(f)
+        return body.joint.project(q[body.q], f), visit.X.force_to_parent(f)
 
     # outward: the world accelerating upward acts on every body as gravity does
     root = _Visit(Transform.identity(), Motion.zero(), upward(gravity), Force.zero())

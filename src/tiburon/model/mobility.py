@@ -36,7 +36,8 @@ def check_movable(plan: Plan) -> None:
     carried = list(freed)
     for body in reversed(plan.bodies):
         inertia, felt = freed[body.index], carried[body.index]
-        for s in reversed(body.joint.subspace()):
+        q = body.joint.random(rng)
+        for s in reversed(body.joint.subspace(q)):
             d, whole = s.dot(inertia.apply(s)), s.dot(felt.apply(s))
             if d <= SINGULAR * max(whole, _scale(felt, any(s.angular))):
                 raise ModelError(
@@ -47,7 +48,7 @@ def check_movable(plan: Plan) -> None:
                 )
             inertia, _, _ = eliminate_direction(inertia, Force.zero(), s, 0.0)
         if body.parent != WORLD_BODY:
-            X = body.transform(body.joint.random(rng))
+            X = body.transform(q)
             freed[body.parent] = freed[body.parent] + X.inertia_to_parent(inertia)
             carried[body.parent] = carried[body.parent] + X.inertia_to_parent(felt)
 

@@ -26,6 +26,8 @@ class Eliminated(NamedTuple):
 def coordinate_axis(s: Motion) -> tuple[int, float] | None:
     """Return index and sign of the coordinate axis a constant direction lies on, if it does."""
     entries = tuple(s)
+    if not all(isinstance(x, float) for x in entries):
+        return None
     used = [index for index, x in enumerate(entries) if x != 0.0]
     if len(used) == 1 and abs(entries[used[0]]) == 1.0:
         return used[0], entries[used[0]]

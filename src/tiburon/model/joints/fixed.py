@@ -34,6 +34,6 @@ class Fixed(Joint):
         """Return the identity."""
         return Transform(())
 
-    def subspace(self) -> tuple[Motion, ...]:
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
         """Return no direction."""
         return ()

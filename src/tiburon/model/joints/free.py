@@ -88,15 +88,15 @@ class Free(Joint):
         )
         return Transform((Translation(position), Rotation(R).inverse()))
 
-    def subspace(self) -> tuple[Motion, ...]:
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
         """Return the six unit motions."""
         return _SUBSPACE
 
-    def motion(self, v: Sequence[Scalar]) -> Motion:
+    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return the velocity of the body relative to its parent: v itself."""
         return Motion.from_array(tuple(v))
 
-    def project(self, f: Force) -> tuple[Scalar, ...]:
+    def project(self, q: Sequence[Scalar], f: Force) -> tuple[Scalar, ...]:
         """Return the force itself."""
         return tuple(f)
 

@@ -83,26 +83,42 @@ class Joint(ABC):
         """Return the map of motion from the joint frame to the body frame (eq. 2.18)."""
 
     @abstractmethod
-    def subspace(self) -> tuple[Motion, ...]:
-        """Return the columns of S in body coordinates; they are constant."""
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return the columns of S in body coordinates; entries that never change are floats."""
 
-    def motion(self, v: Sequence[Scalar]) -> Motion:
-        """Return the velocity of the body relative to its parent, S v (eq. 7.10)."""
+    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return S v, linear in v: use it for accelerations and unit motions (eq. 7.10)."""
         total = Motion.zero()
-        for S, rate in zip(self.subspace(), v, strict=True):
+        for S, rate in zip(self.subspace(q), v, strict=True):
             total = total + S * rate
         return total
 
+    def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return the velocity of the body relative to its parent, vJ.
+
+        S v, and what time prescribes where a joint moves by itself (eq. 7.10).
+        """
+        return self.motion(q, v)
+
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
-        """Return Sdot v in body coordinates (eq. 7.11): zero where S is constant."""
+        """Return Sdot v in body coordinates (eq. 7.11): zero where S is constant.
+
+        Sdot is the rate of S as seen from the body, so that the acceleration of the body is
+        X a_parent + S vd + vel x vJ + bias.
+        """
         return Motion.zero()
 
-    def project(self, f: Force) -> tuple[Scalar, ...]:
+    def project(self, q: Sequence[Scalar], f: Force) -> tuple[Scalar, ...]:
         """Return the joint forces S^T f of a force transmitted to the body (eq. 7.14)."""
-        return tuple(S.dot(f) for S in self.subspace())
+        return tuple(S.dot(f) for S in self.subspace(q))
 
     def release(
-        self, IA: ArticulatedInertia, pA: Force, c: Motion, tau: Sequence[Scalar]
+        self,
+        q: Sequence[Scalar],
+        IA: ArticulatedInertia,
+        pA: Force,
+        c: Motion,
+        tau: Sequence[Scalar],
     ) -> tuple[ArticulatedInertia, Force, Carry]:
         """Free the joint: find what the parent feels of this body and all beyond it.
 
@@ -110,6 +126,7 @@ class Joint(ABC):
         massless links would be; this is an LDL^T factorization of S^T IA S.
 
         Args:
+            q: Position of the joint, nq scalars.
             IA: Articulated-body inertia of the body, with its subtree, in body coordinates.
             pA: Its bias force.
             c: Velocity product of the joint.
@@ -121,15 +138,18 @@ class Joint(ABC):
         """
         Ia, pa = IA, pA
         carry: list[Eliminated] = []
-        for S, force in reversed(list(zip(self.subspace(), tau, strict=True))):
+        for S, force in reversed(list(zip(self.subspace(q), tau, strict=True))):
             Ia, pa, eliminated = eliminate_direction(Ia, pa, S, force)
             carry.append(eliminated)
         return Ia, pa + Ia.apply(c), tuple(carry)
 
-    def accelerate(self, carry: Carry, a: Motion) -> tuple[tuple[Scalar, ...], Motion]:
+    def accelerate(
+        self, q: Sequence[Scalar], carry: Carry, a: Motion
+    ) -> tuple[tuple[Scalar, ...], Motion]:
         """Find the joint acceleration.
 
         Args:
+            q: Position of the joint, nq scalars.
             carry: From `release`.
             a: X a_parent + c, the acceleration the body would have at zero joint acceleration.
 
@@ -137,7 +157,7 @@ class Joint(ABC):
             The joint acceleration, nv scalars, and the body's acceleration a + S qdd (eq. 6.45).
         """
         qdd: list[Scalar] = []
-        for S, eliminated in zip(self.subspace(), reversed(carry), strict=True):
+        for S, eliminated in zip(self.subspace(q), reversed(carry), strict=True):
             rate, a = accelerate_direction(eliminated, a, S)
             qdd.append(rate)
         return tuple(qdd), a

@@ -31,10 +31,10 @@ class Prismatic(AxialJoint):
             distance = distance + self.offset
         return Transform((Translation(self._along(distance)),))
 
-    def subspace(self) -> tuple[Motion, ...]:
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
         """Return the free vector of the axis (Featherstone 1987, section 2.3.2)."""
         return (Motion((0.0, 0.0, 0.0), self.axis),)
 
-    def motion(self, v: Sequence[Scalar]) -> Motion:
+    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return the velocity of the body relative to its parent."""
         return Motion((0.0, 0.0, 0.0), self._along(self._first(v)))

@@ -38,11 +38,11 @@ class Revolute(AxialJoint):
             return Transform((AxisRotation(k, c, sign * s),))
         return Transform((Rotation(_turned_axes(self.axis, c, s)),))
 
-    def subspace(self) -> tuple[Motion, ...]:
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
         """Return the line vector of the axis (Featherstone 1987, section 2.3.2)."""
         return (Motion(self.axis, (0.0, 0.0, 0.0)),)
 
-    def motion(self, v: Sequence[Scalar]) -> Motion:
+    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return the velocity of the body relative to its parent."""
         return Motion(self._along(self._first(v)), (0.0, 0.0, 0.0))
 
