@@ -1,23 +1,26 @@
 """A robot: bodies, joints and frames by name."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import ModelError, OptionError, UnknownNameError
-from tiburon.model import configuration, tree
+from tiburon.errors import ModelError
+from tiburon.model import composition, configuration, tree
 from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.composition import Parts
 from tiburon.model.joints import Joint
 from tiburon.model.mobility import check_movable, needs_check
+from tiburon.model.named_parts import NamedParts, joint_slices
 from tiburon.model.numbers import check_name
 from tiburon.model.plan import Plan
+from tiburon.model.pose import Pose
 
 Array = NDArray[np.float64]
 
 
-class Model:
+class Model(NamedParts):
     """A robot: a tree of bodies held by joints, with named frames; immutable, compares by value.
 
     Bodies may be given in any order; the model keeps parents before children and otherwise the
@@ -33,24 +36,8 @@ class Model:
             ])
     """
 
-    __slots__ = ("_hash", "_plan", "_slices", "bodies", "frames", "name", "nq", "nv")
+    __slots__ = ("_hash", "_plan")
 
-    name: str
-    """Name of the robot."""
-
-    bodies: tuple[Body, ...]
-    """All bodies, parents first."""
-
-    frames: tuple[Frame, ...]
-    """Named frames beyond the bodies' own."""
-
-    nq: int
-    """Number of position variables."""
-
-    nv: int
-    """Number of velocity variables."""
-
-    _slices: dict[str, tuple[slice, slice]]
     _hash: int
     _plan: Plan | None
 
@@ -81,7 +68,7 @@ class Model:
         tree.check_mass(ordered)
         nq, nv = (sum(getattr(b.joint, n) for b in ordered) for n in ("nq", "nv"))
         self._set(name=name, bodies=ordered, frames=placed, nq=nq, nv=nv)
-        self._set(_slices=_joint_slices(ordered), _hash=hash((name, ordered, placed)), _plan=None)
+        self._set(_slices=joint_slices(ordered), _hash=hash((name, ordered, placed)), _plan=None)
         if needs_check(ordered):
             check_movable(self.plan)
 
@@ -115,101 +102,6 @@ class Model:
             f"<Model {self.name!r}: {len(self.bodies)} bodies, nq={self.nq}, nv={self.nv}, "
             f"{self.total_mass:.6g} kg>"
         )
-
-    # -- sizes and names ---------------------------------------------------------------------------
-
-    @property
-    def joints(self) -> tuple[Joint, ...]:
-        """All joints, fixed ones too, in the order of the bodies they hold."""
-        return tuple(body.joint for body in self.bodies)
-
-    @property
-    def body_names(self) -> tuple[str, ...]:
-        """Names of the bodies, parents first."""
-        return tuple(body.name for body in self.bodies)
-
-    @property
-    def joint_names(self) -> tuple[str, ...]:
-        """Names of the joints, in the order of the bodies they hold."""
-        return tuple(body.joint.name for body in self.bodies)
-
-    @property
-    def frame_names(self) -> tuple[str, ...]:
-        """Names of all frames: "world", the bodies' own, the extra ones."""
-        return (WORLD, *self.body_names, *(frame.name for frame in self.frames))
-
-    @property
-    def q_names(self) -> tuple[str, ...]:
-        """One name per position variable."""
-        return tuple(name for joint in self.joints for name in joint.q_names())
-
-    @property
-    def v_names(self) -> tuple[str, ...]:
-        """One name per velocity variable."""
-        return tuple(name for joint in self.joints for name in joint.v_names())
-
-    @property
-    def total_mass(self) -> float:
-        """Mass of all bodies [kg]."""
-        return sum(body.inertia.mass for body in self.bodies)
-
-    def slice(self, joint: str, *, of: str = "q") -> slice:
-        """Return where a joint's numbers stand.
-
-        Args:
-            joint: Name of the joint.
-            of: "q" for positions, "v" for velocities, accelerations and forces.
-        """
-        if of not in ("q", "v"):
-            raise OptionError("of", ("q", "v"), of)
-        if joint not in self._slices:
-            raise UnknownNameError(
-                "joint",
-                joint,
-                self.joint_names,
-                where=f"model {self.name!r}",
-                listing="model.joint_names",
-            )
-        return self._slices[joint][0 if of == "q" else 1]
-
-    def body(self, name: str) -> Body:
-        """Return the body of a name."""
-        for body in self.bodies:
-            if body.name == name:
-                return body
-        raise UnknownNameError(
-            "body",
-            name,
-            self.body_names,
-            where=f"model {self.name!r}",
-            listing="model.body_names",
-        )
-
-    def joint(self, name: str) -> Joint:
-        """Return the joint of a name."""
-        self.slice(name)
-        return next(joint for joint in self.joints if joint.name == name)
-
-    def describe_q(self) -> str:
-        """Say how many position variables there are and where they belong."""
-        return self._describe(self.nq, [joint.nq for joint in self._bases()])
-
-    def describe_v(self) -> str:
-        """Say how many velocity variables there are, such as "18 (6 base + 12 joints)"."""
-        return self._describe(self.nv, [joint.nv for joint in self._bases()])
-
-    def _bases(self) -> list[Joint]:
-        return [b.joint for b in self.bodies if b.parent == WORLD and b.joint.kind == "free"]
-
-    @staticmethod
-    def _describe(total: int, bases: list[int]) -> str:
-        parts = []
-        if bases:
-            parts.append(f"{sum(bases)} base" if len(bases) == 1 else f"{sum(bases)} bases")
-        rest = total - sum(bases)
-        if rest or not bases:
-            parts.append(f"{rest} joint" if rest == 1 else f"{rest} joints")
-        return f"{total} ({' + '.join(parts)})"
 
     # -- states ------------------------------------------------------------------------------------
 
@@ -271,6 +163,127 @@ class Model:
     def _q(self, argument: str, value: ArrayLike) -> Array:
         return configuration.as_batch(value, self.nq, argument, self.describe_q())
 
+    # -- robots from robots ------------------------------------------------------------------------
+
+    def attach(
+        self,
+        other: "Model",
+        *,
+        at: str,
+        pose: Pose | None = None,
+        prefix: str = "",
+        joint: Joint | None = None,
+        name: str | None = None,
+    ) -> "Model":
+        """Return this robot with another one mounted on it.
+
+        The other robot's world becomes a place on this one. Numbers of this robot come first in q
+        and v, those of the other follow, each in their own order.
+
+        Args:
+            other: The robot to carry.
+            at: Name of the body or frame of this robot that carries it, or "world".
+            pose: The other robot's world frame in that frame; the same frame by default.
+            prefix: Put before every name of the other robot, so that one arm can be mounted twice.
+            joint: Holds the other robot's root body instead of its own joint; `Fixed` welds a
+                robot that was floating. Its pose counts from `pose`, its name gets no prefix.
+            name: Name of the whole; by default that of this robot.
+
+        Raises:
+            ModelError: If both use a name, or there is no such place.
+
+        Example:
+            ``rov.attach(arm, at="mount", pose=Pose(translation=(0, 0, 0.1)), prefix="left_")``
+        """
+        mount = composition.find_mount(self._parts, at, f"model {self.name!r}")
+        return self._with(self._parts, other, mount, pose, prefix, joint, name)
+
+    def replace(
+        self,
+        body: str,
+        other: "Model",
+        *,
+        pose: Pose | None = None,
+        prefix: str = "",
+        joint: Joint | None = None,
+        name: str | None = None,
+    ) -> "Model":
+        """Return this robot with another one in place of a body and everything it carries.
+
+        The other robot's world goes where the joint frame of the removed body was, so that an end
+        effector drawn from its flange fits as it is.
+
+        Args:
+            body: Name of the first body to go.
+            other: The robot that comes instead.
+            pose: The other robot's world frame in that joint frame; the same frame by default.
+            prefix: Put before every name of the other robot.
+            joint: Holds the other robot's root body instead of its own joint.
+            name: Name of the whole; by default that of this robot.
+
+        Example:
+            ``arm.replace("gripper", camera)``
+        """
+        removed = self.body(body)
+        mount = composition.Mount(removed.parent, removed.joint.pose)
+        rest = composition.without(self._parts, body)
+        return self._with(rest, other, mount, pose, prefix, joint, name)
+
+    def without(self, body: str, *, name: str | None = None) -> "Model":
+        """Return this robot without a body, everything that body carries, and their frames."""
+        removed = self.body(body).name
+        return Model(name or self.name, *composition.without(self._parts, removed))
+
+    def lock(
+        self,
+        joints: str | Iterable[str] | Mapping[str, ArrayLike],
+        q: ArrayLike | None = None,
+        *,
+        name: str | None = None,
+    ) -> "Model":
+        """Return this robot with some joints held still: a model with fewer freedoms.
+
+        Locked joints become fixed joints of the same names, so bodies and frames keep theirs.
+        ``q[..., robot.indices(reduced.moving_joint_names)]`` are the numbers that remain.
+
+        Args:
+            joints: Names of joints, or positions [m or rad] by name.
+            q: Position of this robot, shape (nq,), from which joints given by name alone take
+                theirs; the neutral one by default.
+            name: Name of the reduced model; by default that of this robot.
+
+        Example:
+            ``arm.lock({"elbow": 0.3})``, ``rov.lock(["left", "right"], q)``
+        """
+        state = self.neutral() if q is None else self._q("q", q)
+        positions = composition.locked_positions(
+            joints, self.joint, lambda joint: state[..., self.slice(joint)]
+        )
+        return Model(name or self.name, *composition.locked(self._parts, positions))
+
+    def _with(
+        self,
+        rest: Parts,
+        other: "Model",
+        mount: composition.Mount,
+        pose: Pose | None,
+        prefix: str,
+        joint: Joint | None,
+        name: str | None,
+    ) -> "Model":
+        """Return some of this robot's parts with another robot at a place on them."""
+        if not isinstance(other, Model):
+            raise ModelError(f"model {self.name!r}: can carry only a Model, got {other!r}")
+        if pose is not None:
+            mount = composition.Mount(mount.body, mount.pose @ pose)
+        added = composition.prefixed(other._parts, prefix) if prefix else other._parts
+        added = composition.mounted(added, mount, joint, other.name)
+        return Model(name or self.name, *composition.joined(rest, added, self.name, other.name))
+
+    @property
+    def _parts(self) -> Parts:
+        return Parts(self.bodies, self.frames)
+
     # -- what compiled code depends on -------------------------------------------------------------
 
     @property
@@ -303,15 +316,3 @@ class Model:
         inertial numbers are zero.
         """
         return self.plan.structure_key
-
-
-def _joint_slices(bodies: Iterable[Body]) -> dict[str, tuple[slice, slice]]:
-    """Return where each joint's numbers stand in q and v."""
-    slices: dict[str, tuple[slice, slice]] = {}
-    iq = iv = 0
-    for body in bodies:
-        joint = body.joint
-        slices[joint.name] = (slice(iq, iq + joint.nq), slice(iv, iv + joint.nv))
-        iq += joint.nq
-        iv += joint.nv
-    return slices

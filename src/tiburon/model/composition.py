@@ -1,0 +1,227 @@
+"""Robots from robots: put one on another, take parts away, hold joints still.
+
+The functions here work on the parts of models and leave the checks to `Model`. Names are the only
+thing that ties parts together, so everything named stays reachable under its name, or under its
+name behind a prefix.
+"""
+
+import copy
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.errors import ModelError, ShapeError, UnknownNameError
+from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.configuration import as_batch
+from tiburon.model.joints import Fixed, Joint
+from tiburon.model.pose import Pose
+
+Part = TypeVar("Part", Body, Frame, Joint)
+
+
+class Parts(NamedTuple):
+    """What a model is built from."""
+
+    bodies: tuple[Body, ...]
+    frames: tuple[Frame, ...]
+
+    def names(self) -> list[str]:
+        """Return the names of bodies and frames."""
+        return [*(body.name for body in self.bodies), *(frame.name for frame in self.frames)]
+
+    def joint_names(self) -> list[str]:
+        """Return the names of joints."""
+        return [body.joint.name for body in self.bodies]
+
+
+class Mount(NamedTuple):
+    """A place on a robot where another one can sit."""
+
+    body: str
+    """Name of the body, or "world"."""
+
+    pose: Pose
+    """The place in the body's frame."""
+
+
+def changed(part: Part, **values: object) -> Part:
+    """Return a copy of a part with other values of some attributes.
+
+    The constructor does not run again: it would normalize a unit axis once more, and a joint that
+    was only moved must keep its numbers to the last bit.
+    """
+    result = copy.copy(part)
+    for name, value in values.items():
+        object.__setattr__(result, name, value)
+    return result
+
+
+def find_mount(parts: Parts, place: str, where: str) -> Mount:
+    """Find a body or frame by name.
+
+    Args:
+        parts: The robot that carries.
+        place: Name of a body or frame, or "world".
+        where: Who asks, for the message.
+    """
+    for frame in parts.frames:
+        if frame.name == place:
+            return Mount(frame.body, frame.pose)
+    names = [WORLD, *parts.names()]
+    if place not in names:
+        raise UnknownNameError(
+            "body or frame", place, names, where=where, listing="model.frame_names"
+        )
+    return Mount(place, Pose())
+
+
+def prefixed(parts: Parts, prefix: str) -> Parts:
+    """Return the parts with a prefix before every name but "world"."""
+
+    def named(name: str) -> str:
+        return name if name == WORLD else prefix + name
+
+    bodies = [
+        changed(
+            body,
+            name=named(body.name),
+            parent=named(body.parent),
+            joint=changed(body.joint, name=named(body.joint.name)),
+        )
+        for body in parts.bodies
+    ]
+    frames = [changed(f, name=named(f.name), body=named(f.body)) for f in parts.frames]
+    return Parts(tuple(bodies), tuple(frames))
+
+
+def mounted(parts: Parts, mount: Mount, joint: Joint | None, name: str) -> Parts:
+    """Return the parts of a robot with its world replaced by a place on another robot.
+
+    Args:
+        parts: The robot to be carried.
+        mount: Where its world frame goes.
+        joint: Holds its one root body instead of that body's own joint.
+        name: Name of the robot, for messages.
+    """
+    if joint is not None:
+        parts = _held_by(parts, joint, name)
+    bodies = [
+        changed(
+            body,
+            parent=mount.body,
+            joint=changed(body.joint, pose=mount.pose @ body.joint.pose),
+        )
+        if body.parent == WORLD
+        else body
+        for body in parts.bodies
+    ]
+    frames = [
+        changed(frame, body=mount.body, pose=mount.pose @ frame.pose)
+        if frame.body == WORLD
+        else frame
+        for frame in parts.frames
+    ]
+    return Parts(tuple(bodies), tuple(frames))
+
+
+def _held_by(parts: Parts, joint: Joint, name: str) -> Parts:
+    """Return the parts with another joint below the only root body."""
+    roots = [body.name for body in parts.bodies if body.parent == WORLD]
+    if len(roots) != 1:
+        raise ModelError(
+            f"model {name!r}: a joint can be given for exactly one root body, got "
+            f"{len(roots)} ({', '.join(roots) or 'none'}); leave joint out to keep their own",
+            name=joint.name,
+        )
+    bodies = [changed(b, joint=joint) if b.parent == WORLD else b for b in parts.bodies]
+    return Parts(tuple(bodies), parts.frames)
+
+
+def joined(base: Parts, other: Parts, base_name: str, other_name: str) -> Parts:
+    """Return the parts of two robots together, those of the base first.
+
+    Raises:
+        ModelError: If both use a name.
+    """
+    for kind, taken, added in [
+        ("body or frame", base.names(), other.names()),
+        ("joint", base.joint_names(), other.joint_names()),
+    ]:
+        twice = set(taken).intersection(added)
+        if twice:
+            name = next(name for name in added if name in twice)
+            raise ModelError(
+                f"model {base_name!r}: attaching {other_name!r} would use the {kind} name "
+                f"{name!r} twice; pass a prefix such as prefix={other_name + '_'!r}",
+                name=name,
+            )
+    return Parts(base.bodies + other.bodies, base.frames + other.frames)
+
+
+def without(parts: Parts, body: str) -> Parts:
+    """Return the parts with a body, everything it carries and their frames left out.
+
+    Args:
+        parts: A robot, bodies parents first.
+        body: Name of the first body to go.
+    """
+    gone = {body}
+    for candidate in parts.bodies:
+        if candidate.parent in gone:
+            gone.add(candidate.name)
+    return Parts(
+        tuple(b for b in parts.bodies if b.name not in gone),
+        tuple(f for f in parts.frames if f.body not in gone),
+    )
+
+
+def locked(parts: Parts, positions: Mapping[str, Sequence[float]]) -> Parts:
+    """Return the parts with some joints held at a position: fixed joints of the same names.
+
+    Args:
+        parts: A robot.
+        positions: The joint's position variables by the joint's name [m or rad].
+    """
+    bodies = [
+        changed(body, joint=_fixed_at(body.joint, positions[body.joint.name]))
+        if body.joint.name in positions
+        else body
+        for body in parts.bodies
+    ]
+    return Parts(tuple(bodies), parts.frames)
+
+
+def _fixed_at(joint: Joint, q: Sequence[float]) -> Joint:
+    """Return the fixed joint that holds a body where another joint has it at position q."""
+    X = joint.transform(q)
+    # E maps joint axes to body axes; a pose says how the body lies in joint axes
+    moved = Pose(np.array(X.rotation, dtype=np.float64).T, X.translation)  # type: ignore[arg-type]
+    return Fixed(joint.name, pose=joint.pose @ moved)
+
+
+def locked_positions(
+    joints: str | Iterable[str] | Mapping[str, ArrayLike],
+    find: Callable[[str], Joint],
+    read: Callable[[str], NDArray[np.float64]],
+) -> dict[str, list[float]]:
+    """Return the position of every joint to be locked.
+
+    Args:
+        joints: Names, or positions by name.
+        find: Gives a joint by name, or raises.
+        read: Gives a joint's position, shape (nq of the joint,), where only its name is given.
+    """
+    names = (joints,) if isinstance(joints, str) else joints
+    positions: dict[str, list[float]] = {}
+    for name in names:
+        joint = find(name)
+        value = joints[name] if isinstance(joints, Mapping) else read(name)
+        argument = f"position of joint {name!r}"
+        expected = f"{joint.nq} (one position of a {joint.kind} joint)"
+        numbers = as_batch(np.atleast_1d(value), joint.nq, argument, expected)
+        if numbers.ndim > 1:
+            raise ShapeError(argument, expected, f"shape {numbers.shape}")
+        positions[name] = numbers.tolist()
+    return positions

@@ -1,0 +1,154 @@
+"""The parts of a robot by name, and where their numbers stand."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.errors import OptionError, UnknownNameError
+from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.joints import Joint
+
+
+class NamedParts:
+    """Bodies, joints and frames of a robot, found by name."""
+
+    __slots__ = ("_slices", "bodies", "frames", "name", "nq", "nv")
+
+    name: str
+    """Name of the robot."""
+
+    bodies: tuple[Body, ...]
+    """All bodies, parents first."""
+
+    frames: tuple[Frame, ...]
+    """Named frames beyond the bodies' own."""
+
+    nq: int
+    """Number of position variables."""
+
+    nv: int
+    """Number of velocity variables."""
+
+    _slices: dict[str, tuple[slice, slice]]
+
+    @property
+    def joints(self) -> tuple[Joint, ...]:
+        """All joints, fixed ones too, in the order of the bodies they hold."""
+        return tuple(body.joint for body in self.bodies)
+
+    @property
+    def body_names(self) -> tuple[str, ...]:
+        """Names of the bodies, parents first."""
+        return tuple(body.name for body in self.bodies)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        """Names of the joints, in the order of the bodies they hold."""
+        return tuple(body.joint.name for body in self.bodies)
+
+    @property
+    def moving_joint_names(self) -> tuple[str, ...]:
+        """Names of the joints that leave some freedom, in the order of the bodies they hold."""
+        return tuple(joint.name for joint in self.joints if joint.nv > 0)
+
+    @property
+    def frame_names(self) -> tuple[str, ...]:
+        """Names of all frames: "world", the bodies' own, the extra ones."""
+        return (WORLD, *self.body_names, *(frame.name for frame in self.frames))
+
+    @property
+    def q_names(self) -> tuple[str, ...]:
+        """One name per position variable."""
+        return tuple(name for joint in self.joints for name in joint.q_names())
+
+    @property
+    def v_names(self) -> tuple[str, ...]:
+        """One name per velocity variable."""
+        return tuple(name for joint in self.joints for name in joint.v_names())
+
+    @property
+    def total_mass(self) -> float:
+        """Mass of all bodies [kg]."""
+        return sum(body.inertia.mass for body in self.bodies)
+
+    def slice(self, joint: str, *, of: str = "q") -> slice:
+        """Return where a joint's numbers stand.
+
+        Args:
+            joint: Name of the joint.
+            of: "q" for positions, "v" for velocities, accelerations and forces.
+        """
+        if of not in ("q", "v"):
+            raise OptionError("of", ("q", "v"), of)
+        if joint not in self._slices:
+            raise UnknownNameError(
+                "joint",
+                joint,
+                self.joint_names,
+                where=f"model {self.name!r}",
+                listing="model.joint_names",
+            )
+        return self._slices[joint][0 if of == "q" else 1]
+
+    def indices(self, joints: str | Iterable[str], *, of: str = "q") -> NDArray[np.intp]:
+        """Return where the numbers of several joints stand, in the order of the names.
+
+        Args:
+            joints: Names of joints.
+            of: "q" for positions, "v" for velocities, accelerations and forces.
+        """
+        names = (joints,) if isinstance(joints, str) else joints
+        slices = [self.slice(name, of=of) for name in names]
+        return np.array([i for s in slices for i in range(s.start, s.stop)], dtype=np.intp)
+
+    def body(self, name: str) -> Body:
+        """Return the body of a name."""
+        for body in self.bodies:
+            if body.name == name:
+                return body
+        raise UnknownNameError(
+            "body",
+            name,
+            self.body_names,
+            where=f"model {self.name!r}",
+            listing="model.body_names",
+        )
+
+    def joint(self, name: str) -> Joint:
+        """Return the joint of a name."""
+        self.slice(name)
+        return next(joint for joint in self.joints if joint.name == name)
+
+    def describe_q(self) -> str:
+        """Say how many position variables there are and where they belong."""
+        return self._describe(self.nq, [joint.nq for joint in self._bases()])
+
+    def describe_v(self) -> str:
+        """Say how many velocity variables there are, such as "18 (6 base + 12 joints)"."""
+        return self._describe(self.nv, [joint.nv for joint in self._bases()])
+
+    def _bases(self) -> list[Joint]:
+        return [b.joint for b in self.bodies if b.parent == WORLD and b.joint.kind == "free"]
+
+    @staticmethod
+    def _describe(total: int, bases: list[int]) -> str:
+        parts = []
+        if bases:
+            parts.append(f"{sum(bases)} base" if len(bases) == 1 else f"{sum(bases)} bases")
+        rest = total - sum(bases)
+        if rest or not bases:
+            parts.append(f"{rest} joint" if rest == 1 else f"{rest} joints")
+        return f"{total} ({' + '.join(parts)})"
+
+
+def joint_slices(bodies: Iterable[Body]) -> dict[str, tuple[slice, slice]]:
+    """Return where each joint's numbers stand in q and v."""
+    slices: dict[str, tuple[slice, slice]] = {}
+    iq = iv = 0
+    for body in bodies:
+        joint = body.joint
+        slices[joint.name] = (slice(iq, iq + joint.nq), slice(iv, iv + joint.nv))
+        iq += joint.nq
+        iv += joint.nv
+    return slices
