@@ -17,7 +17,15 @@ from tests.spatial.dense import (
     skew,
 )
 from tiburon.errors import DomainError, ShapeError
-from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Transform
+from tiburon.spatial import (
+    ArticulatedInertia,
+    Force,
+    Motion,
+    RigidInertia,
+    Transform,
+    rate_matrix,
+    spatial_to_classical,
+)
 
 
 @pytest.fixture
@@ -97,11 +105,31 @@ def test_bias_force_equals_v_cross_I_v(rng):
 
 
 def test_rate_of_momentum_equals_apply_plus_bias(rng):
-    """One formula for I a + v x* I v equals its two parts."""
+    """One formula for I a + v x* I v, in classical terms, equals its two parts."""
     for _ in range(5):
         (inertia, _), (v, _), (a, _) = random_rigid(rng), random_motion(rng), random_motion(rng)
-        force = inertia.rate_of_momentum(v, a)
+        Omega = rate_matrix(v.angular, a.angular)
+        force = inertia.rate_of_momentum(Omega, spatial_to_classical(a, v).linear)
         assert_close(force.array, (inertia.apply(a) + inertia.bias(v)).array)
+
+
+def test_mcmillan_B12_takes_entries_of_the_tensor(rng):
+    """Trap of eq. B.12: u = Ibar wd + w x Ibar w holds for tensor entries, minus the products."""
+    (w, wd), (inertia, dense) = rng.normal(size=(2, 3)), random_rigid(rng)
+    Ibar = dense[:3, :3]
+    u = Ibar @ wd + np.cross(w, Ibar @ w)
+    Omega = rate_matrix(tuple(w), tuple(wd))
+    assert_close(inertia.rate_of_momentum(Omega, (0.0, 0.0, 0.0)).moment, u)
+    products = 2.0 * np.diag(np.diag(Ibar)) - Ibar
+    wrong = products @ wd + np.cross(w, products @ w)
+    assert np.abs(wrong - u).max() > 0.1
+
+
+def test_rate_matrix_gives_the_acceleration_of_every_point(rng):
+    """Omega r = wd x r + w x (w x r) (McMillan 1994, eq. B.9)."""
+    w, wd, r = rng.normal(size=(3, 3))
+    Omega = np.array(rate_matrix(tuple(w), tuple(wd)))
+    assert_close(Omega @ r, np.cross(wd, r) + np.cross(w, np.cross(w, r)))
 
 
 def test_equation_of_motion_equals_newton_and_euler(rng):

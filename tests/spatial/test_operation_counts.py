@@ -17,6 +17,7 @@ from tiburon.spatial import (
     RigidInertia,
     Transform,
     Translation,
+    rate_matrix,
 )
 from tiburon.spatial import vec3 as three
 
@@ -178,11 +179,17 @@ def test_bias_force_count(rng):
 
 
 def test_rate_of_momentum_count(rng):
-    """57M and 45A; the two steps I a and v x* I v, and their sum, take 66M and 51A."""
-    I = RigidInertia.from_array(named(random_rigid(rng)[0], "I"))
-    v, a = (Motion.from_array(named(rng.normal(size=6), name)) for name in "va")
-    assert count(I.rate_of_momentum(v, a)) == (57, 45)
-    assert count(I.apply(a) + I.bias(v)) == (66, 51)
+    """Published: Omega [6M, 9A], u [15M, 15A], n' [6M, 6A], f' [12M, 9A] (McMillan, Table 26)."""
+    numbers = named(random_rigid(rng)[0], "I")
+    w, wd, a = (tuple(named(rng.normal(size=3), name)) for name in ("w", "wd", "a"))
+    Omega = rate_matrix(w, wd)
+    assert count([x for row in Omega for x in row]) == (6, 9)
+    # half the trace, and the three differences with it, belong to the body
+    free = RigidInertia.from_array(numbers)
+    assert count(free.rate_of_momentum(Omega, a)) == (39 + 1, 39 + 5)
+    # the same motion told in spatial accelerations takes more
+    v, spatial = (Motion.from_array(named(rng.normal(size=6), name)) for name in ("v", "s"))
+    assert count(free.apply(spatial) + free.bias(v)) == (66, 51)
 
 
 def test_adding_a_rigid_to_an_articulated_inertia_takes_15_additions(rng):

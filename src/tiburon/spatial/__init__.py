@@ -8,6 +8,7 @@ Everything is in SI units, angular part first, in the axes and about the origin 
 from tiburon.spatial.acceleration import (
     classical_acceleration_at,
     classical_to_spatial,
+    rate_matrix,
     spatial_acceleration_from_point,
     spatial_to_classical,
 )
@@ -111,6 +112,7 @@ __all__ = [
     "quaternion_rotate",
     "quaternion_square",
     "quaternion_to_matrix",
+    "rate_matrix",
     "reciprocal_basis",
     "resolve",
     "revolute_axis",

@@ -5,17 +5,20 @@ its linear part follows the stream of body points through the origin. The classi
 acceleration of the one body point that happens to be there. They differ by omega x v (Featherstone
 1987, sec. 2.7, eq. 2.29): a body turning steadily about a fixed axis has no spatial acceleration.
 
-The algorithms use spatial accelerations throughout; these functions serve the border.
+Articulated bodies are told in spatial accelerations. Inverse dynamics is cheaper in classical ones,
+because then no velocity of a point is needed: what a body adds to the acceleration of its points is
+Omega times their position (`rate_matrix`).
 """
 
 from collections.abc import Sequence
 
-from tiburon.spatial.vec3 import Scalar, Vec3, add_cross, vec3
+from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, add_cross, vec3
 from tiburon.spatial.vectors import Motion
 
 __all__ = [
     "classical_acceleration_at",
     "classical_to_spatial",
+    "rate_matrix",
     "spatial_acceleration_from_point",
     "spatial_to_classical",
 ]
@@ -80,3 +83,25 @@ def spatial_acceleration_from_point(
     r, rd, rdd = vec3(point), vec3(point_velocity), vec3(point_acceleration)
     w, wd = vec3(omega), vec3(omega_dot)
     return Motion(wd, add_cross(add_cross(rdd, rd, w), r, wd))
+
+
+def rate_matrix(w: Vec3, wd: Vec3) -> Mat3:
+    """Return Omega = wd~ + w~ w~, which maps the position of a body point to what it adds.
+
+    The classical acceleration of the body point at r is that of the origin plus Omega r (McMillan
+    1994, eq. B.9). Costs 6 multiplications and 9 additions.
+
+    Args:
+        w: Angular velocity, frame axes [rad/s].
+        wd: Angular acceleration, same axes [rad/s^2].
+
+    Returns:
+        Rows of Omega [1/s^2].
+    """
+    (x, y, z), (a, b, c) = w, wd
+    xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
+    return (
+        (-(yy + zz), xy - c, xz + b),
+        (xy + c, -(xx + zz), yz - a),
+        (xz - b, yz + a, -(xx + yy)),
+    )
