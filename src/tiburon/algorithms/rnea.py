@@ -76,8 +76,8 @@ def rnea(
         w = add(carried, vJ.angular)
         wd = add(add_cross(X.direction(parent.wd), w, vJ.angular), aJ.angular)
         Omega = rate_matrix(w, wd)
-        # the point of the parent where the body is now, then what the joint adds; a body that slides
-        # meets the turning of its parent twice (Coriolis)
+        # the point of the parent where the body is now, then what the joint adds; a body that
+        # slides meets the turning of its parent twice (Coriolis)
         a = X.direction(add_matrix_vector(parent.a, parent.Omega, X.translation))
         a = add(add_cross(a, add(w, carried), vJ.linear), aJ.linear)
         # what the body itself needs; what comes from outside need not be transmitted
