@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.model.places import place_of
 from tests.model.samples import random_inertia, random_pose, random_tree
 from tests.robots import balloon, kicked, odd_arm, welded
 from tests.running import OnFloats
@@ -90,24 +91,6 @@ def assert_same_dynamics(model, other, seed=0):
             assert_close(a, b)
 
 
-def place_of(model, q, name):
-    """Return rotation and origin of a frame in the world, by homogeneous matrices of the parts."""
-    frames = {frame.name: frame for frame in model.frames}
-    matrix = np.eye(4)
-    if name in frames:
-        matrix = frames[name].pose.matrix
-        name = frames[name].body
-    while name != "world":
-        body = model.body(name)
-        X = body.joint.transform(q[model.slice(body.joint.name)].tolist())
-        step = np.eye(4)
-        step[:3, :3] = np.array(X.rotation, dtype=float).T
-        step[:3, 3] = X.translation
-        matrix = body.joint.pose.matrix @ step @ matrix
-        name = body.parent
-    return matrix[:3, :3], matrix[:3, 3]
-
-
 @pytest.mark.parametrize("prefix", ["", "left_"])
 def test_attached_robot_equals_the_one_written_by_hand(prefix):
     """Dynamics, frames and names of a composed robot are those of its hand-written twin."""
@@ -120,7 +103,7 @@ def test_attached_robot_equals_the_one_written_by_hand(prefix):
 
 
 def test_numbers_of_the_carrier_come_first():
-    """q and v of the whole are those of the parts, one after the other."""
+    """Positions and velocities of the whole are those of the parts, one after the other."""
     composed = vehicle().attach(arm(), at="mount", name="uvms")
     assert composed.name == "uvms"
     assert composed.q_names == vehicle().q_names + arm().q_names

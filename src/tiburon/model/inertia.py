@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import ModelError
 from tiburon.model.numbers import Vec3, finite_array, vec3
+from tiburon.model.pose import Pose
 from tiburon.spatial import RigidInertia
 
 TRIANGLE = 1e-6
@@ -98,6 +99,15 @@ class Inertia:
         moments[axis] = 0.5 * mass * radius * radius
         x, y, z = moments
         return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal((x, y, z)))
+
+    def moved(self, pose: Pose) -> "Inertia":
+        """Return the same mass seen from another frame.
+
+        Args:
+            pose: The frame of this inertia in the other frame.
+        """
+        R, p = np.array(pose.rotation), np.array(pose.translation)
+        return Inertia(self.mass, R @ self.com + p, R @ self.matrix @ R.T)
 
     @property
     def matrix(self) -> NDArray[np.float64]:

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import ModelError
-from tiburon.model import composition, configuration, tree
+from tiburon.model import actuation, composition, configuration, tree
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.composition import Parts
+from tiburon.model.denavit_hartenberg import DHLink, chain_parts
 from tiburon.model.joints import Joint
 from tiburon.model.mobility import check_movable, needs_check
 from tiburon.model.named_parts import NamedParts, joint_slices
@@ -71,6 +72,37 @@ class Model(NamedParts):
         self._set(_slices=joint_slices(ordered), _hash=hash((name, ordered, placed)), _plan=None)
         if needs_check(ordered):
             check_movable(self.plan)
+
+    @classmethod
+    def from_dh(
+        cls,
+        name: str,
+        links: Iterable[DHLink],
+        *,
+        convention: str,
+        base: Pose | None = None,
+        tool: Pose | None = None,
+    ) -> "Model":
+        """Build a serial arm from a Denavit-Hartenberg table.
+
+        Frame "frame_i" is the frame of row i, counted from 1, and "frame_0" the base. Modified
+        frames are the body frames; a classic frame sits at the far end of its link, while the
+        body frame stays on the joint axis, turned back by alpha.
+
+        Args:
+            name: Name of the robot.
+            links: Rows from the base to the tip.
+            convention: "classic": Rz(theta_i) Tz(d_i) Tx(a_i) Rx(alpha_i); "modified" (Craig):
+                Rx(alpha_{i-1}) Tx(a_{i-1}) Rz(theta_i) Tz(d_i), where row i holds alpha_{i-1} and
+                a_{i-1}, as such tables are printed.
+            base: Frame 0 in the world; the same frame by default.
+            tool: Adds a frame "tool" with this pose in the last row's frame.
+
+        Example:
+            ``Model.from_dh("planar", [DHLink(a=0.5, inertia=rod)] * 2, convention="classic")``
+        """
+        bodies, frames = chain_parts(name, links, convention, base or Pose(), tool)
+        return cls(name, bodies, frames)
 
     def _set(self, **values: Any) -> None:
         for key, value in values.items():
@@ -162,6 +194,38 @@ class Model(NamedParts):
 
     def _q(self, argument: str, value: ArrayLike) -> Array:
         return configuration.as_batch(value, self.nq, argument, self.describe_q())
+
+    @property
+    def actuated_joint_names(self) -> tuple[str, ...]:
+        """Names of the joints taken to have motors: all that can move but free ones."""
+        return tuple(joint.name for joint in self.joints if joint.nv > 0 and joint.kind != "free")
+
+    def actuated(
+        self,
+        tau: ArrayLike | Mapping[str, ArrayLike],
+        joints: str | Iterable[str] | None = None,
+    ) -> Array:
+        """Return joint forces of the whole robot from those of the joints that have motors.
+
+        Inside a function given to `tiburon.compile` the forces may be traced.
+
+        Args:
+            tau: Forces of the actuated joints, one after the other [N or N m], shape (..., sum of
+                their nv); or forces by joint name, each of shape (..., nv of the joint), or one
+                number for a joint of one freedom.
+            joints: Names of the actuated joints in the order of `tau`; by default
+                `actuated_joint_names`.
+
+        Returns:
+            Joint force, shape (..., nv), zero at all other joints. The way back is
+            ``tau[..., robot.indices(names, of="v")]``.
+
+        Example:
+            ``forward_dynamics(dog, q, v, dog.actuated(motor_torques))``
+        """
+        if joints is None:
+            joints = self.actuated_joint_names
+        return actuation.spread(self, tau, (joints,) if isinstance(joints, str) else joints)
 
     # -- robots from robots ------------------------------------------------------------------------
 

@@ -1,0 +1,152 @@
+"""Serial arms from Denavit-Hartenberg tables, classic or modified.
+
+Symbols, for link i of a chain whose frame 0 is the base:
+    a, alpha    distance along and angle about an x axis: the common normal of two joint axes
+    d, theta    distance along and angle about a z axis: the joint axis
+    Rx, Tx, Rz, Tz    turns about and moves along x and z, child in parent
+
+Both conventions put z on joint axes and differ in whose axis belongs to which frame:
+
+    classic     T_i = Rz(theta_i) Tz(d_i) Tx(a_i) Rx(alpha_i)           joint i turns about z_{i-1}
+    modified    T_i = Rx(alpha_{i-1}) Tx(a_{i-1}) Rz(theta_i) Tz(d_i)   joint i turns about z_i
+
+The modified frames are the proximal ones of Featherstone 1987, section 8.2.1, and of McMillan 1994,
+eqs. A.1-A.7; the classic, distal ones are those of Nahon 1991, appendix A. The joint variable is
+added to theta of a revolute and to d of a prismatic joint.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tiburon.errors import ModelError, OptionError
+from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.inertia import Inertia
+from tiburon.model.joints import Joint, Prismatic, Revolute
+from tiburon.model.numbers import finite_array
+from tiburon.model.pose import Pose
+
+CONVENTIONS = ("classic", "modified")
+JOINTS = {"revolute": Revolute, "prismatic": Prismatic}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DHLink:
+    """One row of a Denavit-Hartenberg table, with the link it describes; compares by value.
+
+    Example:
+        ``DHLink(a=0.4, alpha=-pi / 2, d=0.1, inertia=Inertia.box(2.0, (0.4, 0.1, 0.1)))``
+    """
+
+    a: float = 0.0
+    """Length of the common normal, along x [m]."""
+
+    alpha: float = 0.0
+    """Angle between the two joint axes, about x [rad]."""
+
+    d: float = 0.0
+    """Distance between the two normals, along the joint axis [m]; a prismatic joint adds q."""
+
+    theta: float = 0.0
+    """Angle between the two normals, about the joint axis [rad]; a revolute joint adds q."""
+
+    joint: str = "revolute"
+    """Kind of joint: "revolute" or "prismatic"."""
+
+    inertia: Inertia = field(default_factory=Inertia)
+    """How the link's mass is spread, in the axes and from the origin of the row's own frame."""
+
+    joint_name: str | None = None
+    """Name of the joint; "joint_i" in row i, counted from 1, by default."""
+
+    body_name: str | None = None
+    """Name of the body; "link_i" by default."""
+
+    def __post_init__(self) -> None:
+        for quantity in ("a", "alpha", "d", "theta"):
+            value = finite_array(getattr(self, quantity), (), "Denavit-Hartenberg row", quantity)
+            object.__setattr__(self, quantity, float(value))
+        if self.joint not in JOINTS:
+            raise OptionError("joint", tuple(JOINTS), self.joint)
+
+
+class _Step(NamedTuple):
+    """A row taken apart: what comes before the joint moves, and what after."""
+
+    before: Pose
+    """The joint frame in the previous row's frame."""
+
+    after: Pose
+    """The row's own frame in the body frame, which is fixed on the joint axis."""
+
+    offset: float
+    """Where the joint is at q = 0 [rad or m]."""
+
+
+def chain_parts(
+    name: str, links: Iterable[DHLink], convention: str, base: Pose, tool: Pose | None
+) -> tuple[list[Body], list[Frame]]:
+    """Build the bodies and frames of a serial arm.
+
+    Args:
+        name: Name of the robot, for messages.
+        links: Rows from the base to the tip.
+        convention: "classic" or "modified".
+        base: Frame 0 in the world.
+        tool: A frame "tool" in the last row's frame, if wanted.
+    """
+    if convention not in CONVENTIONS:
+        raise OptionError("convention", CONVENTIONS, convention)
+    bodies: list[Body] = []
+    frames = [Frame("frame_0", WORLD, base)]
+    for number, link in enumerate(links, start=1):
+        if not isinstance(link, DHLink):
+            raise ModelError(
+                f"model {name!r}: row {number} must be a DHLink, got {link!r}; "
+                "write DHLink(a=..., alpha=..., d=..., theta=...)"
+            )
+        step = _classic(link) if convention == "classic" else _modified(link)
+        # a row starts where the frame of the row before it is
+        previous = frames[-1]
+        joint = _joint(link, number, previous.pose @ step.before, step.offset)
+        body = link.body_name or f"link_{number}"
+        inertia = link.inertia
+        if step.after != Pose():
+            inertia = inertia.moved(step.after)
+        bodies.append(Body(body, previous.body, joint=joint, inertia=inertia))
+        frames.append(Frame(f"frame_{number}", body, step.after))
+    if tool is not None:
+        last = frames[-1]
+        frames.append(Frame("tool", last.body, last.pose @ tool))
+    return bodies, frames
+
+
+def _joint(link: DHLink, number: int, pose: Pose, offset: float) -> Joint:
+    name = link.joint_name or f"joint_{number}"
+    return JOINTS[link.joint](name, offset=offset, pose=pose)
+
+
+def _about_x(link: DHLink) -> Pose:
+    """Return Tx(a) Rx(alpha); the two commute."""
+    return Pose.from_axis_angle((1.0, 0.0, 0.0), link.alpha, (link.a, 0.0, 0.0))
+
+
+def _along_axis(link: DHLink) -> tuple[Pose, float]:
+    """Return the constant one of Rz(theta) and Tz(d), and the one the joint variable is added to.
+
+    The two commute, so the constant one may come first: the body frame then shares the z axis of
+    the joint and sits on the common normal.
+    """
+    if link.joint == "revolute":
+        return Pose(translation=(0.0, 0.0, link.d)), link.theta
+    return Pose.from_axis_angle((0.0, 0.0, 1.0), link.theta), link.d
+
+
+def _classic(link: DHLink) -> _Step:
+    before, offset = _along_axis(link)
+    return _Step(before, _about_x(link), offset)
+
+
+def _modified(link: DHLink) -> _Step:
+    constant, offset = _along_axis(link)
+    return _Step(_about_x(link) @ constant, Pose(), offset)
