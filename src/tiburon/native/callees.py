@@ -61,13 +61,15 @@ class CalleeWriter:
         kind = target.float_type
         given = _reserve(stack_lines, kind, len(arguments))
         found = _reserve(stack_lines, kind, callee.result_count)
+        stored = 0
         for start, length, origin in _runs(arguments, origins):
             if origin is None:
                 for number in range(start, start + length):
+                    if len(arguments) > STORES_AT_ONCE and stored % STORES_AT_ONCE == 0:
+                        target.lines.append('  fence syncscope("singlethread") seq_cst')
                     place = target.emit(f"getelementptr {kind}, ptr {given}, i64 {number}")
                     target.lines.append(f"  store {kind} {arguments[number]}, ptr {place}")
-                    if (number + 1) % STORES_AT_ONCE == 0:
-                        target.lines.append('  fence syncscope("singlethread") seq_cst')
+                    stored += 1
             else:
                 _copy(target, stack_lines, origin, Slots(given, offset=start), length)
         target.lines.append(f"  call void @{name}(ptr {given}, ptr {found})")

@@ -24,10 +24,11 @@ from tiburon.native.module_parts import (
     load,
     total,
 )
+from tiburon.native.staging import LONG_ROW, load_staged, stage_columns, unstage_rows
 from tiburon.native.straight import emit_instructions
 from tiburon.native.target import Ref
 from tiburon.native.transpose import columns_from_rows, rows_from_columns
-from tiburon.trace.lower import Order, lower
+from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.program import Program
 
 
@@ -90,7 +91,15 @@ def _write_group(
     sums = [load_vector(target, "%sums", k) for k in range(PARTIAL_SUMS)]
     for place, number in enumerate(arguments):
         starts = [load(target, "ptr", "%rows", place * lanes + lane) for lane in range(lanes)]
-        columns = columns_from_rows(target, starts, program.inputs[number].size)
+        size = program.inputs[number].size
+        if lanes > 1 and size >= LONG_ROW:
+            array, part = stage_columns(target, writer.stack_lines, starts, size)
+            sums = add_to_sums(target, sums, [part])
+            for k in sorted({i.payload[1] for i in instructions if _reads(i, number)}):
+                writer.inputs[number, k] = load_staged(target, array, k)
+                writer.origins[writer.inputs[number, k]] = array.address, k
+            continue
+        columns = columns_from_rows(target, starts, size)
         sums = add_to_sums(target, sums, columns)
         writer.inputs.update({(number, k): column for k, column in enumerate(columns)})
     offsets = _parameter_offsets(program)
@@ -100,13 +109,21 @@ def _write_group(
     refs = emit_instructions(target, instructions, writer)
     for place, output in enumerate(program.outputs, start=len(arguments)):
         starts = [load(target, "ptr", "%rows", place * lanes + lane) for lane in range(lanes)]
-        rows_from_columns(target, starts, [refs[node] for node in output.nodes])
+        columns = [refs[node] for node in output.nodes]
+        if lanes > 1 and len(columns) >= LONG_ROW:
+            unstage_rows(target, writer.stack_lines, starts, columns)
+        else:
+            rows_from_columns(target, starts, columns)
     sums = add_to_sums(target, sums, [refs[root] for root in program.roots])
     for k, total_so_far in enumerate(sums):
         address = element(target, target.float_type, "%sums", k)
         target.lines.append(
             f"  store {target.float_type} {total_so_far}, ptr {address}, align {8 * lanes}"
         )
+
+
+def _reads(instruction: Instruction, number: int) -> bool:
+    return instruction.op == "input" and bool(instruction.payload[0] == number)
 
 
 def _parameter_offsets(program: Program) -> dict[int, int]:

@@ -18,6 +18,7 @@ from tiburon.native.module_parts import (
     load,
     total,
 )
+from tiburon.native.staging import LONG_ROW, sum_of_vectors
 from tiburon.native.straight import emit_instructions
 from tiburon.native.target import Ref
 from tiburon.trace.lower import Order, lower
@@ -46,11 +47,13 @@ def module_for_one(
     sums: list[Ref] = []
     for pointer, item in zip(inputs, program.inputs, strict=True):
         if not item.parameter:
-            sums = add_to_sums(target, sums, _array_sums(target, pointer, item.size, vector_lanes))
+            parts = _array_sums(writer, pointer, item.size, vector_lanes)
+            sums = add_to_sums(target, sums, parts)
     for instruction in instructions:
         if instruction.op == "input":
             argument, number = instruction.payload
             writer.inputs[argument, number] = load(target, "double", inputs[argument], number)
+            writer.origins[writer.inputs[argument, number]] = inputs[argument], number
     refs = emit_instructions(target, instructions, writer)
     for pointer, output in zip(outputs, program.outputs, strict=True):
         for number, node in enumerate(output.nodes):
@@ -64,10 +67,15 @@ def module_for_one(
     return writer.module(header, [*target.lines, f"  ret i32 {status}"])
 
 
-def _array_sums(target: LlvmTarget, pointer: Ref, size: int, lanes: int) -> list[Ref]:
+def _array_sums(writer: FunctionWriter, pointer: Ref, size: int, lanes: int) -> list[Ref]:
     """Emit a few numbers that add up to the sum of an array, read in wide vectors."""
+    target = writer.target
     place = 0
     sums: dict[int, Ref] = {}
+    if size >= LONG_ROW * lanes:
+        # in straight lines hundreds of loads would take LLVM seconds
+        sums[lanes] = sum_of_vectors(target, writer.stack_lines, pointer, size // lanes, lanes)
+        place = size - size % lanes
     while place < size:
         while lanes > size - place:
             lanes //= 2

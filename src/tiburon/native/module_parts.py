@@ -33,6 +33,7 @@ class FunctionWriter:
         callees: The module's internal functions.
         inputs: Reference of each input element that was loaded.
         stack_lines: Stack arrays, which stand at the start of the function.
+        origins: Array and place of values that were loaded from a stack array.
     """
 
     def __init__(self, target: LlvmTarget, callees: CalleeWriter, vector_lanes: int) -> None:
@@ -42,7 +43,7 @@ class FunctionWriter:
         self.stack_lines: list[str] = []
         self._vector_lanes = vector_lanes
         self._packed: dict[int, LlvmTarget] = {}
-        self._origins: Origins = {}
+        self.origins: Origins = {}
 
     def load(self, instruction: Instruction) -> Ref:
         """Give the reference of an input, loaded before."""
@@ -55,7 +56,7 @@ class FunctionWriter:
     def call(self, instruction: Instruction, arguments: list[Ref]) -> list[Ref]:
         """Emit a call of a region or primitive."""
         return self.callees.call(
-            self.target, self.stack_lines, self._origins, instruction.payload, arguments
+            self.target, self.stack_lines, self.origins, instruction.payload, arguments
         )
 
     def sin_cos(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
