@@ -10,13 +10,17 @@ from typing import TYPE_CHECKING, Any
 # the same names for type checkers and editors, which do not run `__getattr__`
 if TYPE_CHECKING:
     __version__: str
+    from tiburon.algorithms import bias_force as bias_force
     from tiburon.algorithms import compile as compile
     from tiburon.algorithms import forward_dynamics as forward_dynamics
     from tiburon.algorithms import forward_kinematics as forward_kinematics
+    from tiburon.algorithms import gravity_force as gravity_force
     from tiburon.algorithms import inverse_dynamics as inverse_dynamics
+    from tiburon.algorithms import inverse_mass_matrix as inverse_mass_matrix
     from tiburon.algorithms import kinetic_energy as kinetic_energy
     from tiburon.algorithms import mass_matrix as mass_matrix
     from tiburon.algorithms import potential_energy as potential_energy
+    from tiburon.algorithms import prepare_dynamics as prepare_dynamics
     from tiburon.errors import CacheWarning as CacheWarning
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError
@@ -30,15 +34,22 @@ if TYPE_CHECKING:
     from tiburon.errors import TraceError as TraceError
     from tiburon.errors import UnknownNameError as UnknownNameError
     from tiburon.model import Body as Body
+    from tiburon.model import Cylindrical as Cylindrical
+    from tiburon.model import DHLink as DHLink
     from tiburon.model import Fixed as Fixed
     from tiburon.model import Frame as Frame
     from tiburon.model import Free as Free
     from tiburon.model import Inertia as Inertia
     from tiburon.model import Joint as Joint
     from tiburon.model import Model as Model
+    from tiburon.model import Planar as Planar
     from tiburon.model import Pose as Pose
     from tiburon.model import Prismatic as Prismatic
     from tiburon.model import Revolute as Revolute
+    from tiburon.model import RollingSphere as RollingSphere
+    from tiburon.model import Screw as Screw
+    from tiburon.model import Spherical as Spherical
+    from tiburon.model import Universal as Universal
     from tiburon.model import World as World
     from tiburon.simulation import StateRecord as StateRecord
     from tiburon.simulation import integrate_rk4 as integrate_rk4
@@ -48,6 +59,8 @@ _EXPORTS: dict[str, str] = {
     "Body": "tiburon.model",
     "CacheWarning": "tiburon.errors",
     "CompileError": "tiburon.errors",
+    "Cylindrical": "tiburon.model",
+    "DHLink": "tiburon.model",
     "DomainError": "tiburon.errors",
     "Fixed": "tiburon.model",
     "Frame": "tiburon.model",
@@ -59,24 +72,33 @@ _EXPORTS: dict[str, str] = {
     "ModelWarning": "tiburon.errors",
     "NonFiniteError": "tiburon.errors",
     "OptionError": "tiburon.errors",
+    "Planar": "tiburon.model",
     "Pose": "tiburon.model",
     "Prismatic": "tiburon.model",
     "Revolute": "tiburon.model",
+    "RollingSphere": "tiburon.model",
+    "Screw": "tiburon.model",
     "ShapeError": "tiburon.errors",
+    "Spherical": "tiburon.model",
     "StateRecord": "tiburon.simulation",
     "TiburonError": "tiburon.errors",
     "TiburonWarning": "tiburon.errors",
     "TraceError": "tiburon.errors",
+    "Universal": "tiburon.model",
     "UnknownNameError": "tiburon.errors",
     "World": "tiburon.model",
+    "bias_force": "tiburon.algorithms",
     "compile": "tiburon.algorithms",
     "forward_dynamics": "tiburon.algorithms",
     "forward_kinematics": "tiburon.algorithms",
+    "gravity_force": "tiburon.algorithms",
     "integrate_rk4": "tiburon.simulation",
     "inverse_dynamics": "tiburon.algorithms",
+    "inverse_mass_matrix": "tiburon.algorithms",
     "kinetic_energy": "tiburon.algorithms",
     "mass_matrix": "tiburon.algorithms",
     "potential_energy": "tiburon.algorithms",
+    "prepare_dynamics": "tiburon.algorithms",
 }
 
 __all__ = ["__version__", *_EXPORTS]

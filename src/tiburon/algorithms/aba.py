@@ -9,34 +9,25 @@ Symbols (Featherstone 1987, chapter 6):
     a       spatial acceleration of a body
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from tiburon.algorithms.binding import plan_and_gravity
-from tiburon.algorithms.external import external_inputs, external_options, given_forces
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.sweep import inward, outward
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.joint import Carry
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
-from tiburon.trace.array import as_traced
-from tiburon.trace.program import Input, current_graph
 
-__all__ = ["aba", "forward_dynamics"]
+__all__ = ["aba"]
 
 
+@dataclass(frozen=True, slots=True)
 class _Articulated:
     """Inertia and bias force of a body and all beyond it; they add."""
 
-    __slots__ = ("IA", "pA")
-
-    def __init__(self, IA: ArticulatedInertia, pA: Force) -> None:
-        self.IA = IA
-        self.pA = pA
+    IA: ArticulatedInertia
+    pA: Force
 
     def __add__(self, other: "_Articulated") -> "_Articulated":
         return _Articulated(self.IA + other.IA, self.pA + other.pA)
@@ -115,68 +106,3 @@ def aba(
     root = _Accelerating((), upward(gravity))
     accelerating = outward(plan, accelerate, root, moving, carries)
     return tuple(x for visit in accelerating for x in visit.qdd)
-
-
-def _inputs(model: Model, options: Options) -> list[Input]:
-    return [
-        Input("q", (model.nq,), described=model.describe_q()),
-        Input("v", (model.nv,), described=model.describe_v()),
-        Input("tau", (model.nv,), described=model.describe_v()),
-        *external_inputs(model, options),
-    ]
-
-
-def _run(
-    model: Model, world: World | None, options: Options, q: Any, v: Any, tau: Any, *wrenches: Any
-) -> Any:
-    plan, gravity = plan_and_gravity(model, world)
-    position = scalars(q)
-    forces = given_forces(plan, position, options, wrenches)
-    return as_traced(list(aba(plan, position, scalars(v), scalars(tau), gravity, forces)))
-
-
-_FUNCTION = LibraryFunction("forward_dynamics", _inputs, _run)
-_latest, _recent = _FUNCTION.latest, _FUNCTION.recent
-
-
-def forward_dynamics(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    *,
-    world: World | None = None,
-    external_force: Mapping[str, ArrayLike] | None = None,
-    external_axes: str = "frame",
-) -> NDArray[np.float64]:
-    """Compute the joint accelerations that given joint forces produce.
-
-    One state or a batch: leading dimensions of all arrays broadcast. Inside a function given to
-    `tiburon.compile` the arrays may be traced, one state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        tau: Joint force [N or N m], shape (..., nv).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
-            frame's origin [N m, N], shape (..., 6).
-        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
-            world axes.
-
-    Returns:
-        Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).
-    """
-    if world is None and external_force is None and current_graph() is None:
-        # the plain case, in as few steps as Python allows
-        known, kernel = _latest[0]
-        if known is not model:
-            kernel = _recent.get(id(model))
-        if kernel is not None:
-            result: NDArray[np.float64] = kernel(q, v, tau)
-            return result
-    options = external_options(external_force, external_axes)
-    wrenches = () if external_force is None else external_force.values()
-    answer: NDArray[np.float64] = call(_FUNCTION, model, (q, v, tau, *wrenches), world, options)
-    return answer

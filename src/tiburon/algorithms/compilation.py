@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tiburon.algorithms import aba, crba, energy, kinematics, rnea
+from tiburon.algorithms import bias, crba, energy, forward, joint_space, kinematics, rnea
 from tiburon.algorithms.binding import DEFAULT_WORLD
 from tiburon.algorithms.external import external_options
 from tiburon.algorithms.library import (
@@ -28,7 +28,10 @@ Function = Callable[..., Any]
 _PUBLIC: dict[Function, str] = {
     rnea.inverse_dynamics: "inverse_dynamics",
     crba.mass_matrix: "mass_matrix",
-    aba.forward_dynamics: "forward_dynamics",
+    forward.forward_dynamics: "forward_dynamics",
+    joint_space.inverse_mass_matrix: "inverse_mass_matrix",
+    bias.bias_force: "bias_force",
+    bias.gravity_force: "gravity_force",
     kinematics.forward_kinematics: "forward_kinematics",
     energy.kinetic_energy: "kinetic_energy",
     energy.potential_energy: "potential_energy",
@@ -47,6 +50,7 @@ def compile(
     external_force: str | Iterable[str] = (),
     external_axes: str = "frame",
     frames: str | Sequence[str] | None = None,
+    method: str | None = None,
     shapes: Mapping[str, int | Sequence[int]] | None = None,
     name: str | None = None,
 ) -> Callable[..., Any]:
@@ -71,6 +75,7 @@ def compile(
             `inverse_dynamics`: the kernel takes one more array [n; f], shape (..., 6), for each.
         external_axes: Axes of these forces, "frame" or "world".
         frames: For `forward_kinematics`: which frames to place.
+        method: For `forward_dynamics`: "articulated" or "composite".
         shapes: Shape of one case of each argument of your functions that is not q, v, vd or tau.
         name: Name of the kernel; that of the function by default.
 
@@ -97,6 +102,7 @@ def compile(
     options = (
         *external_options(tuple_of(external_force), external_axes),
         *kinematics.frame_options(frames),
+        *forward.method_options(method),
     )
     if model is not None and name is None and all(f in _PUBLIC for f in functions):
         names = tuple(_PUBLIC[f] for f in functions)

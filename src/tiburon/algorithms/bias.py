@@ -1,0 +1,157 @@
+"""Joint forces that no acceleration calls for: bias and gravity.
+
+Symbols (Featherstone 1987, chapters 4 and 5):
+    C       bias force: what holds all joint accelerations at zero
+    X       map of motion from the parent's frame to the body's
+    a       acceleration of the world that has the effect of gravity, seen from a body
+    f       force a joint must transmit to its body
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.rnea import rnea, upward
+from tiburon.algorithms.sweep import inward, outward
+from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
+from tiburon.trace.array import as_traced
+
+__all__ = ["bias", "bias_force", "gravity_force", "weight"]
+
+
+class _Held(NamedTuple):
+    """What the outward pass knows of a body."""
+
+    X: Transform
+    a: Motion
+
+
+def bias(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+) -> tuple[Scalar, ...]:
+    """Compute the joint forces at zero joint acceleration, C = ID(q, v, 0).
+
+    Featherstone 1987, eq. 5.3.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+
+    Returns:
+        Bias force [N or N m], nv scalars.
+    """
+    return rnea(plan, q, v, (0.0,) * plan.nv, gravity, external)
+
+
+def weight(plan: Plan, q: Sequence[Scalar], gravity: Vec3) -> tuple[Scalar, ...]:
+    """Compute the joint forces that bear the weight of all bodies.
+
+    Featherstone 1987, eqs. 4.12-4.15 with every velocity left out.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+
+    Returns:
+        Joint force [N or N m], nv scalars.
+    """
+
+    def lift(body: PlanBody, parent: _Held) -> _Held:
+        X = body.transform(q[body.q])
+        return _Held(X, X.motion(parent.a))
+
+    def transmit(body: PlanBody, f: Force, held: _Held) -> tuple[tuple[Scalar, ...], Force]:
+        return body.joint.project(q[body.q], f), held.X.force_to_parent(f)
+
+    def weigh(body: PlanBody, _: Force, held: _Held) -> Force:
+        return body.inertia.apply(held.a)
+
+    held = outward(plan, lift, _Held(Transform.identity(), upward(gravity)))
+    weights = outward(plan, weigh, Force.zero(), held)
+    kept = inward(plan, transmit, weights, held)
+    return tuple(x for joint_force in kept for x in joint_force)
+
+
+def _run_bias(
+    model: Model, world: World | None, options: Options, q: Any, v: Any, *wrenches: Any
+) -> Any:
+    plan, g = plan_and_gravity(model, world)
+    position = scalars(q)
+    forces = given_forces(plan, position, options, wrenches)
+    return as_traced(list(bias(plan, position, scalars(v), g, forces)))
+
+
+def _run_gravity(model: Model, world: World | None, options: Options, q: Any) -> Any:
+    plan, g = plan_and_gravity(model, world)
+    return as_traced(list(weight(plan, scalars(q), g)))
+
+
+_BIAS = LibraryFunction("bias_force", inputs_of("q", "v", external=True), _run_bias)
+_GRAVITY = LibraryFunction("gravity_force", inputs_of("q"), _run_gravity)
+
+
+def bias_force(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    world: World | None = None,
+    external_force: Mapping[str, ArrayLike] | None = None,
+    external_axes: str = "frame",
+) -> NDArray[np.float64]:
+    """Compute the joint forces that hold all joint accelerations at zero.
+
+    They balance Coriolis and centrifugal effects, gravity and forces from outside: the C of
+    H vd + C = tau. One state or a batch; traced arrays inside a compiled function, one state at a
+    time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
+            frame's origin [N m, N], shape (..., 6).
+        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
+            world axes.
+
+    Returns:
+        Joint force [N or N m], shape (..., nv).
+    """
+    options = external_options(external_force, external_axes)
+    wrenches = () if external_force is None else external_force.values()
+    answer: NDArray[np.float64] = call(_BIAS, model, (q, v, *wrenches), world, options)
+    return answer
+
+
+def gravity_force(model: Model, q: ArrayLike, *, world: World | None = None) -> NDArray[np.float64]:
+    """Compute the joint forces that hold the robot at rest against gravity.
+
+    They are the slope of `potential_energy`. One state or a batch; traced arrays inside a compiled
+    function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+
+    Returns:
+        Joint force [N or N m], shape (..., nv).
+    """
+    answer: NDArray[np.float64] = call(_GRAVITY, model, (q,), world)
+    return answer

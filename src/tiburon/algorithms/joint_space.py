@@ -1,0 +1,228 @@
+"""Forward dynamics in joint space: mass matrix, factored without filling in its zeros.
+
+Symbols (Featherstone 1987, chapter 5; 2005):
+    H       mass matrix, H = L^T D L with L as sparse as H
+    C       bias force
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.bias import bias
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.crba import crba
+from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.sweep import outward
+from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.spatial import Force, Scalar, Vec3
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.tree import FactorTree, SolveTree, factor_tree, solve_tree
+from tiburon.trace.program import Input
+
+__all__ = [
+    "PreparedDynamics",
+    "forward_by_mass_matrix",
+    "freedom_parents",
+    "inverse_mass_matrix",
+    "prepare_dynamics",
+]
+
+
+class _Rows(NamedTuple):
+    """The velocity variables of a body's joint."""
+
+    hangs_on: tuple[int, ...]
+    """For each the variable it hangs on, or -1."""
+
+    last: int
+    """The variable that carries the body's children, or -1."""
+
+
+def freedom_parents(plan: Plan) -> tuple[int, ...]:
+    """Return, for each velocity variable, the one it hangs on in the tree; -1 for none.
+
+    A joint of several freedoms is a chain of them, carried by the last freedom of its parent.
+    """
+
+    def chain(body: PlanBody, parent: _Rows) -> _Rows:
+        rows = range(body.v.start, body.v.stop)
+        hangs_on = tuple(row - 1 if row > body.v.start else parent.last for row in rows)
+        return _Rows(hangs_on, rows[-1] if rows else parent.last)
+
+    return tuple(row for rows in outward(plan, chain, _Rows((), -1)) for row in rows.hangs_on)
+
+
+def forward_by_mass_matrix(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+) -> tuple[Scalar, ...]:
+    """Compute the joint accelerations that given joint forces produce: H vd = tau - C.
+
+    Featherstone 1987, eq. 5.6, with the composite-rigid-body H (5.11-5.14) and C = ID(q, v, 0)
+    (5.3); solved by the factors L^T D L, which keep the zeros between branches.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+
+    Returns:
+        Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+    """
+    C = bias(plan, q, v, gravity, external)
+    right = [force - c for force, c in zip(tau, C, strict=True)]
+    solution = solve_tree(freedom_parents(plan), _matrix(plan, q), as_traced(right))
+    return tuple(scalars(solution))
+
+
+# -- the inverse ----------------------------------------------------------------------------------
+
+
+def _run_inverse(model: Model, world: World | None, options: Options, q: Any) -> Any:
+    plan, _ = plan_and_gravity(model, world)
+    factor = factor_tree(freedom_parents(plan), _matrix(plan, scalars(q)))
+    columns = scalars(factor.solve(np.eye(plan.nv)))
+    # both triangles come out of the solution; one serves both
+    n = plan.nv
+    entries = [columns[max(i, j) * n + min(i, j)] for i in range(n) for j in range(n)]
+    return as_traced(entries).reshape(n, n)
+
+
+def _matrix(plan: Plan, q: Sequence[Scalar]) -> Any:
+    """Return the mass matrix as an array, traced or not."""
+    return as_traced([x for row in crba(plan, q) for x in row]).reshape(plan.nv, plan.nv)
+
+
+_INVERSE = LibraryFunction(
+    "inverse_mass_matrix", inputs_of("q"), _run_inverse, parameters=(INERTIA,)
+)
+
+
+def inverse_mass_matrix(model: Model, q: ArrayLike) -> NDArray[np.float64]:
+    """Compute the inverse of the mass matrix: joint accelerations per joint force.
+
+    One state or a batch; traced arrays inside a compiled function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+
+    Returns:
+        Inverse mass matrix, symmetric, in the order of v [1/kg, 1/(kg m) or 1/(kg m^2)], shape
+        (..., nv, nv).
+    """
+    answer: NDArray[np.float64] = call(_INVERSE, model, (q,))
+    return answer
+
+
+# -- one factorization for many forces ------------------------------------------------------------
+
+
+def _run_prepare(
+    model: Model, world: World | None, options: Options, q: Any, v: Any, *wrenches: Any
+) -> Any:
+    plan, g = plan_and_gravity(model, world)
+    position = scalars(q)
+    forces = given_forces(plan, position, options, wrenches)
+    H = crba(plan, position)
+    factor = FactorTree(freedom_parents(plan))
+    numbers = factor.apply([H[i][j] for i, j in factor.layout.elements()])
+    return {
+        "factor": as_traced(numbers),
+        "bias": as_traced(list(bias(plan, position, scalars(v), g, forces))),
+    }
+
+
+def _finish_inputs(model: Model, options: Options) -> list[Input]:
+    stored = FactorTree(freedom_parents(model.plan)).result_count
+    return [Input("factor", (stored,)), *inputs_of("bias", "tau")(model, options)]
+
+
+def _run_finish(
+    model: Model, world: World | None, options: Options, factor: Any, bias: Any, tau: Any
+) -> Any:
+    right = [force - c for force, c in zip(scalars(tau), scalars(bias), strict=True)]
+    solve = SolveTree(freedom_parents(model.plan))
+    return as_traced(solve.apply([*scalars(factor), *right]))
+
+
+_PREPARE = LibraryFunction("prepare_dynamics", inputs_of("q", "v", external=True), _run_prepare)
+_FINISH = LibraryFunction("prepared_dynamics", _finish_inputs, _run_finish, parameters=())
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedDynamics:
+    """Factored mass matrix and bias force of one state or a batch, ready for many joint forces."""
+
+    model: Model
+    """The robot."""
+
+    factor: NDArray[np.float64]
+    """Numbers of L and 1/D, row by row of the tree's sparse matrix, shape (..., stored)."""
+
+    bias: NDArray[np.float64]
+    """Bias force C [N or N m], shape (..., nv)."""
+
+    def accelerations(self, tau: ArrayLike) -> NDArray[np.float64]:
+        """Return the joint accelerations that joint forces produce in this state.
+
+        Args:
+            tau: Joint force [N or N m], shape (..., nv); broadcasts with the prepared states.
+
+        Returns:
+            Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+        """
+        answer: NDArray[np.float64]
+        answer = call(_FINISH, self.model, (self.factor, self.bias, tau))
+        return answer
+
+
+def prepare_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    world: World | None = None,
+    external_force: Mapping[str, ArrayLike] | None = None,
+    external_axes: str = "frame",
+) -> PreparedDynamics:
+    """Factor the equation of motion once, to solve it for many joint forces.
+
+    Where joint forces change much faster than the robot moves, as under a stiff controller, the
+    result may serve several time steps (Featherstone 1987, sec. 5.2); the error grows in proportion
+    to the time since it was made. One state or a batch.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
+            frame's origin [N m, N], shape (..., 6).
+        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
+            world axes.
+
+    Returns:
+        What ``prepared.accelerations(tau)`` needs.
+
+    Example:
+        ``prepared = prepare_dynamics(arm, q, v); vd = prepared.accelerations(tau)``
+    """
+    options = external_options(external_force, external_axes)
+    wrenches = () if external_force is None else external_force.values()
+    result = call(_PREPARE, model, (q, v, *wrenches), world, options)
+    factor, bias = result.values() if isinstance(result, dict) else result
+    return PreparedDynamics(model, factor, bias)
