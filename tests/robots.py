@@ -146,6 +146,38 @@ def balloon():
     return tb.Model("balloon", bodies, [tb.Frame("tip", "flap", random_pose(rng))])
 
 
+def orrery():
+    """Build a tree that holds every joint kind."""
+    rng = np.random.default_rng(16)
+    plan = [
+        ("float", "world", ("free",)),
+        ("nut", "float", ("screw",)),
+        ("piston", "nut", ("cylindrical",)),
+        ("fork", "float", ("universal",)),
+        ("ball", "fork", ("spherical",)),
+        ("puck", "ball", ("planar",)),
+        ("marble", "puck", ("rolling sphere",)),
+        ("hand", "piston", ("revolute",)),
+        ("finger", "hand", ("prismatic",)),
+    ]
+    bodies = [
+        tb.Body(n, p, joint=random_joint(rng, f"j_{n}", kinds), inertia=random_inertia(rng))
+        for n, p, kinds in plan
+    ]
+    return tb.Model("orrery", bodies, [tb.Frame("tip", "finger", random_pose(rng))])
+
+
+def screw_chain():
+    """Build threads and slides by turns about odd axes, each on the one before."""
+    rng = np.random.default_rng(17)
+    bodies, parent = [], "world"
+    for number, kind in enumerate(["screw", "prismatic", "screw", "screw", "planar", "universal"]):
+        joint = random_joint(rng, f"joint_{number}", (kind,))
+        bodies.append(tb.Body(f"link_{number}", parent, joint=joint, inertia=random_inertia(rng)))
+        parent = bodies[-1].name
+    return tb.Model("screw_chain", bodies, [tb.Frame("tip", parent, random_pose(rng))])
+
+
 ROBOTS = {
     model.name: model
     for model in [
@@ -158,6 +190,8 @@ ROBOTS = {
         odd_arm(),
         welded(),
         balloon(),
+        orrery(),
+        screw_chain(),
         rover(),
         random_tree(3, 6),
         measured.panda(),

@@ -4,9 +4,10 @@ import numpy as np
 from hypothesis import strategies as st
 
 import tiburon as tb
-from tests.model.samples import random_axis, random_inertia, random_pose
+from tests.model.samples import GENERAL, general_joint, random_axis, random_inertia, random_pose
 
-KINDS = ("revolute", "prismatic", "fixed", "free")
+KINDS = ("revolute", "prismatic", "fixed", "free", *GENERAL)
+AXES = ("any", "x", "y", "z", "-x", "-y", "-z")
 RIGHT = np.pi / 2.0
 
 
@@ -61,8 +62,11 @@ def models(draw, kinds=KINDS, root=KINDS, most=6):
             joint = tb.Free(name, pose=pose)
         elif kind == "fixed":
             joint = tb.Fixed(name, pose=pose)
+        elif kind in GENERAL:
+            axis = _axis(rng, draw(st.sampled_from(AXES)))
+            joint = general_joint(rng, kind, name, axis, pose)
         else:
-            axis = _axis(rng, draw(st.sampled_from(["any", "x", "y", "z", "-x", "-y", "-z"])))
+            axis = _axis(rng, draw(st.sampled_from(AXES)))
             offset = draw(st.sampled_from([0.0, RIGHT, 0.3]))
             kind_class = tb.Revolute if kind == "revolute" else tb.Prismatic
             joint = kind_class(name, axis, offset, pose=pose)

@@ -10,17 +10,36 @@ from typing import TYPE_CHECKING, Any
 # the same names for type checkers and editors, which do not run `__getattr__`
 if TYPE_CHECKING:
     __version__: str
+    from tiburon.algorithms import apparent_inverse_inertia as apparent_inverse_inertia
     from tiburon.algorithms import bias_force as bias_force
+    from tiburon.algorithms import center_of_mass as center_of_mass
+    from tiburon.algorithms import center_of_mass_jacobian as center_of_mass_jacobian
     from tiburon.algorithms import compile as compile
+    from tiburon.algorithms import coriolis_matrix as coriolis_matrix
+    from tiburon.algorithms import cross_inverse_inertia as cross_inverse_inertia
+    from tiburon.algorithms import floating_base_inverse_dynamics as floating_base_inverse_dynamics
     from tiburon.algorithms import forward_dynamics as forward_dynamics
     from tiburon.algorithms import forward_kinematics as forward_kinematics
+    from tiburon.algorithms import frame_acceleration as frame_acceleration
+    from tiburon.algorithms import frame_jacobian as frame_jacobian
+    from tiburon.algorithms import frame_jacobian_bias as frame_jacobian_bias
+    from tiburon.algorithms import frame_velocity as frame_velocity
     from tiburon.algorithms import gravity_force as gravity_force
+    from tiburon.algorithms import hybrid_dynamics as hybrid_dynamics
+    from tiburon.algorithms import inertial_parameter_names as inertial_parameter_names
+    from tiburon.algorithms import inertial_parameters as inertial_parameters
     from tiburon.algorithms import inverse_dynamics as inverse_dynamics
     from tiburon.algorithms import inverse_mass_matrix as inverse_mass_matrix
+    from tiburon.algorithms import joint_reactions as joint_reactions
     from tiburon.algorithms import kinetic_energy as kinetic_energy
     from tiburon.algorithms import mass_matrix as mass_matrix
+    from tiburon.algorithms import momentum as momentum
+    from tiburon.algorithms import momentum_matrix as momentum_matrix
+    from tiburon.algorithms import operational_space_inertia as operational_space_inertia
+    from tiburon.algorithms import operational_space_inverse_inertia as operational_space_inverse_inertia
     from tiburon.algorithms import potential_energy as potential_energy
     from tiburon.algorithms import prepare_dynamics as prepare_dynamics
+    from tiburon.algorithms import regressor as regressor
     from tiburon.errors import CacheWarning as CacheWarning
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError
@@ -87,18 +106,37 @@ _EXPORTS: dict[str, str] = {
     "Universal": "tiburon.model",
     "UnknownNameError": "tiburon.errors",
     "World": "tiburon.model",
+    "apparent_inverse_inertia": "tiburon.algorithms",
     "bias_force": "tiburon.algorithms",
+    "center_of_mass": "tiburon.algorithms",
+    "center_of_mass_jacobian": "tiburon.algorithms",
     "compile": "tiburon.algorithms",
+    "coriolis_matrix": "tiburon.algorithms",
+    "cross_inverse_inertia": "tiburon.algorithms",
+    "floating_base_inverse_dynamics": "tiburon.algorithms",
     "forward_dynamics": "tiburon.algorithms",
     "forward_kinematics": "tiburon.algorithms",
+    "frame_acceleration": "tiburon.algorithms",
+    "frame_jacobian": "tiburon.algorithms",
+    "frame_jacobian_bias": "tiburon.algorithms",
+    "frame_velocity": "tiburon.algorithms",
     "gravity_force": "tiburon.algorithms",
+    "hybrid_dynamics": "tiburon.algorithms",
+    "inertial_parameter_names": "tiburon.algorithms",
+    "inertial_parameters": "tiburon.algorithms",
     "integrate_rk4": "tiburon.simulation",
     "inverse_dynamics": "tiburon.algorithms",
     "inverse_mass_matrix": "tiburon.algorithms",
+    "joint_reactions": "tiburon.algorithms",
     "kinetic_energy": "tiburon.algorithms",
     "mass_matrix": "tiburon.algorithms",
+    "momentum": "tiburon.algorithms",
+    "momentum_matrix": "tiburon.algorithms",
+    "operational_space_inertia": "tiburon.algorithms",
+    "operational_space_inverse_inertia": "tiburon.algorithms",
     "potential_energy": "tiburon.algorithms",
     "prepare_dynamics": "tiburon.algorithms",
+    "regressor": "tiburon.algorithms",
 }
 
 __all__ = ["__version__", *_EXPORTS]

@@ -2,7 +2,26 @@
 
 import numpy as np
 
-from tiburon.model import Body, Fixed, Frame, Free, Inertia, Model, Pose, Prismatic, Revolute
+from tiburon.model import (
+    Body,
+    Cylindrical,
+    Fixed,
+    Frame,
+    Free,
+    Inertia,
+    Model,
+    Planar,
+    Pose,
+    Prismatic,
+    Revolute,
+    RollingSphere,
+    Screw,
+    Spherical,
+    Universal,
+)
+
+GENERAL = ("screw", "cylindrical", "universal", "spherical", "planar", "rolling sphere")
+"""Joint kinds beyond hinge, slide, float and weld."""
 
 ROUNDING = 1e-12
 """A few dozen operations on numbers near 1: about 1e-15, with room for ill-scaled inertias."""
@@ -48,10 +67,31 @@ def random_joint(rng, name, kinds=("revolute", "prismatic", "free", "fixed")):
     axis = random_axis(rng)
     if rng.random() < 0.5:
         axis = np.eye(3)[int(rng.integers(3))] * rng.choice([-1.0, 1.0])
+    if kind in GENERAL:
+        return general_joint(rng, kind, name, axis, pose)
     # offsets with and without whole quarter turns take different paths
     offset = float(rng.choice([0.0, 0.7, np.pi / 2, -np.pi, 0.3 + 3 * np.pi / 2]))
     kind_class = Revolute if kind == "revolute" else Prismatic
     return kind_class(name, axis, offset, pose=pose)
+
+
+def general_joint(rng, kind, name, axis, pose):
+    """Return a joint of one of the `GENERAL` kinds about an axis."""
+    if kind == "screw":
+        pitch, lead = rng.uniform(-0.5, 0.5, 2)
+        return Screw(name, axis, float(rng.uniform(-1, 1)), pitch=pitch, lead=lead, pose=pose)
+    if kind == "cylindrical":
+        return Cylindrical(name, axis, pose=pose)
+    if kind == "universal":
+        # any second axis that is not nearly the first
+        second = np.cross(axis, random_axis(rng))
+        second = second / np.linalg.norm(second) + float(rng.uniform(-0.5, 0.5)) * np.array(axis)
+        return Universal(name, axis, second / np.linalg.norm(second), pose=pose)
+    if kind == "planar":
+        return Planar(name, axis, pose=pose)
+    if kind == "spherical":
+        return Spherical(name, pose=pose)
+    return RollingSphere(name, float(rng.uniform(0.1, 0.5)), pose=pose)
 
 
 def random_tree(seed, count=8, kinds=("revolute", "prismatic", "free", "fixed")):

@@ -5,10 +5,23 @@ import pytest
 
 from tests.model.samples import ROUNDING, random_axis, random_inertia, skew
 from tiburon.errors import ModelError, ModelWarning
-from tiburon.model import Fixed, Free, Pose, Prismatic, Revolute
+from tiburon.model import (
+    Cylindrical,
+    Fixed,
+    Free,
+    Planar,
+    Pose,
+    Prismatic,
+    Revolute,
+    RollingSphere,
+    Screw,
+    Spherical,
+    Universal,
+)
 from tiburon.spatial import Force, Motion
 
 TILTED = tuple((np.array([1.0, -2.0, 2.0]) / 3.0).tolist())
+ASKEW = tuple((np.array([-6.0, 2.0, 3.0]) / 7.0).tolist())
 
 JOINTS = [
     Revolute("x", (1, 0, 0)),
@@ -19,9 +32,25 @@ JOINTS = [
     Prismatic("slide_x", (1, 0, 0)),
     Prismatic("slide_minus_z", (0, 0, -1), 0.3),
     Prismatic("slide_tilted", TILTED),
+    Screw("thread_y", (0, 1, 0), pitch=0.3),
+    Screw("left_thread_minus_z", (0, 0, -1), -0.4, pitch=-0.2, lead=0.1),
+    Screw("thread_tilted", TILTED, 1.1, pitch=0.7),
+    Cylindrical("sleeve_x", (1, 0, 0)),
+    Cylindrical("sleeve_tilted", TILTED),
+    Universal("cross_xy"),
+    Universal("cross_minus_z_x", (0, 0, -1), (1, 0, 0)),
+    Universal("cross_oblique", TILTED, ASKEW),
+    Spherical("ball"),
+    Planar("table"),
+    Planar("wall", (0, -1, 0)),
+    Planar("slope", TILTED),
+    RollingSphere("marble", radius=0.3),
     Free("free"),
     Fixed("fixed"),
 ]
+
+CONSTANT = ("revolute", "prismatic", "screw", "cylindrical", "spherical", "free", "fixed")
+"""Kinds whose sub-space does not depend on the position."""
 
 each_joint = pytest.mark.parametrize("joint", JOINTS, ids=lambda joint: joint.name)
 
@@ -81,17 +110,32 @@ def test_projection_is_power_per_velocity(joint):
 
 
 @each_joint
-def test_bias_is_zero_for_constant_columns(joint):
-    q, v, _ = random_numbers(joint, 4)
-    assert tuple(joint.bias(q, v)) == (0.0,) * 6
+def test_bias_is_zero_where_columns_are_constant(joint):
+    q, v, rng = random_numbers(joint, 4)
+    columns = [S.array.tolist() for S in joint.subspace(q)]
+    moved = [S.array.tolist() for S in joint.subspace(joint.random(rng))]
+    assert (columns == moved) == (joint.kind in CONSTANT)
+    assert (tuple(joint.bias(q, v)) == (0.0,) * 6) == (joint.kind in CONSTANT)
+
+
+@each_joint
+def test_bias_is_the_rate_of_the_subspace_times_velocity(joint):
+    """Sdot v by central differences of the columns along the motion."""
+    q, v, _ = random_numbers(joint, 5)
+    h = 1e-5  # central differences: h^2 = 1e-10 of truncation, 1e-16/h = 1e-11 of rounding
+    ahead, behind = (joint.motion(joint.integrate(q, [t * x for x in v]), v).array for t in (h, -h))
+    rate = (np.array(ahead) - np.array(behind)) / (2 * h)
+    np.testing.assert_allclose(joint.bias(q, v).array, rate, rtol=0, atol=1e-8)
 
 
 @each_joint
 def test_integrate_undoes_difference_and_difference_undoes_integrate(joint):
     for seed in range(5):
         q0, v, rng = random_numbers(joint, seed)
-        q1 = joint.random(rng)
         v = [0.5 * x for x in v]  # turns by less than pi, where the way back is unique
+        # rolling reaches only some places in one step
+        rolls = joint.kind == "rolling sphere"
+        q1 = joint.integrate(q0, rng.uniform(-1, 1, 3)) if rolls else joint.random(rng)
         reached = joint.integrate(q0, joint.difference(q0, q1))
         np.testing.assert_allclose(
             matrix_of(joint, reached), matrix_of(joint, q1), rtol=0, atol=ROUNDING
@@ -205,6 +249,15 @@ def test_axis_typed_with_ten_digits_is_normalized_silently(recwarn):
         (lambda: Revolute("elbow", (0, 1)), "axis must be 3 numbers, got shape (2,)"),
         (lambda: Prismatic("elbow", (0, np.nan, 0)), "axis must be finite"),
         (lambda: Prismatic("elbow", offset=np.inf), "offset must be finite, got inf"),
+        (
+            lambda: Universal("elbow", (0, 0, 1), (0, 0, -1)),
+            "axis and second_axis must have different directions, got [0.0, 0.0, 1.0]",
+        ),
+        (lambda: Universal("elbow", (0, 0, 1), (0, 2, 0)), "second_axis must have length 1"),
+        (lambda: Screw("elbow", pitch=np.nan), "pitch must be finite, got nan"),
+        (lambda: Planar("elbow", (1, 1, 0)), "axis must have length 1 within 0.001, got 1.41"),
+        (lambda: Cylindrical("elbow", (1, 1)), "axis must be 3 numbers"),
+        (lambda: RollingSphere("elbow", radius=0), "radius must be positive, got 0 m"),
         (lambda: Free("elbow", pose=(0, 0, 1)), "pose must be a Pose, got (0, 0, 1)"),
     ],
 )
@@ -232,11 +285,21 @@ def test_joints_compare_by_value():
 @each_joint
 def test_bracket_is_what_two_steps_lack_of_commuting(joint):
     """The step a, then b, is a + b + [a, b] / 2 up to third order."""
-    q, a, rng = random_numbers(joint, 9)
-    b = rng.standard_normal(joint.nv)
-    a = np.array(a)
+    q, _, rng = random_numbers(joint, 9)
+    size = len(joint.step(q, (0.0,) * joint.nv))
+    a, b = rng.standard_normal((2, size))
     h = 1e-4  # third order: 1e-12, against a bracket of h^2 = 1e-8
-    there = joint.integrate(joint.integrate(q, (h * a).tolist()), (h * b).tolist())
-    expected = np.array(joint.difference(q, there)) - h * (a + b)
+    there = joint.move(joint.move(q, (h * a).tolist()), (h * b).tolist())
     half = 0.5 * h * h * np.array(joint.bracket(a.tolist(), b.tolist()))
-    np.testing.assert_allclose(half, expected, rtol=0, atol=2e-11)
+    at_once = joint.move(q, (h * (a + b) + half).tolist())
+    np.testing.assert_allclose(
+        matrix_of(joint, at_once), matrix_of(joint, there), rtol=0, atol=2e-11
+    )
+
+
+@each_joint
+def test_integrate_is_a_move_by_the_step_of_a_velocity(joint):
+    q, v, _ = random_numbers(joint, 10)
+    np.testing.assert_allclose(
+        joint.integrate(q, v), joint.move(q, joint.step(q, v)), rtol=0, atol=ROUNDING
+    )

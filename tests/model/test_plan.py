@@ -6,12 +6,24 @@ import sys
 import numpy as np
 import pytest
 
-from tests.model.samples import ROUNDING, arm, random_inertia, random_pose, random_tree, turn
+from tests.model.samples import (
+    GENERAL,
+    ROUNDING,
+    arm,
+    random_inertia,
+    random_pose,
+    random_tree,
+    turn,
+)
 from tiburon.errors import ShapeError, UnknownNameError
 from tiburon.model import Body, Fixed, Frame, Inertia, Model, Plan, Pose, Prismatic, Revolute
 from tiburon.spatial import Motion, RigidInertia, Transform
 
-MODELS = [arm(), *(random_tree(seed) for seed in range(8))]
+MODELS = [
+    arm(),
+    *(random_tree(seed) for seed in range(8)),
+    *(random_tree(seed, kinds=("revolute", "prismatic", *GENERAL)) for seed in range(8, 12)),
+]
 each_model = pytest.mark.parametrize("model", MODELS, ids=lambda model: model.name)
 
 

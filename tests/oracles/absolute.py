@@ -60,18 +60,110 @@ def joint_pose(joint, q):
     elif joint.kind == "free":
         pose[:3, :3] = quaternion_matrix(q[:4])
         pose[:3, 3] = q[4:]
+    elif joint.kind == "spherical":
+        pose[:3, :3] = quaternion_matrix(q)
+    elif joint.kind == "rolling sphere":
+        pose[:3, :3] = quaternion_matrix(q[2:])
+        pose[:3, 3] = [q[0], q[1], joint.radius]
     else:
-        assert joint.kind == "fixed", joint.kind
+        # one elementary motion after the other
+        for line, free, rate in elementary_motions(joint):
+            angle, slide = rate(q)
+            step = np.eye(4)
+            step[:3, :3] = turn(np.array(line), angle)
+            step[:3, 3] = np.array(free) * slide
+            pose = pose @ step
     return pose
 
 
-def joint_columns(joint):
-    """Return S in body coordinates, shape (6, nv)."""
+def elementary_motions(joint):
+    """List turns about, and slides along, axes of the frame reached so far.
+
+    Each is an axis to turn about, one to slide along, and a function from q to angle and distance.
+    """
+    x = np.array([1.0, 0.0, 0.0])
+    if joint.kind == "screw":
+        axis, offset, pitch, lead = joint.axis, joint.offset, joint.pitch, joint.lead
+        return [(axis, axis, lambda q: (q[0] + offset, pitch * (q[0] + offset) + lead))]
+    if joint.kind == "cylindrical":
+        axis = joint.axis
+        return [(axis, x, lambda q: (q[0], 0.0)), (x, axis, lambda q: (0.0, q[1]))]
+    if joint.kind == "universal":
+        first, second = joint.axis, joint.second_axis
+        return [(first, x, lambda q: (q[0], 0.0)), (second, x, lambda q: (q[1], 0.0))]
+    if joint.kind == "planar":
+        a, b = joint.in_plane()
+        assert np.allclose(np.cross(a, b), joint.axis)
+        return [
+            (x, a, lambda q: (0.0, q[0])),
+            (x, b, lambda q: (0.0, q[1])),
+            (joint.axis, x, lambda q: (q[2], 0.0)),
+        ]
+    assert joint.kind == "fixed", joint.kind
+    return []
+
+
+def joint_columns(joint, q):
+    """Return S in joint coordinates, one column per velocity variable, shape (6, nv)."""
+    zero = np.zeros(3)
     if joint.kind == "revolute":
-        return np.array([[*joint.axis, 0.0, 0.0, 0.0]]).T
+        return np.array([[*joint.axis, *zero]]).T
     if joint.kind == "prismatic":
-        return np.array([[0.0, 0.0, 0.0, *joint.axis]]).T
-    return np.eye(6) if joint.kind == "free" else np.zeros((6, 0))
+        return np.array([[*zero, *joint.axis]]).T
+    body = joint_pose(joint, q)
+    if joint.kind == "free":
+        return motion_matrix(body)
+    if joint.kind == "spherical":
+        return motion_matrix(body)[:, :3]
+    if joint.kind == "rolling sphere":
+        # turns about the point of contact, along body axes
+        contact = np.array([q[0], q[1], 0.0])
+        return np.array([[*axis, *np.cross(contact, axis)] for axis in body[:3, :3].T]).T
+    # each elementary motion belongs to the frame reached before it
+    columns, pose = [], np.eye(4)
+    for line, free, rate in elementary_motions(joint):
+        angle, slide = rate(q)
+        turns, slides = np.array(rate(np.ones(joint.nq))) - np.array(rate(np.zeros(joint.nq)))
+        own = np.array([*(turns * np.array(line)), *(slides * np.array(free))])
+        columns.append(motion_matrix(pose) @ own)
+        step = np.eye(4)
+        step[:3, :3] = turn(np.array(line), angle)
+        step[:3, 3] = np.array(free) * slide
+        pose = pose @ step
+    return np.array(columns).T.reshape(6, joint.nv)
+
+
+def velocity_product(joint, S, speed, carrier_speed, v, pose):
+    """Return dS/dt v in the world, S being the world's columns of a joint that moves.
+
+    Args:
+        joint: Its kind and numbers.
+        S: Columns in world coordinates, shape (6, nv).
+        speed: Velocity of the body.
+        carrier_speed: Velocity of its parent.
+        v: Velocity variables of the joint.
+        pose: The joint frame in the world.
+    """
+    if joint.kind in ("free", "spherical"):
+        return cross_motion(speed) @ S @ v
+    if joint.kind == "rolling sphere":
+        # S v = [w; p x w] with p the point of contact, which moves in the plane as the center does
+        turning = (S @ v)[:3]
+        normal = pose[:3, 2]
+        # the point nearest the origin is not it: find p from the columns, which all pass through it
+        stacked = np.vstack([-skew(column[:3]) for column in S.T])
+        contact = np.linalg.lstsq(stacked, S[3:].T.ravel(), rcond=None)[0]
+        center = contact + joint.radius * normal
+        center_speed = speed[3:] + np.cross(speed[:3], center)
+        contact_speed = center_speed - joint.radius * np.cross(carrier_speed[:3], normal)
+        rate = np.cross(speed[:3], turning)
+        return np.concatenate([rate, np.cross(contact_speed, turning) + np.cross(contact, rate)])
+    # a chain: every column is carried by the motions before it
+    total, before = np.zeros(6), carrier_speed
+    for column, rate in zip(S.T, v, strict=True):
+        total = total + cross_motion(before) @ column * rate
+        before = before + column * rate
+    return total
 
 
 @dataclass
@@ -83,6 +175,8 @@ class Link:
     S: np.ndarray
     inertia: np.ndarray
     v: slice
+    joint: object
+    frame: np.ndarray
 
 
 def links_of(model, q):
@@ -94,16 +188,16 @@ def links_of(model, q):
         parent = index[body.parent]
         carrier = np.eye(4) if parent < 0 else links[parent].pose
         position = q[model.slice(body.joint.name, of="q")]
-        pose = carrier @ body.joint.pose.matrix @ joint_pose(body.joint, position)
-        X = motion_matrix(pose)
-        to_body = np.linalg.inv(X)
+        frame = carrier @ body.joint.pose.matrix
+        pose = frame @ joint_pose(body.joint, position)
+        to_body = np.linalg.inv(motion_matrix(pose))
         c, mass = skew(body.inertia.com), body.inertia.mass
         own = np.block(
             [[body.inertia.matrix + mass * c @ c.T, mass * c], [mass * c.T, mass * np.eye(3)]]
         )
         v = model.slice(body.joint.name, of="v")
-        S = X @ joint_columns(body.joint)
-        links.append(Link(parent, pose, S, to_body.T @ own @ to_body, v))
+        S = motion_matrix(frame) @ joint_columns(body.joint, position)
+        links.append(Link(parent, pose, S, to_body.T @ own @ to_body, v, body.joint, frame))
     return links
 
 
@@ -123,6 +217,23 @@ def velocities(links, v):
         carrier = np.zeros(6) if link.parent < 0 else found[link.parent]
         found.append(carrier + link.S @ v[link.v])
     return found
+
+
+def velocity_products(links, v):
+    """Return dS/dt v of each joint (eq. 7.11)."""
+    speeds = velocities(links, v)
+    at_rest = np.zeros(6)
+    return [
+        velocity_product(
+            link.joint,
+            link.S,
+            speed,
+            at_rest if link.parent < 0 else speeds[link.parent],
+            v[link.v],
+            link.frame,
+        )
+        for link, speed in zip(links, speeds, strict=True)
+    ]
 
 
 def external_forces(model, q, external, axes="frame"):
@@ -153,13 +264,13 @@ def rnea(model, q, v, vd, gravity, external=None, axes="frame"):
     links = links_of(model, q)
     outside = external_forces(model, q, external, axes)
     speeds = velocities(links, v)
+    products = velocity_products(links, v)
     accelerations, forces = [], []
-    for link, speed, applied in zip(links, speeds, outside, strict=True):
+    for link, speed, product, applied in zip(links, speeds, products, outside, strict=True):
         carrier = np.array([0.0, 0.0, 0.0, *-np.asarray(gravity)])
         if link.parent >= 0:
             carrier = accelerations[link.parent]
-        vJ = link.S @ v[link.v]
-        accelerations.append(carrier + cross_motion(speed) @ vJ + link.S @ vd[link.v])
+        accelerations.append(carrier + product + link.S @ vd[link.v])
         momentum = link.inertia @ speed
         forces.append(link.inertia @ accelerations[-1] + cross_force(speed) @ momentum - applied)
     tau = np.zeros(model.nv)
@@ -197,9 +308,7 @@ def aba(model, q, v, tau, gravity, external=None, axes="frame"):
         cross_force(speed) @ link.inertia @ speed - applied
         for link, speed, applied in zip(links, speeds, outside, strict=True)
     ]
-    c = [
-        cross_motion(speed) @ link.S @ v[link.v] for link, speed in zip(links, speeds, strict=True)
-    ]
+    c = velocity_products(links, v)
     U, D, u = ([None] * len(links) for _ in range(3))
     for i in reversed(range(len(links))):
         S = links[i].S

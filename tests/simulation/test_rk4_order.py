@@ -66,7 +66,7 @@ class _Commuting(Manifold):
     """Positions whose steps are taken to commute, as a naive method would."""
 
     def bracket(self, a, b):
-        return (0.0,) * len(a)
+        return tuple((0.0,) * len(step) for step in a)
 
 
 def test_without_brackets_the_order_of_a_free_top_is_lost():

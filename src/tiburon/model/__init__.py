@@ -1,8 +1,21 @@
 """What a robot is, by name: bodies, joints, frames, and the world around them."""
 
 from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.denavit_hartenberg import DHLink
 from tiburon.model.inertia import Inertia
-from tiburon.model.joints import Fixed, Free, Joint, Prismatic, Revolute
+from tiburon.model.joints import (
+    Cylindrical,
+    Fixed,
+    Free,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    RollingSphere,
+    Screw,
+    Spherical,
+    Universal,
+)
 from tiburon.model.model import Model
 from tiburon.model.plan import Plan, PlanBody, PlanFrame
 from tiburon.model.pose import Pose
@@ -11,6 +24,8 @@ from tiburon.model.world import World
 __all__ = [
     "WORLD",
     "Body",
+    "Cylindrical",
+    "DHLink",
     "Fixed",
     "Frame",
     "Free",
@@ -20,8 +35,13 @@ __all__ = [
     "Plan",
     "PlanBody",
     "PlanFrame",
+    "Planar",
     "Pose",
     "Prismatic",
     "Revolute",
+    "RollingSphere",
+    "Screw",
+    "Spherical",
+    "Universal",
     "World",
 ]

@@ -1,9 +1,28 @@
 """Joint kinds, one file each, all answering the same few questions (see `Joint`)."""
 
+from tiburon.model.joints.cylindrical import Cylindrical
 from tiburon.model.joints.fixed import Fixed
 from tiburon.model.joints.free import Free
 from tiburon.model.joints.joint import Carry, Joint
+from tiburon.model.joints.planar import Planar
 from tiburon.model.joints.prismatic import Prismatic
 from tiburon.model.joints.revolute import Revolute
+from tiburon.model.joints.rolling_sphere import RollingSphere
+from tiburon.model.joints.screw import Screw
+from tiburon.model.joints.spherical import Spherical
+from tiburon.model.joints.universal import Universal
 
-__all__ = ["Carry", "Fixed", "Free", "Joint", "Prismatic", "Revolute"]
+__all__ = [
+    "Carry",
+    "Cylindrical",
+    "Fixed",
+    "Free",
+    "Joint",
+    "Planar",
+    "Prismatic",
+    "Revolute",
+    "RollingSphere",
+    "Screw",
+    "Spherical",
+    "Universal",
+]

@@ -1,22 +1,13 @@
-"""What revolute and prismatic joints share: one freedom, along or about one axis."""
+"""What hinges, slides and screws share: one freedom, along or about one axis."""
 
 import copy
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
-import numpy as np
-
-from tiburon.errors import ModelError, ModelWarning
 from tiburon.model.joints.joint import Joint
-from tiburon.model.numbers import Vec3, finite_array, snap, vec3
-
-UNIT = 1e-3
-"""Axes whose length differs from 1 by at most this are normalized, with a warning."""
-
-ROUNDING = 1e-9
-"""Differences from length 1 up to this are rounding of typed digits, and normalized silently."""
+from tiburon.model.joints.turning import coordinate_of, unit_axis
+from tiburon.model.numbers import Vec3, finite_array
 
 
 @dataclass(frozen=True)
@@ -34,9 +25,8 @@ class AxialJoint(Joint):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        object.__setattr__(self, "axis", unit_axis(self.axis, self.name))
         element = f"joint {self.name!r}"
-        axis = vec3(self.axis, element, "axis", self.name)
-        object.__setattr__(self, "axis", _unit(axis, self.name))
         offset = float(finite_array(self.offset, (), element, "offset", self.name))
         object.__setattr__(self, "offset", offset)
 
@@ -44,14 +34,17 @@ class AxialJoint(Joint):
         """Return what compiled code depends on."""
         return (self.kind, *self.axis, self.offset)
 
+    def without_offset(self) -> tuple[Joint, tuple[float, ...]]:
+        """Return the joint without its offset, and the offset."""
+        return (self, ()) if self.offset == 0.0 else (self.rebased(self.axis, 0.0), (self.offset,))
+
     def neutral(self) -> tuple[float, ...]:
         """Return (0,)."""
         return (0.0,)
 
     def coordinate(self) -> tuple[int, float] | None:
         """Return index and sign of the coordinate axis the joint axis lies on, if it does."""
-        used = [index for index, x in enumerate(self.axis) if x != 0.0]
-        return (used[0], self.axis[used[0]]) if len(used) == 1 else None
+        return coordinate_of(self.axis)
 
     def rebased(self, axis: Vec3, offset: float) -> Self:
         """Return the same joint seen from other frames, where its axis and offset differ.
@@ -72,24 +65,3 @@ class AxialJoint(Joint):
     def _first(self, q: Sequence[float]) -> float:
         (value,) = q
         return value
-
-
-def _unit(axis: Vec3, name: str) -> Vec3:
-    """Return the axis at length 1, or refuse it."""
-    length = float(np.linalg.norm(axis))
-    error = abs(length - 1.0)
-    if error > UNIT:
-        raise ModelError(
-            f"joint {name!r}: axis must have length 1 within {UNIT:g}, "
-            f"got {length:.6g} (norm of {list(axis)}); divide it by its length",
-            name=name,
-        )
-    if error > ROUNDING:
-        warnings.warn(
-            f"joint {name!r}: axis has length {length:.6g} (norm of {list(axis)}) instead of 1 "
-            "and was normalized; write more digits to silence this",
-            ModelWarning,
-            stacklevel=4,
-        )
-    x, y, z = snap([a / length for a in axis])
-    return (x, y, z)

@@ -7,11 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from tiburon.model.joints.joint import Joint
+from tiburon.model.joints.orientation import random_quaternion, to_body_axes
 from tiburon.spatial import (
     Force,
     Motion,
     Quaternion,
-    Rotation,
     Scalar,
     Transform,
     Translation,
@@ -24,13 +24,7 @@ from tiburon.spatial import (
     quaternion_multiply,
     quaternion_normalize,
     quaternion_rotate,
-    quaternion_square,
-    quaternion_to_matrix,
 )
-from tiburon.trace.value import require
-
-SHORTEST = 0.5
-"""Length below which a quaternion is taken for a wrong slice, not for one that has drifted."""
 
 _ZERO = (0.0, 0.0, 0.0)
 _AXES = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
@@ -46,7 +40,7 @@ class Free(Joint):
     q = [quaternion (w, x, y, z) from body to joint axes, position of the body origin in joint
     axes [m]]; v = [angular velocity [rad/s], velocity of the body origin [m/s]] in body axes.
     Joint force = [moment about the body origin [N m], force [N]] in body axes. Only the
-    quaternion's direction counts; a length below `SHORTEST` is an error.
+    quaternion's direction counts; a length below 0.5 is an error.
 
     Example:
         ``Free("float")``
@@ -70,23 +64,14 @@ class Free(Joint):
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Return an orientation uniform over all rotations and a place within 1 m cubed."""
-        quaternion = rng.standard_normal(4)
-        quaternion /= np.linalg.norm(quaternion)
-        return (*quaternion.tolist(), *rng.uniform(-1.0, 1.0, 3).tolist())
+        return (*random_quaternion(rng), *rng.uniform(-1.0, 1.0, 3).tolist())
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the map of motion from the joint frame to the body frame."""
         quaternion, position = _split(q)
-        square = quaternion_square(quaternion)
-        expected = (
-            f"a quaternion of joint {self.name!r} with a length near 1, at least {SHORTEST} "
-            "(order w, x, y, z, before the position)"
-        )
-        # guarding the square alone guards all that depends on the orientation
-        R = quaternion_to_matrix(
-            quaternion, require(square >= SHORTEST * SHORTEST, square, expected)
-        )
-        return Transform((Translation(position), Rotation(R).inverse()))
+        order = "order w, x, y, z, before the position"
+        turned = to_body_axes(quaternion, self.name, order)
+        return Transform((Translation(position), turned))
 
     def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
         """Return the six unit motions."""

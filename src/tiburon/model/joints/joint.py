@@ -70,6 +70,13 @@ class Joint(ABC):
         """Return what compiled code depends on: the kind and its fixed numbers."""
         return (self.kind,)
 
+    def without_offset(self) -> tuple["Joint", tuple[float, ...]]:
+        """Return a joint that many may share, and what to add to the positions of this one.
+
+        Joints that differ in their offset alone then run the same code.
+        """
+        return self, ()
+
     @abstractmethod
     def neutral(self) -> tuple[float, ...]:
         """Return the position variables at which the body frame is "unmoved" (q = 0 or no turn)."""
@@ -166,8 +173,20 @@ class Joint(ABC):
         """Return the position after a step dv = v dt of constant body velocity."""
         return tuple(x + dx for x, dx in zip(q, dv, strict=True))
 
+    def step(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the rate of position as integrators add it up: v itself in holonomic joints.
+
+        Where velocities are bound (rolling), sums of rates taken at different positions are no
+        velocity any more; there a step has one number per freedom of position.
+        """
+        return tuple(v)
+
+    def move(self, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the position after a step, as `integrate` does after the step of a velocity."""
+        return self.integrate(q, step)
+
     def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return by how much two small steps fail to commute, in velocity variables.
+        """Return by how much two small steps fail to commute, as a step.
 
         To second order, a step a and then b is one step a + b + bracket(a, b) / 2 (Baker, Campbell,
         Hausdorff). Zero where `integrate` is a sum; integrators of high order need it elsewhere.

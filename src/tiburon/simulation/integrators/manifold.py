@@ -9,10 +9,13 @@ from collections.abc import Sequence
 from tiburon.model import Joint, Model
 from tiburon.spatial import Scalar
 
-__all__ = ["Manifold", "Scalars"]
+__all__ = ["Manifold", "Scalars", "Steps"]
 
 Scalars = tuple[Scalar, ...]
 """One scalar per position or velocity variable."""
+
+Steps = tuple[Scalars, ...]
+"""One step per joint that moves; as long as its velocity, or longer where rolling binds that."""
 
 
 class Manifold:
@@ -30,18 +33,29 @@ class Manifold:
             if joint.nv
         ]
 
-    def move(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> Scalars:
-        """Return positions after a step of constant velocity.
+    def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Steps:
+        """Return the rate of position at a position and velocity, as steps per second.
 
         Args:
             q: Position [m or rad], nq scalars.
-            dv: Velocity times duration [m or rad], nv scalars.
+            v: Velocity [m/s or rad/s], nv scalars.
         """
-        return tuple(x for joint, i, j in self._joints for x in joint.integrate(q[i], dv[j]))
+        return tuple(joint.step(q[i], v[j]) for joint, i, j in self._joints)
 
-    def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalars:
-        """Return the Lie bracket of two velocities, nv scalars: zero where steps simply add."""
-        return tuple(x for joint, _, j in self._joints for x in joint.bracket(a[j], b[j]))
+    def move(self, q: Sequence[Scalar], steps: Steps) -> Scalars:
+        """Return positions after a step: a rate, or a weighted sum of rates, times a duration.
+
+        Args:
+            q: Position [m or rad], nq scalars.
+            steps: One per joint that moves [m or rad].
+        """
+        joints = zip(self._joints, steps, strict=True)
+        return tuple(x for (joint, i, _), step in joints for x in joint.move(q[i], step))
+
+    def bracket(self, a: Steps, b: Steps) -> Steps:
+        """Return the Lie bracket of two steps: zero where they simply add."""
+        joints = zip(self._joints, a, b, strict=True)
+        return tuple(joint.bracket(x, y) for (joint, _, _), x, y in joints)
 
     def normalize(self, q: Sequence[Scalar]) -> Scalars:
         """Return the same positions with quaternions of length 1."""

@@ -1,7 +1,7 @@
 """The classical Runge-Kutta method of order 4, on the manifold of positions.
 
 Symbols:
-    k1..k4  velocities at the four stages: the rates of position
+    k1..k4  rates of position at the four stages, as steps per second
     a1..a4  accelerations at the four stages: the rates of velocity
     h       step [s]
 """
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from numpy.typing import ArrayLike
 
 from tiburon.model import Model, World
-from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.manifold import Manifold, Scalars, Steps
 from tiburon.simulation.record import StateRecord
 from tiburon.spatial import Scalar
 
@@ -50,20 +50,32 @@ def rk4_step(
         Position and velocity one step later.
     """
     half, sixth = 0.5 * h, h / 6.0
-    k1, a1 = v, acceleration(q, v)
-    k2 = _add(v, half, a1)
-    a2 = acceleration(manifold.move(q, _scaled(half, k1)), k2)
-    k3 = _add(v, half, a2)
+    k1, a1 = manifold.rate(q, v), acceleration(q, v)
+    q2, v2 = manifold.move(q, _each(lambda x: _scaled(half, x), k1)), _add(v, half, a1)
+    k2, a2 = manifold.rate(q2, v2), acceleration(q2, v2)
     # h k2 / 2 + [h k1, h k2] / 8
-    third = _add(_scaled(half, k2), half * half * 0.5, manifold.bracket(k1, k2))
-    a3 = acceleration(manifold.move(q, third), k3)
-    k4 = _add(v, h, a3)
-    a4 = acceleration(manifold.move(q, _scaled(h, k3)), k4)
+    third = _each(
+        lambda x, turn: _add(_scaled(half, x), half * half * 0.5, turn),
+        k2,
+        manifold.bracket(k1, k2),
+    )
+    q3, v3 = manifold.move(q, third), _add(v, half, a2)
+    k3, a3 = manifold.rate(q3, v3), acceleration(q3, v3)
+    q4, v4 = manifold.move(q, _each(lambda x: _scaled(h, x), k3)), _add(v, h, a3)
+    k4, a4 = manifold.rate(q4, v4), acceleration(q4, v4)
     # h (k1 + 2 k2 + 2 k3 + k4) / 6 + [h k1, h k4] / 12
-    whole = _scaled(sixth, _weighted(k1, k2, k3, k4))
-    whole = _add(whole, sixth * half, manifold.bracket(k1, k4))
+    whole = _each(
+        lambda turn, *stages: _add(_scaled(sixth, _weighted(*stages)), sixth * half, turn),
+        manifold.bracket(k1, k4),
+        *(k1, k2, k3, k4),
+    )
     q = manifold.normalize(manifold.move(q, whole))
     return q, _add(v, sixth, _weighted(a1, a2, a3, a4))
+
+
+def _each(function: Callable[..., Scalars], *steps: Steps) -> Steps:
+    """Apply a function to the steps of each joint."""
+    return tuple(function(*own) for own in zip(*steps, strict=True))
 
 
 def _add(x: Sequence[Scalar], factor: Scalar, y: Sequence[Scalar]) -> Scalars:

@@ -1,0 +1,66 @@
+"""Turning about an axis and sliding along it, independently."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tiburon.model.joints.joint import Joint
+from tiburon.model.joints.turning import cos_sin, turn_about, unit_axis
+from tiburon.model.numbers import Vec3
+from tiburon.spatial import Motion, Scalar, Transform, Translation
+from tiburon.spatial.vec3 import ZERO3, scale
+
+
+@dataclass(frozen=True)
+class Cylindrical(Joint):
+    """A shaft in a sleeve: turns by q[0] [rad] about the axis and slides along it by q[1] [m].
+
+    v = dq/dt; the joint force is the moment about the axis [N m] and the force along it [N].
+
+    Example:
+        ``Cylindrical("piston", axis=(1, 0, 0))``
+    """
+
+    axis: Vec3 = (0.0, 0.0, 1.0)
+    """Unit axis in joint axes, which body axes share at zero position."""
+
+    kind: ClassVar[str] = "cylindrical"
+    nq: ClassVar[int] = 2
+    nv: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "axis", unit_axis(self.axis, self.name))
+
+    def q_names(self) -> tuple[str, ...]:
+        """Return the names of angle and displacement."""
+        return (f"{self.name}.angle", f"{self.name}.slide")
+
+    def v_names(self) -> tuple[str, ...]:
+        """Return the names of the rates, those of the positions."""
+        return self.q_names()
+
+    def structure(self) -> tuple[object, ...]:
+        """Return what compiled code depends on."""
+        return (self.kind, *self.axis)
+
+    def neutral(self) -> tuple[float, ...]:
+        """Return no turn and no slide."""
+        return (0.0, 0.0)
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Return an angle between -pi and pi and a displacement between -1 and 1 m."""
+        return (float(rng.uniform(-math.pi, math.pi)), float(rng.uniform(-1.0, 1.0)))
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the map of motion from the joint frame to the body frame."""
+        angle, slide = q
+        turn = turn_about(self.axis, *cos_sin(angle))
+        return Transform((Translation(scale(self.axis, slide)), turn))
+
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return line and free vector of the axis (Featherstone 1987, table 8-1)."""
+        return (Motion(self.axis, ZERO3), Motion(ZERO3, self.axis))

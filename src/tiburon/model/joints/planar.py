@@ -1,0 +1,101 @@
+"""Sliding on a plane and turning about its normal.
+
+The columns printed in Featherstone 1987, table 8-1, are constant and belong to no pair of
+coordinates; here displacements are measured along axes of the joint frame, so that seen from the
+body the columns of the slides turn with the angle (the book's text, section 8.2.3).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tiburon.model.joints.joint import Joint
+from tiburon.model.joints.turning import coordinate_of, cos_sin, turn_about, unit_axis
+from tiburon.model.numbers import Vec3
+from tiburon.spatial import Factor, Motion, Scalar, Transform, Translation
+from tiburon.spatial.vec3 import IDENTITY3, ZERO3, add, cross, scale
+
+
+@dataclass(frozen=True)
+class Planar(Joint):
+    """A puck on a table: moves by q[0], q[1] [m] in the plane and turns by q[2] [rad].
+
+    Displacements are along axes fixed in the joint frame: x and y if the normal is z, and for any
+    other normal those that `in_plane` returns. v = dq/dt, in the same axes. The joint force is the
+    force along these axes [N] and the moment about the normal through the body origin [N m].
+
+    Example:
+        ``Planar("table")``
+    """
+
+    axis: Vec3 = (0.0, 0.0, 1.0)
+    """Unit normal of the plane, in joint axes."""
+
+    kind: ClassVar[str] = "planar"
+    nq: ClassVar[int] = 3
+    nv: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "axis", unit_axis(self.axis, self.name))
+
+    def q_names(self) -> tuple[str, ...]:
+        """Return the names of displacements and angle."""
+        return tuple(f"{self.name}.{x}" for x in ("x", "y", "angle"))
+
+    def v_names(self) -> tuple[str, ...]:
+        """Return the names of the rates, those of the positions."""
+        return self.q_names()
+
+    def structure(self) -> tuple[object, ...]:
+        """Return what compiled code depends on."""
+        return (self.kind, *self.axis)
+
+    def in_plane(self) -> tuple[Vec3, Vec3]:
+        """Return the unit directions of q[0] and q[1] in joint axes, right-handed with the normal.
+
+        For a normal along a coordinate axis these are the next coordinate axes in the order x, y,
+        z, the second one reversed if the normal is. For others the first lies along the normal's
+        cross product with the coordinate axis it is farthest from.
+        """
+        coordinate = coordinate_of(self.axis)
+        if coordinate is not None:
+            k, sign = coordinate
+            return IDENTITY3[(k + 1) % 3], scale(IDENTITY3[(k + 2) % 3], sign)
+        farthest = min(range(3), key=lambda i: abs(self.axis[i]))
+        first = cross(self.axis, IDENTITY3[farthest])
+        first = scale(first, 1.0 / math.dist(first, ZERO3))
+        return first, cross(self.axis, first)
+
+    def neutral(self) -> tuple[float, ...]:
+        """Return no displacement and no turn."""
+        return (0.0, 0.0, 0.0)
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Return a place within 1 m and an angle between -pi and pi."""
+        x, y = rng.uniform(-1.0, 1.0, 2).tolist()
+        return (x, y, float(rng.uniform(-math.pi, math.pi)))
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the map of motion from the joint frame to the body frame."""
+        x, y = self.in_plane()
+        return Transform((Translation(add(scale(x, q[0]), scale(y, q[1]))), self._turn(q)))
+
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return the slides as the body sees them, and the turn about its own origin."""
+        turn = self._turn(q)
+        x, y = (turn.direction(axis) for axis in self.in_plane())
+        return (Motion(ZERO3, x), Motion(ZERO3, y), Motion(self.axis, ZERO3))
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return Sdot v: seen from the body, the slides turn back about the normal."""
+        turn = self._turn(q)
+        x, y = (turn.direction(axis) for axis in self.in_plane())
+        slide = add(scale(x, v[0]), scale(y, v[1]))
+        return Motion(ZERO3, cross(slide, scale(self.axis, v[2])))
+
+    def _turn(self, q: Sequence[Scalar]) -> Factor:
+        return turn_about(self.axis, *cos_sin(q[2]))

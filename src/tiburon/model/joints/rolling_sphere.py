@@ -1,0 +1,152 @@
+"""A ball that rolls on a plane: fewer velocities than positions.
+
+Rolling binds velocities, not positions: by rolling around, the ball reaches every place in every
+orientation. Such a joint is non-holonomic (Featherstone 1987, section 7.4.4): the independent
+velocity variables g take the place of dq/dt everywhere, their rates dg/dt that of accelerations,
+and positions follow from g by integration.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tiburon.errors import ModelError
+from tiburon.model.joints.joint import Joint
+from tiburon.model.joints.orientation import random_quaternion, to_body_axes
+from tiburon.model.numbers import finite_array
+from tiburon.spatial import (
+    Motion,
+    Quaternion,
+    Rotation,
+    Scalar,
+    Transform,
+    Translation,
+    Vec3,
+    quaternion_conjugate,
+    quaternion_exp,
+    quaternion_log,
+    quaternion_multiply,
+    quaternion_normalize,
+    quaternion_rotate,
+)
+from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, negate, scale, vec3
+
+
+@dataclass(frozen=True)
+class RollingSphere(Joint):
+    """A ball that rolls without slip on the xy plane of the joint frame, its center above it.
+
+    q = [place of the center x, y in joint axes [m], quaternion (w, x, y, z) from body to joint
+    axes]; the body origin is the center of the ball. v = angular velocity in body axes [rad/s];
+    the center moves by v x radius. The joint force is the moment about the point of contact, in
+    body axes [N m]. The ball may spin about the normal; nothing resists that.
+
+    Example:
+        ``RollingSphere("marble", radius=0.01)``
+    """
+
+    radius: float = 1.0
+    """Distance from the center to the plane [m]."""
+
+    kind: ClassVar[str] = "rolling sphere"
+    nq: ClassVar[int] = 6
+    nv: ClassVar[int] = 3
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        element = f"joint {self.name!r}"
+        radius = float(finite_array(self.radius, (), element, "radius", self.name))
+        if radius <= 0.0:
+            raise ModelError(
+                f"{element}: radius must be positive, got {radius:g} m; a ball without radius "
+                "cannot roll, use Spherical",
+                name=self.name,
+            )
+        object.__setattr__(self, "radius", radius)
+
+    def q_names(self) -> tuple[str, ...]:
+        """Return the names of place and quaternion."""
+        return tuple(f"{self.name}.{x}" for x in ("x", "y", "qw", "qx", "qy", "qz"))
+
+    def v_names(self) -> tuple[str, ...]:
+        """Return the names of the angular velocity's parts."""
+        return tuple(f"{self.name}.{x}" for x in ("wx", "wy", "wz"))
+
+    def structure(self) -> tuple[object, ...]:
+        """Return what compiled code depends on."""
+        return (self.kind, self.radius)
+
+    def neutral(self) -> tuple[float, ...]:
+        """Return no turn, above the origin of the joint frame."""
+        return (0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Return a place within 1 m squared and any orientation."""
+        x, y = rng.uniform(-1.0, 1.0, 2).tolist()
+        return (x, y, *random_quaternion(rng))
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the map of motion from the joint frame to the body frame."""
+        return Transform((Translation((q[0], q[1], self.radius)), self._turn(q)))
+
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return the three turns about the point of contact."""
+        up = self._up(q)
+        return tuple(Motion(axis, cross(axis, up)) for axis in IDENTITY3)
+
+    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return S v: the center moves as if tied to the point of contact."""
+        omega = vec3(v, "v")
+        return Motion(omega, cross(omega, self._up(q)))
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return Sdot v: seen from the body, the normal of the plane turns back."""
+        omega = vec3(v, "v")
+        return Motion(ZERO3, negate(cross(omega, cross(omega, self._up(q)))))
+
+    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the position after rolling at constant body velocity: along a straight line."""
+        return self.move(q, self.step(q, dv))
+
+    def step(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return angular velocity in body axes, and velocity of the center in joint axes."""
+        x, y, _ = quaternion_rotate(_quaternion(q), vec3(v, "v"))
+        return (*v, self.radius * y, -self.radius * x)
+
+    def move(self, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the position after a turn in body axes and a shift in joint axes."""
+        turn = quaternion_exp(vec3(step[:3], "step"))
+        return (q[0] + step[3], q[1] + step[4], *quaternion_multiply(_quaternion(q), turn))
+
+    def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the commutator of two steps: turns do not commute, shifts do.
+
+        It is no rolling motion, which is why steps have five numbers and velocities three.
+        """
+        return (*cross(vec3(a[:3], "a"), vec3(b[:3], "b")), 0.0, 0.0)
+
+    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the step that reaches the orientation of q1, turning by at most pi.
+
+        One step reaches the place of q1 too only if it lies on the way: others take several.
+        """
+        back = quaternion_conjugate(_quaternion(q0))
+        return quaternion_log(quaternion_multiply(back, _quaternion(q1)))
+
+    def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the same position with a quaternion of length 1."""
+        return (q[0], q[1], *quaternion_normalize(_quaternion(q)))
+
+    def _turn(self, q: Sequence[Scalar]) -> Rotation:
+        return to_body_axes(_quaternion(q), self.name, "order x, y, then w, x, y, z")
+
+    def _up(self, q: Sequence[Scalar]) -> Vec3:
+        """Return the way from the point of contact to the center, in body axes [m]."""
+        return scale(self._turn(q).direction((0.0, 0.0, 1.0)), self.radius)
+
+
+def _quaternion(q: Sequence[Scalar]) -> Quaternion:
+    _, _, w, x, y, z = q
+    return (w, x, y, z)

@@ -1,0 +1,71 @@
+"""Turning about an axis and sliding along it, one tied to the other."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+
+from tiburon.model.joints.axial import AxialJoint
+from tiburon.model.joints.turning import cos_sin, turn_about
+from tiburon.model.numbers import Vec3, finite_array
+from tiburon.spatial import Force, Motion, Scalar, Transform, Translation, screw_unit_force
+
+
+@dataclass(frozen=True)
+class Screw(AxialJoint):
+    """A nut on a thread: turns by q + offset [rad], slides by pitch times that plus `lead` [m].
+
+    The joint force is the couple about the axis that does the same work [N m].
+
+    Example:
+        A thread that advances 5 mm per turn: ``Screw("spindle", pitch=0.005 / (2 * math.pi))``
+    """
+
+    pitch: float = 0.0
+    """Slide per radian, positive for a right-handed thread [m/rad]."""
+
+    lead: float = 0.0
+    """Slide along the axis where the turn q + offset is zero [m]."""
+
+    kind: ClassVar[str] = "screw"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in ("pitch", "lead"):
+            value = finite_array(getattr(self, field), (), f"joint {self.name!r}", field, self.name)
+            object.__setattr__(self, field, float(value))
+
+    def structure(self) -> tuple[object, ...]:
+        """Return what compiled code depends on."""
+        return (*super().structure(), self.pitch, self.lead)
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Return an angle between -pi and pi."""
+        return (float(rng.uniform(-math.pi, math.pi)),)
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the map of motion from the joint frame to the body frame."""
+        (angle,) = q
+        slide = self.pitch * angle + (self.pitch * self.offset + self.lead)
+        turn = turn_about(self.axis, *cos_sin(angle, self.offset))
+        return Transform((Translation(self._along(slide)), turn))
+
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return the screw of the axis (Featherstone 1987, section 7.3)."""
+        return (Motion(self.axis, self._along(self.pitch)),)
+
+    def unit_force(self) -> Force:
+        """Return the wrench along the screw that does unit work on the unit motion (sec. 7.3).
+
+        Of all wrenches that a joint force of 1 may mean, the one shared between a force along the
+        axis and a couple about it in proportion to the screw, in body coordinates.
+        """
+        return screw_unit_force(self.axis, self.pitch)
+
+    def rebased(self, axis: Vec3, offset: float) -> Self:
+        """Return the same joint seen from other frames; the slide stays what it is."""
+        joint = super().rebased(axis, offset)
+        object.__setattr__(joint, "lead", self.lead - self.pitch * (offset - self.offset))
+        return joint

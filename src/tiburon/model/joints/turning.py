@@ -1,0 +1,90 @@
+"""Turns about any axis: unit axes on their way in, and the cheapest move for each axis."""
+
+import math
+import warnings
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tiburon.errors import ModelError, ModelWarning
+from tiburon.model.numbers import SNAP, Vec3, snap, vec3
+from tiburon.spatial import AxisRotation, Factor, Mat3, Rotation, Scalar
+
+UNIT = 1e-3
+"""Axes whose length differs from 1 by at most this are normalized, with a warning."""
+
+ROUNDING = 1e-9
+"""Differences from length 1 up to this are rounding of typed digits, and normalized silently."""
+
+_QUARTER = 0.5 * math.pi
+
+
+def unit_axis(axis: ArrayLike, joint: str, quantity: str = "axis", depth: int = 4) -> Vec3:
+    """Return an axis at length 1, or refuse it.
+
+    Args:
+        axis: Three numbers.
+        joint: Name of the joint, for messages.
+        quantity: What the axis is called there.
+        depth: How many calls away the warning points.
+
+    Raises:
+        ModelError: If the length is not near 1.
+    """
+    given = vec3(axis, f"joint {joint!r}", quantity, joint)
+    length = float(np.linalg.norm(given))
+    error = abs(length - 1.0)
+    if error > UNIT:
+        raise ModelError(
+            f"joint {joint!r}: {quantity} must have length 1 within {UNIT:g}, "
+            f"got {length:.6g} (norm of {list(given)}); divide it by its length",
+            name=joint,
+        )
+    if error > ROUNDING:
+        warnings.warn(
+            f"joint {joint!r}: {quantity} has length {length:.6g} (norm of {list(given)}) instead "
+            "of 1 and was normalized; write more digits to silence this",
+            ModelWarning,
+            stacklevel=depth,
+        )
+    x, y, z = snap([a / length for a in given])
+    return (x, y, z)
+
+
+def coordinate_of(axis: Vec3) -> tuple[int, float] | None:
+    """Return index and sign of the coordinate axis a unit axis lies on, if it does."""
+    used = [index for index, x in enumerate(axis) if x != 0.0]
+    return (used[0], axis[used[0]]) if len(used) == 1 else None
+
+
+def cos_sin(angle: Scalar, offset: float = 0.0) -> tuple[Scalar, Scalar]:
+    """Return cosine and sine of angle + offset [rad]; quarter turns of the offset are exact."""
+    quarters = round(offset / _QUARTER)
+    rest = offset - quarters * _QUARTER
+    if abs(rest) > SNAP:
+        angle = angle + rest
+    c, s = np.cos(angle), np.sin(angle)
+    return ((c, s), (-s, c), (-c, -s), (s, -c))[quarters % 4]
+
+
+def turn_about(axis: Vec3, c: Scalar, s: Scalar) -> Factor:
+    """Return the move to axes turned right-handed about a unit axis, by cosine and sine."""
+    coordinate = coordinate_of(axis)
+    if coordinate is not None:
+        k, sign = coordinate
+        return AxisRotation(k, c, sign * s)
+    return Rotation(_turned_axes(axis, c, s))
+
+
+def _turned_axes(axis: Vec3, c: Scalar, s: Scalar) -> Mat3:
+    """Return the matrix from joint to body axes, E = c 1 + (1 - c) a a^T - s [a x] (Rodrigues)."""
+    x, y, z = axis
+    t = 1.0 - c
+    tx, ty, tz = t * x, t * y, t * z
+    sx, sy, sz = s * x, s * y, s * z
+    xy, xz, yz = tx * y, tx * z, ty * z
+    return (
+        (c + tx * x, xy + sz, xz - sy),
+        (xy - sz, c + ty * y, yz + sx),
+        (xz + sy, yz - sx, c + tz * z),
+    )

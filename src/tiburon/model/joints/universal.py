@@ -1,0 +1,90 @@
+"""Turning about two axes, the second carried by the first: Hooke's joint."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from tiburon.errors import ModelError
+from tiburon.model.joints.joint import Joint
+from tiburon.model.joints.turning import cos_sin, turn_about, unit_axis
+from tiburon.model.numbers import Vec3
+from tiburon.spatial import Factor, Motion, Scalar, Transform
+from tiburon.spatial.vec3 import ZERO3, cross, scale
+
+PARALLEL = 1e-6
+"""Sine of the angle between the axes below which they are one axis."""
+
+
+@dataclass(frozen=True)
+class Universal(Joint):
+    """A cross between two forks: turns by q[0] about `axis`, then by q[1] about `second_axis`.
+
+    `axis` is fixed in the joint frame, `second_axis` in the body. v = dq/dt [rad/s]; the joint
+    force is the moment about each axis [N m].
+
+    Example:
+        ``Universal("cardan", axis=(1, 0, 0), second_axis=(0, 1, 0))``
+    """
+
+    axis: Vec3 = (1.0, 0.0, 0.0)
+    """Unit axis of the first turn, in joint axes."""
+
+    second_axis: Vec3 = (0.0, 1.0, 0.0)
+    """Unit axis of the second turn, in body axes, which joint axes share at zero position."""
+
+    kind: ClassVar[str] = "universal"
+    nq: ClassVar[int] = 2
+    nv: ClassVar[int] = 2
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for field in ("axis", "second_axis"):
+            object.__setattr__(self, field, unit_axis(getattr(self, field), self.name, field))
+        sine = float(np.linalg.norm(np.cross(self.axis, self.second_axis)))
+        if sine < PARALLEL:
+            raise ModelError(
+                f"joint {self.name!r}: axis and second_axis must have different directions, got "
+                f"{list(self.axis)} and {list(self.second_axis)}; use Revolute for one axis",
+                name=self.name,
+            )
+
+    def q_names(self) -> tuple[str, ...]:
+        """Return the names of the two angles."""
+        return (f"{self.name}.first", f"{self.name}.second")
+
+    def v_names(self) -> tuple[str, ...]:
+        """Return the names of the rates, those of the positions."""
+        return self.q_names()
+
+    def structure(self) -> tuple[object, ...]:
+        """Return what compiled code depends on."""
+        return (self.kind, *self.axis, *self.second_axis)
+
+    def neutral(self) -> tuple[float, ...]:
+        """Return no turn."""
+        return (0.0, 0.0)
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Return angles between -pi and pi."""
+        first, second = rng.uniform(-math.pi, math.pi, 2).tolist()
+        return (first, second)
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the map of motion from the joint frame to the body frame."""
+        return Transform((turn_about(self.axis, *cos_sin(q[0])), self._second(q)))
+
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return the first axis as the body sees it, and the second (1987, table 8-1)."""
+        first = self._second(q).direction(self.axis)
+        return (Motion(first, ZERO3), Motion(self.second_axis, ZERO3))
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return Sdot v: seen from the body, the first axis turns back about the second."""
+        first = self._second(q).direction(self.axis)
+        return Motion(cross(scale(first, v[0]), scale(self.second_axis, v[1])), ZERO3)
+
+    def _second(self, q: Sequence[Scalar]) -> Factor:
+        return turn_about(self.second_axis, *cos_sin(q[1]))
