@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from tiburon.algorithms import momentum as momentum
     from tiburon.algorithms import momentum_matrix as momentum_matrix
     from tiburon.algorithms import operational_space_inertia as operational_space_inertia
-    from tiburon.algorithms import operational_space_inverse_inertia as operational_space_inverse_inertia
+    from tiburon.algorithms import (
+        operational_space_inverse_inertia as operational_space_inverse_inertia,
+    )
     from tiburon.algorithms import potential_energy as potential_energy
     from tiburon.algorithms import prepare_dynamics as prepare_dynamics
     from tiburon.algorithms import regressor as regressor

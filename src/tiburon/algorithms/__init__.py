@@ -1,24 +1,46 @@
 """Algorithms of rigid-body dynamics, one file each, written over the drivers of `sweep`."""
 
+from tiburon.algorithms.apparent_inertia import apparent_inverse_inertia, cross_inverse_inertia
 from tiburon.algorithms.bias import bias_force, gravity_force
+from tiburon.algorithms.center_of_mass import center_of_mass, center_of_mass_jacobian
 from tiburon.algorithms.compilation import compile
+from tiburon.algorithms.coriolis import coriolis_matrix
 from tiburon.algorithms.crba import mass_matrix
 from tiburon.algorithms.energy import kinetic_energy, potential_energy
 from tiburon.algorithms.forward import forward_dynamics
+from tiburon.algorithms.frame_motion import frame_acceleration, frame_velocity
+from tiburon.algorithms.jacobian import frame_jacobian, frame_jacobian_bias
 from tiburon.algorithms.joint_space import inverse_mass_matrix, prepare_dynamics
 from tiburon.algorithms.kinematics import forward_kinematics
+from tiburon.algorithms.momentum import momentum, momentum_matrix
+from tiburon.algorithms.operational_space import (
+    operational_space_inertia,
+    operational_space_inverse_inertia,
+)
 from tiburon.algorithms.rnea import inverse_dynamics
 
 __all__ = [
+    "apparent_inverse_inertia",
     "bias_force",
+    "center_of_mass",
+    "center_of_mass_jacobian",
     "compile",
+    "cross_inverse_inertia",
     "forward_dynamics",
     "forward_kinematics",
+    "frame_acceleration",
+    "frame_jacobian",
+    "frame_jacobian_bias",
+    "frame_velocity",
     "gravity_force",
     "inverse_dynamics",
     "inverse_mass_matrix",
     "kinetic_energy",
     "mass_matrix",
+    "momentum",
+    "momentum_matrix",
+    "operational_space_inertia",
+    "operational_space_inverse_inertia",
     "potential_energy",
     "prepare_dynamics",
 ]

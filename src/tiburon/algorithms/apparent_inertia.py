@@ -1,0 +1,208 @@
+"""Inverse inertia of any link, of any pair of links, and between two links.
+
+Symbols (Featherstone 1987, sec. 9.5):
+    Phi_ij  acceleration of link i per force on link j, from rest, all joints free
+    A       propagator of a joint (eq. 9.39)
+    S, d    direction of a joint's freedom, and S^T I^A S along it
+
+The book's recursion (eq. 9.32) starts from the inertia of the root, which a robot on the ground
+does not have. Started from the world, which does not accelerate, the same propagators give
+
+    Phi_0 = 0,    Phi_i = A Phi_parent A^T + sum u u^T / d,    Phi_ij = A_ic Phi_c A_jc^T
+
+for grounded and floating robots alike; c is the last link that carries both i and j.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.articulated_response import Freed, ancestors, freed_joints, propagated
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.frame_motion import moved_to
+from tiburon.algorithms.kinematics import Place, frame_places
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.sweep import outward
+from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import Motion, Scalar, Vec3
+from tiburon.spatial.vec3 import matrix_vector, subtract, transpose_vector
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import Input
+
+__all__ = ["apparent_inverse_inertia", "cross_inverse_inertia"]
+
+Columns = tuple[Motion, ...]
+"""A 6x6 matrix whose columns are motions, one per unit force."""
+
+_ZERO: Columns = (Motion.zero(),) * 6
+
+
+def _transposed(columns: Columns) -> Columns:
+    return tuple(Motion.from_array(row) for row in zip(*columns, strict=True))
+
+
+def _sum(a: Columns, b: Columns, sign: float = 1.0) -> Columns:
+    return tuple(x + y * sign for x, y in zip(a, b, strict=True))
+
+
+def pair_response(
+    plan: Plan, q: Sequence[Scalar], joints: Sequence[Freed], i: int, j: int
+) -> Columns:
+    """Find Phi_ij in the plan frames of two plan bodies (Featherstone 1987, eqs. 9.34, 9.35).
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        joints: From `freed_joints`.
+        i: Index of the plan body that accelerates, or that of the world.
+        j: Index of the plan body the force acts on, or that of the world.
+
+    Returns:
+        The acceleration of body i, in its frame, per unit force on body j in its frame.
+    """
+    to_i, to_j = ancestors(plan, i), ancestors(plan, j)
+    shared = to_i & to_j
+    if not shared:
+        return _ZERO
+
+    def common(body: PlanBody, parent: Columns, freed: Freed) -> Columns:
+        if body.index not in shared:
+            return parent
+        # A Phi A^T: the propagator acts on columns, then on rows
+        half = tuple(propagated(body, freed, q, column) for column in parent)
+        Phi = tuple(propagated(body, freed, q, row) for row in _transposed(half))
+        for direction in freed.directions:
+            u, softness = direction.u, direction.softness
+            Phi = _sum(Phi, tuple(u * (x * softness) for x in u))
+        return Phi
+
+    def reach(start: Columns, path: frozenset[int], last: int) -> Columns:
+        def visit(body: PlanBody, parent: Columns, freed: Freed) -> Columns:
+            if body.index not in path:
+                return parent
+            return tuple(propagated(body, freed, q, column) for column in parent)
+
+        return outward(plan, visit, start, joints)[last]
+
+    # parents come first, so the last shared body carries all others
+    Phi = outward(plan, common, _ZERO, joints)[max(shared)]
+    from_c = reach(Phi, to_i - shared, i)
+    return _transposed(reach(_transposed(from_c), to_j - shared, j))
+
+
+def _told(columns: Columns, place: Place, offset: Vec3) -> Columns:
+    """Return accelerations given in a frame in world axes, at a point."""
+    return tuple(
+        Motion(matrix_vector(place.R, m.angular), matrix_vector(place.R, m.linear))
+        for m in (moved_to(column, offset) for column in columns)
+    )
+
+
+class _Pairs:
+    """Responses of frames by name, told at one world point each."""
+
+    def __init__(self, plan: Plan, q: Sequence[Scalar], names: Sequence[str]) -> None:
+        self.plan, self.q = plan, q
+        self.joints = freed_joints(plan, q)
+        self.places = dict(zip(names, frame_places(plan, q, names), strict=True))
+
+    def response(self, name: str, other: str, at: str, other_at: str) -> Columns:
+        """Return Phi of two frames, world axes, told at the origins of other frames."""
+        i, j = self.plan.frame(name), self.plan.frame(other)
+        if WORLD_BODY in (i.body, j.body):
+            return _ZERO
+        Phi = pair_response(self.plan, self.q, self.joints, i.body, j.body)
+        columns = self._moved(tuple(i.transform.motion(m) for m in Phi), name, at)
+        rows = tuple(j.transform.motion(m) for m in _transposed(columns))
+        return _transposed(self._moved(rows, other, other_at))
+
+    def _moved(self, columns: Columns, name: str, at: str) -> Columns:
+        place = self.places[name]
+        arm = subtract(self.places[at].p, place.p)
+        return _told(columns, place, transpose_vector(place.R, arm))
+
+
+def _flat(columns: Columns) -> Any:
+    rows = zip(*columns, strict=True)
+    return as_traced([x for row in rows for x in row]).reshape(6, 6)
+
+
+def _inputs(model: Model, options: Options) -> list[Input]:
+    return [Input("q", (model.nq,), described=model.describe_q())]
+
+
+def _pair(model: Model, world: World | None, options: Options, q: Any) -> tuple[_Pairs, str, str]:
+    plan, _ = plan_and_gravity(model, world)
+    choices = dict(options)
+    frame, other = choices["frame"], choices["other"]
+    return _Pairs(plan, scalars(q), (frame, other)), frame, other
+
+
+def _run_cross(model: Model, world: World | None, options: Options, q: Any) -> Any:
+    pairs, i, j = _pair(model, world, options, q)
+    return _flat(pairs.response(i, j, i, j))
+
+
+def _run_apparent(model: Model, world: World | None, options: Options, q: Any) -> Any:
+    pairs, i, j = _pair(model, world, options, q)
+    # a force on one and its reaction on the other share a line of action: one point serves both
+    own = _sum(pairs.response(i, i, i, i), pairs.response(j, j, i, i))
+    coupling = pairs.response(i, j, i, i)
+    return _flat(_sum(_sum(own, coupling, -1.0), _transposed(coupling), -1.0))
+
+
+_CROSS = LibraryFunction("cross_inverse_inertia", _inputs, _run_cross, parameters=(INERTIA,))
+_APPARENT = LibraryFunction(
+    "apparent_inverse_inertia", _inputs, _run_apparent, parameters=(INERTIA,)
+)
+
+
+def cross_inverse_inertia(
+    model: Model, q: ArrayLike, frame: str, other: str
+) -> NDArray[np.float64]:
+    """Compute the acceleration of one frame per force on another, from rest, without gravity.
+
+    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
+    a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        frame: Name of the body or frame that accelerates.
+        other: Name of the body or frame the force acts on; may be the same.
+
+    Returns:
+        Acceleration [alpha; a] at the first frame's origin per force [n; f] at the other's, world
+        axes [1/(kg m^2), 1/(kg m), 1/kg], shape (..., 6, 6). Exchanging the frames transposes it.
+    """
+    options = (("frame", frame), ("other", other))
+    answer: NDArray[np.float64] = call(_CROSS, model, (q,), None, options)
+    return answer
+
+
+def apparent_inverse_inertia(
+    model: Model, q: ArrayLike, frame: str, other: str = "world"
+) -> NDArray[np.float64]:
+    """Compute how two links accelerate apart per force between them, from rest, without gravity.
+
+    Phi_ii - Phi_ij - Phi_ji + Phi_jj, what a loop joint or contact between the two meets
+    (Featherstone 1987, eq. 9.27). Its inverse, where it exists, is the apparent inertia: always
+    between a free link and the world, never in directions that the robot itself forbids. One state
+    or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        frame: Name of a body or frame; a force acts on it.
+        other: Name of the body or frame that takes the reaction.
+
+    Returns:
+        Relative acceleration [alpha; a] per force [n; f], both at the origin of `frame`, world axes
+        [1/(kg m^2), 1/(kg m), 1/kg], symmetric, shape (..., 6, 6).
+    """
+    options = (("frame", frame), ("other", other))
+    answer: NDArray[np.float64] = call(_APPARENT, model, (q,), None, options)
+    return answer

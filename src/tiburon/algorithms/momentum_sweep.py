@@ -1,0 +1,110 @@
+"""Momentum of all bodies together, as a sum and as a matrix times the joint velocity.
+
+Symbols (Featherstone 1987, chapters 3 and 5):
+    X       map of motion from the parent's frame to the body's
+    S       motion sub-space of a joint, its columns in body coordinates
+    IC      inertia of a body and all beyond it as one rigid body
+    h       momentum, [moment of momentum; linear momentum]
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tiburon.algorithms.kinematics import Place, body_places
+from tiburon.algorithms.sweep import inward, outward
+from tiburon.model import Plan, PlanBody
+from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Transform
+from tiburon.spatial.vec3 import add_cross, cross, matrix_vector
+
+__all__ = ["about", "momentum_columns", "total_momentum"]
+
+
+class _Moving(NamedTuple):
+    X: Transform
+    vel: Motion
+    h: Force
+
+
+class _Composed(NamedTuple):
+    h: tuple[Force, ...]
+    handed_on: RigidInertia
+
+
+def total_momentum(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Force:
+    """Add up the momenta I vel of all bodies (Featherstone 1987, eq. 3.2).
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+
+    Returns:
+        Momentum about the world's origin, world axes [kg m^2/s, kg m/s].
+    """
+
+    def motion(body: PlanBody, parent: _Moving) -> _Moving:
+        X = body.transform(q[body.q])
+        vel = X.motion(parent.vel) + body.joint.velocity(q[body.q], v[body.v])
+        return _Moving(X, vel, body.inertia.apply(vel))
+
+    def collect(body: PlanBody, h: Force, moving: _Moving) -> tuple[Force, Force]:
+        handed_on = moving.X.force_to_parent(h)
+        return handed_on, handed_on
+
+    at_rest = _Moving(Transform.identity(), Motion.zero(), Force.zero())
+    moving = outward(plan, motion, at_rest)
+    kept = inward(plan, collect, [visit.h for visit in moving], moving)
+    total = Force.zero()
+    for body, handed_on in zip(plan.bodies, kept, strict=True):
+        if body.parent == WORLD_BODY:
+            total = total + handed_on
+    return total
+
+
+def momentum_columns(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Force, ...], RigidInertia]:
+    """Find the momentum per unit of each joint velocity, and the inertia of the frozen robot.
+
+    A joint velocity moves all that lies beyond the joint as one rigid body, whose inertia is that
+    of the composite-rigid-body method (Featherstone 1987, eq. 5.7): column = IC S.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+
+    Returns:
+        One momentum per velocity variable, and the inertia of all moving bodies as one; both about
+        the world's origin, in world axes.
+    """
+
+    def transform(body: PlanBody, _: object) -> Transform:
+        return body.transform(q[body.q])
+
+    def compose(body: PlanBody, IC: RigidInertia, X: Transform) -> tuple[_Composed, RigidInertia]:
+        handed_on = X.inertia_to_parent(IC)
+        h = tuple(IC.apply(S) for S in body.joint.subspace(q[body.q]))
+        return _Composed(h, handed_on), handed_on
+
+    transforms = outward(plan, transform, Transform.identity())
+    composed = inward(plan, compose, [body.inertia for body in plan.bodies], transforms)
+    places = body_places(plan, q)
+    total = RigidInertia.zero()
+    columns: list[Force] = [Force.zero()] * plan.nv
+    for body, part, place in zip(plan.bodies, composed, places, strict=True):
+        columns[body.v] = [_in_world(h, place) for h in part.h]
+        if body.parent == WORLD_BODY:
+            total = total + part.handed_on
+    return tuple(columns), total
+
+
+def about(h: Force, point: tuple[Scalar, Scalar, Scalar]) -> Force:
+    """Return a momentum about a point instead of the origin [m], same axes."""
+    return Force(add_cross(h.moment, h.force, point), h.force)
+
+
+def _in_world(h: Force, place: Place) -> Force:
+    """Return a momentum given in a body's frame about the world's origin, in world axes."""
+    f = matrix_vector(place.R, h.force)
+    x, y, z = matrix_vector(place.R, h.moment)
+    a, b, c = cross(place.p, f)
+    return Force((x + a, y + b, z + c), f)
