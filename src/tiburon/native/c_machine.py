@@ -46,12 +46,12 @@ class CMachine(NativeMachine):
 
     def load_slot(self, slots: Slots, place: Any) -> Ref:
         """Read a float."""
-        index = _text(self.place_in(slots, place))
+        index = _text(place + slots.offset)
         return self.target.emit("double", f"{slots.address}[{index}]")
 
     def store_slot(self, slots: Slots, place: Any, value: Ref) -> None:
         """Write a float."""
-        self._line(f"{slots.address}[{_text(self.place_in(slots, place))}] = {value};")
+        self._line(f"{slots.address}[{_text(place + slots.offset)}] = {value};")
 
     def truth_memory(self, value: bool) -> Ref:
         """Give a variable for one truth value."""
@@ -75,28 +75,6 @@ class CMachine(NativeMachine):
     def index_operation(self, operation: str, i: Any, j: Any) -> NativeIndex:
         """Write the sum, difference or product of indices."""
         return self._index(f"{_text(i)} {_OPERATORS[operation]} {_text(j)}")
-
-    def choose_index(self, condition: Ref, i: Any, j: Any) -> NativeIndex:
-        """Write the choice of an index."""
-        return self._index(f"{condition} ? {_text(i)} : {_text(j)}")
-
-    def index_memory(self, value: Any) -> Ref:
-        """Give a variable for one index."""
-        name = self._name("place")
-        self._line(f"int64_t {name} = {_text(value)};")
-        return name
-
-    def load_index(self, memory: Ref) -> NativeIndex:
-        """Read an index: a copy, for the variable may change while the index is in use."""
-        return self._index(memory)
-
-    def store_index(self, memory: Ref, value: Any) -> None:
-        """Write an index."""
-        self._line(f"{memory} = {_text(value)};")
-
-    def index_as_float(self, value: Any) -> Ref:
-        """Write an index as a float."""
-        return self.target.emit("double", f"(double){_text(value)}")
 
     def constant_table(self, values: Sequence[int]) -> Ref:
         """Give a constant array of indices."""

@@ -2,8 +2,7 @@
 
 A callee is a function from a row of floats `in` to a row of floats `out`. In lanes every float is a
 vector, one number per case; loops run until the last lane is done, and lanes that are done keep
-their state. Primitives whose indices depend on the numbers visit the lanes one by one, so that they
-compute the same bits in any lane.
+their state.
 """
 
 from __future__ import annotations
@@ -79,9 +78,7 @@ class _Body:
 
 def is_spelled_out(callee: Callee) -> bool:
     """Tell whether a primitive is short enough to be written without loops."""
-    if not isinstance(callee, Primitive) or callee.data_dependent:
-        return False
-    return callee.count().total <= UNROLLED_OPERATIONS
+    return isinstance(callee, Primitive) and callee.count().total <= UNROLLED_OPERATIONS
 
 
 def write_callee(
@@ -247,17 +244,11 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
         The function, and the declarations of the intrinsics it uses.
     """
     lanes = callees.lanes
-    one_by_one = isinstance(callee, Primitive) and callee.data_dependent
-    target = LlvmTarget(1 if one_by_one else lanes, fused=callees.fused)
+    target = LlvmTarget(lanes, fused=callees.fused)
     writer = FunctionWriter(target, callees, max(lanes, PACKED_ANGLES))
     m = LlvmMachine(target, name, writer.stack_lines, spelled_out=is_spelled_out(callee))
-    if one_by_one:
-        for lane in m.loop(0, lanes):
-            given, found = Slots("%in", lanes, lane), Slots("%out", lanes, lane)
-            write_callee(m, callee, given, found, writer)
-    else:
-        order: Order = "depth_first" if lanes == 1 else "traced"
-        write_callee(m, callee, Slots("%in"), Slots("%out"), writer, order=order)
+    order: Order = "depth_first" if lanes == 1 else "traced"
+    write_callee(m, callee, Slots("%in"), Slots("%out"), writer, order=order)
     attributes = function_attributes(lanes)
     lines = [
         *m.globals,

@@ -71,7 +71,7 @@ class LlvmMachine(NativeMachine):
         return Slots(self._stack(f"[{max(size, 1)} x {self.target.float_type}]"))
 
     def _address(self, slots: Slots, place: Any) -> Ref:
-        kind, index = self.target.float_type, _text(self.place_in(slots, place))
+        kind, index = self.target.float_type, _text(place + slots.offset)
         return self.target.emit(f"getelementptr inbounds {kind}, ptr {slots.address}, i64 {index}")
 
     def load_slot(self, slots: Slots, place: Any) -> Ref:
@@ -107,27 +107,19 @@ class LlvmMachine(NativeMachine):
         """Write the sum, difference or product of indices."""
         return self._index(f"{operation} nsw i64 {_text(i)}, {_text(j)}")
 
-    def choose_index(self, condition: Ref, i: Any, j: Any) -> NativeIndex:
-        """Write the choice of an index; one lane only."""
-        return self._index(f"select i1 {condition}, i64 {_text(i)}, i64 {_text(j)}")
-
-    def index_memory(self, value: Any) -> Ref:
+    def _index_memory(self, value: Any) -> Ref:
         """Give a place for one index."""
         memory = self._stack("i64")
-        self.store_index(memory, value)
+        self._store_index(memory, value)
         return memory
 
-    def load_index(self, memory: Ref) -> NativeIndex:
+    def _load_index(self, memory: Ref) -> NativeIndex:
         """Read an index."""
         return self._index(f"load i64, ptr {memory}")
 
-    def store_index(self, memory: Ref, value: Any) -> None:
+    def _store_index(self, memory: Ref, value: Any) -> None:
         """Write an index."""
         self._line(f"store i64 {_text(value)}, ptr {memory}")
-
-    def index_as_float(self, value: Any) -> Ref:
-        """Write an index as a float; one lane only."""
-        return self.target.emit(f"sitofp i64 {_text(value)} to double")
 
     def constant_table(self, values: Sequence[int]) -> Ref:
         """Give a row of constant indices."""
@@ -146,10 +138,10 @@ class LlvmMachine(NativeMachine):
     def counted_loop(self, start: Any, stop: Any, *, down: bool) -> Iterator[NativeIndex]:
         """Write a loop over indices."""
         head, body, done = self._new_labels("head", "body", "done")
-        counter = self.index_memory(stop if down else start)
+        counter = self._index_memory(stop if down else start)
         self._line(f"br label %{head}")
         self._label(head)
-        index = self.load_index(counter)
+        index = self._load_index(counter)
         compare = f"icmp sgt i64 {index.ref}, {_text(start)}"
         if not down:
             compare = f"icmp slt i64 {index.ref}, {_text(stop)}"
@@ -158,19 +150,19 @@ class LlvmMachine(NativeMachine):
         if down:
             index = self.index_operation("sub", index, 1)
         yield index
-        self.store_index(counter, index if down else self.index_operation("add", index, 1))
+        self._store_index(counter, index if down else self.index_operation("add", index, 1))
         self._line(f"br label %{head}")
         self._label(done)
 
     def repeat(self, limit: int) -> Iterator[None]:
         """Write a loop without end."""
         head, done = self._new_labels("head", "done")
-        counter = self.index_memory(0)
+        counter = self._index_memory(0)
         self._exits.append((counter, limit, done))
         self._line(f"br label %{head}")
         self._label(head)
         yield
-        self.store_index(counter, self.load_index(counter) + 1)
+        self._store_index(counter, self._load_index(counter) + 1)
         self._line(f"br label %{head}")
         self._label(done)
         self._exits.pop()
@@ -184,7 +176,7 @@ class LlvmMachine(NativeMachine):
         if target.lanes > 1:
             mask = target.emit(f"bitcast {target.bool_type} {condition} to i{target.lanes}")
             some = target.emit(f"icmp ne i{target.lanes} {mask}, 0")
-        below = target.emit(f"icmp slt i64 {self.load_index(counter).ref}, {limit}")
+        below = target.emit(f"icmp slt i64 {self._load_index(counter).ref}, {limit}")
         go_on = target.emit(f"and i1 {some}, {below}")
         self._line(f"br i1 {go_on}, label %{body}, label %{done}")
         self._label(body)

@@ -20,14 +20,12 @@ class Slots:
     """A row of floats in memory.
 
     Attributes:
-        address: Pointer to the first.
-        stride: Distance from one to the next, in numbers of the machine.
-        offset: What is added to every place: the lane, where lanes are visited one by one.
+        address: Pointer to the memory they lie in.
+        offset: Place of the first there.
     """
 
     address: Ref
-    stride: int = 1
-    offset: Any = 0
+    offset: int = 0
 
 
 class NativeIndex:
@@ -139,10 +137,6 @@ class NativeMachine(ABC):
         else:
             self.store_slot(memory, place, value)
 
-    def place_in(self, slots: Slots, place: Any) -> Any:
-        """Give the place of an element, counted in numbers from the address."""
-        return place * slots.stride + slots.offset
-
     @abstractmethod
     def slots(self, size: int) -> Slots:
         """Give a row of floats in memory."""
@@ -172,26 +166,6 @@ class NativeMachine(ABC):
     @abstractmethod
     def index_operation(self, operation: str, i: Any, j: Any) -> NativeIndex:
         """Write the sum, difference or product of indices ("add", "sub", "mul")."""
-
-    @abstractmethod
-    def choose_index(self, condition: Ref, i: Any, j: Any) -> NativeIndex:
-        """Write the choice of the index i if the condition holds, else j."""
-
-    @abstractmethod
-    def index_memory(self, value: Any) -> Ref:
-        """Give a place for one index, with its first content."""
-
-    @abstractmethod
-    def load_index(self, memory: Ref) -> NativeIndex:
-        """Read an index."""
-
-    @abstractmethod
-    def store_index(self, memory: Ref, value: Any) -> None:
-        """Write an index."""
-
-    @abstractmethod
-    def index_as_float(self, value: Any) -> Ref:
-        """Write an index as a float."""
 
     def table(self, values: Sequence[int]) -> Any:
         """Give a row of constant indices."""

@@ -66,9 +66,6 @@ class Machine(Protocol):
     def choose(self, condition: Truth, a: Number, b: Number) -> Number:
         """Give a where the condition holds, else b."""
 
-    def choose_index(self, condition: Truth, i: Index, j: Index) -> Index:
-        """Give the index i if the condition holds, else j."""
-
     def require(self, condition: Truth, value: Number, message: str) -> Number:
         """Give the value where the condition holds, else NaN (or raise, on plain floats)."""
 
@@ -80,18 +77,6 @@ class Machine(Protocol):
 
     def store(self, memory: Memory, place: Index, value: Number) -> None:
         """Write a float."""
-
-    def index_memory(self, value: Index) -> Memory:
-        """Give a place for one index, with its first content."""
-
-    def load_index(self, memory: Memory) -> Index:
-        """Read an index."""
-
-    def store_index(self, memory: Memory, value: Index) -> None:
-        """Write an index."""
-
-    def index_as_float(self, value: Index) -> Number:
-        """Give an index, at most 2**31, as a float."""
 
     def table(self, values: Sequence[int]) -> Table:
         """Give a row of constants."""
@@ -162,10 +147,6 @@ class DirectMachine:
             return np.where(condition, a, b)
         return where(condition, a, b)
 
-    def choose_index(self, condition: Truth, i: Index, j: Index) -> Index:
-        """Give the index i if the condition holds, else j."""
-        return i if condition else j
-
     def require(self, condition: Truth, value: Number, message: str) -> Number:
         """Give the value where the condition holds, else NaN."""
         if common_graph((condition, value)) is not None:
@@ -183,22 +164,6 @@ class DirectMachine:
     def store(self, memory: Memory, place: Index, value: Number) -> None:
         """Write a float."""
         memory[place] = value
-
-    def index_memory(self, value: Index) -> Memory:
-        """Give a place for one index, with its first content."""
-        return [value]
-
-    def load_index(self, memory: Memory) -> Index:
-        """Read an index."""
-        return memory[0]
-
-    def store_index(self, memory: Memory, value: Index) -> None:
-        """Write an index."""
-        memory[0] = value
-
-    def index_as_float(self, value: Index) -> Number:
-        """Give an index as a float."""
-        return float(value)
 
     def table(self, values: Sequence[int]) -> Table:
         """Give a row of constants."""

@@ -34,11 +34,7 @@ class Primitive(ABC):
         name: Name for dumps and error messages.
         form: Whole numbers that, with the class, say exactly what it computes.
         key: Structural key.
-        data_dependent: Whether indices or loop lengths depend on the numbers, so that cases
-            cannot run side by side in the lanes of one vector.
     """
-
-    data_dependent = False
 
     def __init__(self, name: str, *form: int) -> None:
         self.name = name
@@ -73,15 +69,7 @@ class Primitive(ABC):
 
     def evaluate(self, arguments: list[Any]) -> list[Any]:
         """Compute the results on floats or on arrays of one float per case."""
-        shape = np.broadcast_shapes(*[np.shape(argument) for argument in arguments])
-        if not shape:
-            return self._run(DirectMachine(), [float(argument) for argument in arguments])
-        if not self.data_dependent:
-            return self._run(DirectMachine(), arguments)
-        columns = np.array([np.broadcast_to(a, shape).reshape(-1) for a in arguments])
-        cases = [self._run(DirectMachine(), case) for case in columns.T.tolist()]
-        rows = np.array(cases, dtype=np.float64).reshape(-1, self.result_count).T
-        return [row.reshape(shape) for row in rows]
+        return self._run(DirectMachine(), arguments)
 
     def _run(self, m: Machine, given: Any) -> list[Any]:
         found: list[Any] = [None] * self.result_count
