@@ -303,3 +303,33 @@ def test_integrate_is_a_move_by_the_step_of_a_velocity(joint):
     np.testing.assert_allclose(
         joint.integrate(q, v), joint.move(q, joint.step(q, v)), rtol=0, atol=ROUNDING
     )
+
+
+@pytest.mark.parametrize("joint", [j for j in JOINTS if j.kind == "screw"], ids=lambda j: j.name)
+def test_unit_force_of_a_screw_is_a_force_and_a_couple_along_it_that_do_unit_work(joint):
+    """Force rho / (1 + rho^2) and couple 1 / (1 + rho^2) (Featherstone 1987, section 7.3)."""
+    force, rho = joint.unit_force(), joint.pitch
+    assert joint.project((0.3,), force)[0] == pytest.approx(1.0, rel=ROUNDING)
+    share = 1.0 / (1.0 + rho * rho)
+    np.testing.assert_allclose(force.force, rho * share * np.array(joint.axis), atol=ROUNDING)
+    np.testing.assert_allclose(force.moment, share * np.array(joint.axis), atol=ROUNDING)
+
+
+def test_screw_advances_by_pitch_per_radian():
+    joint = Screw("thread", (0, 0, 1), pitch=0.01)
+    T = matrix_of(joint, (2 * np.pi,))
+    np.testing.assert_allclose(T[:3, 3], (0, 0, 0.02 * np.pi), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(T[:3, :3], np.eye(3), rtol=0, atol=ROUNDING)
+
+
+def test_universal_turns_the_second_axis_with_the_first():
+    """A quarter turn about x carries the second axis, y, to z: then turning about it moves x."""
+    T = matrix_of(Universal("cross"), (np.pi / 2, np.pi / 2))
+    np.testing.assert_allclose(T[:3, 1], (0, 0, 1), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(T[:3, 0], (0, 1, 0), rtol=0, atol=ROUNDING)
+
+
+def test_planar_moves_along_axes_of_the_joint_frame():
+    T = matrix_of(Planar("table"), (1.0, 2.0, np.pi / 2))
+    np.testing.assert_allclose(T[:3, 3], (1, 2, 0), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(T[:3, 0], (0, 1, 0), rtol=0, atol=ROUNDING)
