@@ -7,8 +7,10 @@ from tiburon.algorithms.compilation import compile
 from tiburon.algorithms.coriolis import coriolis_matrix
 from tiburon.algorithms.crba import mass_matrix
 from tiburon.algorithms.energy import kinetic_energy, potential_energy
+from tiburon.algorithms.floating_base import floating_base_inverse_dynamics
 from tiburon.algorithms.forward import forward_dynamics
 from tiburon.algorithms.frame_motion import frame_acceleration, frame_velocity
+from tiburon.algorithms.hybrid import hybrid_dynamics
 from tiburon.algorithms.jacobian import frame_jacobian, frame_jacobian_bias
 from tiburon.algorithms.joint_space import inverse_mass_matrix, prepare_dynamics
 from tiburon.algorithms.kinematics import forward_kinematics
@@ -17,6 +19,7 @@ from tiburon.algorithms.operational_space import (
     operational_space_inertia,
     operational_space_inverse_inertia,
 )
+from tiburon.algorithms.regressor import inertial_parameter_names, inertial_parameters, regressor
 from tiburon.algorithms.rnea import inverse_dynamics
 
 __all__ = [
@@ -25,7 +28,9 @@ __all__ = [
     "center_of_mass",
     "center_of_mass_jacobian",
     "compile",
+    "coriolis_matrix",
     "cross_inverse_inertia",
+    "floating_base_inverse_dynamics",
     "forward_dynamics",
     "forward_kinematics",
     "frame_acceleration",
@@ -33,6 +38,9 @@ __all__ = [
     "frame_jacobian_bias",
     "frame_velocity",
     "gravity_force",
+    "hybrid_dynamics",
+    "inertial_parameter_names",
+    "inertial_parameters",
     "inverse_dynamics",
     "inverse_mass_matrix",
     "kinetic_energy",
@@ -43,4 +51,5 @@ __all__ = [
     "operational_space_inverse_inertia",
     "potential_energy",
     "prepare_dynamics",
+    "regressor",
 ]

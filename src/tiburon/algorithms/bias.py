@@ -54,7 +54,7 @@ def bias(
     Returns:
         Bias force [N or N m], nv scalars.
     """
-    return rnea(plan, q, v, (0.0,) * plan.nv, gravity, external)
+    return rnea(plan, q, v, scalars(np.zeros(plan.nv)), gravity, external)
 
 
 def weight(plan: Plan, q: Sequence[Scalar], gravity: Vec3) -> tuple[Scalar, ...]:

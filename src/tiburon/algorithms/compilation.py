@@ -4,7 +4,18 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tiburon.algorithms import bias, crba, energy, forward, joint_space, kinematics, rnea
+from tiburon.algorithms import (
+    bias,
+    coriolis,
+    crba,
+    energy,
+    floating_base,
+    forward,
+    joint_space,
+    kinematics,
+    regressor,
+    rnea,
+)
 from tiburon.algorithms.binding import DEFAULT_WORLD
 from tiburon.algorithms.external import external_options
 from tiburon.algorithms.library import (
@@ -32,6 +43,9 @@ _PUBLIC: dict[Function, str] = {
     joint_space.inverse_mass_matrix: "inverse_mass_matrix",
     bias.bias_force: "bias_force",
     bias.gravity_force: "gravity_force",
+    coriolis.coriolis_matrix: "coriolis_matrix",
+    floating_base.floating_base_inverse_dynamics: "floating_base_inverse_dynamics",
+    regressor.regressor: "regressor",
     kinematics.forward_kinematics: "forward_kinematics",
     energy.kinetic_energy: "kinetic_energy",
     energy.potential_energy: "potential_energy",

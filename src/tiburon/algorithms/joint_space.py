@@ -7,7 +7,7 @@ Symbols (Featherstone 1987, chapter 5; 2005):
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,8 +18,8 @@ from tiburon.algorithms.crba import crba
 from tiburon.algorithms.external import external_options, given_forces
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
-from tiburon.algorithms.sweep import outward
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Model, Plan, World
+from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.tree import FactorTree, SolveTree, factor_tree, solve_tree
@@ -34,28 +34,21 @@ __all__ = [
 ]
 
 
-class _Rows(NamedTuple):
-    """The velocity variables of a body's joint."""
-
-    hangs_on: tuple[int, ...]
-    """For each the variable it hangs on, or -1."""
-
-    last: int
-    """The variable that carries the body's children, or -1."""
-
-
 def freedom_parents(plan: Plan) -> tuple[int, ...]:
     """Return, for each velocity variable, the one it hangs on in the tree; -1 for none.
 
     A joint of several freedoms is a chain of them, carried by the last freedom of its parent.
     """
-
-    def chain(body: PlanBody, parent: _Rows) -> _Rows:
-        rows = range(body.v.start, body.v.stop)
-        hangs_on = tuple(row - 1 if row > body.v.start else parent.last for row in rows)
-        return _Rows(hangs_on, rows[-1] if rows else parent.last)
-
-    return tuple(row for rows in outward(plan, chain, _Rows((), -1)) for row in rows.hangs_on)
+    hangs_on: list[int] = []
+    # the variable that carries the children of each body
+    last: list[int] = []
+    for body in plan.bodies:
+        above = -1 if body.parent == WORLD_BODY else last[body.parent]
+        for row in range(body.v.start, body.v.stop):
+            hangs_on.append(above)
+            above = row
+        last.append(above)
+    return tuple(hangs_on)
 
 
 def forward_by_mass_matrix(

@@ -107,6 +107,10 @@ class Joint(ABC):
         """
         return self.motion(q, v)
 
+    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return the columns of Sdot, as seen from the body: zero where S is constant."""
+        return (Motion.zero(),) * self.nv
+
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return Sdot v in body coordinates (eq. 7.11): zero where S is constant.
 

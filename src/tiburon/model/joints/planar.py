@@ -90,6 +90,12 @@ class Planar(Joint):
         x, y = (turn.direction(axis) for axis in self.in_plane())
         return (Motion(ZERO3, x), Motion(ZERO3, y), Motion(self.axis, ZERO3))
 
+    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return Sdot: seen from the body, the slides turn back about the normal."""
+        turn, rate = self._turn(q), scale(self.axis, v[2])
+        x, y = (Motion(ZERO3, cross(turn.direction(axis), rate)) for axis in self.in_plane())
+        return (x, y, Motion.zero())
+
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return Sdot v: seen from the body, the slides turn back about the normal."""
         turn = self._turn(q)

@@ -101,6 +101,11 @@ class RollingSphere(Joint):
         omega = vec3(v, "v")
         return Motion(omega, cross(omega, self._up(q)))
 
+    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return Sdot: seen from the body, the way up from the point of contact turns back."""
+        rate = cross(self._up(q), vec3(v, "v"))
+        return tuple(Motion(ZERO3, cross(axis, rate)) for axis in IDENTITY3)
+
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return Sdot v: seen from the body, the normal of the plane turns back."""
         omega = vec3(v, "v")

@@ -81,6 +81,11 @@ class Universal(Joint):
         first = self._second(q).direction(self.axis)
         return (Motion(first, ZERO3), Motion(self.second_axis, ZERO3))
 
+    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return Sdot: seen from the body, the first axis turns back about the second."""
+        first = self._second(q).direction(self.axis)
+        return (Motion(cross(first, scale(self.second_axis, v[1])), ZERO3), Motion.zero())
+
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return Sdot v: seen from the body, the first axis turns back about the second."""
         first = self._second(q).direction(self.axis)

@@ -1,0 +1,212 @@
+"""Coriolis matrix: the one whose double, taken from the rate of the mass matrix, is skew.
+
+Symbols (Echeandia and Wensing 2021, "Numerical methods to compute the Coriolis matrix and
+Christoffel symbols for rigid-body systems", J. Computational and Nonlinear Dynamics 16(9)):
+    X       map of motion from the parent's frame to the body's
+    vel     spatial velocity of a body
+    S, Sd   motion sub-space of a joint and its rate, vel x S and the change seen from the body
+    B       velocity product matrix of a body: B vel = vel x* I vel and B + B^T = dI/dt
+    IC, BC  I and B of a body and all beyond it, summed
+    C       Coriolis matrix
+
+Every body adds J^T (I dJ/dt + B J) to C. Its B is half of dI/dt and of the skew matrix of vel x*
+(I vel); written out, the products with linear velocity cancel and
+
+    B = [ G     0 ]     G = (dIbar/dt - n x) / 2,   n, f momentum of the body
+        [ -f x  0 ]
+
+so that B is three forces, one per component of angular velocity, and stays so in any frame.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.sweep import inward, outward, pairs
+from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Transform
+from tiburon.spatial.vec3 import IDENTITY3, cross
+from tiburon.trace.array import as_traced
+
+__all__ = ["coriolis", "coriolis_matrix"]
+
+
+@dataclass(frozen=True, slots=True)
+class _VelocityProduct:
+    """B as three columns, the forces of unit angular velocities about x, y and z."""
+
+    x: Force
+    y: Force
+    z: Force
+
+    @classmethod
+    def of_body(cls, inertia: RigidInertia, vel: Motion) -> "_VelocityProduct":
+        """Return B of one rigid body."""
+        momentum = inertia.apply(vel)
+        rate = inertia.rate(vel).rows()
+        columns = []
+        for k, axis in enumerate(IDENTITY3):
+            turned = cross(axis, momentum.moment)
+            a, b, c = (0.5 * (rate[i][k] + turned[i]) for i in range(3))
+            columns.append(Force((a, b, c), cross(axis, momentum.force)))
+        return cls(*columns)
+
+    def __add__(self, other: "_VelocityProduct") -> "_VelocityProduct":
+        return _VelocityProduct(self.x + other.x, self.y + other.y, self.z + other.z)
+
+    def apply(self, m: Motion) -> Force:
+        """Return B m."""
+        x, y, z = m.angular
+        total: Force = self.x * x + self.y * y + self.z * z
+        return total
+
+    def apply_transpose(self, m: Motion) -> Force:
+        """Return B^T m: a couple."""
+        return Force((m.dot(self.x), m.dot(self.y), m.dot(self.z)), (0.0, 0.0, 0.0))
+
+    def to_parent(self, X: Transform) -> "_VelocityProduct":
+        """Return X^T B X."""
+        columns = [tuple(X.force_to_parent(column)) for column in (self.x, self.y, self.z)]
+        rows = [X.direction_to_parent((x, y, z)) for x, y, z in zip(*columns, strict=True)]
+        x, y, z = (Force.from_array([row[k] for row in rows]) for k in range(3))
+        return _VelocityProduct(x, y, z)
+
+
+@dataclass(frozen=True, slots=True)
+class _Composite:
+    """I and B of a body and all beyond it; they add."""
+
+    I: RigidInertia
+    B: _VelocityProduct
+
+    def __add__(self, other: "_Composite") -> "_Composite":
+        return _Composite(self.I + other.I, self.B + other.B)
+
+
+class _Moving(NamedTuple):
+    """What the outward pass knows of a body."""
+
+    X: Transform
+    vel: Motion
+    Sd: tuple[Motion, ...]
+    alone: _Composite
+
+
+class _Column(NamedTuple):
+    """Forces of one freedom on their way to the root."""
+
+    upper: Force
+    """IC Sd + BC S: felt by an ancestor, it gives the ancestor's row."""
+
+    inertial: Force
+    """IC S: felt along the rate of an ancestor's axis."""
+
+    turned: Force
+    """BC^T S: felt along the ancestor's axis; both give this freedom's row."""
+
+
+Entries = tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
+"""For one freedom: its column in the rows of an ancestor, and its row in the ancestor's columns."""
+
+
+def coriolis(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]
+) -> tuple[tuple[Scalar, ...], ...]:
+    """Compute the Coriolis matrix.
+
+    Echeandia and Wensing 2021, algorithm 1, for joints of any kind; O(pairs of a body and an
+    ancestor). C v is the bias force without gravity, and C + C^T is the rate of the mass matrix.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+
+    Returns:
+        Rows of the Coriolis matrix [N s or N m s], nv times nv scalars.
+    """
+
+    def motion(body: PlanBody, parent: _Moving) -> _Moving:
+        joint, position, rate = body.joint, q[body.q], v[body.v]
+        X = body.transform(position)
+        vel = X.motion(parent.vel) + joint.velocity(position, rate)
+        S, change = joint.subspace(position), joint.subspace_rate(position, rate)
+        Sd = tuple(vel.cross(s) + r for s, r in zip(S, change, strict=True))
+        B = _VelocityProduct.of_body(body.inertia, vel)
+        return _Moving(X, vel, Sd, _Composite(body.inertia, B))
+
+    def compose(
+        body: PlanBody, total: _Composite, moving: _Moving
+    ) -> tuple[tuple[_Column, ...], _Composite]:
+        I, B = total.I, total.B
+        columns = tuple(
+            _Column(I.apply(sd) + B.apply(s), I.apply(s), B.apply_transpose(s))
+            for s, sd in zip(body.joint.subspace(q[body.q]), moving.Sd, strict=True)
+        )
+        X = moving.X
+        return columns, _Composite(X.inertia_to_parent(I), B.to_parent(X))
+
+    def project(
+        body: PlanBody, columns: tuple[_Column, ...], moving: _Moving
+    ) -> tuple[tuple[Entries, ...], tuple[_Column, ...]]:
+        S = body.joint.subspace(q[body.q])
+        felt = tuple(
+            (
+                tuple(s.dot(f.upper) for s in S),
+                tuple(
+                    sd.dot(f.inertial) + s.dot(f.turned) for s, sd in zip(S, moving.Sd, strict=True)
+                ),
+            )
+            for f in columns
+        )
+        carried = tuple(
+            _Column(*(moving.X.force_to_parent(f) for f in column)) for column in columns
+        )
+        return felt, carried
+
+    zero = Force.zero()
+    nothing = _Composite(RigidInertia.zero(), _VelocityProduct(zero, zero, zero))
+    moving = outward(plan, motion, _Moving(Transform.identity(), Motion.zero(), (), nothing))
+    columns = inward(plan, compose, [visit.alone for visit in moving], moving)
+    C: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
+    for body, ancestor, felt in pairs(plan, project, columns, moving):
+        for k, (column, row) in enumerate(felt, start=body.v.start):
+            for j, (above, below) in enumerate(zip(column, row, strict=True), ancestor.v.start):
+                C[j][k] = above
+                if body is not ancestor:
+                    C[k][j] = below
+    return tuple(tuple(row) for row in C)
+
+
+def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
+    plan, _ = plan_and_gravity(model, world)
+    rows = coriolis(plan, scalars(q), scalars(v))
+    return as_traced([x for row in rows for x in row]).reshape(model.nv, model.nv)
+
+
+_FUNCTION = LibraryFunction("coriolis_matrix", inputs_of("q", "v"), _run, parameters=(INERTIA,))
+
+
+def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> NDArray[np.float64]:
+    """Compute the Coriolis matrix C, with H vd + C v + gravity force = tau.
+
+    Of the many matrices with this product, it is one for which dH/dt - 2 C is skew-symmetric, as
+    passivity-based and adaptive control want it. One state or a batch; traced arrays inside a
+    compiled function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+
+    Returns:
+        Coriolis matrix, joint force per joint velocity, in the order of v, shape (..., nv, nv).
+    """
+    answer: NDArray[np.float64] = call(_FUNCTION, model, (q, v))
+    return answer

@@ -1,0 +1,213 @@
+"""Inverse dynamics of robots that float: the joints' motion is known, that of the base is not.
+
+Symbols (Featherstone 1987, section 7.5.1):
+    X       map of motion from the parent's frame to the body's
+    a0      acceleration of the base, as seen from a body
+    ar      acceleration of a body relative to the base
+    IC, p   inertia of a body and all beyond it as one rigid body, and the force it needs if the
+            base does not accelerate
+    f       force a joint must transmit to its body
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.rnea import upward
+from tiburon.algorithms.sweep import inward, outward
+from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import (
+    Force,
+    Motion,
+    RigidInertia,
+    Scalar,
+    Transform,
+    Vec3,
+    rate_matrix,
+    spatial_to_classical,
+)
+from tiburon.trace.array import as_traced
+
+__all__ = ["floating_base_inverse_dynamics", "floating_rnea", "floats"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Composite:
+    """Composite inertia and the force it needs; they add."""
+
+    IC: RigidInertia
+    p: Force
+
+    def __add__(self, other: "_Composite") -> "_Composite":
+        return _Composite(self.IC + other.IC, self.p + other.p)
+
+
+class _Given(NamedTuple):
+    """What is given for a body: whether it is a base, and the force from outside."""
+
+    floats: bool
+    fx: Force | None
+
+
+class _Moving(NamedTuple):
+    """What the first pass knows of a body."""
+
+    X: Transform
+    vel: Motion
+    c: Motion
+    ar: Motion
+    alone: _Composite
+
+
+class _Solved(NamedTuple):
+    """What the last pass knows of a body."""
+
+    a0: Motion
+    vd: tuple[Scalar, ...]
+    tau: tuple[Scalar, ...]
+
+
+def floats(body: PlanBody) -> bool:
+    """Tell whether a body is a floating base: on the world, with all six freedoms."""
+    return body.parent == WORLD_BODY and body.v.stop - body.v.start == 6
+
+
+def floating_rnea(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
+    """Compute the motion of floating bases and all joint forces.
+
+    Featherstone 1987, eqs. 7.25-7.31 for trees in link coordinates; O(number of bodies). Gravity is
+    an upward acceleration of the world, which the base, solved for, must shed again: its joint
+    acceleration counts from that of the world. Trees on fixed bases come out as usual.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; those of floating bases are not read.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+
+    Returns:
+        Joint accelerations and joint forces, nv scalars each; no force acts in the joint of a
+        floating base.
+    """
+    up = upward(gravity)
+
+    def motion(body: PlanBody, parent: _Moving, given: _Given) -> _Moving:
+        position, rate = q[body.q], v[body.v]
+        X = body.transform(position)
+        vJ = body.joint.velocity(position, rate)
+        vel = X.motion(parent.vel) + vJ
+        c = vel.cross(vJ) + body.joint.bias(position, rate)
+        ar = Motion.zero()
+        if not given.floats:
+            ar = X.motion(parent.ar) + body.joint.motion(position, vd[body.v]) + c
+        a = spatial_to_classical(ar, vel)
+        p = body.inertia.rate_of_momentum(rate_matrix(vel.angular, a.angular), a.linear)
+        if given.fx is not None:
+            p = p - given.fx
+        return _Moving(X, vel, c, ar, _Composite(body.inertia, p))
+
+    def compose(
+        body: PlanBody, total: _Composite, moving: _Moving
+    ) -> tuple[_Composite, _Composite]:
+        X = moving.X
+        return total, _Composite(X.inertia_to_parent(total.IC), X.force_to_parent(total.p))
+
+    def solve(
+        body: PlanBody, parent: _Solved, moving: _Moving, total: _Composite, given: _Given
+    ) -> _Solved:
+        joint, position = body.joint, q[body.q]
+        if given.floats:
+            # all freedoms of the base are freed: the whole robot is one rigid body to them
+            none = (0.0,) * 6
+            IC = total.IC.articulated()
+            _, _, carry = joint.release(position, IC, total.p, moving.c, none)
+            rates, a0 = joint.accelerate(position, carry, moving.X.motion(up) + moving.c)
+            return _Solved(a0, rates, none)
+        a0 = moving.X.motion(parent.a0)
+        f = total.IC.apply(a0) + total.p
+        return _Solved(a0, tuple(vd[body.v]), joint.project(position, f))
+
+    nothing = _Composite(RigidInertia.zero(), Force.zero())
+    given = [
+        _Given(floats(body), None if external is None else external[body.index])
+        for body in plan.bodies
+    ]
+    world = _Moving(Transform.identity(), Motion.zero(), Motion.zero(), up, nothing)
+    moving = outward(plan, motion, world, given)
+    totals = inward(plan, compose, [visit.alone for visit in moving], moving)
+    # on fixed bases the relative acceleration is all there is
+    solved = outward(plan, solve, _Solved(Motion.zero(), (), ()), moving, totals, given)
+    return (
+        tuple(x for visit in solved for x in visit.vd),
+        tuple(x for visit in solved for x in visit.tau),
+    )
+
+
+def _run(
+    model: Model, world: World | None, options: Options, q: Any, v: Any, vd: Any, *wrenches: Any
+) -> Any:
+    plan, gravity = plan_and_gravity(model, world)
+    position = scalars(q)
+    outside = given_forces(plan, position, options, wrenches)
+    rates, forces = floating_rnea(plan, position, scalars(v), scalars(vd), gravity, outside)
+    return {"vd": as_traced(list(rates)), "tau": as_traced(list(forces))}
+
+
+_FUNCTION = LibraryFunction(
+    "floating_base_inverse_dynamics", inputs_of("q", "v", "vd", external=True), _run
+)
+
+
+def floating_base_inverse_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    *,
+    world: World | None = None,
+    external_force: Mapping[str, ArrayLike] | None = None,
+    external_axes: str = "frame",
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute the motion of a floating base, and joint forces, from the motion of the other joints.
+
+    Nothing holds a floating base: it moves as momentum, gravity and forces from outside demand.
+    One state or a batch; traced arrays inside a compiled function, one state at a time.
+
+    Args:
+        model: The robot; bodies that float in the world are its bases.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); entries of floating bases are
+            ignored.
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
+            frame's origin [N m, N], shape (..., 6).
+        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
+            world axes.
+
+    Returns:
+        Joint accelerations with those of the bases filled in, and joint forces, zero at the bases,
+        shape (..., nv) each.
+    """
+    options = external_options(external_force, external_axes)
+    wrenches = () if external_force is None else external_force.values()
+    result = call(_FUNCTION, model, (q, v, vd, *wrenches), world, options)
+    accelerations, forces = result.values() if isinstance(result, dict) else result
+    return accelerations, forces

@@ -1,0 +1,338 @@
+"""Hybrid dynamics: at some joints the force is known, at the others the acceleration.
+
+Symbols (Featherstone 1987, section 7.5.2):
+    X       map of motion from the parent's frame to the body's
+    S       motion sub-space of a joint, its columns in body coordinates
+    IA, pA  articulated-body inertia and bias force of a body with all beyond it
+    c       velocity product of a joint, and the acceleration known along its freedoms
+    H, C'   mass matrix, and joint forces at zero unknown acceleration
+    known   per velocity variable: whether its acceleration is given, rather than its force
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.crba import crba
+from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.forward import method_options
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.rnea import rnea, upward
+from tiburon.algorithms.sweep import inward, outward
+from tiburon.errors import UnknownNameError
+from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.tree import solve_tree
+
+__all__ = ["hybrid_aba", "hybrid_crba", "hybrid_dynamics", "known_rows"]
+
+Solution = tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
+"""Joint accelerations and joint forces, all of both."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Handle:
+    """Inertia and bias force of a body and all beyond it; they add."""
+
+    IA: ArticulatedInertia
+    pA: Force
+
+    def __add__(self, other: "_Handle") -> "_Handle":
+        return _Handle(self.IA + other.IA, self.pA + other.pA)
+
+
+class _Given(NamedTuple):
+    """What is given for a body: known accelerations, and the force from outside."""
+
+    known: tuple[bool, ...]
+    fx: Force | None
+
+
+class _Moving(NamedTuple):
+    """What the first pass knows of a body."""
+
+    X: Transform
+    vel: Motion
+    c: Motion
+    alone: _Handle
+
+
+class _Released(NamedTuple):
+    """What the second pass keeps of a body: its handle, and the freed directions, last first."""
+
+    whole: _Handle
+    freed: tuple[Eliminated, ...]
+
+
+class _Solved(NamedTuple):
+    """What the last pass knows of a body."""
+
+    qdd: tuple[Scalar, ...]
+    tau: tuple[Scalar, ...]
+    a: Motion
+
+
+def hybrid_aba(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    known: Sequence[bool],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+) -> Solution:
+    """Compute unknown accelerations and forces with articulated bodies.
+
+    Featherstone 1987, eqs. 7.36-7.38 along freedoms of known acceleration, which hand on inertia as
+    a rigid connection does, and eqs. 6.56-6.65 along the others. O(number of bodies).
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars; read where the acceleration is unknown.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; read where it is known.
+        known: Whether the acceleration is known, one per velocity variable.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+
+    Returns:
+        Joint accelerations and joint forces, nv scalars each.
+    """
+
+    def directions(body: PlanBody, given: _Given) -> list[tuple[Motion, bool, Scalar, Scalar]]:
+        S = body.joint.subspace(q[body.q])
+        return list(zip(S, given.known, tau[body.v], vd[body.v], strict=True))
+
+    def motion(body: PlanBody, parent: _Moving, given: _Given) -> _Moving:
+        position, rate = q[body.q], v[body.v]
+        X = body.transform(position)
+        vJ = body.joint.velocity(position, rate)
+        vel = X.motion(parent.vel) + vJ
+        c = vel.cross(vJ) + body.joint.bias(position, rate)
+        for S, known_rate, _, qdd in directions(body, given):
+            c = c + S * qdd if known_rate else c
+        p = body.inertia.bias(vel)
+        pA = p if given.fx is None else p - given.fx
+        return _Moving(X, vel, c, _Handle(body.inertia.articulated(), pA))
+
+    def release(
+        body: PlanBody, whole: _Handle, moving: _Moving, given: _Given
+    ) -> tuple[_Released, _Handle]:
+        Ia, pa = whole.IA, whole.pA
+        freed: list[Eliminated] = []
+        for S, known_rate, force, _ in reversed(directions(body, given)):
+            if not known_rate:
+                Ia, pa, eliminated = eliminate_direction(Ia, pa, S, force)
+                freed.append(eliminated)
+        X, pa = moving.X, pa + Ia.apply(moving.c)
+        handed_on = _Handle(X.inertia_to_parent(Ia), X.force_to_parent(pa))
+        return _Released(whole, tuple(freed)), handed_on
+
+    def solve(
+        body: PlanBody, parent: _Solved, moving: _Moving, released: _Released, given: _Given
+    ) -> _Solved:
+        a = moving.X.motion(parent.a) + moving.c
+        freed = list(released.freed)
+        qdd: list[Scalar] = []
+        for S, known_rate, _, rate in directions(body, given):
+            if not known_rate:
+                rate, a = accelerate_direction(freed.pop(), a, S)
+            qdd.append(rate)
+        f = released.whole.IA.apply(a) + released.whole.pA
+        forces = [
+            S.dot(f) if known_rate else force for S, known_rate, force, _ in directions(body, given)
+        ]
+        return _Solved(tuple(qdd), tuple(forces), a)
+
+    given = [
+        _Given(tuple(known[body.v]), None if external is None else external[body.index])
+        for body in plan.bodies
+    ]
+
+    nothing = _Handle(ArticulatedInertia.zero(), Force.zero())
+    at_rest = _Moving(Transform.identity(), Motion.zero(), Motion.zero(), nothing)
+    moving = outward(plan, motion, at_rest, given)
+    released = inward(plan, release, [visit.alone for visit in moving], moving, given)
+    solved = outward(plan, solve, _Solved((), (), upward(gravity)), moving, released, given)
+    return (
+        tuple(x for visit in solved for x in visit.qdd),
+        tuple(x for visit in solved for x in visit.tau),
+    )
+
+
+def hybrid_crba(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    known: Sequence[bool],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+) -> Solution:
+    """Compute unknown accelerations and forces with the mass matrix.
+
+    Featherstone 1987, eqs. 7.32-7.34: H_11 vd_1 = tau_1 - C'_1 and tau_2 = H_21 vd_1 + C'_2, where
+    C' is the inverse dynamics with unknown accelerations set to zero. Columns of H for known
+    accelerations are never used, so a compiled kernel never computes them.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars; read where the acceleration is unknown.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; read where it is known.
+        known: Whether the acceleration is known, one per velocity variable.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+
+    Returns:
+        Joint accelerations and joint forces, nv scalars each.
+    """
+    unknown = [row for row, given in enumerate(known) if not given]
+    partial = [x if given else 0.0 for x, given in zip(vd, known, strict=True)]
+    C = rnea(plan, q, v, partial, gravity, external)
+    H = crba(plan, q)
+    accelerations, forces = list(vd), list(tau)
+    if unknown:
+        right = [tau[row] - C[row] for row in unknown]
+        H11 = as_traced([H[i][j] for i in unknown for j in unknown])
+        shape = (len(unknown), len(unknown))
+        parents = _remaining_parents(freedom_parents(plan), unknown)
+        found = scalars(solve_tree(parents, H11.reshape(shape), as_traced(right)))
+        for row, x in zip(unknown, found, strict=True):
+            accelerations[row] = x
+    for row, given in enumerate(known):
+        if given:
+            total = C[row]
+            for column in unknown:
+                total = total + H[row][column] * accelerations[column]
+            forces[row] = total
+    return tuple(accelerations), tuple(forces)
+
+
+def _remaining_parents(parents: Sequence[int], rows: Sequence[int]) -> tuple[int, ...]:
+    """Return the tree of some rows alone: each hangs on its nearest ancestor among them."""
+    place = {row: number for number, row in enumerate(rows)}
+    found = []
+    for row in rows:
+        above = parents[row]
+        while above >= 0 and above not in place:
+            above = parents[above]
+        found.append(place.get(above, -1))
+    return tuple(found)
+
+
+def known_rows(model: Model, names: str | Iterable[str]) -> tuple[int, ...]:
+    """Return the velocity variables that joint names or names of single variables stand for.
+
+    Raises:
+        UnknownNameError: If the model has neither joint nor velocity variable of a name.
+    """
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    variables = model.v_names
+    rows: set[int] = set()
+    for name in listed:
+        if name in model.joint_names:
+            part = model.slice(name, of="v")
+            rows.update(range(part.start, part.stop))
+        elif name in variables:
+            rows.add(variables.index(name))
+        else:
+            raise UnknownNameError(
+                "joint or velocity variable",
+                name,
+                dict.fromkeys((*model.joint_names, *variables)),
+                where=f"model {model.name!r}",
+                listing="model.joint_names or model.v_names",
+            )
+    return tuple(sorted(rows))
+
+
+def _run(
+    model: Model,
+    world: World | None,
+    options: Options,
+    q: Any,
+    v: Any,
+    tau: Any,
+    vd: Any,
+    *wrenches: Any,
+) -> Any:
+    plan, gravity = plan_and_gravity(model, world)
+    choices = dict(options)
+    rows = set(choices.get("known_acceleration", ()))
+    known = [row in rows for row in range(model.nv)]
+    position = scalars(q)
+    outside = given_forces(plan, position, options, wrenches)
+    solve = hybrid_crba if choices.get("method") == "composite" else hybrid_aba
+    accelerations, forces = solve(
+        plan, position, scalars(v), scalars(tau), scalars(vd), known, gravity, outside
+    )
+    return {"vd": as_traced(list(accelerations)), "tau": as_traced(list(forces))}
+
+
+_FUNCTION = LibraryFunction(
+    "hybrid_dynamics", inputs_of("q", "v", "tau", "vd", external=True), _run
+)
+
+
+def hybrid_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    vd: ArrayLike,
+    known_acceleration: str | Iterable[str],
+    *,
+    world: World | None = None,
+    external_force: Mapping[str, ArrayLike] | None = None,
+    external_axes: str = "frame",
+    method: str | None = None,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Compute what is unknown where some joints have known accelerations, the others known forces.
+
+    With no known acceleration this is forward dynamics, with all of them inverse dynamics. One
+    state or a batch; traced arrays inside a compiled function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        tau: Joint force [N or N m], shape (..., nv); ignored where the acceleration is known.
+        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); ignored where it is unknown.
+        known_acceleration: Names of joints whose accelerations are known; also names of single
+            velocity variables (`model.v_names`).
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
+            frame's origin [N m, N], shape (..., 6).
+        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
+            world axes.
+        method: "articulated" (the default), whose cost is linear in the number of bodies, or
+            "composite" for the mass matrix and its factors.
+
+    Returns:
+        All joint accelerations and all joint forces, shape (..., nv) each.
+
+    Example:
+        ``vd, tau = hybrid_dynamics(arm, q, v, tau, vd, known_acceleration=["elbow", "wrist"])``
+    """
+    options = (
+        *external_options(external_force, external_axes),
+        *method_options(method),
+        ("known_acceleration", known_rows(model, known_acceleration)),
+    )
+    wrenches = () if external_force is None else external_force.values()
+    result = call(_FUNCTION, model, (q, v, tau, vd, *wrenches), world, options)
+    accelerations, forces = result.values() if isinstance(result, dict) else result
+    return accelerations, forces

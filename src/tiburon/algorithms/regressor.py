@@ -1,0 +1,171 @@
+"""Inverse dynamics as a matrix times the inertial parameters.
+
+Symbols (Featherstone 1987, chapter 4):
+    X       map of motion from the parent's frame to the body's
+    vel, acc    spatial velocity and acceleration of a body
+    f       force that a body with one unit parameter, and no other, needs
+    Y       regressor, tau = Y phi
+    phi     ten numbers per body: mass, first moment, rotational inertia about the body's origin
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.library import GRAVITY, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.rnea import upward
+from tiburon.algorithms.sweep import outward, to_root
+from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model.plan import NUMBERS, WORLD_BODY
+from tiburon.spatial import (
+    Force,
+    Motion,
+    RigidInertia,
+    Scalar,
+    Transform,
+    Vec3,
+    rate_matrix,
+    spatial_to_classical,
+)
+from tiburon.trace.array import as_traced
+
+__all__ = ["inertial_parameter_names", "inertial_parameters", "regressor", "regressor_rows"]
+
+_UNITS = tuple(
+    RigidInertia.from_array([1.0 if place == number else 0.0 for place in range(len(NUMBERS))])
+    for number in range(len(NUMBERS))
+)
+"""Inertias with one number 1 and the others 0: dynamics is linear, so they need not be possible."""
+
+Forces = tuple[Force, ...]
+
+
+class _Moving(NamedTuple):
+    """What the outward pass knows of a body."""
+
+    X: Transform
+    vel: Motion
+    acc: Motion
+
+
+def regressor_rows(
+    plan: Plan,
+    bodies: Sequence[str],
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    gravity: Vec3,
+) -> tuple[tuple[Scalar, ...], ...]:
+    """Compute the regressor of inverse dynamics.
+
+    The force a body needs, I a + v x* I v (Featherstone 1987, eq. 4.13), is linear in the ten
+    numbers of I. Each unit number is sent through the recursion alone.
+
+    Args:
+        plan: Layout of the model.
+        bodies: Names of the user's bodies, in the order of the columns.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+
+    Returns:
+        nv rows of ten columns per body.
+    """
+
+    def motion(body: PlanBody, parent: _Moving) -> _Moving:
+        position, rate = q[body.q], v[body.v]
+        X = body.transform(position)
+        vJ = body.joint.velocity(position, rate)
+        vel = X.motion(parent.vel) + vJ
+        c = vel.cross(vJ) + body.joint.bias(position, rate)
+        acc = X.motion(parent.acc) + body.joint.motion(position, vd[body.v]) + c
+        return _Moving(X, vel, acc)
+
+    def transmit(
+        body: PlanBody, f: Forces, moving: _Moving
+    ) -> tuple[list[tuple[Scalar, ...]], Forces]:
+        felt = [body.joint.project(q[body.q], one) for one in f]
+        return felt, tuple(moving.X.force_to_parent(one) for one in f)
+
+    moving = outward(plan, motion, _Moving(Transform.identity(), Motion.zero(), upward(gravity)))
+    width = len(NUMBERS)
+    Y: list[list[Scalar]] = [[0.0] * (width * len(bodies)) for _ in range(plan.nv)]
+    for number, name in enumerate(bodies):
+        place = plan.frame(name)
+        if place.body == WORLD_BODY:
+            # what is fixed to the world loads no joint
+            continue
+        to_body, carrier = place.transform, moving[place.body]
+        vel, acc = to_body.motion(carrier.vel), to_body.motion(carrier.acc)
+        a = spatial_to_classical(acc, vel)
+        Omega = rate_matrix(vel.angular, a.angular)
+        f = tuple(
+            to_body.force_to_parent(unit.rate_of_momentum(Omega, a.linear)) for unit in _UNITS
+        )
+        for ancestor, felt in to_root(plan, plan.bodies[place.body], transmit, f, moving):
+            for column, entries in enumerate(felt, start=width * number):
+                for row, entry in enumerate(entries, start=ancestor.v.start):
+                    Y[row][column] = entry
+    return tuple(tuple(row) for row in Y)
+
+
+def _run(model: Model, world: World | None, options: Options, q: Any, v: Any, vd: Any) -> Any:
+    plan, gravity = plan_and_gravity(model, world)
+    rows = regressor_rows(plan, model.body_names, scalars(q), scalars(v), scalars(vd), gravity)
+    shape = (model.nv, len(NUMBERS) * len(model.bodies))
+    return as_traced([x for row in rows for x in row]).reshape(shape)
+
+
+_FUNCTION = LibraryFunction("regressor", inputs_of("q", "v", "vd"), _run, parameters=(GRAVITY,))
+
+
+def regressor(
+    model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, *, world: World | None = None
+) -> NDArray[np.float64]:
+    """Compute the matrix that maps inertial parameters to joint forces.
+
+    ``regressor(model, q, v, vd) @ inertial_parameters(model)`` equals
+    ``inverse_dynamics(model, q, v, vd)``; stacked over many states, it finds the parameters from
+    measured forces by least squares. One state or a batch; traced arrays inside a compiled
+    function, one state at a time.
+
+    Args:
+        model: The robot; the masses it has do not matter.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+
+    Returns:
+        Joint force per parameter, shape (..., nv, 10 bodies), columns in the order of
+        `inertial_parameter_names`. Columns of bodies fixed to the world are zero.
+    """
+    answer: NDArray[np.float64] = call(_FUNCTION, model, (q, v, vd), world)
+    return answer
+
+
+def inertial_parameter_names(model: Model) -> tuple[str, ...]:
+    """Return one name per column of `regressor`, such as "upper.mass" or "upper.inertia_xx"."""
+    return tuple(f"{body}.{number}" for body in model.body_names for number in NUMBERS)
+
+
+def inertial_parameters(model: Model) -> NDArray[np.float64]:
+    """Return the ten inertial numbers of every body, in which inverse dynamics is linear.
+
+    Per body, in its own frame: mass [kg], first moment = mass times center of mass [kg m], and the
+    rotational inertia xx, xy, xz, yy, yz, zz about the body's origin, not its center of mass
+    [kg m^2].
+
+    Args:
+        model: The robot.
+
+    Returns:
+        Parameters in the order of `inertial_parameter_names`, shape (10 bodies,).
+    """
+    numbers = [x for body in model.bodies for x in body.inertia.rigid]
+    return np.array(numbers, dtype=np.float64)
