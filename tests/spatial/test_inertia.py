@@ -23,6 +23,7 @@ from tiburon.spatial import (
     Motion,
     RigidInertia,
     Transform,
+    centripetal_matrix,
     rate_matrix,
     spatial_to_classical,
 )
@@ -111,6 +112,24 @@ def test_rate_of_momentum_equals_apply_plus_bias(rng):
         Omega = rate_matrix(v.angular, a.angular)
         force = inertia.rate_of_momentum(Omega, spatial_to_classical(a, v).linear)
         assert_close(force.array, (inertia.apply(a) + inertia.bias(v)).array)
+
+
+def test_gyroscopic_force_is_the_bias_of_a_body_turning_about_its_origin(rng):
+    """Without velocity of the origin, v x* I v = [w x Ibar w; w x (w x h)]."""
+    (inertia, _), w = random_rigid(rng), tuple(rng.normal(size=3))
+    turning = Motion(w, (0.0, 0.0, 0.0))
+    assert_close(inertia.gyroscopic_force(w).array, inertia.bias(turning).array)
+    r = rng.normal(size=3)
+    xx, xy, xz, yy, yz, zz = centripetal_matrix(w)
+    matrix = np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    assert_close(matrix @ r, np.cross(w, np.cross(w, r)))
+
+
+def test_apply_runs_on_from_a_given_force(rng):
+    """I m added to a force is their sum."""
+    (inertia, dense), (m, a) = random_articulated(rng), random_motion(rng)
+    f, b = random_force(rng)
+    assert_close(inertia.apply(m, start=f).array, dense @ a + b)
 
 
 def test_mcmillan_B12_takes_entries_of_the_tensor(rng):

@@ -17,6 +17,7 @@ from tiburon.spatial import (
     RigidInertia,
     Transform,
     Translation,
+    centripetal_matrix,
     rate_matrix,
 )
 from tiburon.spatial import vec3 as three
@@ -176,6 +177,14 @@ def test_bias_force_count(rng):
     v = Motion.from_array(named(rng.normal(size=6), "v"))
     assert count(I.bias(v)) == (42, 27)
     assert count(v.cross_force(I.apply(v))) == (42, 30)
+
+
+def test_gyroscopic_force_count(rng):
+    """Published beta [27M, 15A]; the matrix of w x (w x .), [6M, 3A] of it, serves others, too."""
+    I = RigidInertia.from_array(named(random_rigid(rng)[0], "I"))
+    w = tuple(named(rng.normal(size=3), "w"))
+    assert count(centripetal_matrix(w)) == (6, 3)
+    assert count(I.gyroscopic_force(w)) == (30, 18)
 
 
 def test_rate_of_momentum_count(rng):

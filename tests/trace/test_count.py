@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.trace.test_derivative import Bare
-from tiburon.errors import TraceError
+from tiburon.errors import TraceError, UnknownNameError
 from tiburon.trace import OperationCount, Value, count, jacobian, trace
 from tiburon.trace.lower import lower
 
@@ -159,3 +159,24 @@ def test_a_callee_without_count_is_named():
     """The error says which callee and what its class lacks."""
     with pytest.raises(TraceError, match=r"bare: has no operation count.*count\(\)"):
         count(calls(Bare()))
+
+
+def test_what_depends_on_constants_alone_is_free():
+    """Constants meet each other beforehand; meeting anything else costs as usual."""
+
+    def f(x, m, d):
+        return [m * d + x, m / d, x / d, m / x, np.sqrt(m) * x]
+
+    program = trace(f, {"x": (), "m": (), "d": ()})
+    every = OperationCount(multiplications=4, additions=1, divisions=2, square_roots=1)
+    assert count(program) == every
+    # m d, m / d, 1 / d and the root are known: left are the sum, x (1 / d), m / x and one product
+    rest = OperationCount(multiplications=2, additions=1, divisions=1)
+    assert count(program, constants=("m", "d")) == rest
+
+
+def test_constants_must_be_inputs():
+    """A misspelled constant would silently change the count."""
+    program = trace(lambda mass: mass * 2.0, {"mass": ()})
+    with pytest.raises(UnknownNameError, match="did you mean 'mass'"):
+        count(program, constants=("mas",))

@@ -1,12 +1,16 @@
 """Forward dynamics: the articulated-body algorithm in body coordinates.
 
-Symbols (Featherstone 1987, chapter 6):
+Symbols (Featherstone 1987, chapter 6; McMillan 1994, appendix B.4):
     X       map of motion from the parent's frame to the body's
-    vel     spatial velocity of a body, vJ that relative to its parent
-    c       velocity product of a joint
+    w       angular velocity of a body; vJ its velocity relative to its parent
+    z       acceleration that the turning of the parent gives its point where the body is
+    c       what the joint's own motion adds to that of the body
     IA, pA  articulated-body inertia and bias force of a body with all beyond it
     Ia, pa  what a joint passes on of them
-    a       spatial acceleration of a body
+    a       classical acceleration of a body, at the origin of its frame
+
+As in McMillan's form accelerations are classical, so that no velocity of a point is needed. Unlike
+there, z stays in the parent's frame, where the inertia that it meets is needed anyway.
 """
 
 from collections.abc import Sequence
@@ -17,7 +21,16 @@ from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.joint import Carry
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial import (
+    ArticulatedInertia,
+    Force,
+    Motion,
+    Scalar,
+    Transform,
+    Vec3,
+    centripetal_matrix,
+)
+from tiburon.spatial.vec3 import ZERO3, add, cross, symmetric_vector
 
 __all__ = ["aba"]
 
@@ -37,7 +50,8 @@ class _Moving(NamedTuple):
     """What the first pass knows of a body."""
 
     X: Transform
-    vel: Motion
+    w: Vec3
+    z: Vec3
     c: Motion
     alone: _Articulated
 
@@ -60,7 +74,8 @@ def aba(
     """Compute the joint accelerations that given joint forces produce.
 
     Featherstone 1987, eqs. 6.46-6.55 in link coordinates (6.56-6.65), for trees (7.6) and joints of
-    several freedoms (7.19); a free root is a joint of six freedoms (7.20). O(number of bodies).
+    several freedoms (7.19); a free root is a joint of six freedoms (7.20). Velocity terms as in
+    McMillan 1994, eqs. B.28-B.39. O(number of bodies).
 
     Args:
         plan: Layout of the model.
@@ -77,28 +92,33 @@ def aba(
     def motion(body: PlanBody, parent: _Moving) -> _Moving:
         X = body.transform(q[body.q])
         vJ = body.joint.velocity(q[body.q], v[body.v])
-        vel = X.motion(parent.vel) + vJ
-        c = vel.cross(vJ) + body.joint.bias(q[body.q], v[body.v])
-        p = body.inertia.bias(vel)
+        carried = X.direction(parent.w)
+        w = add(carried, vJ.angular)
+        z = symmetric_vector(centripetal_matrix(parent.w), X.translation)
+        # a body that slides meets the turning of its parent twice (Coriolis)
+        c = Motion(cross(w, vJ.angular), cross(add(w, carried), vJ.linear))
+        c = c + body.joint.bias(q[body.q], v[body.v])
+        p = body.inertia.gyroscopic_force(w)
         # p is a force the body needs; what comes from outside need not be supplied
         pA = p if external is None else p - external[body.index]
-        return _Moving(X, vel, c, _Articulated(body.inertia.articulated(), pA))
+        return _Moving(X, w, z, c, _Articulated(body.inertia.articulated(), pA))
 
     def release(body: PlanBody, total: _Articulated, moving: _Moving) -> tuple[Carry, _Articulated]:
         IA, pA = total.IA, total.pA
         Ia, pa, carry = body.joint.release(q[body.q], IA, pA, moving.c, tau[body.v])
-        X = moving.X
-        return carry, _Articulated(X.inertia_to_parent(Ia), X.force_to_parent(pa))
+        felt = moving.X.inertia_to_parent(Ia)
+        bias = felt.apply(Motion(ZERO3, moving.z), start=moving.X.force_to_parent(pa))
+        return carry, _Articulated(felt, bias)
 
     def accelerate(
         body: PlanBody, parent: _Accelerating, moving: _Moving, carry: Carry
     ) -> _Accelerating:
-        a = moving.X.motion(parent.a) + moving.c
+        a = moving.X.motion(parent.a + Motion(ZERO3, moving.z)) + moving.c
         return _Accelerating(*body.joint.accelerate(q[body.q], carry, a))
 
     # outward: velocities, and what each body would need alone
     nothing = _Articulated(ArticulatedInertia.zero(), Force.zero())
-    at_rest = _Moving(Transform.identity(), Motion.zero(), Motion.zero(), nothing)
+    at_rest = _Moving(Transform.identity(), ZERO3, ZERO3, Motion.zero(), nothing)
     moving = outward(plan, motion, at_rest)
     # inward: free each joint and hand its parent what is felt through it
     carries = inward(plan, release, [visit.alone for visit in moving], moving)

@@ -6,6 +6,7 @@ Everything is in SI units, angular part first, in the axes and about the origin 
 """
 
 from tiburon.spatial.acceleration import (
+    centripetal_matrix,
     classical_acceleration_at,
     classical_to_spatial,
     rate_matrix,
@@ -24,6 +25,7 @@ from tiburon.spatial.exponential import (
 )
 from tiburon.spatial.factors import AxisRotation, Factor, Rotation, Translation
 from tiburon.spatial.inertia import RigidInertia
+from tiburon.spatial.invariants import linear_invariant_rates, linear_invariants, turn_error
 from tiburon.spatial.rotations import (
     Quaternion,
     axis_angle_to_matrix,
@@ -86,6 +88,7 @@ __all__ = [
     "axis_angle_to_matrix",
     "axis_angle_to_quaternion",
     "axis_rotation_matrix",
+    "centripetal_matrix",
     "check_rotation",
     "classical_acceleration_at",
     "classical_to_spatial",
@@ -98,6 +101,8 @@ __all__ = [
     "left_jacobian_inverse_product",
     "left_jacobian_product",
     "line_motion",
+    "linear_invariant_rates",
+    "linear_invariants",
     "matrix_to_quaternion",
     "matrix_to_roll_pitch_yaw",
     "matrix_to_rotation_vector",
@@ -124,4 +129,5 @@ __all__ = [
     "spatial_acceleration_from_point",
     "spatial_to_classical",
     "subspace_matrix",
+    "turn_error",
 ]

@@ -5,17 +5,18 @@ its linear part follows the stream of body points through the origin. The classi
 acceleration of the one body point that happens to be there. They differ by omega x v (Featherstone
 1987, sec. 2.7, eq. 2.29): a body turning steadily about a fixed axis has no spatial acceleration.
 
-Articulated bodies are told in spatial accelerations. Inverse dynamics is cheaper in classical ones,
-because then no velocity of a point is needed: what a body adds to the acceleration of its points is
-Omega times their position (`rate_matrix`).
+Most algorithms are told in spatial accelerations. Those that must be fast use classical ones,
+because then no velocity of a point is needed: what the turning of a body adds to the acceleration
+of its points is a matrix times their position (`rate_matrix`, `centripetal_matrix`).
 """
 
 from collections.abc import Sequence
 
-from tiburon.spatial.vec3 import Mat3, Scalar, Vec3, add_cross, vec3
+from tiburon.spatial.vec3 import Mat3, Scalar, Sym3, Vec3, add_cross, vec3
 from tiburon.spatial.vectors import Motion
 
 __all__ = [
+    "centripetal_matrix",
     "classical_acceleration_at",
     "classical_to_spatial",
     "rate_matrix",
@@ -85,6 +86,19 @@ def spatial_acceleration_from_point(
     return Motion(wd, add_cross(add_cross(rdd, rd, w), r, wd))
 
 
+def centripetal_matrix(w: Vec3) -> Sym3:
+    """Return w~ w~, which maps the position of a body point to its centripetal acceleration.
+
+    Symmetric, entries xx, xy, xz, yy, yz, zz [1/s^2]. Costs 6 multiplications and 3 additions.
+
+    Args:
+        w: Angular velocity, frame axes [rad/s].
+    """
+    x, y, z = w
+    xx, yy, zz = x * x, y * y, z * z
+    return (-(yy + zz), x * y, x * z, -(xx + zz), y * z, -(xx + yy))
+
+
 def rate_matrix(w: Vec3, wd: Vec3) -> Mat3:
     """Return Omega = wd~ + w~ w~, which maps the position of a body point to what it adds.
 
@@ -98,10 +112,6 @@ def rate_matrix(w: Vec3, wd: Vec3) -> Mat3:
     Returns:
         Rows of Omega [1/s^2].
     """
-    (x, y, z), (a, b, c) = w, wd
-    xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
-    return (
-        (-(yy + zz), xy - c, xz + b),
-        (xy + c, -(xx + zz), yz - a),
-        (xz - b, yz + a, -(xx + yy)),
-    )
+    xx, xy, xz, yy, yz, zz = centripetal_matrix(w)
+    a, b, c = wd
+    return ((xx, xy - c, xz + b), (xy + c, yy, yz - a), (xz - b, yz + a, zz))

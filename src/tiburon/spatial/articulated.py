@@ -169,12 +169,18 @@ class ArticulatedInertia:
 
     __rmul__ = __mul__
 
-    def apply(self, motion: Motion) -> Force:
-        """Return I m: the momentum of a velocity, the force of an acceleration."""
+    def apply(self, motion: Motion, start: Force | None = None) -> Force:
+        """Return I m: the momentum of a velocity, the force of an acceleration.
+
+        Args:
+            motion: What moves.
+            start: A force to add it to; the sum then runs on from there.
+        """
         w, v = motion.angular, motion.linear
+        moment, force = (ZERO3, ZERO3) if start is None else (start.moment, start.force)
         return Force(
-            add_matrix_vector(symmetric_vector(self.A, w), self.B, v),
-            add_symmetric_vector(transpose_vector(self.B, w), self.M, v),
+            add_matrix_vector(add_symmetric_vector(moment, self.A, w), self.B, v),
+            add_symmetric_vector(add_matrix_vector(force, transpose(self.B), w), self.M, v),
         )
 
     def kinetic_energy(self, velocity: Motion) -> Scalar:

@@ -7,11 +7,11 @@ reciprocal as in `tiburon.trace.lower`. A fused multiply-add counts as its produ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 
-from tiburon.errors import TraceError
+from tiburon.errors import TraceError, UnknownNameError
 from tiburon.trace.callee import CountedCallee, Region
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import Program
@@ -99,7 +99,7 @@ class OperationCount:
 _PLAIN_FIELDS = tuple(item.name for item in fields(OperationCount) if item.name != "functions")
 
 
-def count(program: Program) -> OperationCount:
+def count(program: Program, constants: Iterable[str] = ()) -> OperationCount:
     """Count the operations of one evaluation of a program.
 
     A call of a region or primitive counts what the callee says one call costs; a `while_loop`
@@ -107,22 +107,41 @@ def count(program: Program) -> OperationCount:
 
     Args:
         program: The traced program.
+        constants: Names of inputs known long before the others, such as masses and lengths: what
+            depends on them alone is computed beforehand and costs nothing.
 
     Returns:
         The count.
     """
-    return count_graph(program.graph, program.roots)
+    names = set(constants)
+    unknown = names - {item.name for item in program.inputs}
+    if unknown:
+        raise UnknownNameError(
+            "input", min(unknown), [item.name for item in program.inputs], where=program.name
+        )
+    places = {place for place, item in enumerate(program.inputs) if item.name in names}
+    return count_graph(program.graph, program.roots, places)
 
 
-def count_graph(graph: Graph, roots: Iterable[int]) -> OperationCount:
-    """Count the operations some nodes of a graph depend on."""
+def count_graph(
+    graph: Graph, roots: Iterable[int], constants: Collection[int] = ()
+) -> OperationCount:
+    """Count the operations some nodes of a graph depend on.
+
+    Args:
+        graph: The graph.
+        roots: The nodes wanted.
+        constants: Places of the inputs that are known beforehand.
+    """
     live = graph.live(roots)
-    ops = Counter(graph.ops[node] for node in live)
+    known = _known_beforehand(graph, live, constants)
+    counted = [node for node in live if node not in known]
+    ops = Counter(graph.ops[node] for node in counted)
     for op in _FREE:
         ops.pop(op, None)
-    divisions, products = _divisions(graph, live)
+    divisions, products = _divisions(graph, counted, known)
     del ops["div"]
-    angles = {graph.args[node][0] for node in live if graph.ops[node] in ("sin", "cos")}
+    angles = {graph.args[node][0] for node in counted if graph.ops[node] in ("sin", "cos")}
     del ops["sin"], ops["cos"]
     total = OperationCount(
         multiplications=ops.pop("mul", 0) + products,
@@ -134,25 +153,47 @@ def count_graph(graph: Graph, roots: Iterable[int]) -> OperationCount:
         selections=sum(ops.pop(op, 0) for op in _SELECTIONS),
         functions={op: number for op, number in ops.items() if op != "call"},
     )
-    for node in live:
+    for node in counted:
         if graph.ops[node] == "call":
             total = total + _count_call(graph.payloads[node])
     return total
 
 
-def _divisions(graph: Graph, live: list[int]) -> tuple[int, int]:
+def _known_beforehand(graph: Graph, live: list[int], constants: Collection[int]) -> set[int]:
+    """Return the nodes that depend on constant inputs alone; none if there are no such inputs."""
+    known: set[int] = set()
+    if not constants:
+        return known
+    for node in live:
+        op = graph.ops[node]
+        if op == "input":
+            is_known = graph.payloads[node][0] in constants
+        else:
+            is_known = op in ("const", "truth") or (
+                bool(graph.args[node]) and all(x in known for x in graph.args[node])
+            )
+        if is_known:
+            known.add(node)
+    return known
+
+
+def _divisions(graph: Graph, counted: list[int], known: set[int]) -> tuple[int, int]:
     """Return divisions and products when divisions by one thing share its reciprocal."""
     numerators: dict[int, list[int]] = {}
-    for node in live:
+    for node in counted:
         if graph.ops[node] == "div":
             numerator, divisor = graph.args[node]
             numerators.setdefault(divisor, []).append(numerator)
-    products = sum(
-        sum(graph.constant_of(numerator) != 1.0 for numerator in group)
-        for group in numerators.values()
-        if len(group) > 1
-    )
-    return len(numerators), products
+    divisions = products = 0
+    for divisor, group in numerators.items():
+        if divisor in known:
+            # the reciprocal, too, is known beforehand
+            products += len(group)
+            continue
+        divisions += 1
+        if len(group) > 1:
+            products += sum(graph.constant_of(numerator) != 1.0 for numerator in group)
+    return divisions, products
 
 
 def _count_call(callee: object) -> OperationCount:
