@@ -19,6 +19,7 @@ from tiburon.algorithms.operational_space import (
     operational_space_inertia,
     operational_space_inverse_inertia,
 )
+from tiburon.algorithms.reactions import joint_reactions
 from tiburon.algorithms.regressor import inertial_parameter_names, inertial_parameters, regressor
 from tiburon.algorithms.rnea import inverse_dynamics
 
@@ -43,6 +44,7 @@ __all__ = [
     "inertial_parameters",
     "inverse_dynamics",
     "inverse_mass_matrix",
+    "joint_reactions",
     "kinetic_energy",
     "mass_matrix",
     "momentum",

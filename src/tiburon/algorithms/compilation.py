@@ -13,6 +13,7 @@ from tiburon.algorithms import (
     forward,
     joint_space,
     kinematics,
+    reactions,
     regressor,
     rnea,
 )
@@ -45,6 +46,7 @@ _PUBLIC: dict[Function, str] = {
     bias.gravity_force: "gravity_force",
     coriolis.coriolis_matrix: "coriolis_matrix",
     floating_base.floating_base_inverse_dynamics: "floating_base_inverse_dynamics",
+    reactions.joint_reactions: "joint_reactions",
     regressor.regressor: "regressor",
     kinematics.forward_kinematics: "forward_kinematics",
     energy.kinetic_energy: "kinetic_energy",
@@ -85,8 +87,8 @@ def compile(
             share the arguments that have the same name; their results come as one flat tuple.
         model: The robot; may be left out if your function needs none.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: Names of frames on which forces act, for `forward_dynamics` and
-            `inverse_dynamics`: the kernel takes one more array [n; f], shape (..., 6), for each.
+        external_force: Names of frames on which forces act, for dynamics in either direction:
+            the kernel takes one more array [n; f], shape (..., 6), for each.
         external_axes: Axes of these forces, "frame" or "world".
         frames: For `forward_kinematics`: which frames to place.
         method: For `forward_dynamics`: "articulated" or "composite".

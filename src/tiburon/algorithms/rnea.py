@@ -12,8 +12,8 @@ Symbols (McMillan 1994, appendix B.2; Featherstone 1987, chapter 4):
 No velocity of any point is needed, only angular ones: that is what makes this form the cheapest.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,7 +28,9 @@ from tiburon.spatial.vec3 import ZERO3, add, add_cross, add_matrix_vector
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 
-__all__ = ["inverse_dynamics", "rnea", "upward"]
+__all__ = ["inverse_dynamics", "rnea", "transmitted", "upward"]
+
+Kept = TypeVar("Kept")
 
 
 class _Visit(NamedTuple):
@@ -67,6 +69,40 @@ def rnea(
         Joint force [N or N m], nv scalars.
     """
 
+    def project(body: PlanBody, f: Force) -> tuple[Scalar, ...]:
+        return body.joint.project(q[body.q], f)
+
+    kept = _recursion(plan, q, v, vd, gravity, external, project)
+    return tuple(x for joint_force in kept for x in joint_force)
+
+
+def transmitted(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+) -> tuple[Force, ...]:
+    """Compute the whole force that each joint transmits to its body, as `rnea` does.
+
+    Returns:
+        One force per plan body, in its frame [N m, N].
+    """
+    return _recursion(plan, q, v, vd, gravity, external, lambda body, f: f)
+
+
+def _recursion(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    gravity: Vec3,
+    external: Sequence[Force] | None,
+    keep: Callable[[PlanBody, Force], Kept],
+) -> tuple[Kept, ...]:
+    """Run both passes; return what to keep of the force that each joint transmits."""
+
     def motion(body: PlanBody, parent: _Visit) -> _Visit:
         joint, position, rate = body.joint, q[body.q], v[body.v]
         X = body.transform(position)
@@ -84,8 +120,8 @@ def rnea(
         f = body.inertia.rate_of_momentum(Omega, a)
         return _Visit(X, w, wd, Omega, a, f if external is None else f - external[body.index])
 
-    def transmit(body: PlanBody, f: Force, visit: _Visit) -> tuple[tuple[Scalar, ...], Force]:
-        return body.joint.project(q[body.q], f), visit.X.force_to_parent(f)
+    def transmit(body: PlanBody, f: Force, visit: _Visit) -> tuple[Kept, Force]:
+        return keep(body, f), visit.X.force_to_parent(f)
 
     # outward: the world accelerating upward acts on every body as gravity does
     still = rate_matrix(ZERO3, ZERO3)
@@ -93,8 +129,7 @@ def rnea(
     root = _Visit(Transform.identity(), ZERO3, ZERO3, still, a_0, Force.zero())
     visits = outward(plan, motion, root)
     # inward: each joint carries what its body and all beyond it need
-    kept = inward(plan, transmit, [visit.f for visit in visits], visits)
-    return tuple(x for joint_force in kept for x in joint_force)
+    return inward(plan, transmit, [visit.f for visit in visits], visits)
 
 
 def upward(gravity: Vec3) -> Motion:
