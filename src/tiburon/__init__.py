@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     from tiburon.model import Free as Free
     from tiburon.model import Inertia as Inertia
     from tiburon.model import Joint as Joint
+    from tiburon.model import JointNumbers as JointNumbers
     from tiburon.model import Model as Model
     from tiburon.model import Planar as Planar
     from tiburon.model import Pose as Pose
@@ -72,6 +73,22 @@ if TYPE_CHECKING:
     from tiburon.model import Spherical as Spherical
     from tiburon.model import Universal as Universal
     from tiburon.model import World as World
+    from tiburon.model import from_fossen as from_fossen
+    from tiburon.model import from_mujoco as from_mujoco
+    from tiburon.model import from_pinocchio as from_pinocchio
+    from tiburon.model import matrix_from_fossen as matrix_from_fossen
+    from tiburon.model import matrix_to_fossen as matrix_to_fossen
+    from tiburon.model import motion_from_mujoco as motion_from_mujoco
+    from tiburon.model import motion_to_mujoco as motion_to_mujoco
+    from tiburon.model import six_vector_from_fossen as six_vector_from_fossen
+    from tiburon.model import six_vector_from_pinocchio as six_vector_from_pinocchio
+    from tiburon.model import six_vector_to_fossen as six_vector_to_fossen
+    from tiburon.model import six_vector_to_pinocchio as six_vector_to_pinocchio
+    from tiburon.model import to_fossen as to_fossen
+    from tiburon.model import to_mujoco as to_mujoco
+    from tiburon.model import to_pinocchio as to_pinocchio
+    from tiburon.model import wrench_from_mujoco as wrench_from_mujoco
+    from tiburon.model import wrench_to_mujoco as wrench_to_mujoco
     from tiburon.simulation import StateRecord as StateRecord
     from tiburon.simulation import integrate_rk4 as integrate_rk4
 
@@ -88,6 +105,7 @@ _EXPORTS: dict[str, str] = {
     "Free": "tiburon.model",
     "Inertia": "tiburon.model",
     "Joint": "tiburon.model",
+    "JointNumbers": "tiburon.model",
     "Model": "tiburon.model",
     "ModelError": "tiburon.errors",
     "ModelWarning": "tiburon.errors",
@@ -122,6 +140,9 @@ _EXPORTS: dict[str, str] = {
     "frame_jacobian": "tiburon.algorithms",
     "frame_jacobian_bias": "tiburon.algorithms",
     "frame_velocity": "tiburon.algorithms",
+    "from_fossen": "tiburon.model",
+    "from_mujoco": "tiburon.model",
+    "from_pinocchio": "tiburon.model",
     "gravity_force": "tiburon.algorithms",
     "hybrid_dynamics": "tiburon.algorithms",
     "inertial_parameter_names": "tiburon.algorithms",
@@ -132,13 +153,26 @@ _EXPORTS: dict[str, str] = {
     "joint_reactions": "tiburon.algorithms",
     "kinetic_energy": "tiburon.algorithms",
     "mass_matrix": "tiburon.algorithms",
+    "matrix_from_fossen": "tiburon.model",
+    "matrix_to_fossen": "tiburon.model",
     "momentum": "tiburon.algorithms",
     "momentum_matrix": "tiburon.algorithms",
+    "motion_from_mujoco": "tiburon.model",
+    "motion_to_mujoco": "tiburon.model",
     "operational_space_inertia": "tiburon.algorithms",
     "operational_space_inverse_inertia": "tiburon.algorithms",
     "potential_energy": "tiburon.algorithms",
     "prepare_dynamics": "tiburon.algorithms",
     "regressor": "tiburon.algorithms",
+    "six_vector_from_fossen": "tiburon.model",
+    "six_vector_from_pinocchio": "tiburon.model",
+    "six_vector_to_fossen": "tiburon.model",
+    "six_vector_to_pinocchio": "tiburon.model",
+    "to_fossen": "tiburon.model",
+    "to_mujoco": "tiburon.model",
+    "to_pinocchio": "tiburon.model",
+    "wrench_from_mujoco": "tiburon.model",
+    "wrench_to_mujoco": "tiburon.model",
 }
 
 __all__ = ["__version__", *_EXPORTS]

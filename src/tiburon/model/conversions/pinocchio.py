@@ -1,0 +1,210 @@
+"""Pinocchio's order of numbers.
+
+Joints stand depth first. Quaternions are (x, y, z, w) and stand behind positions; six-vectors have
+the linear part first; velocities of a free joint are in body axes, as ours. A planar joint holds
+(x, y, cos, sin), with its velocity in body axes; an unbounded revolute joint holds (cos, sin).
+"""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.errors import ModelError
+from tiburon.model.configuration import as_batch
+from tiburon.model.conversions.converter import Converter, JointNumbers
+from tiburon.model.conversions.joint_map import JointMap, joint_maps, no_counterpart
+from tiburon.model.joints import Joint
+
+if TYPE_CHECKING:
+    from tiburon.model.model import Model
+
+Array = NDArray[np.float64]
+
+_FREE_Q = [4, 5, 6, 1, 2, 3, 0]
+_FREE_Q_BACK = [6, 3, 4, 5, 0, 1, 2]
+_HALVES = [3, 4, 5, 0, 1, 2]
+
+
+class _Free(JointMap):
+    """[p; x, y, z, w] and [v; omega]."""
+
+    def q_to(self, q: Array) -> Array:
+        return q[..., _FREE_Q]
+
+    def q_from(self, q: Array) -> Array:
+        return q[..., _FREE_Q_BACK]
+
+    def turned(self, q: Array, x: Array) -> Array:
+        return x[..., _HALVES]
+
+    def turned_back(self, q: Array, x: Array) -> Array:
+        return x[..., _HALVES]
+
+
+class _Spherical(JointMap):
+    """(x, y, z, w); angular velocity in body axes, as ours."""
+
+    def q_to(self, q: Array) -> Array:
+        return q[..., [1, 2, 3, 0]]
+
+    def q_from(self, q: Array) -> Array:
+        return q[..., [3, 0, 1, 2]]
+
+
+class _Planar(JointMap):
+    """(x, y, cos, sin); velocity in the axes of the body, which turn with it."""
+
+    needs_velocity = True
+
+    def __init__(self, joint: Joint) -> None:
+        super().__init__(joint)
+        self.nq = 4
+
+    def q_to(self, q: Array) -> Array:
+        x, y, angle = np.moveaxis(q, -1, 0)
+        return np.stack([x, y, np.cos(angle), np.sin(angle)], axis=-1)
+
+    def q_from(self, q: Array) -> Array:
+        x, y, cosine, sine = np.moveaxis(q, -1, 0)
+        return np.stack([x, y, np.arctan2(sine, cosine)], axis=-1)
+
+    def turned(self, q: Array, x: Array) -> Array:
+        return _turned_in_plane(-q[..., 2], x)
+
+    def turned_back(self, q: Array, x: Array) -> Array:
+        return _turned_in_plane(q[..., 2], x)
+
+    def drift(self, q: Array, v: Array) -> Array:
+        # d/dt of R(-angle) u is -rate times u turned by a quarter
+        first, second, _ = np.moveaxis(self.turned(q, v), -1, 0)
+        rate = v[..., 2]
+        return np.stack([rate * second, -rate * first, np.zeros_like(first)], axis=-1)
+
+
+class _Unbounded(JointMap):
+    """(cos, sin) of the angle."""
+
+    def __init__(self, joint: Joint) -> None:
+        super().__init__(joint)
+        self.nq = 2
+
+    def q_to(self, q: Array) -> Array:
+        return np.concatenate([np.cos(q), np.sin(q)], axis=-1)
+
+    def q_from(self, q: Array) -> Array:
+        return np.arctan2(q[..., 1:], q[..., :1])
+
+
+def _turned_in_plane(angle: Array, x: Array) -> Array:
+    """Return the first two of three numbers turned by an angle [rad], shape (..., 3)."""
+    c, s = np.cos(angle), np.sin(angle)
+    first, second, third = np.moveaxis(x, -1, 0)
+    turned = np.broadcast_arrays(c * first - s * second, s * first + c * second, third)
+    return np.stack(turned, axis=-1)
+
+
+_MAPS: dict[str, type[JointMap]] = {
+    "revolute": JointMap,
+    "prismatic": JointMap,
+    "screw": JointMap,
+    "cylindrical": JointMap,
+    "universal": JointMap,
+    "spherical": _Spherical,
+    "planar": _Planar,
+    "free": _Free,
+}
+
+
+def _converter(
+    model: "Model", joints: Iterable[str] | None, unbounded: str | Iterable[str]
+) -> Converter:
+    turning = (unbounded,) if isinstance(unbounded, str) else tuple(unbounded)
+    for name in turning:
+        joint = model.joint(name)
+        if joint.kind != "revolute":
+            raise ModelError(
+                f"joint {name!r}: only a revolute joint can be unbounded, got a {joint.kind} "
+                "joint; leave it out",
+                name=name,
+            )
+
+    def choose(joint: Joint) -> JointMap:
+        if joint.name in turning:
+            return _Unbounded(joint)
+        if joint.kind not in _MAPS:
+            raise no_counterpart(joint, "Pinocchio")
+        return _MAPS[joint.kind](joint)
+
+    return Converter(model, joint_maps(model, joints, choose))
+
+
+def to_pinocchio(
+    model: "Model",
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    acceleration: ArrayLike | None = None,
+    force: ArrayLike | None = None,
+    joints: Iterable[str] | None = None,
+    unbounded: str | Iterable[str] = (),
+) -> JointNumbers:
+    """Write the numbers of a robot as Pinocchio does.
+
+    Positions count as ours do: offsets of joints belong to the model, not to its numbers.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Velocity [m/s or rad/s], shape (..., nv).
+        acceleration: Rate of v, shape (..., nv); a planar joint's also needs v.
+        force: Joint force [N or N m], shape (..., nv).
+        joints: Our moving joints in Pinocchio's order; by default depth first, branches in the
+            order of our bodies. Robots read from files may be sorted otherwise: pass
+            ``list(pinocchio_model.names)[1:]`` where the names agree.
+        unbounded: Names of revolute joints that Pinocchio holds as cosine and sine, as it does
+            with the continuous joints of URDF files.
+
+    Returns:
+        `q`, `v`, `acceleration` and `force` in Pinocchio's order; None where none was given.
+
+    Example:
+        ``q_pin, v_pin, *_ = to_pinocchio(dog, q, v)``
+    """
+    return _converter(model, joints, unbounded).to_theirs(q, v, acceleration, force)
+
+
+def from_pinocchio(
+    model: "Model",
+    q: ArrayLike,
+    v: ArrayLike | None = None,
+    *,
+    acceleration: ArrayLike | None = None,
+    force: ArrayLike | None = None,
+    joints: Iterable[str] | None = None,
+    unbounded: str | Iterable[str] = (),
+) -> JointNumbers:
+    """Read the numbers of a robot from Pinocchio; the inverse of `to_pinocchio`.
+
+    Angles that Pinocchio holds as cosine and sine come out between -pi and pi. Arguments are
+    Pinocchio's numbers; `joints` and `unbounded` as in `to_pinocchio`.
+    """
+    return _converter(model, joints, unbounded).to_ours(q, v, acceleration, force)
+
+
+def six_vector_to_pinocchio(x: ArrayLike) -> Array:
+    """Put the linear part of a motion or the force of a wrench first; the frame stays.
+
+    Args:
+        x: [omega; v] or [n; f], shape (..., 6).
+
+    Returns:
+        [v; omega] or [f; n], as `Motion.vector` and `Force.vector` of Pinocchio, shape (..., 6).
+    """
+    return as_batch(x, 6, "x", "6 (a motion or a wrench)")[..., _HALVES]
+
+
+def six_vector_from_pinocchio(x: ArrayLike) -> Array:
+    """Put the angular part of a motion or the moment of a wrench first; the frame stays."""
+    return six_vector_to_pinocchio(x)
