@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 # the same names for type checkers and editors, which do not run `__getattr__`
 if TYPE_CHECKING:
     __version__: str
+    from tiburon.algorithms import FrameTarget as FrameTarget
+    from tiburon.algorithms import InverseKinematics as InverseKinematics
+    from tiburon.algorithms import InverseKinematicsOutcome as InverseKinematicsOutcome
     from tiburon.algorithms import apparent_inverse_inertia as apparent_inverse_inertia
     from tiburon.algorithms import bias_force as bias_force
     from tiburon.algorithms import center_of_mass as center_of_mass
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
     from tiburon.algorithms import inertial_parameter_names as inertial_parameter_names
     from tiburon.algorithms import inertial_parameters as inertial_parameters
     from tiburon.algorithms import inverse_dynamics as inverse_dynamics
+    from tiburon.algorithms import inverse_kinematics as inverse_kinematics
     from tiburon.algorithms import inverse_mass_matrix as inverse_mass_matrix
     from tiburon.algorithms import joint_reactions as joint_reactions
     from tiburon.algorithms import kinetic_energy as kinetic_energy
@@ -102,8 +106,11 @@ _EXPORTS: dict[str, str] = {
     "DomainError": "tiburon.errors",
     "Fixed": "tiburon.model",
     "Frame": "tiburon.model",
+    "FrameTarget": "tiburon.algorithms",
     "Free": "tiburon.model",
     "Inertia": "tiburon.model",
+    "InverseKinematics": "tiburon.algorithms",
+    "InverseKinematicsOutcome": "tiburon.algorithms",
     "Joint": "tiburon.model",
     "JointNumbers": "tiburon.model",
     "Model": "tiburon.model",
@@ -149,6 +156,7 @@ _EXPORTS: dict[str, str] = {
     "inertial_parameters": "tiburon.algorithms",
     "integrate_rk4": "tiburon.simulation",
     "inverse_dynamics": "tiburon.algorithms",
+    "inverse_kinematics": "tiburon.algorithms",
     "inverse_mass_matrix": "tiburon.algorithms",
     "joint_reactions": "tiburon.algorithms",
     "kinetic_energy": "tiburon.algorithms",

@@ -10,7 +10,13 @@ from tiburon.algorithms.energy import kinetic_energy, potential_energy
 from tiburon.algorithms.floating_base import floating_base_inverse_dynamics
 from tiburon.algorithms.forward import forward_dynamics
 from tiburon.algorithms.frame_motion import frame_acceleration, frame_velocity
+from tiburon.algorithms.frame_target import FrameTarget
 from tiburon.algorithms.hybrid import hybrid_dynamics
+from tiburon.algorithms.inverse_kinematics import (
+    InverseKinematics,
+    InverseKinematicsOutcome,
+    inverse_kinematics,
+)
 from tiburon.algorithms.jacobian import frame_jacobian, frame_jacobian_bias
 from tiburon.algorithms.joint_space import inverse_mass_matrix, prepare_dynamics
 from tiburon.algorithms.kinematics import forward_kinematics
@@ -24,6 +30,9 @@ from tiburon.algorithms.regressor import inertial_parameter_names, inertial_para
 from tiburon.algorithms.rnea import inverse_dynamics
 
 __all__ = [
+    "FrameTarget",
+    "InverseKinematics",
+    "InverseKinematicsOutcome",
     "apparent_inverse_inertia",
     "bias_force",
     "center_of_mass",
@@ -43,6 +52,7 @@ __all__ = [
     "inertial_parameter_names",
     "inertial_parameters",
     "inverse_dynamics",
+    "inverse_kinematics",
     "inverse_mass_matrix",
     "joint_reactions",
     "kinetic_energy",

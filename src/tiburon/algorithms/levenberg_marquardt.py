@@ -1,0 +1,217 @@
+"""Damped Newton steps to a position of no error, within limits, as a native loop.
+
+Symbols:
+    r, J    error and its rate per joint velocity
+    lam     damping: mu times the squared error, so that steps become Newton's as errors vanish
+    dv      step, in velocity variables
+
+Each step solves (J^T J + lam) dv = -J^T r (Levenberg 1944, Marquardt 1963) in the smaller of its
+two forms. Damping in proportion to |r|^2 keeps the convergence quadratic (Yamashita and Fukushima
+2001), also where J has more columns than rows. A step that does not help is taken back, and the
+damping grows.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.spatial import Scalar
+from tiburon.spatial.rotations import select
+from tiburon.trace.primitives import solve_spd
+from tiburon.trace.regions import while_loop
+
+__all__ = ["Bounds", "Descent", "Evaluation", "descend"]
+
+FIRST_DAMPING = 0.1
+"""mu at the first step; moderate, as starts are rarely near."""
+
+LEAST_DAMPING = 0.01
+"""mu never falls below this: near the solution, where the error is small, it costs nothing."""
+
+MOST_DAMPING = 1e12
+"""Where so small a step still does not help, rounding decides and nothing more can be gained."""
+
+EASE, TIGHTEN = 0.5, 4.0
+"""Factors of mu after a step that helped, and after one that did not."""
+
+LEAST_GAIN = 1e-5
+"""A step that lowers the squared error by less than this fraction has arrived at a minimum."""
+
+ROUNDING = 1e-12
+"""Damping as a fraction of the trace of J J^T that keeps a singular matrix solvable."""
+
+NOTHING_YET = 1e300
+"""Squared error before the first evaluation."""
+
+
+class Evaluation(NamedTuple):
+    """Errors at one position."""
+
+    r: tuple[Scalar, ...]
+    """The numbers to bring to zero."""
+
+    J: tuple[tuple[Scalar, ...], ...]
+    """One row per number, one column per free velocity variable."""
+
+    square: Scalar
+    """Squared error to be lowered; near the solution r . r."""
+
+
+class Bounds(NamedTuple):
+    """Limits of some position variables."""
+
+    places: tuple[int, ...]
+    """Where they stand in q."""
+
+    columns: tuple[int | None, ...]
+    """The column of J that moves each; None if none does."""
+
+    lower: tuple[Scalar, ...]
+    upper: tuple[Scalar, ...]
+
+    def kept(self, q: Sequence[Scalar]) -> list[Scalar]:
+        """Return a position with the limited variables put back within their limits."""
+        inside = list(q)
+        for place, low, high in zip(self.places, self.lower, self.upper, strict=True):
+            inside[place] = np.minimum(np.maximum(inside[place], low), high)
+        return inside
+
+
+class Descent(NamedTuple):
+    """Where the steps led."""
+
+    q: list[Scalar]
+    square: Scalar
+    iterations: Scalar
+    stalled: Scalar
+    """1 if no further step would help, 0 otherwise."""
+
+
+def descend(
+    evaluate: Callable[[Sequence[Scalar]], Evaluation],
+    step: Callable[[Sequence[Scalar], Sequence[Scalar]], Sequence[Scalar]],
+    start: Sequence[Scalar],
+    bounds: Bounds,
+    tolerance: Scalar,
+    max_iterations: int,
+    size: tuple[int, int],
+) -> Descent:
+    """Lower the error until it is within the tolerance or no step helps.
+
+    Args:
+        evaluate: Gives errors at a position.
+        step: Takes a position and a step in the free velocity variables, gives the next position.
+        start: First position, nq scalars.
+        bounds: Limits of position variables.
+        tolerance: Length of r at which to stop.
+        max_iterations: Most evaluations.
+        size: Rows and columns of J.
+    """
+    rows, columns = size
+    enough = tolerance * tolerance
+
+    def unfinished(state: dict[str, Any]) -> Any:
+        return (state["square"] > enough) & (state["stalled"] < 0.5)
+
+    def iterate(state: dict[str, Any]) -> dict[str, Any]:
+        new = evaluate(state["trial"])
+        square, mu = state["square"], state["mu"]
+        better = new.square < square
+        helped = select(better, 1.0, 0.0)
+        gain = square - new.square
+
+        def choose(a: Sequence[Scalar], b: Sequence[Scalar]) -> list[Scalar]:
+            return [select(better, x, y) for x, y in zip(a, b, strict=True)]
+
+        # a minimum above zero is met by gains that fade, or by steps too short to gain anything
+        arrived = select(gain <= LEAST_GAIN * square, helped, 0.0)
+        exhausted = select(mu > MOST_DAMPING, 1.0 - helped, 0.0)
+        mu = select(better, np.maximum(mu * EASE, LEAST_DAMPING), mu * TIGHTEN)
+        q = choose(state["trial"], state["q"])
+        r = choose(new.r, state["r"])
+        J = choose([x for row in new.J for x in row], state["J"])
+        square = select(better, new.square, square)
+        dv = _damped_step(r, _matrix(J, columns), mu * square, q, bounds)
+        return {
+            "trial": bounds.kept(step(q, dv)),
+            "q": q,
+            "r": r,
+            "J": J,
+            "square": square,
+            "mu": mu,
+            "stalled": np.maximum(arrived, exhausted),
+        }
+
+    first = bounds.kept(start)
+    state = {
+        "trial": first,
+        "q": first,
+        "r": [0.0] * rows,
+        "J": [0.0] * (rows * columns),
+        "square": NOTHING_YET,
+        "mu": FIRST_DAMPING / EASE,
+        "stalled": 0.0,
+    }
+    last, iterations, _ = while_loop(unfinished, iterate, state, max_iterations)
+    return Descent(last["q"], last["square"], iterations, last["stalled"])
+
+
+def _matrix(flat: Sequence[Scalar], columns: int) -> list[list[Scalar]]:
+    return [list(flat[i : i + columns]) for i in range(0, len(flat), columns)]
+
+
+def _damped_step(
+    r: Sequence[Scalar],
+    J: list[list[Scalar]],
+    lam: Scalar,
+    q: Sequence[Scalar],
+    bounds: Bounds,
+) -> list[Scalar]:
+    """Solve for the step that lowers the error, leaving out what limits hold."""
+    columns = list(map(list, zip(*J, strict=True)))
+    for place, column, low, high in zip(
+        bounds.places, bounds.columns, bounds.lower, bounds.upper, strict=True
+    ):
+        if column is None:
+            continue
+        # a variable at its limit is held if less error lies beyond
+        slope = _dot(columns[column], r)
+        held_low = select(q[place] <= low, select(slope > 0.0, 1.0, 0.0), 0.0)
+        held_high = select(q[place] >= high, select(slope < 0.0, 1.0, 0.0), 0.0)
+        free = 1.0 - np.maximum(held_low, held_high)
+        columns[column] = [x * free for x in columns[column]]
+    free_rows = list(map(list, zip(*columns, strict=True)))
+    if len(free_rows) <= len(columns):
+        # dv = -J^T (J J^T + lam)^-1 r, the same step by the smaller matrix
+        y = _solve(_gram(free_rows), lam, r)
+        return [-_dot(column, y) for column in columns]
+    slope_all = [_dot(column, r) for column in columns]
+    return [-x for x in _solve(_gram(columns), lam, slope_all)]
+
+
+def _gram(vectors: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
+    """Return all products of vectors with each other; symmetric ones are computed once."""
+    found: list[list[Scalar]] = [[0.0] * len(vectors) for _ in vectors]
+    for i, a in enumerate(vectors):
+        for j, b in enumerate(vectors[: i + 1]):
+            found[i][j] = found[j][i] = _dot(a, b)
+    return found
+
+
+def _solve(gram: list[list[Scalar]], lam: Scalar, right: Sequence[Scalar]) -> list[Scalar]:
+    """Solve (gram + lam) x = right, with the damping that rounding needs."""
+    trace: Scalar = 0.0
+    for i in range(len(gram)):
+        trace = trace + gram[i][i]
+    damping = lam + ROUNDING * trace + 1.0 / NOTHING_YET
+    for i in range(len(gram)):
+        gram[i][i] = gram[i][i] + damping
+    return list(solve_spd(gram, list(right)))
+
+
+def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = total + x * y
+    return total
