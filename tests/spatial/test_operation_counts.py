@@ -110,6 +110,15 @@ def test_symmetric_planar_congruence_takes_8_and_8(rng):
         assert count(three.rotate_symmetric_planar(axis, 0.6, 0.8, k)) == (8, 7)
 
 
+def test_symmetric_congruence_by_any_rotation_takes_33_and_26(rng):
+    """Two products of three matrices take 45 and 30 if only distinct entries are formed."""
+    k = tuple(named(rng.normal(size=6), "k"))
+    R = tuple(tuple(named(row, f"r{i}")) for i, row in enumerate(rng.normal(size=(3, 3))))
+    assert count(three.rotate_symmetric(R, k)) == (33, 26)
+    turned = ((0.0, 1.0, 0.0), (0.0, 0.0, 1.0), (1.0, 0.0, 0.0))
+    assert count(three.rotate_symmetric(turned, k)) == (0, 0)
+
+
 def test_general_planar_congruence_takes_12_and_11(rng):
     """Published [14M, 12A], [12M, 12A] for a constant angle; here [12M, 11A] both times."""
     b = tuple(tuple(named(row, f"b{i}")) for i, row in enumerate(rng.normal(size=(3, 3))))

@@ -31,9 +31,7 @@ from tiburon.spatial.vec3 import (
     rotate_symmetric,
     rotate_symmetric_planar,
     symmetric_matrix,
-    symmetric_vector,
     transpose,
-    transpose_vector,
     unpack,
 )
 from tiburon.spatial.vectors import Force, Motion
