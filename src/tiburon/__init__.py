@@ -61,14 +61,18 @@ if TYPE_CHECKING:
     from tiburon.model import Body as Body
     from tiburon.model import Cylindrical as Cylindrical
     from tiburon.model import DHLink as DHLink
+    from tiburon.model import Driven as Driven
     from tiburon.model import Fixed as Fixed
     from tiburon.model import Frame as Frame
     from tiburon.model import Free as Free
+    from tiburon.model import Harmonic as Harmonic
     from tiburon.model import Inertia as Inertia
     from tiburon.model import Joint as Joint
     from tiburon.model import JointNumbers as JointNumbers
     from tiburon.model import Model as Model
+    from tiburon.model import Path as Path
     from tiburon.model import Planar as Planar
+    from tiburon.model import Polynomial as Polynomial
     from tiburon.model import Pose as Pose
     from tiburon.model import Prismatic as Prismatic
     from tiburon.model import Revolute as Revolute
@@ -104,10 +108,12 @@ _EXPORTS: dict[str, str] = {
     "Cylindrical": "tiburon.model",
     "DHLink": "tiburon.model",
     "DomainError": "tiburon.errors",
+    "Driven": "tiburon.model",
     "Fixed": "tiburon.model",
     "Frame": "tiburon.model",
     "FrameTarget": "tiburon.algorithms",
     "Free": "tiburon.model",
+    "Harmonic": "tiburon.model",
     "Inertia": "tiburon.model",
     "InverseKinematics": "tiburon.algorithms",
     "InverseKinematicsOutcome": "tiburon.algorithms",
@@ -118,7 +124,9 @@ _EXPORTS: dict[str, str] = {
     "ModelWarning": "tiburon.errors",
     "NonFiniteError": "tiburon.errors",
     "OptionError": "tiburon.errors",
+    "Path": "tiburon.model",
     "Planar": "tiburon.model",
+    "Polynomial": "tiburon.model",
     "Pose": "tiburon.model",
     "Prismatic": "tiburon.model",
     "Revolute": "tiburon.model",

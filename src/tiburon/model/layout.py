@@ -70,7 +70,7 @@ def join_fixed(bodies: Sequence[Body], frames: Sequence[Frame]) -> Layout:
     for body in bodies:
         carrier = places[body.parent]
         joint_pose = carrier.pose @ body.joint.pose
-        if body.joint.nv > 0:
+        if not body.joint.is_rigid:
             places[body.name] = Place(len(heads), Pose())
             heads.append((body, carrier.link, joint_pose))
             members.append([])

@@ -212,6 +212,18 @@ class Plan:
             bodies.append(replace(body, inertia=total))
         return replace(self, bodies=tuple(bodies))
 
+    @cached_property
+    def depends_on_time(self) -> bool:
+        """Whether time moves any joint."""
+        return any(body.joint.depends_on_time for body in self.bodies)
+
+    def at(self, time: Scalar) -> "Plan":
+        """Return the plan at a time [s]: itself, unless time moves a joint."""
+        if not self.depends_on_time:
+            return self
+        bodies = [replace(body, joint=body.joint.at(time)) for body in self.bodies]
+        return replace(self, bodies=tuple(bodies))
+
     def frame(self, name: str) -> PlanFrame:
         """Return a frame by the user's name."""
         if name not in self.frames:

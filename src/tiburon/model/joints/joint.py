@@ -11,7 +11,7 @@ Symbols (Featherstone 1987, chapters 6 and 7):
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -76,6 +76,20 @@ class Joint(ABC):
         Joints that differ in their offset alone then run the same code.
         """
         return self, ()
+
+    @property
+    def depends_on_time(self) -> bool:
+        """Whether time moves the joint."""
+        return False
+
+    @property
+    def is_rigid(self) -> bool:
+        """Whether the body never moves in its parent."""
+        return self.nv == 0 and not self.depends_on_time
+
+    def at(self, time: Scalar) -> Self:
+        """Return the joint at a time [s]: itself, unless time moves it."""
+        return self
 
     @abstractmethod
     def neutral(self) -> tuple[float, ...]:

@@ -1,0 +1,201 @@
+"""Motion prescribed as a function of time, alone or under a joint's own freedoms.
+
+Such joints are rheonomic (Featherstone 1987, section 7.4.4): the velocity is S(q, t) v + xi(q, t),
+xi being the part that happens by itself. Here the joint frame is driven, and may carry a joint:
+
+    parent --drive at x(t)--> driven frame --carried joint at q--> body
+
+so that xi = X xi', with X the map of the carried joint and xi' the velocity of the drive.
+"""
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from tiburon.errors import ModelError
+from tiburon.model.joints.fixed import Fixed
+from tiburon.model.joints.joint import Joint
+from tiburon.model.joints.path import Path
+from tiburon.model.pose import Pose
+from tiburon.spatial import Motion, Scalar, Transform
+
+
+@dataclass(frozen=True)
+class Driven(Joint):
+    """A joint frame that moves on a given path, whatever force that takes.
+
+    q, v and joint forces are those of the carried joint: none if there is none. Functions of a
+    model with driven joints take `time=`.
+
+    Example:
+        A shaker table that swings along x, and a pendulum on a crank at constant speed::
+
+            Driven("shaker", Prismatic("shake", (1, 0, 0)), Harmonic(0.01, frequency=30))
+            Driven("crank", Revolute("turn"), Polynomial((0, 20)), carried=Revolute("pin", ...))
+    """
+
+    drive: Joint = field(default_factory=lambda: Fixed("still"))
+    """Which way the frame moves; a joint whose velocities are the rates of its positions."""
+
+    path: Path | tuple[Path, ...] = ()
+    """The drive's position variables as functions of time: one path each."""
+
+    carried: Joint = field(default_factory=lambda: Fixed("mount"), kw_only=True)
+    """The joint between driven frame and body; rigid by default."""
+
+    kind: ClassVar[str] = "driven"
+    _time: ClassVar[Any] = 0.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        parts: tuple[object, ...] = (self.drive, self.carried)
+        for part in parts:
+            if not isinstance(part, Joint) or part.depends_on_time:
+                raise ModelError(
+                    f"joint {self.name!r}: drive and carried must be joints that time does not "
+                    f"move, got {part!r}; drive a body on a driven body instead",
+                    name=self.name,
+                )
+        if self.drive.pose != Pose():
+            raise ModelError(
+                f"joint {self.name!r}: the drive {self.drive.name!r} must have no pose of its own; "
+                "give the pose to the driven joint",
+                name=self.name,
+            )
+        if self.drive.nq != self.drive.nv:
+            raise ModelError(
+                f"joint {self.name!r}: the velocities of a drive must be the rates of its "
+                f"positions, got a {self.drive.kind} joint; use one after the other of revolute, "
+                "prismatic, cylindrical, universal or planar",
+                name=self.name,
+            )
+        paths = tuple(self.path) if isinstance(self.path, (tuple, list)) else (self.path,)
+        if len(paths) != self.drive.nq or not all(isinstance(path, Path) for path in paths):
+            raise ModelError(
+                f"joint {self.name!r}: path must be one Path for each of {self.drive.nq} "
+                f"position variables of {self.drive.name!r}, got {self.path!r}; "
+                "write Harmonic(...) or Polynomial(...)",
+                name=self.name,
+            )
+        object.__setattr__(self, "path", paths)
+
+    @property
+    def nq(self) -> int:  # type: ignore[override]
+        """Number of position variables: those of the carried joint."""
+        return self.carried.nq
+
+    @property
+    def nv(self) -> int:  # type: ignore[override]
+        """Number of velocity variables: those of the carried joint."""
+        return self.carried.nv
+
+    @property
+    def depends_on_time(self) -> bool:
+        """Whether time moves the joint: yes."""
+        return True
+
+    def at(self, time: Scalar) -> Self:
+        """Return the joint at a time [s]; joints as users build them stand at time zero."""
+        joint = copy.copy(self)
+        object.__setattr__(joint, "_time", time)
+        return joint
+
+    def q_names(self) -> tuple[str, ...]:
+        """Return the names of the carried joint's position variables."""
+        return self.carried.q_names()
+
+    def v_names(self) -> tuple[str, ...]:
+        """Return the names of the carried joint's velocity variables."""
+        return self.carried.v_names()
+
+    def structure(self) -> tuple[object, ...]:
+        """Return what compiled code depends on: the parts and the paths, but not the time."""
+        paths = tuple(path.structure() for path in self._paths)
+        parts = (self.drive.structure(), self.carried.structure(), self.carried.pose)
+        return (self.kind, *parts, *paths)
+
+    def neutral(self) -> tuple[float, ...]:
+        """Return the carried joint's unmoved position."""
+        return self.carried.neutral()
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Return a random position of the carried joint."""
+        return self.carried.random(rng)
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the map of motion from the joint frame to the body frame, at the joint's time."""
+        x, _, _ = self._driven()
+        return self.drive.transform(x).then(self._carry(q))
+
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return the columns of the carried joint."""
+        return self.carried.subspace(q)
+
+    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return the columns of Sdot of the carried joint."""
+        return self.carried.subspace_rate(q, v)
+
+    def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return S v of the carried joint."""
+        return self.carried.motion(q, v)
+
+    def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return S v + xi, the velocity of the body relative to its parent."""
+        return self.carried.velocity(q, v) + self._drift(q)
+
+    def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return Sdot v + dxi/dt as seen from the body.
+
+        xi = X xi' changes with the drive's own acceleration, and because the body turns and moves
+        against the driven frame: dX/dt = -(S v) x X.
+        """
+        x, xd, xdd = self._driven()
+        own = self.drive.motion(x, xdd) + self.drive.bias(x, xd)
+        seen = self._drift(q).cross(self.carried.velocity(q, v))
+        return self._carry(q).motion(own) + seen + self.carried.bias(q, v)
+
+    def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the carried joint's position after a step."""
+        return self.carried.integrate(q, dv)
+
+    def step(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the carried joint's rate of position."""
+        return self.carried.step(q, v)
+
+    def move(self, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the carried joint's position after a step."""
+        return self.carried.move(q, step)
+
+    def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return by how much two steps of the carried joint fail to commute."""
+        return self.carried.bracket(a, b)
+
+    def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the carried joint's step from q0 to q1."""
+        return self.carried.difference(q0, q1)
+
+    def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the carried joint's position with any redundant scale removed."""
+        return self.carried.normalize(q)
+
+    @property
+    def _paths(self) -> tuple[Path, ...]:
+        return (self.path,) if isinstance(self.path, Path) else self.path
+
+    def _driven(self) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...], tuple[Scalar, ...]]:
+        """Return position, velocity and acceleration of the drive."""
+        found = [path.at(self._time) for path in self._paths]
+        x, xd, xdd = (tuple(part[k] for part in found) for k in range(3))
+        return x, xd, xdd
+
+    def _carry(self, q: Sequence[Scalar]) -> Transform:
+        """Return the map of motion from the driven frame to the body frame."""
+        return self.carried.pose.transform.then(self.carried.transform(q))
+
+    def _drift(self, q: Sequence[Scalar]) -> Motion:
+        """Return xi, the velocity of the driven frame seen from the body."""
+        x, xd, _ = self._driven()
+        return self._carry(q).motion(self.drive.motion(x, xd))
