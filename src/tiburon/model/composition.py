@@ -7,6 +7,7 @@ name behind a prefix.
 
 import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -88,12 +89,19 @@ def prefixed(parts: Parts, prefix: str) -> Parts:
             body,
             name=named(body.name),
             parent=named(body.parent),
-            joint=changed(body.joint, name=named(body.joint.name)),
+            joint=_renamed(body.joint, prefix),
         )
         for body in parts.bodies
     ]
     frames = [changed(f, name=named(f.name), body=named(f.body)) for f in parts.frames]
     return Parts(tuple(bodies), tuple(frames))
+
+
+def _renamed(joint: Joint, prefix: str) -> Joint:
+    """Return a joint, and the joints it is made of, with a prefix before their names."""
+    parts = {item.name: getattr(joint, item.name) for item in fields(joint)}
+    inner = {key: _renamed(x, prefix) for key, x in parts.items() if isinstance(x, Joint)}
+    return changed(joint, name=prefix + joint.name, **inner)
 
 
 def mounted(parts: Parts, mount: Mount, joint: Joint | None, name: str) -> Parts:
