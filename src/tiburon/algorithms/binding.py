@@ -13,7 +13,14 @@ from typing import NamedTuple
 from tiburon.model import Model, Plan, World
 from tiburon.spatial import Scalar, Vec3
 
-__all__ = ["DEFAULT_WORLD", "bound", "gravity_numbers", "gravity_vector", "plan_and_gravity"]
+__all__ = [
+    "DEFAULT_WORLD",
+    "at_time",
+    "bound",
+    "gravity_numbers",
+    "gravity_vector",
+    "plan_and_gravity",
+]
 
 DEFAULT_WORLD = World()
 """The world of calls that name none."""
@@ -27,6 +34,7 @@ class _Binding(NamedTuple):
 
 
 _binding: ContextVar[_Binding | None] = ContextVar("tiburon_binding", default=None)
+_time: ContextVar[Scalar | None] = ContextVar("tiburon_time", default=None)
 
 
 @contextlib.contextmanager
@@ -46,13 +54,25 @@ def bound(model: Model, world: World, plan: Plan, gravity: Vec3) -> Iterator[Non
         _binding.reset(token)
 
 
+@contextlib.contextmanager
+def at_time(time: Scalar | None) -> Iterator[None]:
+    """Let calls of algorithms meet joints that time moves at a given time [s], if not None."""
+    token = _time.set(time)
+    try:
+        yield
+    finally:
+        _time.reset(token)
+
+
 def plan_and_gravity(model: Model, world: World | None) -> tuple[Plan, Vec3]:
     """Return layout and gravity for a call of an algorithm: bound ones, or the model's own."""
-    binding = _binding.get()
+    binding, time = _binding.get(), _time.get()
     if binding is None or binding.model != model:
-        return model.plan, (world or DEFAULT_WORLD).gravity
-    named = world is None or world == binding.world
-    return binding.plan, binding.gravity if named else (world or DEFAULT_WORLD).gravity
+        plan, gravity = model.plan, (world or DEFAULT_WORLD).gravity
+    else:
+        named = world is None or world == binding.world
+        plan, gravity = binding.plan, binding.gravity if named else (world or DEFAULT_WORLD).gravity
+    return plan if time is None else plan.at(time), gravity
 
 
 def gravity_numbers(world: World) -> tuple[float, ...]:
