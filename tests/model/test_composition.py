@@ -295,3 +295,20 @@ def test_indices_follow_the_order_of_the_names():
     assert model.indices(["elbow", "float"]).tolist() == [8, 0, 1, 2, 3, 4, 5, 6]
     assert model.indices("elbow", of="v").tolist() == [7]
     assert model.moving_joint_names == ("float", "shoulder", "elbow")
+
+
+def test_driven_joints_take_part_with_all_their_names_and_keep_their_drive():
+    """A prefix reaches the carried joint; locking holds that joint and lets the drive go on."""
+    pin = tb.Revolute("pin", axis=(0, 1, 0), pose=EXTRA)
+    crank = tb.Driven("crank", tb.Revolute("turn"), tb.Polynomial((0.2, 2.0)), carried=pin)
+    rod = tb.Body("rod", joint=crank, inertia=random_inertia(np.random.default_rng(4)))
+    whole = vehicle().attach(tb.Model("crank", [rod]), at="mount", prefix="p_")
+    assert whole.joint_names == ("float", "p_crank")
+    assert whole.q_names[7:] == ("p_pin",)
+    held = whole.lock({"p_crank": 0.7})
+    assert held.nv == 6
+    q = np.array([*whole.neutral()[:7], 0.7])
+    for time in (0.0, 0.4):
+        moving, still = (model.body("p_rod").joint.at(time) for model in (whole, held))
+        assert_close(moving.transform(q[7:]).matrix(), still.transform(()).matrix())
+        assert_close(list(moving.velocity(q[7:], (0.0,))), list(still.velocity((), ())))

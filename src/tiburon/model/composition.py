@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.configuration import as_batch
-from tiburon.model.joints import Fixed, Joint
+from tiburon.model.joints import Joint
 from tiburon.model.pose import Pose
 
 Part = TypeVar("Part", Body, Frame, Joint)
@@ -193,20 +193,12 @@ def locked(parts: Parts, positions: Mapping[str, Sequence[float]]) -> Parts:
         positions: The joint's position variables by the joint's name [m or rad].
     """
     bodies = [
-        changed(body, joint=_fixed_at(body.joint, positions[body.joint.name]))
+        changed(body, joint=body.joint.locked(positions[body.joint.name]))
         if body.joint.name in positions
         else body
         for body in parts.bodies
     ]
     return Parts(tuple(bodies), parts.frames)
-
-
-def _fixed_at(joint: Joint, q: Sequence[float]) -> Joint:
-    """Return the fixed joint that holds a body where another joint has it at position q."""
-    X = joint.transform(q)
-    # E maps joint axes to body axes; a pose says how the body lies in joint axes
-    moved = Pose(np.array(X.rotation, dtype=np.float64).T, X.translation)  # type: ignore[arg-type]
-    return Fixed(joint.name, pose=joint.pose @ moved)
 
 
 def locked_positions(

@@ -121,7 +121,7 @@ def world_pose(model: "Model", joint: Joint, code: str) -> Pose:
     pose = joint.pose
     while body.parent != WORLD:
         body = model.body(body.parent)
-        if body.joint.nv > 0:
+        if not body.joint.is_rigid:
             raise ModelError(
                 f"joint {joint.name!r}: a free joint must float in the world in {code}, got the "
                 f"moving parent {body.name!r}; convert a model without it",

@@ -103,6 +103,12 @@ class Driven(Joint):
         object.__setattr__(joint, "_time", time)
         return joint
 
+    def locked(self, q: Sequence[float]) -> Joint:
+        """Return the driven joint whose carried joint is held at q; the drive goes on."""
+        joint = copy.copy(self)
+        object.__setattr__(joint, "carried", self.carried.locked(q))
+        return joint
+
     def q_names(self) -> tuple[str, ...]:
         """Return the names of the carried joint's position variables."""
         return self.carried.q_names()

@@ -17,7 +17,7 @@ import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
-from tiburon.model.numbers import check_name
+from tiburon.model.numbers import check_name, matrix3
 from tiburon.model.pose import Pose
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 
@@ -90,6 +90,16 @@ class Joint(ABC):
     def at(self, time: Scalar) -> Self:
         """Return the joint at a time [s]: itself, unless time moves it."""
         return self
+
+    def locked(self, q: Sequence[float]) -> "Joint":
+        """Return the joint of the same name that holds the body where this one has it at q."""
+        # fixed joints are joints themselves, so their file needs this one first
+        from tiburon.model.joints.fixed import Fixed
+
+        X = self.transform(q)
+        # X.rotation maps joint axes to body axes; a pose says how the body lies in joint axes
+        R = matrix3(np.array(X.rotation, dtype=np.float64).T)
+        return Fixed(self.name, pose=self.pose @ Pose(R, X.translation))
 
     @abstractmethod
     def neutral(self) -> tuple[float, ...]:
