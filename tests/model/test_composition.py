@@ -1,5 +1,7 @@
 """Robots from robots: a composed model is the one written by hand; a locked joint is a weld."""
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from tests.model.samples import random_inertia, random_pose, random_tree
 from tests.robots import balloon, kicked, odd_arm, welded
 from tests.running import OnFloats
 from tests.tolerances import ALGEBRA, assert_close
+from tiburon.model.composition import Parts
 
 GRAVITY = (1.5, -2.5, -9.0)
 MOUNT = tb.Pose.from_rpy((0.3, -0.2, 0.5), (0.1, 0.4, -0.2))
@@ -89,6 +92,12 @@ def assert_same_dynamics(model, other, seed=0):
     for name in model.frame_names:
         for a, b in zip(place_of(model, q, name), place_of(other, q, name), strict=True):
             assert_close(a, b)
+
+
+def test_parts_hold_everything_a_model_is_built_from():
+    """A new kind of part must be carried along, or composed robots would silently lose it."""
+    parameters = set(inspect.signature(tb.Model.__init__).parameters) - {"self", "name"}
+    assert set(Parts._fields) == parameters
 
 
 @pytest.mark.parametrize("prefix", ["", "left_"])
