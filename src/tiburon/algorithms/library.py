@@ -16,9 +16,9 @@ from tiburon.algorithms.binding import (
     gravity_numbers,
     gravity_vector,
 )
+from tiburon.algorithms.steps import JointVector, taping
 from tiburon.errors import ShapeError
 from tiburon.model import Model, Plan, World
-from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, Program, current_graph, trace
 
@@ -32,6 +32,9 @@ KERNELS_PER_FUNCTION = 64
 """How many kernels a public function keeps at least; twice as many at most."""
 
 INERTIA, GRAVITY = "inertia", "gravity"
+
+INLINED_BODIES = 40
+"""Bodies up to which every visit is inlined; larger models run on the tape."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,10 +133,9 @@ def one_case(item: Input, value: Any) -> Any:
     return array
 
 
-def scalars(array: Any) -> list[Scalar]:
+def scalars(array: Any) -> JointVector:
     """Return the numbers of an array in order, traced or not, as algorithms take them."""
-    flat: list[Scalar] = as_traced(array).reshape(-1).tolist()
-    return flat
+    return JointVector(as_traced(array).reshape(-1).tolist())
 
 
 @dataclass(frozen=True)
@@ -221,7 +223,7 @@ def trace_with_parameters(
         gravity = world.gravity
         if GRAVITY in parameters:
             gravity = gravity_vector(world, scalars(given[GRAVITY]))
-        with bound(model, world, plan, gravity):
+        with bound(model, world, plan, gravity), taping(len(plan.bodies) > INLINED_BODIES):
             return run(given)
 
     return trace(function, declared, name=name)

@@ -11,6 +11,7 @@ Values per body travel as sequences in the order of `Plan.bodies`, parents first
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
+from tiburon.algorithms.steps import recorder
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 
@@ -27,6 +28,12 @@ class Addable(Protocol):
 Value = TypeVar("Value")
 Sum = TypeVar("Sum", bound=Addable)
 Kept = TypeVar("Kept")
+
+
+def _visit(visit: Callable[..., Any], body: PlanBody, *values: Any) -> Any:
+    """Run a visit, or record it as a step."""
+    steps = recorder()
+    return visit(body, *values) if steps is None else steps.run(visit, body, values)
 
 
 def outward(
@@ -47,7 +54,7 @@ def outward(
     values: list[Value] = []
     for body in plan.bodies:
         parent = root if body.parent == WORLD_BODY else values[body.parent]
-        values.append(visit(body, parent, *[x[body.index] for x in own]))
+        values.append(_visit(visit, body, parent, *[x[body.index] for x in own]))
     return tuple(values)
 
 
@@ -69,13 +76,26 @@ def inward(
     Returns:
         What the visit of each body kept.
     """
-    totals = list(start)
-    kept: list[Any] = [None] * len(totals)
+
+    def add_and_visit(
+        body: PlanBody, total: Sum, handed_on: tuple[Sum, ...], *values: Any
+    ) -> tuple[Kept, Sum]:
+        for part in handed_on:
+            total = total + part
+        return visit(body, total, *values)
+
+    # the sums are part of the visit, so that a step holds them
+    add_and_visit.__name__ = visit.__name__
+    received: list[list[Sum]] = [[] for _ in plan.bodies]
+    kept: list[Any] = [None] * len(plan.bodies)
     for body in reversed(plan.bodies):
         index = body.index
-        kept[index], handed_on = visit(body, totals[index], *[x[index] for x in own])
+        values = [x[index] for x in own]
+        kept[index], handed_on = _visit(
+            add_and_visit, body, start[index], tuple(received[index]), *values
+        )
         if body.parent != WORLD_BODY:
-            totals[body.parent] = totals[body.parent] + handed_on
+            received[body.parent].append(handed_on)
     return tuple(kept)
 
 
@@ -103,7 +123,7 @@ def to_root(
     index = start.index
     while index != WORLD_BODY:
         body = plan.bodies[index]
-        result, value = visit(body, value, *[x[index] for x in own])
+        result, value = _visit(visit, body, value, *[x[index] for x in own])
         kept.append((body, result))
         index = body.parent
     return tuple(kept)

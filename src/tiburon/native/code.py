@@ -21,6 +21,8 @@ from tiburon.native.module_one import module_for_one
 from tiburon.native.pool import default_threads, run_in_parts
 from tiburon.native.signature import Signature
 from tiburon.native.source import Source
+from tiburon.native.tape import is_tape
+from tiburon.native.tape_module import TapeModule
 from tiburon.trace.program import Program
 
 CODES_IN_MEMORY = 256
@@ -50,9 +52,7 @@ class Code:
         self._loaded_many: LoadedCode | None = None
         # time of one case in a batch, 0 until it was measured [s]
         self._seconds = 0.0
-        code, header = self._obtain(
-            "one", lambda p: module_for_one(p, vector_lanes=host().lanes, fused=host().fused)
-        )
+        code, header = self._obtain("one", _module_for_one)
         self.signature = Signature.from_header(header)
         self._loaded_one = LoadedCode(code)
         self.one_address: int | None = self._loaded_one.address("one")
@@ -65,7 +65,8 @@ class Code:
         if entry is not None:
             return entry[1], entry[0]
         program = self._source.program()
-        code = compile_module(write(program), optimize=program.has_calls)
+        straight = not program.has_calls or is_tape(program)
+        code = compile_module(write(program), optimize=not straight)
         label = f"{self._source.name} ({part} case{'s' if part == 'many' else ''})"
         header = {"name": label, **Signature.of(program).to_header()}
         cache.store_entry(key, header, code)
@@ -144,10 +145,7 @@ class Code:
         if self._many is None:
             with _making:
                 if self._many is None:
-                    lanes, fused = host().lanes, host().fused
-                    code, _ = self._obtain(
-                        "many", lambda p: module_for_many(p, lanes=lanes, fused=fused)
-                    )
+                    code, _ = self._obtain("many", _module_for_many)
                     self._loaded_many = LoadedCode(code)
                     self._many = _MANY(self._loaded_many.address("many"))
         return self._many
@@ -157,6 +155,20 @@ class Code:
         # about 6 bytes an instruction, two instructions a cycle at 3 GHz
         size = len(self._loaded_many.code) if self._loaded_many else len(self._loaded_one.code)
         return size / 6 / 2 / 3e9 / host().lanes
+
+
+def _module_for_one(program: Program) -> str:
+    lanes, fused = host().lanes, host().fused
+    if is_tape(program):
+        return TapeModule(program, lanes=1, vector_lanes=lanes, fused=fused).text()
+    return module_for_one(program, vector_lanes=lanes, fused=fused)
+
+
+def _module_for_many(program: Program) -> str:
+    lanes, fused = host().lanes, host().fused
+    if is_tape(program):
+        return TapeModule(program, lanes=lanes, vector_lanes=lanes, fused=fused).text()
+    return module_for_many(program, lanes=lanes, fused=fused)
 
 
 _codes: OrderedDict[str, Code | InterpretedCode] = OrderedDict()

@@ -36,7 +36,11 @@ class AxialJoint(Joint):
 
     def without_offset(self) -> tuple[Joint, tuple[float, ...]]:
         """Return the joint without its offset, and the offset."""
-        return (self, ()) if self.offset == 0.0 else (self.rebased(self.axis, 0.0), (self.offset,))
+        if self.offset == 0.0:
+            return self, ()
+        joint = copy.copy(self)
+        object.__setattr__(joint, "offset", 0.0)
+        return joint, (self.offset,)
 
     def neutral(self) -> tuple[float, ...]:
         """Return (0,)."""

@@ -1,0 +1,324 @@
+"""Visits as steps: one traced body for each class of visits, however many bodies a model has.
+
+Inlining every visit of a large model gives code that takes minutes to compile. Here a visit is
+traced once for each class: bodies with the same kind of joint, the same pattern of zeros and ones
+in their constants, and the same form of the values handed to them. What differs within a class
+(constants, inertial numbers, values of the parent) becomes an argument of the call. The graph then
+holds calls of few functions, which native code runs as a tape: a loop over rows of a table.
+
+Only the drivers of `tiburon.algorithms.sweep` know of this; algorithms read the same either way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator, Sequence
+from contextvars import ContextVar
+from typing import Any, SupportsIndex, overload
+
+import numpy as np
+
+from tiburon.errors import TraceError
+from tiburon.model import PlanBody
+from tiburon.spatial import Scalar
+from tiburon.trace.graph import Graph
+from tiburon.trace.program import current_graph, recording
+from tiburon.trace.regions.function import FunctionRegion
+from tiburon.trace.value import Value
+
+__all__ = ["JointVector", "StepRecorder", "recorder", "taping"]
+
+_active: ContextVar[StepRecorder | None] = ContextVar("tiburon_steps", default=None)
+
+
+def recorder() -> StepRecorder | None:
+    """Return what records visits as steps in this context, None when visits are inlined."""
+    found = _active.get()
+    # inside a step, and inside regions, visits are part of what is being traced
+    return found if found is not None and found.graph is current_graph() else None
+
+
+@contextlib.contextmanager
+def taping(wanted: bool) -> Iterator[None]:
+    """Record visits as steps of the graph that is being traced, if wanted."""
+    graph = current_graph()
+    token = _active.set(StepRecorder(graph) if wanted and graph is not None else None)
+    try:
+        yield
+    finally:
+        _active.reset(token)
+
+
+class JointVector(list[Scalar]):
+    """Numbers of all joints in a row, such as q or v; a visit takes those of its body."""
+
+    @overload
+    def __getitem__(self, key: SupportsIndex) -> Scalar: ...
+
+    @overload
+    def __getitem__(self, key: slice) -> list[Scalar]: ...
+
+    def __getitem__(self, key: Any) -> Any:
+        """Take one number, or those of a body; inside a step the latter are its arguments."""
+        if isinstance(key, _Local):
+            return key.take(self)
+        return super().__getitem__(key)
+
+
+class _Local:
+    """Stands for the `q` or `v` slice of the body of the step that is being traced."""
+
+    def __init__(self, name: str, step: _Tracing) -> None:
+        self._name = name
+        self._step = step
+
+    def take(self, vector: JointVector) -> list[Scalar]:
+        return self._step.local(vector, self._name)
+
+
+class _NoIndex:
+    """Stands for what a step must not depend on: which body it is."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __index__(self) -> int:
+        raise TraceError(
+            f"a visit reads body.{self._what}: it must get what belongs to its body as a value, "
+            "handed to the driver as one more sequence with an entry per body"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        self.__index__()
+        return False
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Class:
+    """What visits of one class have in common."""
+
+    region: FunctionRegion | None
+    vectors: tuple[tuple[JointVector, str, tuple[float | None, ...]], ...]
+    captures: tuple[int, ...]
+    kept: tuple[int, ...]
+    structure: Any
+    roots: tuple[tuple[str, Any], ...]
+
+
+class StepRecorder:
+    """Turns visits into calls.
+
+    Attributes:
+        graph: The graph that the calls are added to.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self._classes: dict[Any, list[_Class]] = {}
+
+    @property
+    def class_count(self) -> int:
+        """Number of classes met so far."""
+        return sum(map(len, self._classes.values()))
+
+    def run(self, visit: Callable[..., Any], body: PlanBody, values: Sequence[Any]) -> Any:
+        """Record one visit.
+
+        Args:
+            visit: Called as ``visit(body, *values)``; the same object for all bodies of a pass.
+            body: The body visited.
+            values: What the driver hands it.
+
+        Returns:
+            What the visit returned, made of values of the outer graph.
+        """
+        joint, offset = body.joint.without_offset()
+        leaves: list[Any] = list(offset)
+        structure = _take((body.placement, body.inertia, tuple(values)), leaves)
+        pattern = tuple(isinstance(leaf, Value) for leaf in leaves)
+        key = (id(visit), joint.structure(), len(offset), structure, pattern)
+        members = self._classes.setdefault(key, [])
+        for known in members:
+            if all(
+                _constants(vector[getattr(body, name)]) == constants
+                for vector, name, constants in known.vectors
+            ):
+                break
+        else:
+            known = _Tracing(
+                self.graph, visit, body, joint, len(offset), leaves, structure
+            ).finish()
+            members.append(known)
+        return self._call(known, body, leaves)
+
+    def _call(self, known: _Class, body: PlanBody, leaves: list[Any]) -> Any:
+        graph = self.graph
+        operands = [*leaves]
+        for vector, name, _ in known.vectors:
+            operands += [x for x in vector[getattr(body, name)] if isinstance(x, Value)]
+        nodes = [x.node if isinstance(x, Value) else graph.const(x) for x in operands]
+        nodes += known.captures
+        results: list[int] = []
+        if known.region is not None:
+            results = graph.call(known.region, [nodes[k] for k in known.kept])
+        found: list[Any] = []
+        for kind, what in known.roots:
+            if kind == "constant":
+                found.append(what)
+            elif kind == "operand":
+                found.append(operands[what])
+            else:
+                found.append(Value(graph, results[what]))
+        return _rebuild(known.structure, iter(found))
+
+
+class _Tracing:
+    """A visit while it is traced for its class."""
+
+    def __init__(
+        self,
+        graph: Graph,
+        visit: Callable[..., Any],
+        body: PlanBody,
+        joint: Any,
+        offsets: int,
+        leaves: Sequence[Any],
+        structure: Any,
+    ) -> None:
+        self._outer = graph
+        self._inner = Graph(graph)
+        self._body = body
+        self._operands = [self._inner.input(0, k) for k in range(len(leaves))]
+        given = [Value(self._inner, node) for node in self._operands]
+        self._offset = given[:offsets]
+        placement, inertia, values = _rebuild(structure, iter(given[offsets:]))
+        self._vectors: list[tuple[JointVector, str, tuple[float | None, ...]]] = []
+        self._taken: dict[tuple[int, str], list[Scalar]] = {}
+        index: Any = _NoIndex("index")
+        parent: Any = _NoIndex("parent")
+        q: Any = _Local("q", self)
+        v: Any = _Local("v", self)
+        stand_in = dataclasses.replace(
+            body,
+            index=index,
+            name="",
+            parent=parent,
+            children=(),
+            q=q,
+            v=v,
+            joint=joint,
+            placement=placement,
+            inertia=inertia,
+            members=(),
+        )
+        self._name = getattr(visit, "__name__", "visit")
+        self._visit = visit
+        self._arguments = (stand_in, *values)
+
+    def local(self, vector: JointVector, name: str) -> list[Scalar]:
+        """Return the body's numbers of a vector as arguments of the step."""
+        key = (id(vector), name)
+        if key not in self._taken:
+            numbers = list(vector[getattr(self._body, name)])
+            constants = _constants(numbers)
+            taken: list[Scalar] = []
+            for constant in constants:
+                if constant is not None:
+                    taken.append(constant)
+                    continue
+                node = self._inner.input(1, len(self._operands))
+                self._operands.append(node)
+                taken.append(Value(self._inner, node))
+            if name == "q" and self._offset:
+                # the joint of the class has no offset of its own
+                taken = [x + offset for x, offset in zip(taken, self._offset, strict=True)]
+            self._vectors.append((vector, name, constants))
+            self._taken[key] = taken
+        return self._taken[key]
+
+    def finish(self) -> _Class:
+        """Trace the visit and find what must be computed."""
+        inner = self._inner
+        with recording(inner):
+            result = self._visit(*self._arguments)
+        leaves: list[Any] = []
+        structure = _take(result, leaves, lift=False)
+        operand_of = {node: place for place, node in enumerate(self._operands)}
+        roots: list[tuple[str, Any]] = []
+        computed: dict[int, int] = {}
+        for leaf in leaves:
+            if not isinstance(leaf, Value):
+                roots.append(("constant", leaf))
+                continue
+            node = leaf.node if leaf.graph is inner else inner.adopt(leaf.graph, leaf.node)
+            constant = inner.constant_of(node)
+            if constant is not None:
+                roots.append(("constant", constant))
+            elif node in operand_of:
+                roots.append(("operand", operand_of[node]))
+            else:
+                roots.append(("computed", computed.setdefault(node, len(computed))))
+        captures = [inner.node("capture", (), k, k + 1) for k in range(len(inner.captures))]
+        inputs = [*self._operands, *captures]
+        live = set(inner.live(computed))
+        kept = tuple(place for place, node in enumerate(inputs) if node in live)
+        region = None
+        if computed:
+            region = FunctionRegion(self._name, inner, [inputs[k] for k in kept], list(computed))
+        return _Class(
+            region, tuple(self._vectors), tuple(inner.captures), kept, structure, tuple(roots)
+        )
+
+
+def _constants(numbers: Sequence[Scalar]) -> tuple[float | None, ...]:
+    """Return the value of each constant number, None for traced ones."""
+    return tuple(None if isinstance(x, Value) else float(x) for x in numbers)
+
+
+# nested values as leaves and a hashable form; unlike the state of a region, records without traced
+# values are taken apart too, so that their constants can differ within a class
+
+
+def _take(value: Any, leaves: list[Any], lift: bool = True) -> Any:
+    if isinstance(value, Value):
+        constant = value.graph.constant_of(value.node)
+        if constant is None:
+            leaves.append(value)
+            return None
+        value = constant
+    if isinstance(value, (float, np.floating)):
+        number = float(value)
+        # zeros and ones are structure: they fold
+        if lift and number in (0.0, 1.0, -1.0):
+            return ("constant", number)
+        leaves.append(number)
+        return None
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = tuple(item.name for item in dataclasses.fields(value))
+        parts = tuple(_take(getattr(value, name), leaves, lift) for name in names)
+        return ("record", type(value), names, parts)
+    if isinstance(value, tuple) and hasattr(value, "_fields"):
+        return ("named", type(value), (), tuple(_take(part, leaves, lift) for part in value))
+    if isinstance(value, (tuple, list)):
+        kind = tuple if isinstance(value, tuple) else list
+        return ("sequence", kind, (), tuple(_take(part, leaves, lift) for part in value))
+    if value is not None and not isinstance(value, (int, str, type)):
+        raise TraceError(
+            f"a visit hands on {type(value).__name__}; steps carry numbers, and tuples, named "
+            "tuples, lists and dataclasses of them"
+        )
+    return ("constant", value)
+
+
+def _rebuild(form: Any, leaves: Iterator[Any]) -> Any:
+    if form is None:
+        return next(leaves)
+    if form[0] == "constant":
+        return form[1]
+    parts = [_rebuild(part, leaves) for part in form[3]]
+    if form[0] == "record":
+        return form[1](**dict(zip(form[2], parts, strict=True)))
+    return form[1](*parts) if form[0] == "named" else form[1](parts)

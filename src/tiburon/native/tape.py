@@ -1,0 +1,354 @@
+"""The tape: a program made of many calls of few functions, as rows of a table.
+
+Each row names a class (one compiled function) and says where its operands lie and where its results
+go. Code grows with the number of classes, the table with the number of calls, so a chain of a
+thousand links compiles as quickly as one of fifty.
+
+Operands of a class that lie at fixed distances from each other in every row share one base. Results
+of a row stand side by side in the work space, in two blocks: those that are soon forgotten, and
+those that later passes need. The space of blocks that nobody needs any more is used again, so that
+short-lived results stay in the fastest memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.trace.lower import Instruction, Order, lower
+from tiburon.trace.program import Program
+from tiburon.trace.regions import FunctionRegion
+
+LEAST_CALLS = 24
+"""Calls from which on a program may be a tape."""
+
+CALLS_PER_CLASS = 2
+"""Calls per function, on the average, from which on a table is shorter than the calls."""
+
+Kind = tuple[str, int]
+"""Where an operand lies: ("work", 0), ("constant", 0) or ("parameter", number of the input)."""
+
+Place = tuple[Kind, int]
+"""Where an operand lies, and at which position there."""
+
+SHORT_LIFE = 1 / 16
+"""Results are short-lived if nobody reads them after this fraction of all rows."""
+
+_WORK: Kind = ("work", 0)
+_CONSTANT: Kind = ("constant", 0)
+
+
+def is_tape(program: Program) -> bool:
+    """Tell whether a program is made of many calls of few functions."""
+    graph = program.graph
+    calls = [graph.payloads[n] for n in graph.live(program.roots) if graph.ops[n] == "call"]
+    if len(calls) < LEAST_CALLS or not all(isinstance(c, FunctionRegion) for c in calls):
+        return False
+    return len(calls) >= CALLS_PER_CLASS * len({callee.key for callee in calls})
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """One operand of a class: a number at a fixed distance from one of the row's bases."""
+
+    node: int
+    """Its node in the instructions of the class."""
+
+    kind: Kind
+    base: int
+    """Which of the row's bases it is counted from."""
+
+    offset: int
+
+
+@dataclass(slots=True)
+class TapeClass:
+    """One function of the tape."""
+
+    name: str
+    instructions: Sequence[Instruction]
+    results: Sequence[tuple[int, int, int]]
+    """What it stores: node in its instructions, which of the row's two result blocks, offset."""
+
+    operands: list[Operand] = field(default_factory=list)
+    base_count: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Tape:
+    """A whole program."""
+
+    classes: list[TapeClass]
+    rows: list[list[int]]
+    """For each call: class, places of its short-lived and its lasting results, bases."""
+
+    constants: list[float]
+    slot_count: int
+    """Numbers in the work space."""
+
+    input_slots: dict[int, int]
+    """Where each argument begins in the work space, by number of the input."""
+
+    output_slots: list[list[int]]
+    """Where each element of each output lies in the work space."""
+
+
+@dataclass(slots=True)
+class _Step:
+    """A call, or a run of other operations, before places are known."""
+
+    key: tuple[object, ...]
+    name: str
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    region: FunctionRegion | None
+    instructions: Sequence[Instruction] = ()
+
+
+def build_tape(program: Program, order: Order) -> Tape:
+    """Lay out a program as a tape.
+
+    Args:
+        program: What to compute.
+        order: How the instructions of each class are ordered.
+    """
+    return _Layout(program, order).build()
+
+
+class _Layout:
+    """Finds classes, places and bases."""
+
+    def __init__(self, program: Program, order: Order) -> None:
+        self.program = program
+        self.graph = program.graph
+        self.order: Order = order
+        self.places: dict[int, Place] = {}
+        self.constants: list[float] = []
+        self.blocks: dict[tuple[float, ...], int] = {}
+        self.slot_count = 0
+        self.lasting: dict[tuple[object, ...], list[bool]] = {}
+        self.copies: dict[int, int] = {}
+        self.free: dict[int, list[int]] = {}
+
+    def build(self) -> Tape:
+        """Lay out the program."""
+        input_slots: dict[int, int] = {}
+        for number, item in enumerate(self.program.inputs):
+            if not item.parameter:
+                input_slots[number] = self._reserve(item.size)
+        steps = list(self._steps())
+        last_use = self._last_uses(steps)
+        self.lasting = self._lasting_results(steps, last_use)
+        variants: dict[tuple[object, ...], int] = {}
+        members: list[list[int]] = []
+        representatives: list[_Step] = []
+        kinds: list[list[Kind]] = []
+        positions: list[list[int]] = []
+        starts: list[list[int]] = []
+        expiring: dict[int, list[tuple[int, int]]] = {}
+        for row, step in enumerate(steps):
+            places = self._operand_places(step, input_slots)
+            kinds.append([kind for kind, _ in places])
+            positions.append([position for _, position in places])
+            variant = variants.setdefault((step.key, tuple(kinds[-1])), len(variants))
+            if variant == len(members):
+                members.append([])
+                representatives.append(step)
+            members[variant].append(row)
+            starts.append([])
+            for lasting in (False, True):
+                block = [
+                    node
+                    for node, lasts in zip(step.results, self.lasting[step.key], strict=True)
+                    if lasts is lasting
+                ]
+                start = self._reserve(len(block))
+                starts[-1].append(start)
+                for k, node in enumerate(block):
+                    self.places[node] = (_WORK, start + k)
+                end = max((last_use.get(node, row) for node in block), default=row)
+                if block and end < len(steps):
+                    expiring.setdefault(end, []).append((len(block), start))
+            # only now, so that no result overwrites what its own row still reads
+            for size, start in expiring.pop(row, []):
+                self.free.setdefault(size, []).append(start)
+        rows: list[list[int]] = [[] for _ in steps]
+        classes = []
+        for number, (step, own) in enumerate(zip(representatives, members, strict=True)):
+            table = np.array([positions[row] for row in own], dtype=np.int64)
+            made, bases = self._make_class(step, kinds[own[0]], table.reshape(len(own), -1))
+            classes.append(made)
+            for place, row in enumerate(own):
+                rows[row] = [number, *starts[row], *bases[place]]
+        outputs = [
+            [self.places[node][1] for node in output] for output in self._output_nodes(input_slots)
+        ]
+        return Tape(classes, rows, self.constants, self.slot_count, input_slots, outputs)
+
+    def _reserve(self, size: int) -> int:
+        """Return the first of some slots side by side, used before if possible."""
+        blocks = self.free.get(size)
+        if blocks:
+            return blocks.pop()
+        start = self.slot_count
+        self.slot_count += size
+        return start
+
+    def _steps(self) -> Iterator[_Step]:
+        """Yield calls and the operations between them, in order."""
+        graph = self.graph
+        live = graph.live(self.program.roots)
+        needed = set(live)
+        between: list[int] = []
+        results: dict[int, list[int]] = {}
+        for node in live:
+            if graph.ops[node] == "result":
+                results.setdefault(graph.args[node][0], []).append(node)
+        copied = [
+            root
+            for root in dict.fromkeys(self.program.roots)
+            if graph.ops[root] == "const" or self._is_parameter(root)
+        ]
+        for node in live:
+            op = graph.ops[node]
+            if op == "call":
+                if between:
+                    yield self._between(between)
+                    between = []
+                region: FunctionRegion = graph.payloads[node]
+                found = {graph.payloads[n]: n for n in results[node] if n in needed}
+                # a result that nobody wants still needs a place of its own to be stored in
+                stored = tuple(found.get(k, -1) for k in range(region.result_count))
+                yield _Step((region.key,), region.name, graph.args[node], stored, region)
+            elif op not in ("const", "input", "result"):
+                between.append(node)
+        if between:
+            yield self._between(between)
+        if copied:
+            fresh = {root: len(graph) + k for k, root in enumerate(copied)}
+            self.copies = fresh
+            instructions = [
+                *[Instruction("input", root, (), root) for root in copied],
+                *[Instruction("copy", fresh[root], (root,)) for root in copied],
+            ]
+            yield _Step(
+                ("copies",), "copies", tuple(copied), tuple(fresh.values()), None, instructions
+            )
+
+    def _is_parameter(self, node: int) -> bool:
+        graph = self.graph
+        return graph.ops[node] == "input" and self.program.inputs[graph.payloads[node][0]].parameter
+
+    def _between(self, nodes: list[int]) -> _Step:
+        """Make one step of the operations between two calls."""
+        graph = self.graph
+        own = set(nodes)
+        operands = tuple(
+            dict.fromkeys(
+                a for node in nodes for a in graph.args[node] if a not in own
+            )
+        )  # fmt: skip
+        floats = tuple(node for node in nodes if not graph.is_boolean(node))
+        instructions = [
+            *[Instruction("input", node, (), node) for node in operands],
+            *[
+                Instruction(graph.ops[node], node, graph.args[node], graph.payloads[node])
+                for node in nodes
+            ],
+        ]
+        return _Step(("between", nodes[0]), "between", operands, floats, None, instructions)
+
+    def _last_uses(self, steps: Sequence[_Step]) -> dict[int, int]:
+        """Return the last row that reads each node; beyond the last for results of the program."""
+        last: dict[int, int] = {}
+        for row, step in enumerate(steps):
+            for node in step.operands:
+                last[node] = row
+        for root in self.program.roots:
+            last[self.copies.get(root, root)] = len(steps)
+        return last
+
+    def _lasting_results(
+        self, steps: Sequence[_Step], last_use: dict[int, int]
+    ) -> dict[tuple[object, ...], list[bool]]:
+        """Tell for each function which of its results are needed long after."""
+        limit = SHORT_LIFE * len(steps)
+        lasting: dict[tuple[object, ...], list[bool]] = {}
+        for row, step in enumerate(steps):
+            known = lasting.setdefault(step.key, [False] * len(step.results))
+            for k, node in enumerate(step.results):
+                if last_use.get(node, row) - row > limit:
+                    known[k] = True
+        return lasting
+
+    def _operand_places(self, step: _Step, input_slots: dict[int, int]) -> list[Place]:
+        graph = self.graph
+        constants = tuple(
+            float(graph.payloads[node]) for node in step.operands if graph.ops[node] == "const"
+        )
+        block = self.blocks.get(constants)
+        if block is None:
+            block = self.blocks[constants] = len(self.constants)
+            self.constants.extend(constants)
+        places: list[Place] = []
+        for node in step.operands:
+            op = graph.ops[node]
+            if op == "const":
+                places.append((_CONSTANT, block))
+                block += 1
+            elif op == "input":
+                places.append(self._input_place(node, input_slots))
+            else:
+                places.append(self.places[node])
+        return places
+
+    def _input_place(self, node: int, input_slots: dict[int, int]) -> Place:
+        number, place = self.graph.payloads[node]
+        if number in input_slots:
+            return _WORK, input_slots[number] + place
+        return ("parameter", number), place
+
+    def _make_class(
+        self, step: _Step, kinds: Sequence[Kind], positions: NDArray[np.int64]
+    ) -> tuple[TapeClass, list[list[int]]]:
+        """Find the bases that all rows of a class can count their operands from."""
+        if step.region is None:
+            instructions, found = step.instructions, step.results
+            nodes: Sequence[int] = step.operands
+        else:
+            region = step.region
+            instructions = lower(region.graph, region.roots, self.order)
+            found, nodes = region.roots, region.inputs
+        results: list[tuple[int, int, int]] = []
+        counts = [0, 0]
+        for node, lasts in zip(found, self.lasting[step.key], strict=True):
+            results.append((node, int(lasts), counts[lasts]))
+            counts[lasts] += 1
+        made = TapeClass(step.name, instructions, results)
+        firsts: list[tuple[Kind, int]] = []
+        for place, (node, kind) in enumerate(zip(nodes, kinds, strict=True)):
+            for base, (base_kind, first) in enumerate(firsts):
+                if base_kind != kind:
+                    continue
+                distance = positions[:, place] - positions[:, first]
+                if (distance == distance[0]).all():
+                    made.operands.append(Operand(node, kind, base, int(distance[0])))
+                    break
+            else:
+                made.operands.append(Operand(node, kind, len(firsts), 0))
+                firsts.append((kind, place))
+        made.base_count = len(firsts)
+        bases = positions[:, [first for _, first in firsts]].tolist() if firsts else []
+        return made, bases or [[] for _ in range(len(positions))]
+
+    def _output_nodes(self, input_slots: dict[int, int]) -> list[list[int]]:
+        for node in self.program.roots:
+            if self.graph.ops[node] == "input" and node not in self.copies:
+                self.places[node] = self._input_place(node, input_slots)
+        return [
+            [self.copies.get(node, node) for node in output.nodes]
+            for output in self.program.outputs
+        ]

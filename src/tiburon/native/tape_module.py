@@ -1,0 +1,355 @@
+"""A tape as an LLVM module: the functions `one` and `many` of the same form as for inlined code.
+
+The work space lies on the stack. Arguments are copied into it first and results out of it last, by
+loops, so that the size of the code does not depend on the size of the program.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from tiburon.native.callees import CalleeWriter
+from tiburon.native.llvm_target import LlvmTarget
+from tiburon.native.module_parts import FunctionWriter, element, function_attributes, load
+from tiburon.native.straight import emit_instructions
+from tiburon.native.tape import Tape, TapeClass, build_tape
+from tiburon.native.target import Ref
+from tiburon.trace.lower import Instruction
+from tiburon.trace.program import Program
+
+
+class _ClassWriter(FunctionWriter):
+    """The function of one class; its operands were loaded before."""
+
+    def __init__(self, target: LlvmTarget, callees: CalleeWriter, vector_lanes: int) -> None:
+        super().__init__(target, callees, vector_lanes)
+        self.operands: dict[int, Ref] = {}
+
+    def load(self, instruction: Instruction) -> Ref:
+        """Give the reference of an operand."""
+        return self.operands[instruction.target]
+
+
+class TapeModule:
+    """Writes the module of one program for some number of lanes."""
+
+    def __init__(self, program: Program, *, lanes: int, vector_lanes: int, fused: bool) -> None:
+        self.program = program
+        self.lanes = lanes
+        self.vector_lanes = vector_lanes
+        self.fused = fused
+        self.tape: Tape = build_tape(program, "traced")
+        self.kind = LlvmTarget(lanes).float_type
+        self.align = 8 * lanes
+        self.attributes = function_attributes(lanes)
+
+    def text(self) -> str:
+        """Write the whole module."""
+        callees = CalleeWriter(self.lanes, fused=self.fused)
+        declarations: set[str] = set()
+        functions: list[str] = []
+        for number, one in enumerate(self.tape.classes):
+            writer = self._class(number, one, callees)
+            functions.append(writer)
+            declarations |= self._declared
+        entry = self._one() if self.lanes == 1 else self._many()
+        declarations |= callees.declarations()
+        return "\n".join(
+            [
+                *self._tables(),
+                *callees.functions(),
+                *functions,
+                self._run(),
+                entry,
+                *sorted(declarations),
+                "",
+            ]
+        )
+
+    def _tables(self) -> list[str]:
+        """Write constants, rows and places of results as raw bytes, which LLVM reads fastest."""
+        tape = self.tape
+        width = max(map(len, tape.rows), default=1)
+        numbers = [x for row in tape.rows for x in (*row, *[0] * (width - len(row)))]
+        self.width = width
+        tables = {
+            "constants": struct.pack(f"<{len(tape.constants)}d", *tape.constants),
+            "rows": struct.pack(f"<{len(numbers)}q", *numbers),
+        }
+        for place, slots in enumerate(tape.output_slots):
+            tables[f"slots{place}"] = struct.pack(f"<{len(slots)}q", *slots)
+        lines = []
+        for name, raw in tables.items():
+            text = "".join(f"\\{byte:02X}" for byte in raw)
+            lines.append(f'@{name} = internal constant [{len(raw)} x i8] c"{text}", align 64')
+        return lines
+
+    def _class(self, number: int, one: TapeClass, callees: CalleeWriter) -> str:
+        target = LlvmTarget(self.lanes, fused=self.fused)
+        writer = _ClassWriter(target, callees, self.vector_lanes)
+        bases: dict[int, Ref] = {}
+        for operand in one.operands:
+            if operand.base not in bases:
+                start = load(target, "i64", "%row", 3 + operand.base)
+                bases[operand.base] = self._array(target, operand.kind, start)
+            writer.operands[operand.node] = self._operand(
+                target, operand.kind, bases[operand.base], operand.offset
+            )
+        refs = emit_instructions(target, one.instructions, writer)
+        blocks = [
+            element(target, self.kind, "%work", load(target, "i64", "%row", 1 + block))
+            for block in (0, 1)
+        ]
+        for node, block, place in one.results:
+            address = element(target, self.kind, blocks[block], place)
+            target.lines.append(
+                f"  store {self.kind} {refs[node]}, ptr {address}, align {self.align}"
+            )
+        self._declared = writer.declarations()
+        return "\n".join(
+            [
+                f"; {one.name}",
+                f"define internal void @class{number}(ptr noalias %work, ptr noalias readonly "
+                f"%parameters, ptr noalias readonly %row) noinline {self.attributes} {{",
+                "entry:",
+                *writer.stack_lines,
+                *target.lines,
+                "  ret void",
+                "}",
+                "",
+            ]
+        )
+
+    def _array(self, target: LlvmTarget, kind: tuple[str, int], place: Ref) -> Ref:
+        """Emit the address that a row's base stands for."""
+        if kind[0] == "work":
+            return element(target, self.kind, "%work", place)
+        if kind[0] == "constant":
+            return element(target, "double", "@constants", place)
+        if self.lanes == 1:
+            array = load(target, "ptr", "%parameters", kind[1])
+            return element(target, "double", array, place)
+        start = target.emit(f"add i64 {place}, {self._parameter_offsets()[kind[1]]}")
+        return element(target, self.kind, "%parameters", start)
+
+    def _operand(self, target: LlvmTarget, kind: tuple[str, int], base: Ref, offset: int) -> Ref:
+        if kind[0] == "constant" and self.lanes > 1:
+            number = load(target, "double", base, offset)
+            first = target.emit(f"insertelement {self.kind} poison, double {number}, i64 0")
+            return target.emit(
+                f"shufflevector {self.kind} {first}, {self.kind} poison, "
+                f"<{self.lanes} x i32> zeroinitializer"
+            )
+        narrow = self.lanes == 1 or kind[0] == "constant"
+        scalar = "double" if narrow else self.kind
+        address = element(target, scalar, base, offset)
+        return target.emit(f"load {scalar}, ptr {address}, align {8 if narrow else self.align}")
+
+    def _parameter_offsets(self) -> dict[int, int]:
+        offsets: dict[int, int] = {}
+        size = 0
+        for number, item in enumerate(self.program.inputs):
+            if item.parameter:
+                offsets[number] = size
+                size += item.size
+        return offsets
+
+    def _run(self) -> str:
+        """Write the loop over rows."""
+        cases = " ".join(f"i64 {k}, label %c{k}" for k in range(len(self.tape.classes)))
+        lines = [
+            "define internal void @run(ptr noalias %work, ptr noalias readonly %parameters) "
+            f"noinline {self.attributes} {{",
+            "entry:",
+            "  br label %loop",
+            "loop:",
+            "  %k = phi i64 [ 0, %entry ], [ %next, %again ]",
+            f"  %more = icmp slt i64 %k, {len(self.tape.rows)}",
+            "  br i1 %more, label %choose, label %done",
+            "choose:",
+            f"  %row = getelementptr [{self.width} x i64], ptr @rows, i64 %k",
+            "  %class = load i64, ptr %row, align 8",
+            f"  switch i64 %class, label %again [ {cases} ]",
+        ]
+        for k in range(len(self.tape.classes)):
+            lines += [
+                f"c{k}:",
+                f"  call void @class{k}(ptr %work, ptr %parameters, ptr %row)",
+                "  br label %again",
+            ]
+        lines += ["again:", "  %next = add i64 %k, 1", "  br label %loop", "done:", "  ret void"]
+        return "\n".join([*lines, "}", ""])
+
+    def _one(self) -> str:
+        """Write the function for one case."""
+        target = LlvmTarget(1)
+        lines = target.lines
+        lines.append("  store double 0.0, ptr %sum, align 8")
+        for number, start in self.tape.input_slots.items():
+            pointer = load(target, "ptr", "%inputs", number)
+            size = self.program.inputs[number].size
+            k = self._loop_head(lines, f"i{number}", size)
+            value = load(target, "double", pointer, k)
+            self._add(target, value)
+            slot = target.emit(f"add i64 {k}, {start}")
+            address = element(target, "double", "%work", slot)
+            lines.append(f"  store double {value}, ptr {address}, align 8")
+            self._loop_end(lines, f"i{number}")
+        lines.append("  call void @run(ptr %work, ptr %inputs)")
+        for place, slots in enumerate(self.tape.output_slots):
+            pointer = load(target, "ptr", "%outputs", place)
+            k = self._loop_head(lines, f"o{place}", len(slots))
+            slot = load(target, "i64", f"@slots{place}", k)
+            value = load(target, "double", "%work", slot)
+            self._add(target, value)
+            address = element(target, "double", pointer, k)
+            lines.append(f"  store double {value}, ptr {address}, align 8")
+            self._loop_end(lines, f"o{place}")
+        check = load(target, "double", "%sum", 0)
+        failed = target.is_nan(target.sub(check, check))
+        return "\n".join(
+            [
+                f"define i32 @one(ptr noalias %inputs, ptr noalias %outputs) {self.attributes} {{",
+                "entry:",
+                f"  %work = alloca [{max(self.tape.slot_count, 1)} x double], align 64",
+                "  %sum = alloca double, align 8",
+                *lines,
+                f"  %status = zext i1 {failed} to i32",
+                "  ret i32 %status",
+                "}",
+                "",
+            ]
+        )
+
+    def _many(self) -> str:
+        """Write the function for many cases."""
+        target = LlvmTarget(self.lanes, prefix="t")
+        lines, kind, lanes = target.lines, self.kind, self.lanes
+        inputs = range(len(self.program.inputs))
+        outputs = range(len(self.program.outputs))
+        pointers = [load(target, "ptr", "%inputs", k) for k in inputs]
+        strides = [load(target, "i64", "%input_strides", k) for k in inputs]
+        results = [load(target, "ptr", "%outputs", k) for k in outputs]
+        steps = [load(target, "i64", "%output_strides", k) for k in outputs]
+        last = target.emit("sub i64 %end, 1")
+        varying = "false"
+        for number in self._parameter_offsets():
+            differs = target.emit(f"icmp ne i64 {strides[number]}, 0")
+            varying = target.emit(f"or i1 {varying}, {differs}")
+        lines += [
+            f"  store {kind} zeroinitializer, ptr %sum, align {self.align}",
+            "  br label %groups",
+            "groups:",
+            "  %group = phi i64 [ %begin, %entry ], [ %following, %written ]",
+            "  %more = icmp slt i64 %group, %end",
+            "  br i1 %more, label %start, label %done",
+            "start:",
+        ]
+        cases = [target.emit(f"add i64 %group, {lane}") for lane in range(lanes)]
+        # the last group repeats the last case to fill its lanes
+        cases = [target.emit(f"call i64 @llvm.smin.i64(i64 {case}, i64 {last})") for case in cases]
+        first = target.emit("icmp eq i64 %group, %begin")
+        refill = target.emit(f"or i1 {first}, {varying}")
+        lines += [f"  br i1 {refill}, label %fill, label %read", "fill:"]
+        for number, offset in self._parameter_offsets().items():
+            starts = self._starts(target, pointers[number], strides[number], cases)
+            k = self._loop_head(lines, f"p{number}", self.program.inputs[number].size)
+            vector = self._gather(target, starts, k)
+            self._store(target, vector, "%parameters", target.emit(f"add i64 {k}, {offset}"))
+            self._loop_end(lines, f"p{number}")
+        lines += ["  br label %read", "read:"]
+        for number, start in self.tape.input_slots.items():
+            starts = self._starts(target, pointers[number], strides[number], cases)
+            k = self._loop_head(lines, f"i{number}", self.program.inputs[number].size)
+            vector = self._gather(target, starts, k)
+            self._add(target, vector)
+            self._store(target, vector, "%work", target.emit(f"add i64 {k}, {start}"))
+            self._loop_end(lines, f"i{number}")
+        lines.append("  call void @run(ptr %work, ptr %parameters)")
+        for place, slots in enumerate(self.tape.output_slots):
+            starts = self._starts(target, results[place], steps[place], cases)
+            k = self._loop_head(lines, f"o{place}", len(slots))
+            slot = load(target, "i64", f"@slots{place}", k)
+            address = element(target, kind, "%work", slot)
+            vector = target.emit(f"load {kind}, ptr {address}, align {self.align}")
+            self._add(target, vector)
+            for lane, start_of_row in enumerate(starts):
+                number_ref = target.emit(f"extractelement {kind} {vector}, i64 {lane}")
+                address = element(target, "double", start_of_row, k)
+                lines.append(f"  store double {number_ref}, ptr {address}, align 8")
+            self._loop_end(lines, f"o{place}")
+        lines += [
+            "  br label %written",
+            "written:",
+            f"  %following = add i64 %group, {lanes}",
+            "  br label %groups",
+            "done:",
+        ]
+        check = target.emit(f"load {kind}, ptr %sum, align {self.align}")
+        failed = target.is_nan(target.sub(check, check))
+        parameters = sum(item.size for item in self.program.inputs if item.parameter)
+        return "\n".join(
+            [
+                "define i32 @many(ptr noalias %inputs, ptr noalias %input_strides, "
+                "ptr noalias %outputs, ptr noalias %output_strides, i64 %begin, i64 %end) "
+                f"{self.attributes} {{",
+                "entry:",
+                f"  %work = alloca [{max(self.tape.slot_count, 1)} x {kind}], align 64",
+                f"  %parameters = alloca [{max(parameters, 1)} x {kind}], align 64",
+                f"  %sum = alloca {kind}, align 64",
+                *lines,
+                f"  %mask = bitcast {target.bool_type} {failed} to i{lanes}",
+                f"  %any = icmp ne i{lanes} %mask, 0",
+                "  %status = zext i1 %any to i32",
+                "  ret i32 %status",
+                "}",
+                "declare i64 @llvm.smin.i64(i64, i64)",
+                "",
+            ]
+        )
+
+    # small parts
+
+    def _loop_head(self, lines: list[str], name: str, size: int) -> Ref:
+        """Begin a loop; its counter lives on the stack of names, its body is one block."""
+        lines += [
+            f"  br label %{name}enter",
+            f"{name}enter:",
+            f"  br label %{name}test",
+            f"{name}test:",
+            f"  %{name}k = phi i64 [ 0, %{name}enter ], [ %{name}n, %{name}body ]",
+            f"  %{name}c = icmp slt i64 %{name}k, {size}",
+            f"  br i1 %{name}c, label %{name}body, label %{name}end",
+            f"{name}body:",
+        ]
+        return f"%{name}k"
+
+    def _loop_end(self, lines: list[str], name: str) -> None:
+        lines += [
+            f"  %{name}n = add i64 %{name}k, 1",
+            f"  br label %{name}test",
+            f"{name}end:",
+        ]
+
+    def _add(self, target: LlvmTarget, value: Ref) -> None:
+        """Emit the addition of a number to the sum that shows non-finite ones."""
+        before = target.emit(f"load {self.kind}, ptr %sum, align {self.align}")
+        after = target.add(before, value)
+        target.lines.append(f"  store {self.kind} {after}, ptr %sum, align {self.align}")
+
+    def _starts(self, target: LlvmTarget, pointer: Ref, stride: Ref, cases: list[Ref]) -> list[Ref]:
+        return [
+            element(target, "double", pointer, target.emit(f"mul i64 {case}, {stride}"))
+            for case in cases
+        ]
+
+    def _gather(self, target: LlvmTarget, starts: list[Ref], place: Ref) -> Ref:
+        vector = "poison"
+        for lane, start in enumerate(starts):
+            number = load(target, "double", start, place)
+            vector = target.emit(f"insertelement {self.kind} {vector}, double {number}, i64 {lane}")
+        return vector
+
+    def _store(self, target: LlvmTarget, vector: Ref, table: Ref, place: Ref) -> None:
+        address = element(target, self.kind, table, place)
+        target.lines.append(f"  store {self.kind} {vector}, ptr {address}, align {self.align}")

@@ -1,0 +1,138 @@
+"""Visits recorded as steps, and the tape that runs them, give what inlined visits give."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.robots import ROBOTS
+from tiburon.algorithms import library
+from tiburon.algorithms.library import DEFAULT_WORLD, LibrarySource
+from tiburon.errors import TraceError
+from tiburon.native import tape
+from tiburon.native.kernel import make_kernel
+from tiburon.trace import interpret
+
+FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "kinetic_energy")
+# fused products may be grouped differently inside steps, so bits may differ; 64 roundings cover it
+ROUNDING = 64 * np.finfo(float).eps
+
+
+def program_of(model, name, monkeypatch, *, taped):
+    monkeypatch.setattr(library, "INLINED_BODIES", 0 if taped else 10**9)
+    return LibrarySource(model, (name,), DEFAULT_WORLD).program()
+
+
+def state_of(model, program, seed=5):
+    rng = np.random.default_rng(seed)
+    source = LibrarySource(model, ("forward_dynamics",), DEFAULT_WORLD)
+    numbers = {"q": model.random_state(rng)[0], **source.parameters()}
+    return [
+        np.asarray(numbers[item.name]) if item.name in numbers else rng.standard_normal(item.shape)
+        for item in program.inputs
+    ]
+
+
+def relative(a, b):
+    return np.max(np.abs(a - b), initial=0.0) / max(np.max(np.abs(b), initial=0.0), 1e-300)
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_steps_give_what_inlined_visits_give(robot, name, monkeypatch):
+    """On the interpreter, for every robot of the fixed list."""
+    model = ROBOTS[robot]
+    inlined = program_of(model, name, monkeypatch, taped=False)
+    steps = program_of(model, name, monkeypatch, taped=True)
+    state = state_of(model, inlined)
+    assert relative(interpret(steps, state), interpret(inlined, state)) < ROUNDING
+
+
+def long_chain(size, seed=2):
+    """Build a chain with odd axes, so that plan frames get offsets and placements are general."""
+    rng = np.random.default_rng(seed)
+    bodies, parent = [], "world"
+    for number in range(size):
+        axis = rng.standard_normal(3)
+        pose = tb.Pose.from_rpy(rng.uniform(-1, 1, 3), rng.uniform(-0.2, 0.2, 3))
+        kind = tb.Prismatic if number % 5 == 3 else tb.Revolute
+        joint = kind(f"j{number}", axis=tuple(axis / np.linalg.norm(axis)), pose=pose)
+        inertia = tb.Inertia.sphere(mass=1.0 + 0.1 * number, radius=0.1)
+        bodies.append(tb.Body(f"b{number}", parent, joint=joint, inertia=inertia))
+        # a tree: every seventh body starts a branch further down
+        parent = f"b{number - 4}" if number % 7 == 6 else f"b{number}"
+    return tb.Model("long", bodies)
+
+
+@pytest.fixture(scope="module")
+def chain():
+    return long_chain(48)
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "mass_matrix"])
+def test_tape_gives_what_the_interpreter_gives(chain, name):
+    """Native rows of one case and of a batch, on a model beyond the limit of inlining."""
+    source = LibrarySource(chain, (name,), DEFAULT_WORLD)
+    program = source.program()
+    assert tape.is_tape(program)
+    kernel = make_kernel(source, source.parameters())
+    rng = np.random.default_rng(3)
+    arguments = [rng.standard_normal((9, *item.shape)) for item in kernel.__self__.inputs]
+    batch = kernel(*arguments)
+    for case in range(9):
+        one = kernel(*[np.ascontiguousarray(x[case]) for x in arguments])
+        assert np.array_equal(batch[case], one)
+        state = [x[case] for x in arguments] + list(source.parameters().values())
+        expected = interpret(program, [np.asarray(x) for x in state])
+        # 48 bodies in a row: conditioning multiplies roundings
+        assert relative(one, expected) < 1e5 * np.finfo(float).eps
+
+
+def test_parameters_may_differ_from_case_to_case(chain):
+    kernel = tb.compile(tb.forward_dynamics, chain)
+    rng = np.random.default_rng(4)
+    q, v, tau = rng.standard_normal((3, 7, chain.nv))
+    table = kernel.__self__.parameters["inertia"] * rng.uniform(1.0, 1.1, (7, 1))
+    batch = kernel(q, v, tau, inertia=table)
+    for case in range(7):
+        assert np.array_equal(batch[case], kernel(q[case], v[case], tau[case], inertia=table[case]))
+
+
+def test_classes_do_not_grow_with_the_chain():
+    """Twice the links, the same functions: the table grows, the code does not."""
+
+    def classes(size):
+        model = long_chain(size)
+        program = LibrarySource(model, ("forward_dynamics",), DEFAULT_WORLD).program()
+        graph = program.graph
+        calls = [n for n in graph.live(program.roots) if graph.ops[n] == "call"]
+        return len({graph.payloads[n].key for n in calls}), len(calls)
+
+    few, many = classes(60), classes(120)
+    assert many[1] > 1.9 * few[1]
+    # rare patterns, such as a placement that needs no offset, may still turn up for the first time
+    assert many[0] <= 1.25 * few[0]
+    assert many[0] <= 40
+
+
+def test_space_of_results_is_used_again(chain):
+    """The work space holds what is alive, not all that was ever computed."""
+    program = LibrarySource(chain, ("forward_dynamics",), DEFAULT_WORLD).program()
+    made = tape.build_tape(program, "traced")
+    stored = sum(len(made.classes[row[0]].results) for row in made.rows)
+    assert made.slot_count < stored
+
+
+def test_a_visit_that_reads_its_number_is_refused(chain, monkeypatch):
+    """A step must not depend on which body it is: that would be right for one body only."""
+    from tiburon.algorithms import sweep
+    from tiburon.algorithms.steps import taping
+    from tiburon.trace import trace
+
+    numbers = list(range(len(chain.plan.bodies)))
+
+    def function(q):
+        with taping(True):
+            return sweep.outward(chain.plan, lambda body, parent: q[0] * numbers[body.index], 0.0)
+
+    with pytest.raises(TraceError, match=r"body\.index"):
+        trace(function, {"q": (chain.nq,)})
