@@ -9,7 +9,8 @@ from tests.model.places import place_of
 from tests.model.samples import random_pose
 from tests.running import OnFloats
 from tests.strategies import GRAVITY, models, seeds, state
-from tests.tolerances import assert_close
+from tests.tolerances import SOLVE, assert_close
+from tiburon.algorithms.hybrid import hybrid_aba
 
 
 def scale_of(H, *vectors):
@@ -38,6 +39,26 @@ def test_locked_joints_equal_joints_held_by_prescribed_zero_motion(model, seed, 
     for name in model.frame_names:
         for a, b in zip(place_of(reduced, q[iq], name), place_of(model, q, name), strict=True):
             assert_close(a, b, scale=10.0)
+
+
+@given(models(), seeds, st.data())
+def test_locked_robot_accelerates_as_hybrid_dynamics_says(model, seed, data):
+    """Known zero accelerations and velocities hold joints as a weld does (7.36-7.38)."""
+    names = data.draw(st.lists(st.sampled_from(model.moving_joint_names), unique=True))
+    q, v, vd, tau = state(model, seed)
+    held = model.indices(names, of="v")
+    v[held] = vd[held] = 0.0
+    known = np.isin(np.arange(model.nv), held).tolist()
+    numbers = [x.tolist() for x in (q, v, tau, vd)]
+    whole, _ = hybrid_aba(model.plan, *numbers, known, GRAVITY)
+    reduced = model.lock(names, q)
+    kept = reduced.moving_joint_names
+    iq, iv = model.indices(kept), model.indices(kept, of="v")
+    part = OnFloats(reduced, GRAVITY)
+    H = part.mass_matrix(q[iq]).reshape(len(iv), len(iv))
+    condition = np.linalg.cond(H) if len(iv) else 1.0
+    found = part.forward_dynamics(q[iq], v[iv], tau[iv])
+    assert_close(found, np.array(whole)[iv], SOLVE * condition)
 
 
 @given(models(most=4), models(most=4), seeds)
