@@ -27,7 +27,14 @@ def run_command(*words, directory=None, **environment):
 
 @pytest.mark.parametrize(
     "words",
-    [[], ["demo"], ["cache"], *(["cache", word] for word in ["list", "clear", "path", "size"])],
+    [
+        [],
+        ["demo"],
+        ["cache"],
+        *(["cache", word] for word in ["list", "clear", "path", "size"]),
+        ["reproduce"],
+        ["reproduce", "operation-counts"],
+    ],
 )
 def test_every_command_explains_itself(words):
     """--help and -h succeed and show how to call the command."""
@@ -40,7 +47,7 @@ def test_every_command_explains_itself(words):
 def test_help_lists_every_subcommand():
     """A reader of --help learns what there is."""
     output = CliRunner().invoke(application, ["--help"]).output
-    for name in ("demo", "bench", "cache"):
+    for name in ("demo", "bench", "cache", "reproduce"):
         assert name in output
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tiburon.cli import bench, cache, demo
+from tiburon.cli import bench, cache, demo, reproduce
 from tiburon.version import installed_version
 
 application = typer.Typer(
@@ -19,6 +19,7 @@ application = typer.Typer(
 application.command("demo")(demo.run)
 application.command("bench", context_settings=bench.PASS_ON)(bench.run)
 application.add_typer(cache.application, name="cache")
+application.add_typer(reproduce.application, name="reproduce")
 
 
 def _print_version(wanted: bool) -> None:

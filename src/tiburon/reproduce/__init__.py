@@ -1,0 +1,1 @@
+"""Tables of the sources: the published value, ours, and a verdict."""

@@ -1,0 +1,199 @@
+"""The published operation counts beside ours, with a verdict for each.
+
+The rules are the sources': divisions and square roots count as multiplications; sines, cosines and
+what depends on constants alone are free; a fused multiply-add counts as its product and its sum;
+chains have revolute joints only, in modified Denavit-Hartenberg frames with general constants, and
+their base frame stands on joint 1. A verdict compares multiplications and additions together.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from tiburon.reproduce import chains
+from tiburon.reproduce.kernels import KERNELS, MATRIX_SIZES, STORAGE, matrix_products
+from tiburon.reproduce.published import ALGORITHMS, Cost, PublishedCount, crossover
+
+__all__ = ["CountRow", "CountTable", "Crossover", "count_tables", "crossovers"]
+
+LARGEST = 12
+"""Largest number of joints in the tables."""
+
+COUNTED: Mapping[str, Callable[[int], Cost]] = {
+    "featherstone_inverse": chains.inverse_dynamics,
+    "featherstone_mass_matrix": chains.composite_rigid_body,
+    "featherstone_forward": chains.forward_by_composite_rigid_body,
+    "featherstone_articulated": chains.articulated_body,
+    "thesis_inverse": chains.inverse_dynamics,
+    "thesis_bias": chains.bias_force,
+    "thesis_mass_matrix": chains.composite_rigid_body,
+    "thesis_articulated": chains.articulated_body,
+    "paper_articulated": chains.articulated_body,
+    "paper_mobile": chains.mobile_articulated_body,
+}
+"""How each algorithm of the sources is counted here."""
+
+
+@dataclass(frozen=True, slots=True)
+class CountRow:
+    """One number of the sources and ours."""
+
+    label: str
+    """Number of joints, or what is done."""
+
+    published: Cost
+    ours: Cost
+
+    @property
+    def gap(self) -> int:
+        """By how many operations ours is above what is published; negative if below."""
+        return self.ours.total - self.published.total
+
+    @property
+    def verdict(self) -> str:
+        """The comparison in words."""
+        if self.gap == 0:
+            return "equal"
+        return f"above by {self.gap}" if self.gap > 0 else f"below by {-self.gap}"
+
+
+@dataclass(frozen=True, slots=True)
+class CountTable:
+    """Numbers that belong together."""
+
+    source: str
+    """Source and table."""
+
+    title: str
+    """What is counted, with the polynomial if there is one."""
+
+    label: str
+    """What the rows are named by."""
+
+    rows: tuple[CountRow, ...]
+    unit: str = "operations"
+    """What is counted: operations, products of matrices, or stored numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Crossover:
+    """Number of joints above which articulated bodies beat composite rigid bodies."""
+
+    counted: str
+    """Which operations are compared."""
+
+    published: float
+    """Where the published polynomials meet."""
+
+    ours: float
+    """Where our counts meet."""
+
+
+def count_tables(largest: int = LARGEST) -> tuple[CountTable, ...]:
+    """Count everything and set it beside what is published.
+
+    Args:
+        largest: Largest number of joints.
+
+    Returns:
+        The tables, in the order of the sources.
+    """
+    algorithms = {key: _algorithm(key, largest) for key in ALGORITHMS}
+    featherstone = [t for key, t in algorithms.items() if key.startswith("featherstone")]
+    mcmillan = [t for key, t in algorithms.items() if not key.startswith("featherstone")]
+    kernels = _kernels()
+    return (
+        *_matrices(),
+        _storage(),
+        *(table for table in kernels if table.source.startswith("Featherstone")),
+        *featherstone,
+        *(table for table in kernels if table.source.startswith("McMillan")),
+        *mcmillan,
+    )
+
+
+def _algorithm(key: str, largest: int) -> CountTable:
+    published = ALGORITHMS[key]
+    counted = COUNTED[key]
+    return CountTable(
+        published.table,
+        f"{published.algorithm}: {published.multiplications} multiplications, "
+        f"{published.additions} additions",
+        "N",
+        tuple(
+            CountRow(str(n), published.at(n), counted(n))
+            for n in range(published.smallest, largest + 1)
+        ),
+    )
+
+
+def _kernels() -> list[CountTable]:
+    """Return one table per table of the sources, in their order."""
+    rows: dict[str, list[CountRow]] = {}
+    for kernel in KERNELS:
+        row = CountRow(kernel.operation, kernel.published, kernel.cost())
+        rows.setdefault(kernel.table, []).append(row)
+    return [
+        CountTable(table, "single operations", "operation", tuple(of_table))
+        for table, of_table in rows.items()
+    ]
+
+
+def _matrices() -> list[CountTable]:
+    """Return Table 4-1; costs are products of matrices, kept as multiplications."""
+    names = (
+        "the rate of a product of n matrices as a sum: n^2 - n products",
+        "the same by recurrence: 3n - 4 products",
+    )
+    counts = [matrix_products(n) for n in MATRIX_SIZES]
+    return [
+        CountTable(
+            "Featherstone 1987, Table 4-1",
+            name,
+            "n",
+            tuple(
+                CountRow(str(n), Cost(both[way][0], 0), Cost(both[way][1], 0))
+                for n, both in zip(MATRIX_SIZES, counts, strict=True)
+            ),
+            unit="products of matrices",
+        )
+        for way, name in enumerate(names)
+    ]
+
+
+def _storage() -> CountTable:
+    rows = [CountRow(s.quantity, Cost(s.published, 0), Cost(s.ours, 0)) for s in STORAGE]
+    return CountTable(
+        "Featherstone 1987, Table 8-2", "numbers stored", "quantity", tuple(rows), unit="numbers"
+    )
+
+
+def crossovers() -> tuple[Crossover, ...]:
+    """Return where forward dynamics by articulated bodies becomes the cheaper way."""
+    composite, articulated = (
+        ALGORITHMS[f"featherstone_{name}"] for name in ("forward", "articulated")
+    )
+    by_products = crossover(composite.multiplications, articulated.multiplications)
+    by_all = crossover(_both(composite), _both(articulated))
+    return (
+        Crossover("multiplications", by_products, _our_crossover(lambda c: c.multiplications)),
+        Crossover("all operations", by_all, _our_crossover(lambda c: c.total)),
+    )
+
+
+def _both(published: PublishedCount) -> Callable[[float], float]:
+    return lambda n: published.multiplications(n) + published.additions(n)
+
+
+def _our_crossover(measure: Callable[[Cost], int], sizes: Iterable[int] = range(2, 40)) -> float:
+    """Return where our counts meet, a straight line between whole numbers of joints."""
+    before = 0
+    for n in sizes:
+        composite, articulated = (
+            measure(counted(n))
+            for counted in (chains.forward_by_composite_rigid_body, chains.articulated_body)
+        )
+        gap = articulated - composite
+        if gap <= 0:
+            return n - gap / (gap - before) if before != gap else float(n)
+        before = gap
+    return float("inf")

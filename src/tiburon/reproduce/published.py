@@ -1,0 +1,272 @@
+"""Operation counts as the sources print them.
+
+Counts are polynomials in the number of joints. Rows are kept beside totals where the source prints
+both, so that a total can be checked against its rows.
+
+Sources:
+    Featherstone, Robot Dynamics Algorithms, 1987: Tables 4-1 and 8-2 to 8-6.
+    McMillan, Computational Dynamics for Robotic Systems on Land and Under Water, 1994: Tables 21 to
+        24, 26, 28 and 30.
+    McMillan, Orin and McGhee, Efficient Dynamic Simulation of an Underwater Vehicle with a Robotic
+        Manipulator, 1995: Table II.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import NamedTuple
+
+__all__ = ["ALGORITHMS", "Cost", "Polynomial", "PublishedCount", "crossover"]
+
+
+class Cost(NamedTuple):
+    """Multiplications, with divisions and square roots, and additions, with subtractions."""
+
+    multiplications: int
+    additions: int
+
+    @property
+    def total(self) -> int:
+        """Both together."""
+        return self.multiplications + self.additions
+
+    def __str__(self) -> str:
+        return f"{self.multiplications}m + {self.additions}a"
+
+
+class Polynomial:
+    """A polynomial in the number of joints with exact coefficients, highest power first."""
+
+    def __init__(self, *coefficients: int | str) -> None:
+        self.coefficients = tuple(Fraction(c) for c in coefficients)
+
+    def __call__(self, n: float) -> float:
+        """Return the value; exact for whole n."""
+        value: Fraction | float = Fraction(0)
+        for c in self.coefficients:
+            value = value * n + c
+        return float(value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Polynomial) and self.coefficients == other.coefficients
+
+    def __hash__(self) -> int:
+        return hash(self.coefficients)
+
+    def __add__(self, other: "Polynomial") -> "Polynomial":
+        longest = max(len(self.coefficients), len(other.coefficients))
+        padded = [(Fraction(0),) * (longest - len(p.coefficients)) for p in (self, other)]
+        a, b = padded[0] + self.coefficients, padded[1] + other.coefficients
+        sums = [x + y for x, y in zip(a, b, strict=True)]
+        while len(sums) > 1 and sums[0] == 0:
+            del sums[0]
+        return Polynomial(*map(str, sums))
+
+    def __str__(self) -> str:
+        """Write it as in print: ``10N^2 + 9N - 25``."""
+        text = ""
+        degree = len(self.coefficients) - 1
+        for power, c in zip(range(degree, -1, -1), self.coefficients, strict=True):
+            if c == 0 and degree > 0:
+                continue
+            sign = "-" if c < 0 else "+"
+            text += f" {sign} " if text else sign.strip("+")
+            number, letter = str(abs(c)), {0: "", 1: "N"}.get(power, f"N^{power}")
+            if letter and "/" in number:
+                number = f"({number}) "
+            text += letter if letter and number == "1" else number + letter
+        return text
+
+
+Rows = Mapping[str, tuple[Polynomial, Polynomial]]
+
+
+@dataclass(frozen=True)
+class PublishedCount:
+    """What a source says an algorithm costs."""
+
+    table: str
+    """Source and table."""
+
+    algorithm: str
+    """What is counted, in words."""
+
+    multiplications: Polynomial
+    additions: Polynomial
+
+    smallest: int = 2
+    """Smallest number of joints the polynomials hold for."""
+
+    rows: Rows = field(default_factory=dict)
+    """By quantity, multiplications and additions; empty if the source prints totals only."""
+
+    def at(self, n: int) -> Cost:
+        """Return the cost for n joints."""
+        return Cost(round(self.multiplications(n)), round(self.additions(n)))
+
+
+def _linear(rows: Mapping[str, Sequence[int]]) -> Rows:
+    """Return rows given as four numbers: slope and constant of multiplications, then additions."""
+    return {name: (Polynomial(a, b), Polynomial(c, d)) for name, (a, b, c, d) in rows.items()}
+
+
+FEATHERSTONE = "Featherstone 1987, Table 8-6"
+THESIS = "McMillan 1994, Table"
+PAPER = "McMillan, Orin and McGhee 1995, Table II"
+
+ALGORITHMS: Mapping[str, PublishedCount] = {
+    "featherstone_inverse": PublishedCount(
+        FEATHERSTONE,
+        "inverse dynamics, Newton-Euler",
+        Polynomial(130, -68),
+        Polynomial(101, -56),
+        smallest=1,
+    ),
+    "featherstone_mass_matrix": PublishedCount(
+        FEATHERSTONE,
+        "mass matrix, composite rigid bodies",
+        Polynomial(10, 31, -41),
+        Polynomial(6, 40, -46),
+        smallest=1,
+    ),
+    "featherstone_forward": PublishedCount(
+        FEATHERSTONE,
+        "forward dynamics by composite rigid bodies",
+        Polynomial("1/6", "23/2", "481/3", -109),
+        Polynomial("1/6", 7, "833/6", -102),
+        smallest=1,
+    ),
+    "featherstone_articulated": PublishedCount(
+        FEATHERSTONE,
+        "forward dynamics by articulated bodies",
+        Polynomial(300, -267),
+        Polynomial(279, -259),
+        smallest=1,
+    ),
+    "thesis_inverse": PublishedCount(
+        f"{THESIS} 26",
+        "inverse dynamics",
+        Polynomial(94, -105),
+        Polynomial(82, -92),
+        rows=_linear(
+            {
+                "w": (8, -12, 5, -9),
+                "wd": (10, -14, 7, -11),
+                "a": (17, -14, 13, -14),
+                "Omega": (6, -5, 9, -9),
+                "u": (15, -14, 15, -14),
+                "n'": (6, -4, 6, -4),
+                "f'": (12, -12, 9, -9),
+                "f": (20, -30, 18, -22),
+            }
+        ),
+    ),
+    "thesis_bias": PublishedCount(
+        f"{THESIS} 26 at zero joint acceleration",
+        "bias force",
+        Polynomial(94, -114),
+        Polynomial(81, -105),
+    ),
+    "thesis_mass_matrix": PublishedCount(
+        f"{THESIS} 28",
+        "mass matrix, composite rigid bodies",
+        Polynomial(10, 9, -25),
+        Polynomial(6, 34, -50),
+        rows={
+            "K": (Polynomial(32, -41), Polynomial(48, -61)),
+            "X^T f": (Polynomial(10, -23, 16), Polynomial(6, -14, 11)),
+        },
+    ),
+    "thesis_articulated": PublishedCount(
+        f"{THESIS} 30",
+        "forward dynamics by articulated bodies, fixed base",
+        Polynomial(224, -254),
+        Polynomial(205, -241),
+        rows=_linear(
+            {
+                "w": (8, -12, 5, -9),
+                "zeta": (22, -33, 10, -18),
+                "beta": (27, -19, 15, -15),
+                "1/m*": (1, -1, 0, 0),
+                "n/m*": (5, -5, 0, 0),
+                "N": (15, -30, 15, -30),
+                "tau*": (0, 0, 1, 0),
+                "I*": (70, -80, 86, -96),
+                "beta*": (50, -54, 49, -49),
+                "abar": (20, -18, 17, -19),
+                "qdd": (6, -2, 6, -3),
+                "a'": (0, 0, 1, -2),
+            }
+        ),
+    ),
+    "paper_articulated": PublishedCount(
+        PAPER,
+        "forward dynamics by articulated bodies, fixed base",
+        Polynomial(224, -259),
+        Polynomial(205, -248),
+        rows=_linear(
+            {
+                "w": (8, -12, 5, -9),
+                "zeta": (22, -33, 10, -18),
+                "beta": (27, -19, 15, -15),
+                "1/m*": (1, -1, 0, 0),
+                "n/m*": (5, -5, 0, 0),
+                "N": (15, -30, 15, -30),
+                "tau*": (0, 0, 1, 0),
+                "I*": (70, -80, 86, -94),
+                "beta*": (50, -54, 49, -55),
+                "abar": (20, -22, 17, -21),
+                "qdd": (6, -3, 6, -4),
+                "a'": (0, 0, 1, -2),
+            }
+        ),
+    ),
+    "paper_mobile": PublishedCount(
+        PAPER,
+        "forward dynamics by articulated bodies, mobile base",
+        Polynomial(224, -30),
+        Polynomial(205, -37),
+        smallest=1,
+        rows=_linear(
+            {
+                "a_g": (0, 4, 0, 0),
+                "beta_0": (0, 27, 0, 15),
+                "w": (8, -4, 5, -2),
+                "zeta": (22, -20, 10, -10),
+                "beta": (27, 0, 15, 0),
+                "1/m*": (1, -1, 0, 0),
+                "n/m*": (5, -5, 0, 0),
+                "N": (15, -15, 15, -15),
+                "tau*": (0, 0, 1, 0),
+                "I*": (70, -58, 86, -59),
+                "beta*": (50, -31, 49, -27),
+                "a'_0": (0, 86, 0, 71),
+                "a_0": (0, 0, 0, 3),
+                "abar": (20, -12, 17, -11),
+                "qdd": (6, -1, 6, -1),
+                "a'": (0, 0, 1, -1),
+            }
+        ),
+    ),
+}
+"""Costs of whole algorithms on a chain of N revolute joints, by a name of ours."""
+
+
+def crossover(
+    a: Callable[[float], float],
+    b: Callable[[float], float],
+    low: float = 2.0,
+    high: float = 100.0,
+) -> float:
+    """Return the number of joints, not whole, at which two algorithms cost the same.
+
+    Args:
+        a: Cost that is the smaller one at `low`.
+        b: Cost that is the smaller one at `high`.
+        low: Where to begin.
+        high: Where to end.
+    """
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if a(middle) < b(middle) else (low, middle)
+    return 0.5 * (low + high)

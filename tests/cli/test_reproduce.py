@@ -1,0 +1,43 @@
+"""`tiburon reproduce`: what it prints, and what its exit code says."""
+
+from typer.testing import CliRunner
+
+from tiburon.cli.application import application
+from tiburon.reproduce import operation_counts
+from tiburon.reproduce.operation_counts import CountRow, CountTable
+from tiburon.reproduce.published import Cost
+
+
+def invoke(*words):
+    return CliRunner().invoke(application, ["reproduce", "operation-counts", *words])
+
+
+def test_operation_counts_show_polynomial_count_and_verdict():
+    """Each table begins with its source and polynomial, each row ends with a verdict."""
+    result = invoke("--largest", "6")
+    assert result.exit_code == 0
+    assert "McMillan 1994, Table 28" in result.output
+    assert "10N^2 + 9N - 25 multiplications, 6N^2 + 34N - 50 additions" in result.output
+    (row,) = (line for line in result.output.splitlines() if "389m + 370a" in line)
+    assert " ".join(row.split()) == "6 389m + 370a 334m + 293a below by 132"
+    assert "N = 9.40 by multiplications as published" in result.output
+    assert result.output.splitlines()[-1].endswith("0 above")
+
+
+def test_summary_has_one_line_per_table():
+    """Only the row closest to the bar is shown."""
+    result = invoke("--largest", "3", "--summary")
+    assert result.exit_code == 0
+    assert "closest: 2 (below by 11)" in result.output
+    assert "published  " not in result.output
+
+
+def test_a_count_above_the_published_one_is_a_failure(monkeypatch):
+    """The exit code tells a script what the last line tells a reader."""
+    row = CountRow("2", Cost(10, 10), Cost(12, 10))
+    table = CountTable("Somebody 1999", "something", "N", (row,))
+    monkeypatch.setattr(operation_counts, "count_tables", lambda largest: (table,))
+    result = invoke()
+    assert result.exit_code == 1
+    assert "above by 2" in result.output
+    assert "1 above" in result.output

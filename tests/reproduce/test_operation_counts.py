@@ -1,0 +1,168 @@
+"""Published operation counts: as printed, and ours never above them."""
+
+from functools import reduce
+from operator import add
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.tolerances import ALGEBRA, assert_close
+from tiburon.algorithms.aba import aba
+from tiburon.reproduce import chains
+from tiburon.reproduce.kernels import KERNELS, STORAGE, matrix_products
+from tiburon.reproduce.operation_counts import CountRow, count_tables, crossovers
+from tiburon.reproduce.published import ALGORITHMS, Cost, Polynomial, crossover
+from tiburon.spatial import roll_pitch_yaw_to_quaternion
+
+
+@pytest.fixture(scope="module")
+def tables():
+    """All tables up to twelve joints."""
+    return count_tables()
+
+
+def test_no_count_is_above_the_published_one(tables):
+    """Multiplications and additions together, for every row of every table."""
+    above = [
+        f"{table.source}, {row.label}: {row.verdict}"
+        for table in tables
+        for row in table.rows
+        if row.gap > 0
+    ]
+    assert above == []
+
+
+def test_tables_hold_every_number_of_joints(tables):
+    """N = 2 to 12, and from 1 where the polynomials hold for one joint."""
+    rows = {(t.source, t.title.partition(":")[0]): [r.label for r in t.rows] for t in tables}
+    mobile = "forward dynamics by articulated bodies, mobile base"
+    for (source, title), labels in rows.items():
+        if source == "Featherstone 1987, Table 8-6" or title == mobile:
+            assert labels == [str(n) for n in range(1, 13)]
+        elif labels[0] == "2":
+            assert labels == [str(n) for n in range(2, 13)]
+    sources = {source for source, _ in rows}
+    assert {f"Featherstone 1987, Table {k}" for k in ("4-1", "8-2", "8-3", "8-4", "8-5", "8-6")} < (
+        sources
+    )
+    assert {f"McMillan 1994, Table {k}" for k in (21, 22, 23, 24, 26, 28, 30)} < sources
+
+
+@pytest.mark.parametrize("key", [key for key, found in ALGORITHMS.items() if found.rows])
+def test_published_rows_add_up_to_the_published_total(key):
+    """The rows of the tables as printed sum to the totals as printed."""
+    published = ALGORITHMS[key]
+    for place, total in enumerate((published.multiplications, published.additions)):
+        assert reduce(add, [row[place] for row in published.rows.values()]) == total
+
+
+@pytest.mark.parametrize(
+    ("key", "cost"),
+    [
+        ("featherstone_inverse", (712, 550)),
+        ("featherstone_mass_matrix", (505, 410)),
+        ("featherstone_forward", (1303, 1019)),
+        ("featherstone_articulated", (1533, 1415)),
+        ("thesis_inverse", (459, 400)),
+        ("thesis_bias", (450, 381)),
+        ("thesis_mass_matrix", (389, 370)),
+        ("thesis_articulated", (1090, 989)),
+        ("paper_articulated", (1085, 982)),
+        ("paper_mobile", (1314, 1193)),
+    ],
+)
+def test_polynomials_give_the_printed_numbers_for_six_joints(key, cost):
+    """The sources print these beside the polynomials."""
+    assert ALGORITHMS[key].at(6) == cost
+
+
+def test_published_forward_dynamics_is_the_sum_of_its_parts():
+    """Table 8-6: mass matrix, Newton-Euler with n additions fewer, and an LDL^T solution."""
+    parts = [ALGORITHMS["featherstone_mass_matrix"], ALGORITHMS["featherstone_inverse"]]
+    products = reduce(add, [part.multiplications for part in parts])
+    sums = reduce(add, [part.additions for part in parts])
+    forward = ALGORITHMS["featherstone_forward"]
+    assert products + Polynomial("1/6", "3/2", "-2/3", 0) == forward.multiplications
+    assert sums + Polynomial(-1, 0) + Polynomial("1/6", 1, "-7/6", 0) == forward.additions
+
+
+def test_our_counts_are_polynomials_too():
+    """Each further joint costs the same; pinned, so that no count creeps up."""
+    for n in range(3, 9):
+        assert chains.inverse_dynamics(n) == (94 * n - 108, 82 * n - 100)
+        assert chains.articulated_body(n) == (210 * n - 297, 195 * n - 302)
+        assert chains.mobile_articulated_body(n) == (210 * n - 7, 195 * n - 28)
+    for n in range(4, 9):
+        assert chains.bias_force(n) == (94 * n - 118, 81 * n - 109)
+        assert chains.composite_rigid_body(n) == (10 * n * n - 26, 6 * n * n + 21 * n - 49)
+
+
+def test_crossovers_of_the_published_polynomials():
+    """Featherstone 1987, section 8.4, says about nine joints; the polynomials meet at these."""
+    by_products, by_all = crossovers()
+    assert round(by_products.published, 2) == 9.40
+    assert round(by_all.published, 2) == 11.31
+    # ours meet between the whole numbers where the cheaper way changes
+    for found, measure in ((by_products, lambda c: c.multiplications), (by_all, Cost.total.fget)):
+        below, above = int(found.ours), int(found.ours) + 1
+        ways = chains.forward_by_composite_rigid_body, chains.articulated_body
+        assert measure(ways[0](below)) <= measure(ways[1](below))
+        assert measure(ways[0](above)) > measure(ways[1](above))
+
+
+def test_crossover_of_known_lines():
+    """2 n + 6 and n + 10 meet at n = 4."""
+    assert crossover(Polynomial(2, 6), Polynomial(1, 10)) == pytest.approx(4.0)
+
+
+def test_screw_of_a_rigid_body_reaches_sixteen_and_sixteen():
+    """Featherstone's shortened 19m + 18a can be 16m + 16a."""
+    (found,) = (kernel for kernel in KERNELS if kernel.published == (19, 18))
+    assert found.cost() == (16, 16)
+
+
+def test_recurrence_takes_the_published_number_of_products():
+    """Table 4-1; the sum takes fewer than published once terms share products."""
+    (published, ours), recurrence = matrix_products(10)
+    assert (published, recurrence) == (90, (26, 26))
+    assert ours < published
+
+
+def test_inertias_are_stored_without_repetition():
+    """Table 8-2 stores 27 and 13 numbers; the distinct ones are 21 and 10."""
+    assert [(s.quantity, s.ours) for s in STORAGE][2:] == [
+        ("articulated-body inertia", 21),
+        ("rigid-body inertia", 10),
+    ]
+
+
+def test_polynomials_read_as_in_print():
+    """Signs, powers and fractions."""
+    assert str(Polynomial("1/6", 0, -1, 25)) == "(1/6) N^3 - N + 25"
+    assert str(Polynomial(-10, 9, 0)) == "-10N^2 + 9N"
+    assert str(Polynomial(0)) == "0"
+    assert hash(Polynomial(1, 2)) == hash(Polynomial("1", "2"))
+
+
+def test_verdicts_in_words():
+    """Multiplications and additions count alike."""
+    assert CountRow("", Cost(5, 5), Cost(6, 4)).verdict == "equal"
+    assert CountRow("", Cost(5, 5), Cost(6, 5)).verdict == "above by 1"
+    assert CountRow("", Cost(5, 5), Cost(2, 2)).verdict == "below by 6"
+
+
+def test_base_by_angles_is_the_floating_base():
+    """The counted base differs from the one that ships in how its attitude is given, only."""
+    rng = np.random.default_rng(8)
+    yaw, pitch, roll = angles = rng.uniform(-1.0, 1.0, 3)
+    arm = 3
+    counted = chains._model(arm, chains.FreeByAngles("base"))
+    shipped = chains._model(arm, tb.Free("base"))
+    position, joints = rng.normal(size=3).tolist(), rng.normal(size=arm).tolist()
+    v, tau = rng.normal(size=(2, 6 + arm)).tolist()
+    g = (0.0, 0.0, -9.81)
+    by_angles = aba(counted.plan, [*angles, *position, 0.0, *joints], v, tau, g)
+    quaternion = roll_pitch_yaw_to_quaternion(roll, pitch, yaw)
+    by_quaternion = aba(shipped.plan, [*quaternion, *position, *joints], v, tau, g)
+    assert_close(by_angles, by_quaternion, ALGEBRA)
