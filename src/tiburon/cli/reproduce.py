@@ -54,9 +54,7 @@ def _print_table(table: "CountTable", summary: bool) -> None:
     print(f"{table.source}: {table.title}")
     if summary:
         worst = max(table.rows, key=lambda row: row.gap)
-        print(
-            f"  {len(table.rows)} counts, closest at {table.label} {worst.label}: {worst.verdict}"
-        )
+        print(f"  {len(table.rows)} counts, closest: {worst.label} ({worst.verdict})")
         return
     plain = table.unit != "operations"
     lines = [(table.label, "published", "ours", "verdict")]
