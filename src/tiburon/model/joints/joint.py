@@ -176,7 +176,7 @@ class Joint(ABC):
         for S, force in reversed(list(zip(self.subspace(q), tau, strict=True))):
             Ia, pa, eliminated = eliminate_direction(Ia, pa, S, force)
             carry.append(eliminated)
-        return Ia, pa + Ia.apply(c), tuple(carry)
+        return Ia, Ia.apply(c, start=pa), tuple(carry)
 
     def accelerate(
         self, q: Sequence[Scalar], carry: Carry, a: Motion
