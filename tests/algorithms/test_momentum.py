@@ -1,0 +1,89 @@
+"""Momentum, its matrix and the center of mass against sums over bodies."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import tiburon as tb
+from tests.algorithms.on_floats import on_floats
+from tests.oracles import absolute, frames
+from tests.robots import ROBOTS, kicked
+from tests.strategies import models, seeds, state
+from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, assert_close
+
+ABOUT_ORIGIN = (("at", "world"),)
+
+
+@given(models(), seeds)
+def test_momentum_and_its_matrix_equal_sums_over_bodies(model, seed):
+    """About the origin and about the center of mass."""
+    q, v, *_ = state(model, seed)
+    center = frames.center_of_mass(model, q)
+    assert_close(on_floats("center_of_mass", model, q), center)
+    for about, options in ((center, ()), (np.zeros(3), ABOUT_ORIGIN)):
+        expected = frames.momentum_matrix(model, q, about)
+        # moments about the center of mass are differences of those about the origin
+        scale = max(1.0, float(np.abs(frames.momentum_matrix(model, q, np.zeros(3))).max()))
+        scale *= 1.0 + float(np.abs(center).max())
+        matrix = on_floats("momentum_matrix", model, q, options=options)
+        assert_close(matrix, expected, ALGEBRA, scale)
+        momentum = on_floats("momentum", model, q, v, options=options)
+        assert_close(momentum, expected @ v, ALGEBRA, scale * max(1.0, float(np.abs(v).sum())))
+
+
+@given(models(), seeds)
+def test_center_of_mass_moves_with_its_jacobian(model, seed):
+    """J v is the rate of the center, by central differences."""
+    q, v, *_ = state(model, seed)
+    v = v / max(1.0, float(np.linalg.norm(v)))
+    h = DIFFERENCE_STEP
+    after, before = (
+        frames.center_of_mass(model, model.integrate(q, s * h * v)) for s in (1.0, -1.0)
+    )
+    J = on_floats("center_of_mass_jacobian", model, q)
+    scale = max(1.0, float(np.abs(J).max()))
+    assert_close(J @ v, (after - before) / (2.0 * h), DIFFERENCE, scale)
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+def test_linear_momentum_is_mass_times_velocity_of_the_center(name):
+    """Native: rows of the momentum matrix, total mass and the Jacobian of the center agree."""
+    model = ROBOTS[name]
+    q, v, _ = kicked(model, 3, (5,))
+    momentum = tb.momentum(model, q, v)
+    moving = sum(body.inertia.mass for body in model.plan.bodies)
+    speed = np.einsum("bij,bj->bi", tb.center_of_mass_jacobian(model, q), v)
+    assert_close(momentum[:, 3:], moving * speed)
+    matrix = tb.momentum_matrix(model, q)
+    assert_close(np.einsum("bij,bj->bi", matrix, v), momentum)
+    assert_close(momentum[2], on_floats("momentum", model, q[2], v[2]))
+
+
+def test_forces_change_momentum_by_themselves():
+    """The rate of momentum about the origin is gravity's wrench: d'Alembert for a free robot."""
+    model = ROBOTS["quadruped"]
+    q, v, tau = kicked(model, 4)
+    tau[:6] = 0.0
+    v = 0.2 * v
+    vd = tb.forward_dynamics(model, q, v, tau)
+    h = DIFFERENCE_STEP
+    after, before = (
+        tb.momentum(
+            model, model.integrate(q, s * h * v + 0.5 * h * h * vd), v + s * h * vd, at="world"
+        )
+        for s in (1.0, -1.0)
+    )
+    weight = np.array([0.0, 0.0, -9.81]) * model.total_mass
+    center = frames.center_of_mass(model, q)
+    expected = np.concatenate([np.cross(center, weight), weight])
+    # accelerations of unloaded legs are large: the terms that cancel set the scale
+    M = absolute.crba(model, q)
+    scale = float((np.abs(M) @ np.abs(vd)).max())
+    assert_close((after - before) / (2.0 * h), expected, DIFFERENCE, scale)
+
+
+def test_unknown_points_are_refused():
+    """Momentum knows two points."""
+    model = ROBOTS["pendulum"]
+    with pytest.raises(tb.OptionError, match="at: expected 'com' or 'world', got 'frame'"):
+        tb.momentum(model, [0.1], [0.2], at="frame")
