@@ -1,0 +1,259 @@
+"""Terms of the equation of motion, hybrid dynamics, regressor and reactions as users call them.
+
+Machine code against plain floats, batches, options, closed forms, and refusals.
+"""
+
+import numpy as np
+import pytest
+
+import benchmarks.robots as measured
+import tiburon as tb
+from tests.robots import ROBOTS, double_pendulum, kicked, pendulum
+from tests.tolerances import ALGEBRA, SOLVE, assert_close
+from tiburon.algorithms.bias import bias, weight
+from tiburon.algorithms.coriolis import coriolis
+from tiburon.algorithms.floating_base import floating_rnea
+from tiburon.algorithms.forward import METHODS, cheaper_method
+from tiburon.algorithms.hybrid import hybrid_aba
+from tiburon.algorithms.library import LibrarySource
+from tiburon.algorithms.regressor import regressor_rows
+from tiburon.errors import OptionError, ShapeError, UnknownNameError
+from tiburon.trace.count import count
+
+ROVER = ROBOTS["rover"]
+GRAVITY = (0.5, -1.0, -9.0)
+WORLD = tb.World(gravity=GRAVITY)
+SLOW = pytest.param("orrery", marks=pytest.mark.slow)
+SOME = ["rover", "gantry", "balloon", "welded", "screw_chain", SLOW]
+"""Branches, floating bases, floats inside a tree, welds; at length, every joint kind."""
+
+
+def rows_of(*arrays):
+    """Return the cases of a batch as lists of numbers."""
+    return [[x.tolist() for x in case] for case in zip(*arrays, strict=True)]
+
+
+def operations(model, name, options=()):
+    """Count multiplications and additions of a public function."""
+    found = count(LibrarySource(model, (name,), tb.World(), options).program())
+    return found.multiplications + found.additions
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_machine_code_equals_plain_floats(name):
+    """Each function on a batch, against its recursion run on one case after the other."""
+    model = ROBOTS[name]
+    plan, bodies = model.plan, model.body_names
+    q, v, vd = kicked(model, 51, (3,))
+    expected = [bias(plan, *case, GRAVITY) for case in rows_of(q, v)]
+    scale = max(1.0, np.abs(expected).max())
+    assert_close(tb.bias_force(model, q, v, world=WORLD), expected, ALGEBRA, scale)
+    expected = [weight(plan, *case, GRAVITY) for case in rows_of(q)]
+    assert_close(tb.gravity_force(model, q, world=WORLD), expected)
+    expected = [coriolis(plan, *case) for case in rows_of(q, v)]
+    assert_close(tb.coriolis_matrix(model, q, v), expected)
+    expected = [regressor_rows(plan, bodies, *case, GRAVITY) for case in rows_of(q, v, vd)]
+    assert_close(tb.regressor(model, q, v, vd, world=WORLD), expected)
+    rates, forces = tb.floating_base_inverse_dynamics(model, q, v, vd, world=WORLD)
+    H = tb.mass_matrix(model, q)
+    for number, case in enumerate(rows_of(q, v, vd)):
+        found = floating_rnea(plan, *case, GRAVITY)
+        scale = max(1.0, np.abs(found).max()) * np.linalg.cond(H[number])
+        assert_close([rates[number], forces[number]], found, SOLVE, scale)
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_inverse_mass_matrix_is_symmetric_and_inverts(name):
+    """H^-1 H = 1, and the two triangles are equal in bits."""
+    model = ROBOTS[name]
+    q, *_ = kicked(model, 52, (3,))
+    H, inverse = tb.mass_matrix(model, q), tb.inverse_mass_matrix(model, q)
+    assert np.array_equal(inverse, np.swapaxes(inverse, -1, -2))
+    assert_close(inverse @ H, [np.eye(model.nv)] * 3, SOLVE, np.linalg.cond(H).max())
+
+
+@pytest.mark.parametrize("method", [None, *METHODS])
+def test_hybrid_dynamics_by_joint_and_by_variable(method):
+    """Names of joints and of single variables choose what is known; both methods agree."""
+    q, v, tau = kicked(ROVER, 53, (4,))
+    vd = kicked(ROVER, 54, (4,))[2]
+    joint = ROVER.joint_names[-1]
+    names = [joint, "float.wy"]
+    rates, forces = tb.hybrid_dynamics(
+        ROVER, q, v, tau, vd, known_acceleration=names, world=WORLD, method=method
+    )
+    known = np.zeros(ROVER.nv, dtype=bool)
+    known[ROVER.slice(joint, of="v")] = True
+    known[ROVER.v_names.index("float.wy")] = True
+    assert np.array_equal(rates[:, known], vd[:, known])
+    assert np.array_equal(forces[:, ~known], tau[:, ~known])
+    H = tb.mass_matrix(ROVER, q)
+    scale = max(1.0, np.abs(rates).max() * np.abs(H).max()) * np.linalg.cond(H).max()
+    assert_close(tb.inverse_dynamics(ROVER, q, v, rates, world=WORLD), forces, SOLVE, scale)
+    one = [x[0].tolist() for x in (q, v, tau, vd)]
+    assert_close(rates[0], hybrid_aba(ROVER.plan, *one, known, GRAVITY)[0], SOLVE, scale)
+
+
+def test_hybrid_dynamics_with_the_mass_matrix_skips_columns_of_known_accelerations():
+    """The fewer accelerations are unknown, the less is computed (Featherstone 1987, sec. 7.5.2)."""
+    model = measured.chain(6)
+
+    def cost(known):
+        options = (("method", "composite"), ("known_acceleration", tuple(known)))
+        return operations(model, "hybrid_dynamics", options)
+
+    all_forces, last_known, all_known = cost([]), cost([5]), cost(range(6))
+    assert all_known < last_known < all_forces
+    assert all_known == operations(model, "inverse_dynamics")
+
+
+def test_floating_base_costs_less_than_forward_dynamics():
+    """As Featherstone 1987, sec. 7.5.1 says, on a quadruped."""
+    model = measured.quadruped()
+    floating = operations(model, "floating_base_inverse_dynamics")
+    assert operations(model, "inverse_dynamics") < floating
+    assert floating < operations(model, "forward_dynamics")
+
+
+def test_the_method_is_chosen_by_counted_operations():
+    """Short chains use the mass matrix, long ones articulated bodies; either can be forced."""
+    assert cheaper_method(ROBOTS["gantry"]) == "composite"
+    assert cheaper_method(measured.chain(16)) == "articulated"
+    for model in (double_pendulum(), ROBOTS["welded"], ROBOTS["gantry"], ROBOTS["top"]):
+        costs = {m: operations(model, "forward_dynamics", (("method", m),)) for m in METHODS}
+        chosen = operations(model, "forward_dynamics")
+        assert chosen == costs[cheaper_method(model)]
+        # one division may outweigh one product, never more than the number of freedoms
+        assert chosen <= min(costs.values()) + model.nv
+    q, v, tau = kicked(double_pendulum(), 55)
+    for method in METHODS:
+        kernel = tb.compile(tb.forward_dynamics, double_pendulum(), method=method)
+        expected = tb.forward_dynamics(double_pendulum(), q, v, tau, method=method)
+        assert np.array_equal(kernel(q, v, tau), expected)
+
+
+def test_prepared_dynamics_solve_for_many_forces_at_once():
+    """One factorization, a batch of forces; the same for a batch of states."""
+    q, v, tau = kicked(ROVER, 56, (7,))
+    one = tb.prepare_dynamics(ROVER, q[0], v[0], world=WORLD)
+    found = one.accelerations(tau)
+    expected = tb.forward_dynamics(ROVER, q[0], v[0], tau, world=WORLD)
+    scale = max(1.0, np.abs(expected).max()) * np.linalg.cond(tb.mass_matrix(ROVER, q[0]))
+    assert_close(found, expected, SOLVE, scale)
+    many = tb.prepare_dynamics(ROVER, q, v, world=WORLD).accelerations(tau)
+    expected = tb.forward_dynamics(ROVER, q, v, tau, world=WORLD)
+    scale = max(1.0, np.abs(expected).max()) * np.linalg.cond(tb.mass_matrix(ROVER, q)).max()
+    assert_close(many, expected, SOLVE, scale)
+
+
+def test_error_of_reused_dynamics_grows_in_proportion_to_the_time_of_reuse():
+    """Featherstone 1987, sec. 5.2: some accuracy is lost; ten times less reused for a tenth."""
+    model = measured.panda()
+    q, v, tau = kicked(model, 57)
+    prepared = tb.prepare_dynamics(model, q, v)
+    vd = tb.forward_dynamics(model, q, v, tau)
+    errors = []
+    for t in (1e-3, 1e-4, 1e-5):
+        now = model.integrate(q, t * v), v + t * vd
+        errors.append(
+            np.abs(prepared.accelerations(tau) - tb.forward_dynamics(model, *now, tau)).max()
+        )
+    # second-order terms at 1 ms are a few percent of the first-order ones
+    assert errors[0] / errors[1] == pytest.approx(10.0, rel=0.05)
+    assert errors[1] / errors[2] == pytest.approx(10.0, rel=0.05)
+
+
+def test_regressor_finds_the_parameters_of_a_pendulum():
+    """Least squares over many states gives back what forces can tell: m l and m l^2."""
+    model = pendulum(length=0.7, mass=1.3)
+    q, v, vd = kicked(model, 58, (20,))
+    tau = tb.inverse_dynamics(model, q, v, vd)
+    Y = tb.regressor(model, q, v, vd).reshape(20, 10)
+    found, *_ = np.linalg.lstsq(Y, tau.reshape(20), rcond=None)
+    names = tb.inertial_parameter_names(model)
+    by_name = dict(zip(names, found, strict=True))
+    # only the first moment and the inertia about the axis can be felt in the joint
+    assert by_name["rod.moment_z"] == pytest.approx(-1.3 * 0.7, rel=1e-10)
+    assert by_name["rod.inertia_yy"] == pytest.approx(1.3 * 0.7**2, rel=1e-10)
+    assert by_name["rod.mass"] == pytest.approx(0.0, abs=1e-10)
+
+
+def test_bearing_of_a_pendulum_carries_weight_and_centripetal_force():
+    """A point mass m at distance l swinging through the bottom: f = m (g + l v^2), tau = 0."""
+    length, mass, rate = 0.7, 1.3, 2.0
+    model = pendulum(length, mass)
+    found = tb.joint_reactions(model, [0.0], [rate], [0.0])
+    assert_close(found.tau, [0.0])
+    assert_close(found.actuator, np.zeros((1, 6)))
+    pull = mass * (9.81 + length * rate**2)
+    assert_close(found.bearing, [[0.0, 0.0, 0.0, 0.0, 0.0, pull]], scale=pull)
+    # held out sideways, the motor carries the moment and the bearing the weight, in body axes
+    found = tb.joint_reactions(model, [np.pi / 2], [0.0], [0.0])
+    assert_close(found.actuator, [[0.0, found.tau[0], 0.0, 0.0, 0.0, 0.0]])
+    assert_close(abs(found.tau[0]), mass * 9.81 * length, scale=10.0)
+    assert_close(np.abs(found.bearing[0, 3:]), [mass * 9.81, 0.0, 0.0], scale=10.0)
+
+
+def test_reactions_of_a_batch_and_outside_forces():
+    """Shapes lead with the batch; a wrench at the tip goes through every joint."""
+    model = ROBOTS["gantry"]
+    q, v, vd = kicked(model, 59, (2, 3))
+    wrench = np.random.default_rng(60).standard_normal(6)
+    plain = tb.joint_reactions(model, q, v, vd)
+    loaded = tb.joint_reactions(model, q, v, vd, external_force={"tip": wrench})
+    assert plain.tau.shape == (2, 3, model.nv)
+    assert plain.actuator.shape == plain.bearing.shape == (2, 3, 5, 6)
+    assert_close(loaded.tau, tb.inverse_dynamics(model, q, v, vd, external_force={"tip": wrench}))
+    change = (loaded.actuator + loaded.bearing) - (plain.actuator + plain.bearing)
+    # slides and hinges pass the force on: its size is that of the wrench at every joint
+    sizes = np.linalg.norm(change[..., 3:], axis=-1)
+    assert_close(sizes, np.full((2, 3, 5), np.linalg.norm(wrench[3:])), scale=100.0)
+
+
+def test_functions_can_be_called_inside_a_users_function():
+    """Each gives the same numbers inside as outside."""
+
+    def everything(model, q, v, tau, vd):
+        rates, forces = tb.hybrid_dynamics(model, q, v, tau, vd, model.joint_names[-1])
+        reactions = tb.joint_reactions(model, q, v, vd)
+        return (
+            tb.bias_force(model, q, v),
+            tb.gravity_force(model, q),
+            tb.coriolis_matrix(model, q, v),
+            tb.inverse_mass_matrix(model, q),
+            rates,
+            forces,
+            reactions.bearing,
+            tb.regressor(model, q, v, vd),
+            tb.prepare_dynamics(model, q, v).accelerations(tau),
+        )
+
+    q, v, tau = kicked(ROVER, 61)
+    vd = kicked(ROVER, 62)[2]
+    actual = tb.compile(everything, ROVER)(q, v, tau, vd)
+    rates, forces = tb.hybrid_dynamics(ROVER, q, v, tau, vd, ROVER.joint_names[-1])
+    expected = [
+        tb.bias_force(ROVER, q, v),
+        tb.gravity_force(ROVER, q),
+        tb.coriolis_matrix(ROVER, q, v),
+        tb.inverse_mass_matrix(ROVER, q),
+        rates,
+        forces,
+        tb.joint_reactions(ROVER, q, v, vd).bearing,
+        tb.regressor(ROVER, q, v, vd),
+        tb.forward_dynamics(ROVER, q, v, tau),
+    ]
+    condition = np.linalg.cond(tb.mass_matrix(ROVER, q))
+    for ours, theirs in zip(actual, expected, strict=True):
+        assert_close(ours, theirs, SOLVE, condition * max(1.0, np.abs(theirs).max()))
+
+
+def test_refusals_name_the_choice():
+    """Unknown methods, joints and sizes."""
+    q, v, tau = kicked(ROVER, 63)
+    with pytest.raises(OptionError, match="method: expected 'articulated' or 'composite'"):
+        tb.forward_dynamics(ROVER, q, v, tau, method="newton")
+    with pytest.raises(UnknownNameError, match="unknown joint or velocity variable 'elbw'"):
+        tb.hybrid_dynamics(ROVER, q, v, tau, tau, "elbw")
+    with pytest.raises(ShapeError, match=r"vd: expected 9 \(6 base \+ 3 joints\)"):
+        tb.regressor(ROVER, q, v, tau[:2])
