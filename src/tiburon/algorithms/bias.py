@@ -113,6 +113,7 @@ def bias_force(
     world: World | None = None,
     external_force: Mapping[str, ArrayLike] | None = None,
     external_axes: str = "frame",
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the joint forces that hold all joint accelerations at zero.
 
@@ -129,17 +130,20 @@ def bias_force(
             frame's origin [N m, N], shape (..., 6).
         external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
             world axes.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Joint force [N or N m], shape (..., nv).
     """
     options = external_options(external_force, external_axes)
     wrenches = () if external_force is None else external_force.values()
-    answer: NDArray[np.float64] = call(_BIAS, model, (q, v, *wrenches), world, options)
+    answer: NDArray[np.float64] = call(_BIAS, model, (q, v, *wrenches), world, options, time=time)
     return answer
 
 
-def gravity_force(model: Model, q: ArrayLike, *, world: World | None = None) -> NDArray[np.float64]:
+def gravity_force(
+    model: Model, q: ArrayLike, *, world: World | None = None, time: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """Compute the joint forces that hold the robot at rest against gravity.
 
     They are the slope of `potential_energy`. One state or a batch; traced arrays inside a compiled
@@ -149,9 +153,10 @@ def gravity_force(model: Model, q: ArrayLike, *, world: World | None = None) -> 
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Joint force [N or N m], shape (..., nv).
     """
-    answer: NDArray[np.float64] = call(_GRAVITY, model, (q,), world)
+    answer: NDArray[np.float64] = call(_GRAVITY, model, (q,), world, time=time)
     return answer

@@ -83,7 +83,9 @@ _FUNCTION = LibraryFunction("mass_matrix", _inputs, _run, parameters=(INERTIA,))
 _latest, _recent = _FUNCTION.latest, _FUNCTION.recent
 
 
-def mass_matrix(model: Model, q: ArrayLike) -> NDArray[np.float64]:
+def mass_matrix(
+    model: Model, q: ArrayLike, *, time: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """Compute the mass matrix: the joint forces per joint acceleration, at rest without gravity.
 
     One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
@@ -92,11 +94,12 @@ def mass_matrix(model: Model, q: ArrayLike) -> NDArray[np.float64]:
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Mass matrix, symmetric, in the order of v [kg, kg m or kg m^2], shape (..., nv, nv).
     """
-    if current_graph() is None:
+    if time is None and current_graph() is None:
         # the plain case, in as few steps as Python allows
         known, kernel = _latest[0]
         if known is not model:
@@ -104,5 +107,5 @@ def mass_matrix(model: Model, q: ArrayLike) -> NDArray[np.float64]:
         if kernel is not None:
             result: NDArray[np.float64] = kernel(q)
             return result
-    answer: NDArray[np.float64] = call(_FUNCTION, model, (q,))
+    answer: NDArray[np.float64] = call(_FUNCTION, model, (q,), time=time)
     return answer

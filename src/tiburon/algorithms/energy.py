@@ -105,7 +105,9 @@ _KINETIC = LibraryFunction("kinetic_energy", _state, _run_kinetic, parameters=(I
 _POTENTIAL = LibraryFunction("potential_energy", _position, _run_potential)
 
 
-def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike) -> np.float64 | NDArray[np.float64]:
+def kinetic_energy(
+    model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None
+) -> np.float64 | NDArray[np.float64]:
     """Compute the kinetic energy.
 
     One state or a batch. Inside a function given to `tiburon.compile` the arrays may be traced, one
@@ -115,15 +117,16 @@ def kinetic_energy(model: Model, q: ArrayLike, v: ArrayLike) -> np.float64 | NDA
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Kinetic energy [J], one number per state.
     """
-    return _number(call(_KINETIC, model, (q, v)))
+    return _number(call(_KINETIC, model, (q, v), time=time))
 
 
 def potential_energy(
-    model: Model, q: ArrayLike, *, world: World | None = None
+    model: Model, q: ArrayLike, *, world: World | None = None, time: ArrayLike | None = None
 ) -> np.float64 | NDArray[np.float64]:
     """Compute the potential energy in gravity, zero for mass at the world origin.
 
@@ -134,11 +137,12 @@ def potential_energy(
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Potential energy [J], one number per state.
     """
-    return _number(call(_POTENTIAL, model, (q,), world))
+    return _number(call(_POTENTIAL, model, (q,), world, time=time))
 
 
 def _number(result: Any) -> np.float64 | NDArray[np.float64]:

@@ -84,6 +84,7 @@ def forward_dynamics(
     external_force: Mapping[str, ArrayLike] | None = None,
     external_axes: str = "frame",
     method: str | None = None,
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the joint accelerations that given joint forces produce.
 
@@ -103,11 +104,18 @@ def forward_dynamics(
         method: "articulated" for articulated bodies, whose cost is linear in the number of bodies;
             "composite" for the mass matrix and its factors; by default the one that is predicted
             to cost less. Their results differ by rounding.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).
     """
-    if world is None and external_force is None and method is None and current_graph() is None:
+    if (
+        world is None
+        and external_force is None
+        and method is None
+        and time is None
+        and current_graph() is None
+    ):
         # the plain case, in as few steps as Python allows
         known, kernel = _latest[0]
         if known is not model:
@@ -117,5 +125,7 @@ def forward_dynamics(
             return result
     options = (*external_options(external_force, external_axes), *method_options(method))
     wrenches = () if external_force is None else external_force.values()
-    answer: NDArray[np.float64] = call(_FUNCTION, model, (q, v, tau, *wrenches), world, options)
+    answer: NDArray[np.float64] = call(
+        _FUNCTION, model, (q, v, tau, *wrenches), world, options, time=time
+    )
     return answer

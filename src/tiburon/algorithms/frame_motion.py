@@ -192,6 +192,7 @@ def frame_velocity(
     *,
     at: str | ArrayLike = "frame",
     axes: str = "world",
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the velocity of bodies and frames.
 
@@ -209,12 +210,13 @@ def frame_velocity(
             (..., 3). It is the velocity of the point of the frame's body, extended if need be,
             that is there now.
         axes: "world" or "frame": axes of the result.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         [omega; v] [rad/s, m/s], shape (..., 6) for one name, (..., n, 6) for n.
     """
     options, point = told_options(frames, at, axes)
-    answer: NDArray[np.float64] = call(_VELOCITY, model, (q, v, *point), None, options)
+    answer: NDArray[np.float64] = call(_VELOCITY, model, (q, v, *point), None, options, time=time)
     return answer
 
 
@@ -228,6 +230,7 @@ def frame_acceleration(
     at: str | ArrayLike = "frame",
     axes: str = "world",
     kind: str = "classical",
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the acceleration of bodies and frames.
 
@@ -246,6 +249,7 @@ def frame_acceleration(
         kind: "classical" for the acceleration of the body point that is there now, "spatial" for
             the rate of the spatial velocity at that fixed place (Featherstone 1987, sec. 2.7);
             they differ by omega x v.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Angular and linear acceleration [rad/s^2, m/s^2], shape (..., 6) for one name, (..., n, 6)
@@ -256,5 +260,7 @@ def frame_acceleration(
     options, point = told_options(frames, at, axes)
     if kind != "classical":
         options = (*options, ("kind", kind))
-    answer: NDArray[np.float64] = call(_ACCELERATION, model, (q, v, vd, *point), None, options)
+    answer: NDArray[np.float64] = call(
+        _ACCELERATION, model, (q, v, vd, *point), None, options, time=time
+    )
     return answer

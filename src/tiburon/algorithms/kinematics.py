@@ -117,7 +117,11 @@ _FUNCTION = LibraryFunction("forward_kinematics", _inputs, _run, parameters=())
 
 
 def forward_kinematics(
-    model: Model, q: ArrayLike, frames: str | Sequence[str] | None = None
+    model: Model,
+    q: ArrayLike,
+    frames: str | Sequence[str] | None = None,
+    *,
+    time: ArrayLike | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Find bodies and frames in the world.
 
@@ -129,6 +133,7 @@ def forward_kinematics(
         q: Position [m or rad], shape (..., nq).
         frames: Name of a body or frame, or a sequence of names; by default every name of
             `model.frame_names` but the world, in that order.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Rotation matrices from the frames' axes to world axes (their columns are the frames' axes),
@@ -138,6 +143,6 @@ def forward_kinematics(
     Example:
         ``rotation, translation = forward_kinematics(arm, q, "hand")``
     """
-    result = call(_FUNCTION, model, (q,), None, frame_options(frames))
+    result = call(_FUNCTION, model, (q,), None, frame_options(frames), time=time)
     rotation, translation = result.values() if isinstance(result, dict) else result
     return rotation, translation

@@ -10,8 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from tiburon.algorithms.binding import (
     DEFAULT_WORLD,
+    at_time,
     bound,
     gravity_numbers,
     gravity_vector,
@@ -31,7 +34,7 @@ Options = tuple[tuple[str, Any], ...]
 KERNELS_PER_FUNCTION = 64
 """How many kernels a public function keeps at least; twice as many at most."""
 
-INERTIA, GRAVITY = "inertia", "gravity"
+INERTIA, GRAVITY, TIME = "inertia", "gravity", "time"
 
 INLINED_BODIES = 40
 """Bodies up to which every visit is inlined; larger models run on the tape."""
@@ -104,6 +107,7 @@ def call(
     arguments: Sequence[Any],
     world: World | None = None,
     options: Options = (),
+    time: Any = None,
 ) -> Any:
     """Run a public function on numbers, or on traced values inside a traced function.
 
@@ -113,12 +117,18 @@ def call(
         arguments: One array per input.
         world: Its surroundings; the default ones if None.
         options: Choices that change the code.
+        time: When, for joints that time moves [s], shape (...); by default zero, or inside a traced
+            function the time that is given to the kernel.
     """
+    if not model.plan.depends_on_time:
+        time = None
     if current_graph() is None:
-        return function.kernel(model, world, options)(*arguments)
+        kernel = function.kernel(model, world, options)
+        return kernel(*arguments) if time is None else kernel(*arguments, time=time)
     inputs = function.inputs(model, options)
     arrays = [one_case(item, x) for item, x in zip(inputs, arguments, strict=True)]
-    return function.run(model, world, options, *arrays)
+    with at_time(time if time is None else scalars(one_case(Input(TIME, ()), time))[0]):
+        return function.run(model, world, options, *arrays)
 
 
 def one_case(item: Input, value: Any) -> Any:
@@ -191,7 +201,10 @@ class LibrarySource:
 def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[str, Any]:
     """Return the run-time numbers of model and world that are structurally not zero, by name."""
     values = {INERTIA: model.plan.parameters, GRAVITY: gravity_numbers(world)}
-    return {name: values[name] for name in names if values[name]}
+    found: dict[str, Any] = {name: values[name] for name in names if values[name]}
+    if model.plan.depends_on_time:
+        found[TIME] = 0.0
+    return found
 
 
 def trace_with_parameters(
@@ -199,7 +212,7 @@ def trace_with_parameters(
     inputs: Sequence[Input],
     model: Model,
     world: World,
-    parameters: Mapping[str, Sequence[float]],
+    parameters: Mapping[str, Any],
     name: str,
 ) -> Program:
     """Trace a function of a model whose inertial numbers and gravity are parameters.
@@ -212,7 +225,9 @@ def trace_with_parameters(
         parameters: Those numbers to take at run time; the others are compiled in.
         name: Name of the program.
     """
-    bindable = [Input(key, (len(numbers),), parameter=True) for key, numbers in parameters.items()]
+    bindable = [
+        Input(key, np.shape(numbers), parameter=True) for key, numbers in parameters.items()
+    ]
     declared = [*inputs, *bindable]
 
     def function(*arrays: Any) -> Any:
@@ -220,6 +235,8 @@ def trace_with_parameters(
         plan: Plan = model.plan
         if INERTIA in parameters:
             plan = plan.with_parameters(scalars(given[INERTIA]))
+        if TIME in parameters:
+            plan = plan.at(given[TIME])
         gravity = world.gravity
         if GRAVITY in parameters:
             gravity = gravity_vector(world, scalars(given[GRAVITY]))

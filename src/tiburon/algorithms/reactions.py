@@ -133,6 +133,7 @@ def joint_reactions(
     world: World | None = None,
     external_force: Mapping[str, ArrayLike] | None = None,
     external_axes: str = "frame",
+    time: ArrayLike | None = None,
 ) -> JointReactions:
     """Compute what every joint carries, split into the wrenches of its actuator and its bearing.
 
@@ -150,6 +151,7 @@ def joint_reactions(
             frame's origin [N m, N], shape (..., 6).
         external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
             world axes.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Joint forces, actuator wrenches and bearing wrenches of all joints that move, in the order
@@ -157,5 +159,5 @@ def joint_reactions(
     """
     options = external_options(external_force, external_axes)
     wrenches = () if external_force is None else external_force.values()
-    result = call(_FUNCTION, model, (q, v, vd, *wrenches), world, options)
+    result = call(_FUNCTION, model, (q, v, vd, *wrenches), world, options, time=time)
     return JointReactions(*(result.values() if isinstance(result, dict) else result))

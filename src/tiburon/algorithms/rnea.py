@@ -169,6 +169,7 @@ def inverse_dynamics(
     world: World | None = None,
     external_force: Mapping[str, ArrayLike] | None = None,
     external_axes: str = "frame",
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the joint forces that produce given joint accelerations.
 
@@ -185,11 +186,12 @@ def inverse_dynamics(
             frame's origin [N m, N], shape (..., 6).
         external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
             world axes.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Joint force [N or N m], shape (..., nv).
     """
-    if world is None and external_force is None and current_graph() is None:
+    if world is None and external_force is None and time is None and current_graph() is None:
         # the plain case, in as few steps as Python allows
         known, kernel = _latest[0]
         if known is not model:
@@ -199,5 +201,7 @@ def inverse_dynamics(
             return result
     options = external_options(external_force, external_axes)
     wrenches = () if external_force is None else external_force.values()
-    answer: NDArray[np.float64] = call(_FUNCTION, model, (q, v, vd, *wrenches), world, options)
+    answer: NDArray[np.float64] = call(
+        _FUNCTION, model, (q, v, vd, *wrenches), world, options, time=time
+    )
     return answer

@@ -59,6 +59,7 @@ def run_fixed_steps(
     dt: float,
     steps: int,
     world: World | None,
+    begin: float,
     record_every: int,
     progress: Progress | None,
 ) -> StateRecord:
@@ -73,6 +74,7 @@ def run_fixed_steps(
         dt: Length of a step [s].
         steps: Number of steps.
         world: Surroundings, or None.
+        begin: Time at the start [s].
         record_every: Steps between two recorded states.
         progress: Called with steps done and steps in all, or None.
     """
@@ -82,9 +84,12 @@ def run_fixed_steps(
     record_every = _whole("record_every", record_every, 1)
     # a batch fills the time of a call by itself
     slots = SLOTS if state.q.ndim == 1 else 1
-    runner = _Runner(
-        fixed_step_kernel(model, world or DEFAULT_WORLD, method, slots), force, dt, slots
-    )
+    begin = _number("time", begin)
+    kernel = fixed_step_kernel(model, world or DEFAULT_WORLD, method, slots)
+    timed = model.plan.depends_on_time
+    if timed:
+        kernel = kernel.__self__.with_parameters(time=begin)  # type: ignore[attr-defined]
+    runner = _Runner(kernel, force, dt, slots, begin, timed)
     marks = np.minimum(np.arange(0, steps + record_every, record_every), steps)
     recorded_q = np.empty((len(marks), *state.q.shape))
     recorded_v = np.empty((len(marks), *state.v.shape))
@@ -93,7 +98,7 @@ def run_fixed_steps(
     told = time.perf_counter()
     while done < steps:
         chunk = _next_chunk(done, steps, record_every, slots, limit)
-        begin = time.perf_counter()
+        called = time.perf_counter()
         states = runner.run(state, chunk.counts, done)
         now = time.perf_counter()
         recorded_q[row : row + chunk.recorded] = states.q[: chunk.recorded]
@@ -102,12 +107,12 @@ def run_fixed_steps(
         row += chunk.recorded
         done += sum(chunk.counts)
         # only as many steps as fit, and no leaps on the word of a clock
-        fitting = sum(chunk.counts) * CHUNK_SECONDS / max(now - begin, 1e-9)
+        fitting = sum(chunk.counts) * CHUNK_SECONDS / max(now - called, 1e-9)
         limit = max(1, min(int(fitting), FIRST_STEPS * limit))
         if progress is not None and (done == steps or now - told >= CHUNK_SECONDS):
             progress(done, steps)
             told = now
-    return StateRecord(marks * dt, recorded_q, recorded_v)
+    return StateRecord(begin + marks * dt, recorded_q, recorded_v)
 
 
 def _next_chunk(done: int, steps: int, record_every: int, slots: int, limit: int) -> _Chunk:
@@ -132,8 +137,18 @@ class _State(NamedTuple):
 class _Runner:
     """A kernel with what stays the same during a run."""
 
-    def __init__(self, kernel: Callable[..., Any], force: Array, dt: float, slots: int) -> None:
+    def __init__(
+        self,
+        kernel: Callable[..., Any],
+        force: Array,
+        dt: float,
+        slots: int,
+        begin: float,
+        timed: bool,
+    ) -> None:
         self._kernel = kernel
+        self._begin = begin
+        self._timed = timed
         self._force = force
         self._dt = np.array(dt)
         self._slots = slots
@@ -150,16 +165,16 @@ class _Runner:
             States with time as the first dimension, `slots` of them: those after the last count
             are equal.
         """
-        found = self._call(state, counts)
+        found = self._call(state, counts, done)
         if found is None:
             raise self._diverged(state, sum(counts), done)
         return found
 
-    def _call(self, state: _State, counts: list[int]) -> _State | None:
+    def _call(self, state: _State, counts: list[int], done: int) -> _State | None:
         """Return the states, or None if any number of them is not finite."""
         padded = np.zeros(self._slots)
         padded[: len(counts)] = counts
-        arguments = (*state, self._force, self._dt, padded)
+        arguments = (*state, self._force, self._dt, padded, *self._when(done))
         if state.q.ndim == 1 and sum(counts) <= QUICK_STEPS:
             try:
                 return _State(*self._kernel(*arguments))
@@ -168,12 +183,16 @@ class _Runner:
         (q, v), failed = self._kernel(*arguments, errors="flag")
         return None if failed.any() else _State(np.moveaxis(q, -2, 0), np.moveaxis(v, -2, 0))
 
+    def _when(self, done: int) -> tuple[Array, ...]:
+        """Return the argument that tells steps taken before, where the kernel takes one."""
+        return (np.array(float(done)),) if self._timed else ()
+
     def _diverged(self, state: _State, count: int, done: int) -> DomainError:
         """Find the step that failed and make the error that tells about it."""
         good, bad = 0, count
         while bad - good > 1:
             middle = (good + bad) // 2
-            found = self._call(state, [middle - good])
+            found = self._call(state, [middle - good], done + good)
             if found is None:
                 bad = middle
             else:
@@ -181,14 +200,16 @@ class _Runner:
         reason = "none: a number beyond the range of float64"
         try:
             # one step from the last good state, on the way that looks for causes
-            self._kernel(*state, self._force, self._dt, np.eye(self._slots)[0])
+            one = np.eye(self._slots)[0]
+            self._kernel(*state, self._force, self._dt, one, *self._when(done + good))
         except DomainError as error:
             reason = error.given
         step = done + good
+        since = self._begin + step * float(self._dt)
         return DomainError(
             "motion",
             "finite positions and velocities",
-            f"in step {step + 1}, from time {step * float(self._dt):.6g} s on, {reason}",
+            f"in step {step + 1}, from time {since:.6g} s on, {reason}",
             advice="take a smaller dt, or check the state at the start and the forces",
         )
 

@@ -15,6 +15,7 @@ from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.library import (
     GRAVITY,
     INERTIA,
+    TIME,
     parameter_values,
     scalars,
     trace_with_parameters,
@@ -31,7 +32,7 @@ __all__ = ["FixedStepSource", "fixed_step_kernel", "take_steps"]
 Step = Callable[..., tuple[Scalars, Scalars]]
 
 METHODS: dict[str, Step] = {"rk4": rk4_step}
-"""Steps by name of the method: called as ``step(manifold, acceleration, q, v, dt)``."""
+"""Steps by name of the method: called as ``step(manifold, acceleration, q, v, dt, time)``."""
 
 MOST_STEPS = 2**53
 """Steps are counted in floats, exactly up to here."""
@@ -45,6 +46,7 @@ def take_steps(
     tau: Sequence[Scalar],
     dt: Scalar,
     counts: Sequence[Scalar],
+    start: tuple[Scalar, Scalar] | None = None,
 ) -> tuple[list[Scalars], list[Scalars]]:
     """Take steps and keep some of the states on the way; on floats or traced values.
 
@@ -56,6 +58,9 @@ def take_steps(
         tau: Joint force [N or N m], nv scalars.
         dt: Length of a step [s].
         counts: How many steps to take before each state that is kept.
+        start: Time at the start of the run [s], and steps taken since then; None where nothing
+            depends on time. Times come from the number of steps: sums of dt would drift, and depend
+            on how a run is cut into calls.
 
     Returns:
         Positions and velocities, one entry for each count.
@@ -64,25 +69,28 @@ def take_steps(
     plan, gravity = plan_and_gravity(model, None)
 
     @function
-    def acceleration(q: Scalars, v: Scalars) -> Scalars:
-        return aba(plan, q, v, tau, gravity)
+    def acceleration(q: Scalars, v: Scalars, *time: Scalar) -> Scalars:
+        return aba(plan.at(*time) if time else plan, q, v, tau, gravity)
 
     @function
-    def advance(q: Scalars, v: Scalars, count: Scalar) -> tuple[Scalars, Scalars]:
+    def advance(q: Scalars, v: Scalars, count: Scalar, *start: Scalar) -> tuple[Scalars, Scalars]:
         def next_state(state: Any) -> Any:
             done, q, v = state
-            return (done + 1.0, *step(manifold, acceleration, q, v, dt))
+            now = () if not start else (start[0] + (start[1] + done) * dt,)
+            return (done + 1.0, *step(manifold, acceleration, q, v, dt, *now))
 
-        start = (0.0, q, v)
-        _, q, v = while_loop(lambda s: s[0] < count, next_state, start, MOST_STEPS).state
+        begin = (0.0, q, v)
+        _, q, v = while_loop(lambda s: s[0] < count, next_state, begin, MOST_STEPS).state
         return q, v
 
     positions, velocities = [], []
     state = tuple(q), tuple(v)
     for count in counts:
-        state = advance(*state, count)
+        state = advance(*state, count, *(start or ()))
         positions.append(state[0])
         velocities.append(state[1])
+        if start is not None:
+            start = (start[0], start[1] + count)
     return positions, velocities
 
 
@@ -92,7 +100,8 @@ class FixedStepSource:
 
     The kernel is called as ``kernel(q, v, tau, dt, counts)`` and gives positions, shape (slots,
     nq), and velocities, shape (slots, nv): the state after counts[0] steps, after counts[1] more,
-    and so on.
+    and so on. Where time moves joints, it also takes the number of steps done before, and the
+    parameter `time` is the time at the start of the run.
     """
 
     model: Model
@@ -128,6 +137,7 @@ class FixedStepSource:
             Input("tau", (model.nv,), described=model.describe_v()),
             Input("dt", ()),
             Input("counts", (self.slots,)),
+            *([Input("done", ())] if model.plan.depends_on_time else []),
         ]
 
     def program(self) -> Program:
@@ -137,7 +147,8 @@ class FixedStepSource:
             q, v, tau = (scalars(given[name]) for name in ("q", "v", "tau"))
             step = METHODS[self.method]
             counts = scalars(given["counts"])
-            found = take_steps(self.model, step, q, v, tau, given["dt"], counts)
+            start = (given[TIME], given["done"]) if TIME in given else None
+            found = take_steps(self.model, step, q, v, tau, given["dt"], counts, start)
             return {"q": found[0], "v": found[1]}
 
         return trace_with_parameters(

@@ -19,7 +19,7 @@ class StateRecord:
     """
 
     time: Array
-    """Recorded times, the first being 0 [s], shape (n,)."""
+    """Recorded times, the first being 0 unless told otherwise [s], shape (n,)."""
 
     q: Array
     """Positions [m or rad], shape (n, ..., nq)."""

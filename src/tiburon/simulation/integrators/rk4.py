@@ -20,10 +20,11 @@ __all__ = ["integrate_rk4", "rk4_step"]
 
 def rk4_step(
     manifold: Manifold,
-    acceleration: Callable[[Scalars, Scalars], Scalars],
+    acceleration: Callable[..., Scalars],
     q: Scalars,
     v: Scalars,
     h: Scalar,
+    time: Scalar | None = None,
 ) -> tuple[Scalars, Scalars]:
     """Take one step of order 4.
 
@@ -41,18 +42,21 @@ def rk4_step(
 
     Args:
         manifold: Positions of the robot.
-        acceleration: Gives the time derivative of v, nv scalars, for q and v.
+        acceleration: Gives the time derivative of v, nv scalars, for q and v, and for the time
+            [s] if one is given.
         q: Position [m or rad], nq scalars.
         v: Velocity [m/s or rad/s], nv scalars.
         h: Step [s].
+        time: Time at the start of the step [s], where the motion depends on it.
 
     Returns:
         Position and velocity one step later.
     """
     half, sixth = 0.5 * h, h / 6.0
-    k1, a1 = manifold.rate(q, v), acceleration(q, v)
+    start, middle, end = ((),) * 3 if time is None else ((time,), (time + half,), (time + h,))
+    k1, a1 = manifold.rate(q, v), acceleration(q, v, *start)
     q2, v2 = manifold.move(q, _each(lambda x: _scaled(half, x), k1)), _add(v, half, a1)
-    k2, a2 = manifold.rate(q2, v2), acceleration(q2, v2)
+    k2, a2 = manifold.rate(q2, v2), acceleration(q2, v2, *middle)
     # h k2 / 2 + [h k1, h k2] / 8
     third = _each(
         lambda x, turn: _add(_scaled(half, x), half * half * 0.5, turn),
@@ -60,9 +64,9 @@ def rk4_step(
         manifold.bracket(k1, k2),
     )
     q3, v3 = manifold.move(q, third), _add(v, half, a2)
-    k3, a3 = manifold.rate(q3, v3), acceleration(q3, v3)
+    k3, a3 = manifold.rate(q3, v3), acceleration(q3, v3, *middle)
     q4, v4 = manifold.move(q, _each(lambda x: _scaled(h, x), k3)), _add(v, h, a3)
-    k4, a4 = manifold.rate(q4, v4), acceleration(q4, v4)
+    k4, a4 = manifold.rate(q4, v4), acceleration(q4, v4, *end)
     # h (k1 + 2 k2 + 2 k3 + k4) / 6 + [h k1, h k4] / 12
     whole = _each(
         lambda turn, *stages: _add(_scaled(sixth, _weighted(*stages)), sixth * half, turn),
@@ -102,6 +106,7 @@ def integrate_rk4(
     dt: float,
     steps: int,
     world: World | None = None,
+    time: float = 0.0,
     record_every: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> StateRecord:
@@ -120,6 +125,7 @@ def integrate_rk4(
         dt: Length of a step [s]; negative to go back in time.
         steps: Number of steps.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        time: Time at the start [s]; `Driven` joints go on from there.
         record_every: Steps between two recorded states. The first and last state are always
             recorded.
         progress: Called about every 20 ms and at the end, with the number of steps done and
@@ -142,4 +148,4 @@ def integrate_rk4(
     """
     from tiburon.simulation.chunks import run_fixed_steps
 
-    return run_fixed_steps("rk4", model, q, v, tau, dt, steps, world, record_every, progress)
+    return run_fixed_steps("rk4", model, q, v, tau, dt, steps, world, time, record_every, progress)
