@@ -74,6 +74,7 @@ if TYPE_CHECKING:
     from tiburon.model import Planar as Planar
     from tiburon.model import Polynomial as Polynomial
     from tiburon.model import Pose as Pose
+    from tiburon.model import Powering as Powering
     from tiburon.model import Prismatic as Prismatic
     from tiburon.model import Revolute as Revolute
     from tiburon.model import RollingSphere as RollingSphere
@@ -88,6 +89,8 @@ if TYPE_CHECKING:
     from tiburon.model import matrix_to_fossen as matrix_to_fossen
     from tiburon.model import motion_from_mujoco as motion_from_mujoco
     from tiburon.model import motion_to_mujoco as motion_to_mujoco
+    from tiburon.model import powering as powering
+    from tiburon.model import powering_report as powering_report
     from tiburon.model import six_vector_from_fossen as six_vector_from_fossen
     from tiburon.model import six_vector_from_pinocchio as six_vector_from_pinocchio
     from tiburon.model import six_vector_to_fossen as six_vector_to_fossen
@@ -128,6 +131,7 @@ _EXPORTS: dict[str, str] = {
     "Planar": "tiburon.model",
     "Polynomial": "tiburon.model",
     "Pose": "tiburon.model",
+    "Powering": "tiburon.model",
     "Prismatic": "tiburon.model",
     "Revolute": "tiburon.model",
     "RollingSphere": "tiburon.model",
@@ -178,6 +182,8 @@ _EXPORTS: dict[str, str] = {
     "operational_space_inertia": "tiburon.algorithms",
     "operational_space_inverse_inertia": "tiburon.algorithms",
     "potential_energy": "tiburon.algorithms",
+    "powering": "tiburon.model",
+    "powering_report": "tiburon.model",
     "prepare_dynamics": "tiburon.algorithms",
     "regressor": "tiburon.algorithms",
     "six_vector_from_fossen": "tiburon.model",

@@ -42,6 +42,7 @@ from tiburon.model.joints import (
 from tiburon.model.model import Model
 from tiburon.model.plan import Plan, PlanBody, PlanFrame
 from tiburon.model.pose import Pose
+from tiburon.model.powering import Powering, powering, powering_report
 from tiburon.model.world import World
 
 __all__ = [
@@ -65,6 +66,7 @@ __all__ = [
     "Planar",
     "Polynomial",
     "Pose",
+    "Powering",
     "Prismatic",
     "Revolute",
     "RollingSphere",
@@ -79,6 +81,8 @@ __all__ = [
     "matrix_to_fossen",
     "motion_from_mujoco",
     "motion_to_mujoco",
+    "powering",
+    "powering_report",
     "six_vector_from_fossen",
     "six_vector_from_pinocchio",
     "six_vector_to_fossen",

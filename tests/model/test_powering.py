@@ -1,0 +1,92 @@
+"""Actuator force sub-spaces: what they can move, and what bearings carry."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.model.samples import ROUNDING
+from tests.robots import ROBOTS
+from tiburon.spatial import Force
+
+HINGE = tb.Revolute("hinge", (0, 1, 0))
+CYLINDER = (0.0, 0.1, 0.0, 1.0, 0.0, 0.0)
+"""Pushes along x, 0.1 m above the hinge."""
+
+
+@pytest.mark.parametrize(
+    ("joint", "actuators", "powered"),
+    [
+        (HINGE, [CYLINDER], "properly"),
+        (HINGE, [CYLINDER, (0, 1, 0, 0, 0, 0)], "over"),
+        (HINGE, [(1, 0, 0, 0, 0, 0)], "un"),
+        (HINGE, [], "un"),
+        (tb.Universal("cardan"), [CYLINDER], "under"),
+        (tb.Universal("cardan"), [CYLINDER, (1, 0, 0, 0, 0, 0)], "properly"),
+        (tb.Universal("cardan"), [CYLINDER, CYLINDER], "under"),
+        (tb.Free("float"), np.eye(6), "properly"),
+        (tb.Free("float"), np.vstack([np.eye(6), np.ones(6)]), "over"),
+    ],
+)
+def test_joints_are_classified_by_the_rank_of_the_work_matrix(joint, actuators, powered):
+    """Featherstone 1987, section 7.4.2; independent of the units of the wrenches."""
+    assert tb.powering(joint, actuators).powered == powered
+    assert tb.powering(joint, 1e-7 * np.asarray(actuators)).powered == powered
+
+
+def test_joint_force_has_the_power_of_the_actuators():
+    """P = qd^T S^T F Qa (eq. 7.13), and back (eq. 7.14)."""
+    rng = np.random.default_rng(1)
+    joint = tb.Planar("slope", (0.6, 0.8, 0.0))
+    q, qd = joint.random(rng), rng.standard_normal(3)
+    F, Qa = rng.standard_normal((3, 6)), rng.standard_normal((4, 3))
+    found = tb.powering(joint, F, q)
+    power = [joint.motion(q, qd).dot(Force.from_array((F.T @ x).tolist())) for x in Qa]
+    np.testing.assert_allclose(found.joint_force(Qa) @ qd, power, rtol=0, atol=ROUNDING)
+    back = found.actuator_force(found.joint_force(Qa))
+    np.testing.assert_allclose(back, Qa, rtol=0, atol=1e3 * ROUNDING)
+
+
+def test_bearing_projector_takes_what_does_no_work():
+    """S^T P = 0, P P = P, P F = 0 (eq. 7.15)."""
+    rng = np.random.default_rng(2)
+    joint = tb.Universal("cardan", (0, 0, 1), (1, 0, 0))
+    found = tb.powering(joint, rng.standard_normal((2, 6)), joint.random(rng))
+    P = found.bearing_projector()
+    np.testing.assert_allclose(found.S.T @ P, 0.0, rtol=0, atol=100 * ROUNDING)
+    np.testing.assert_allclose(P @ P, P, rtol=0, atol=100 * ROUNDING)
+    np.testing.assert_allclose(P @ found.F, 0.0, rtol=0, atol=100 * ROUNDING)
+    f = rng.standard_normal(6)
+    total = found.F @ found.actuator_force(found.S.T @ f) + P @ f
+    np.testing.assert_allclose(total, f, rtol=0, atol=100 * ROUNDING)
+
+
+def test_cylinder_loads_the_bearing_where_a_couple_does_not():
+    """1 N m about the hinge: the cylinder pushes with 10 N, which the bearing takes back."""
+    f = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    load = tb.powering(HINGE, [CYLINDER]).bearing_projector() @ f
+    np.testing.assert_allclose(load, (0, 0, 0, -10, 0, 0), rtol=0, atol=ROUNDING)
+    np.testing.assert_allclose(tb.powering(HINGE).bearing_projector() @ f, 0, atol=ROUNDING)
+
+
+def test_actuators_over_powered_share_and_under_powered_refuse():
+    over = tb.powering(HINGE, [(0, 1, 0, 0, 0, 0), (0, 2, 0, 0, 0, 0)])
+    np.testing.assert_allclose(over.actuator_force([5.0]), (1.0, 2.0), rtol=0, atol=ROUNDING)
+    with pytest.raises(tb.DomainError, match=r"properly powered joint.*over-powered"):
+        over.bearing_projector()
+    under = tb.powering(tb.Universal("cardan"), [CYLINDER])
+    with pytest.raises(tb.DomainError, match=r"'cardan'.*all 2 freedoms.*under-powered"):
+        under.actuator_force([1.0, 2.0])
+    with pytest.raises(tb.ShapeError, match="actuators"):
+        tb.powering(HINGE, [[1, 2, 3]])
+
+
+def test_report_names_every_joint_with_freedoms():
+    """Floating bases have no actuator unless one is named."""
+    model = ROBOTS["orrery"]
+    report = tb.powering_report(model, {"j_nut": [], "j_fork": [CYLINDER]})
+    expected = {joint.name: "properly" for joint in model.joints}
+    expected |= {"j_float": "un", "j_nut": "un", "j_fork": "under"}
+    assert {name: found.powered for name, found in report.items()} == expected
+    assert tb.powering_report(model, {"j_float": np.eye(6)})["j_float"].powered == "properly"
+    with pytest.raises(tb.UnknownNameError, match="j_nutt"):
+        tb.powering_report(model, {"j_nutt": []})
