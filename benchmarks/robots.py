@@ -5,6 +5,7 @@ tensors are drawn from a fixed seed and have no zeros, so that no side gains fro
 All trees are listed depth first, which Pinocchio requires.
 """
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -92,6 +93,30 @@ def chain(length: int) -> tb.Model:
     return tb.Model(f"chain_{length}", bodies=assembly.bodies)
 
 
+def irregular_tree(size: int) -> tb.Model:
+    """Build a tree in which hardly two bodies are alike.
+
+    Random right-angled turns between joints, two offsets in five zero, half of the inertias
+    diagonal, three bodies in ten start a branch.
+
+    Args:
+        size: Number of bodies.
+    """
+    assembly, names = _Assembly(seed=5), ["world"]
+    rng = np.random.default_rng(6)
+    for number in range(size):
+        branches = len(names) > 3 and rng.random() < 0.3
+        parent = names[int(rng.integers(1, len(names)))] if branches else names[-1]
+        at = np.where(rng.random(3) < 0.4, 0.0, rng.uniform(-0.2, 0.2, 3))
+        pose = tb.Pose.from_rpy(tuple(HALF * rng.integers(0, 4, 3)), tuple(at))
+        joint = tb.Revolute(f"node_{number}_joint", axis=(X, Y, Z)[rng.integers(3)], pose=pose)
+        names.append(assembly.add(parent, joint, 1.0, reach=0.1))
+        if rng.random() < 0.5:
+            plain = tb.Inertia(mass=1.0, com=(0.0, 0.0, 0.0), tensor=(0.02, 0.03, 0.04))
+            assembly.bodies[-1] = dataclasses.replace(assembly.bodies[-1], inertia=plain)
+    return tb.Model(f"irregular_{size}", bodies=assembly.bodies)
+
+
 def humanoid() -> tb.Model:
     """Build a floating humanoid of 36 freedoms: legs of six joints, arms of seven, waist, neck.
 
@@ -126,5 +151,7 @@ ROBOTS: dict[str, Callable[[], tb.Model]] = {
     "quadruped": quadruped,
     "chain_16": lambda: chain(16),
     "chain_20": lambda: chain(20),
+    "chain_64": lambda: chain(64),
+    "chain_256": lambda: chain(256),
     "humanoid": humanoid,
 }
