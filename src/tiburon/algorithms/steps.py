@@ -283,34 +283,45 @@ def _constants(numbers: Sequence[Scalar]) -> tuple[float | None, ...]:
 
 
 def _take(value: Any, leaves: list[Any], lift: bool = True) -> Any:
-    if isinstance(value, Value):
+    kind = type(value)
+    if kind is Value:
         constant = value.graph.constant_of(value.node)
         if constant is None:
             leaves.append(value)
             return None
-        value = constant
-    if isinstance(value, (float, np.floating)):
+        kind, value = float, constant
+    if kind is float or issubclass(kind, np.floating):
         number = float(value)
         # zeros and ones are structure: they fold
         if lift and number in (0.0, 1.0, -1.0):
             return ("constant", number)
         leaves.append(number)
         return None
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        names = tuple(item.name for item in dataclasses.fields(value))
-        parts = tuple(_take(getattr(value, name), leaves, lift) for name in names)
-        return ("record", type(value), names, parts)
-    if isinstance(value, tuple) and hasattr(value, "_fields"):
-        return ("named", type(value), (), tuple(_take(part, leaves, lift) for part in value))
-    if isinstance(value, (tuple, list)):
-        kind = tuple if isinstance(value, tuple) else list
-        return ("sequence", kind, (), tuple(_take(part, leaves, lift) for part in value))
+    if kind is tuple or kind is list:
+        return ("sequence", kind, (), tuple([_take(part, leaves, lift) for part in value]))
+    names = _record_fields(kind)
+    if names is not None:
+        parts = tuple([_take(getattr(value, name), leaves, lift) for name in names])
+        return ("record", kind, names, parts)
+    if issubclass(kind, tuple):
+        return ("named", kind, (), tuple([_take(part, leaves, lift) for part in value]))
     if value is not None and not isinstance(value, (int, str, type)):
         raise TraceError(
-            f"a visit hands on {type(value).__name__}; steps carry numbers, and tuples, named "
-            "tuples, lists and dataclasses of them"
+            f"a visit hands on {kind.__name__}; steps carry numbers, and tuples, named tuples, "
+            "lists and dataclasses of them"
         )
     return ("constant", value)
+
+
+_fields: dict[type, tuple[str, ...] | None] = {}
+
+
+def _record_fields(kind: type) -> tuple[str, ...] | None:
+    """Return the fields of a dataclass, None for other types."""
+    if kind not in _fields:
+        record = dataclasses.is_dataclass(kind)
+        _fields[kind] = tuple(x.name for x in dataclasses.fields(kind)) if record else None
+    return _fields[kind]
 
 
 def _rebuild(form: Any, leaves: Iterator[Any]) -> Any:
