@@ -65,7 +65,7 @@ def test_spatial_and_classical_accelerations_equal_dense_ones(model, seed, at, a
     # centripetal terms of up to (sum of rates)^2 times distances of up to about ten meters
     scale = 10.0 * (1.0 + float(np.abs(v).sum())) ** 2 + float(np.abs(vd).sum())
     assert_close(spatial, expected, ALGEBRA, scale)
-    expected = expected + [0.0, 0.0, 0.0, *np.cross(velocity[:3], velocity[3:])]
+    expected[3:] += np.cross(velocity[:3], velocity[3:])
     assert_close(classical, expected, ALGEBRA, scale)
 
 

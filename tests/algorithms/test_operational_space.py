@@ -59,19 +59,32 @@ def test_apparent_inverse_inertia_is_that_of_the_relative_jacobian(model, seed):
     assert_close(found, expected, SOLVE, scale * (1.0 + reach) ** 2)
 
 
-@pytest.mark.parametrize("name", ["odd_arm", "panda", "quadruped", "balloon", "rover", "orrery"])
+@pytest.mark.parametrize("name", ["odd_arm", "panda", "quadruped"])
 def test_operational_space_inertia_times_its_inverse_is_one(name):
-    """Lambda from factors, the inverse from products; in all parts and axes, native."""
+    """Lambda from factors, the inverse from products, native."""
     model = ROBOTS[name]
     hand = model.frame_names[-1]
     q, *_ = kicked(model, 3, (3,))
-    for part, size in (("both", 6), ("position", 3), ("orientation", 3)):
-        for axes in ("world", "frame"):
-            inverse = tb.operational_space_inverse_inertia(model, q, hand, axes=axes, part=part)
-            inertia = tb.operational_space_inertia(model, q, hand, axes=axes, part=part)
-            product = inertia @ inverse
-            condition = float(np.linalg.cond(inverse).max())
-            assert_close(product, np.broadcast_to(np.eye(size), product.shape), SOLVE, condition)
+    for part, size, axes in (("both", 6, "world"), ("position", 3, "frame")):
+        inverse = tb.operational_space_inverse_inertia(model, q, hand, axes=axes, part=part)
+        inertia = tb.operational_space_inertia(model, q, hand, axes=axes, part=part)
+        product = inertia @ inverse
+        condition = float(np.linalg.cond(inverse).max())
+        assert_close(product, np.broadcast_to(np.eye(size), product.shape), SOLVE, condition)
+
+
+def test_parts_of_the_inverse_are_its_blocks():
+    """Orientation and position are the diagonal blocks of both together."""
+    model = ROBOTS["balloon"]
+    q, *_ = kicked(model, 8)
+
+    def inverse(part):
+        options = (("frames", "tip"), ("axes", "frame"), ("part", part))
+        return on_floats("operational_space_inverse_inertia", model, q, options=options)
+
+    whole = inverse("both")
+    assert_close(inverse("orientation"), whole[:3, :3])
+    assert_close(inverse("position"), whole[3:, 3:])
 
 
 def test_a_free_body_alone_shows_its_own_inertia():
