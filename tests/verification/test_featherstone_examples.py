@@ -24,8 +24,8 @@ def two_bodies(joint, second, first=None):
 def handle_inertia(model, q):
     """Return the articulated-body inertia of the first body, its axes, about its origin.
 
-    Two ways that must agree: the mass matrix with the other freedoms eliminated, and the operational
-    inertia of the body's frame.
+    Two ways that must agree: the mass matrix with the other freedoms eliminated, and the
+    operational inertia of the body's frame.
     """
     M = tb.mass_matrix(model, q)
     felt = M[:6, :6] - M[:6, 6:] @ np.linalg.solve(M[6:, 6:], M[6:, :6])
