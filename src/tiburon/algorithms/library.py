@@ -240,7 +240,8 @@ def trace_with_parameters(
         gravity = world.gravity
         if GRAVITY in parameters:
             gravity = gravity_vector(world, scalars(given[GRAVITY]))
-        with bound(model, world, plan, gravity), taping(len(plan.bodies) > INLINED_BODIES):
+        large = plan if len(plan.bodies) > INLINED_BODIES else None
+        with bound(model, world, plan, gravity), taping(large):
             return run(given)
 
     return trace(function, declared, name=name)

@@ -3,8 +3,10 @@
 Inlining every visit of a large model gives code that takes minutes to compile. Here a visit is
 traced once for each class: bodies with the same kind of joint, the same pattern of zeros and ones
 in their constants, and the same form of the values handed to them. What differs within a class
-(constants, inertial numbers, values of the parent) becomes an argument of the call. The graph then
-holds calls of few functions, which native code runs as a tape: a loop over rows of a table.
+(constants, inertial numbers, values of the parent) becomes an argument of the call. Bodies whose
+pattern is rare share the general class of their joint, in which every number is an argument: an
+irregular tree would otherwise have as many classes as bodies. The graph then holds calls of few
+functions, which native code runs as a tape: a loop over rows of a table.
 
 Only the drivers of `tiburon.algorithms.sweep` know of this; algorithms read the same either way.
 """
@@ -13,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextvars import ContextVar
 from typing import Any, SupportsIndex, overload
@@ -20,14 +23,17 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from tiburon.errors import TraceError
-from tiburon.model import PlanBody
-from tiburon.spatial import Scalar
+from tiburon.model import Plan, PlanBody
+from tiburon.spatial import Rotation, Scalar, Transform, Translation
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import current_graph, recording
 from tiburon.trace.regions.function import FunctionRegion
 from tiburon.trace.value import Value
 
 __all__ = ["JointVector", "StepRecorder", "recorder", "taping"]
+
+COMMON_PATTERN = 8
+"""Bodies that must share a pattern of zeros and ones for it to get classes of its own."""
 
 _active: ContextVar[StepRecorder | None] = ContextVar("tiburon_steps", default=None)
 
@@ -40,10 +46,14 @@ def recorder() -> StepRecorder | None:
 
 
 @contextlib.contextmanager
-def taping(wanted: bool) -> Iterator[None]:
-    """Record visits as steps of the graph that is being traced, if wanted."""
+def taping(plan: Plan | None) -> Iterator[None]:
+    """Record visits to a plan's bodies as steps of the graph that is being traced.
+
+    Args:
+        plan: The bodies; None to inline visits.
+    """
     graph = current_graph()
-    token = _active.set(StepRecorder(graph) if wanted and graph is not None else None)
+    token = _active.set(StepRecorder(graph, plan) if plan and graph is not None else None)
     try:
         yield
     finally:
@@ -115,9 +125,12 @@ class StepRecorder:
         graph: The graph that the calls are added to.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, plan: Plan) -> None:
         self.graph = graph
         self._classes: dict[Any, list[_Class]] = {}
+        patterns = [_pattern(body) for body in plan.bodies]
+        count = Counter(patterns)
+        self._rare = [count[pattern] < COMMON_PATTERN for pattern in patterns]
 
     @property
     def class_count(self) -> int:
@@ -136,9 +149,14 @@ class StepRecorder:
             What the visit returned, made of values of the outer graph.
         """
         joint, offset = body.joint.without_offset()
+        rare = self._rare[body.index]
+        if rare:
+            offset = offset or body.joint.no_offset()
+        placement = _general(body.placement) if rare else body.placement
         leaves: list[Any] = list(offset)
-        structure = _take((body.placement, body.inertia, tuple(values)), leaves)
-        pattern = tuple(isinstance(leaf, Value) for leaf in leaves)
+        structure = _take((placement, body.inertia, tuple(values)), leaves, lift_all=rare)
+        # in a general class, constants and traced numbers may stand at the same place
+        pattern = None if rare else tuple(isinstance(leaf, Value) for leaf in leaves)
         key = (id(visit), joint.structure(), len(offset), structure, pattern)
         members = self._classes.setdefault(key, [])
         for known in members:
@@ -245,7 +263,7 @@ class _Tracing:
         with recording(inner):
             result = self._visit(*self._arguments)
         leaves: list[Any] = []
-        structure = _take(result, leaves, lift=False)
+        structure = _take(result, leaves, lift_all=True)
         operand_of = {node: place for place, node in enumerate(self._operands)}
         roots: list[tuple[str, Any]] = []
         computed: dict[int, int] = {}
@@ -273,6 +291,20 @@ class _Tracing:
         )
 
 
+def _pattern(body: PlanBody) -> Any:
+    """Return what a special class of visits to a body would be made for."""
+    numbers: list[Any] = []
+    structure = _take((body.placement, body.inertia), numbers)
+    joint, offset = body.joint.without_offset()
+    traced = tuple(isinstance(x, Value) for x in numbers)
+    return (joint.structure(), len(offset), structure, traced)
+
+
+def _general(transform: Transform) -> Transform:
+    """Return a constant transform in the one form that every constant transform has."""
+    return Transform((Translation(transform.translation), Rotation(transform.rotation)))
+
+
 def _constants(numbers: Sequence[Scalar]) -> tuple[float | None, ...]:
     """Return the value of each constant number, None for traced ones."""
     return tuple(None if isinstance(x, Value) else float(x) for x in numbers)
@@ -282,7 +314,7 @@ def _constants(numbers: Sequence[Scalar]) -> tuple[float | None, ...]:
 # values are taken apart too, so that their constants can differ within a class
 
 
-def _take(value: Any, leaves: list[Any], lift: bool = True) -> Any:
+def _take(value: Any, leaves: list[Any], *, lift_all: bool = False) -> Any:
     kind = type(value)
     if kind is Value:
         constant = value.graph.constant_of(value.node)
@@ -293,18 +325,28 @@ def _take(value: Any, leaves: list[Any], lift: bool = True) -> Any:
     if kind is float or issubclass(kind, np.floating):
         number = float(value)
         # zeros and ones are structure: they fold
-        if lift and number in (0.0, 1.0, -1.0):
+        if not lift_all and number in (0.0, 1.0, -1.0):
             return ("constant", number)
         leaves.append(number)
         return None
     if kind is tuple or kind is list:
-        return ("sequence", kind, (), tuple([_take(part, leaves, lift) for part in value]))
+        return (
+            "sequence",
+            kind,
+            (),
+            tuple([_take(part, leaves, lift_all=lift_all) for part in value]),
+        )
     names = _record_fields(kind)
     if names is not None:
-        parts = tuple([_take(getattr(value, name), leaves, lift) for name in names])
+        parts = tuple([_take(getattr(value, name), leaves, lift_all=lift_all) for name in names])
         return ("record", kind, names, parts)
     if issubclass(kind, tuple):
-        return ("named", kind, (), tuple([_take(part, leaves, lift) for part in value]))
+        return (
+            "named",
+            kind,
+            (),
+            tuple([_take(part, leaves, lift_all=lift_all) for part in value]),
+        )
     if value is not None and not isinstance(value, (int, str, type)):
         raise TraceError(
             f"a visit hands on {kind.__name__}; steps carry numbers, and tuples, named tuples, "

@@ -92,6 +92,12 @@ class Tape:
     input_slots: dict[int, int]
     """Where each argument begins in the work space, by number of the input."""
 
+    staged: dict[Kind, list[tuple[int, int]]]
+    """Constants and parameters to copy into the work space first: position there, slot.
+
+    A class may read at one place a constant in some rows and a result in others.
+    """
+
     output_slots: list[list[int]]
     """Where each element of each output lies in the work space."""
 
@@ -131,6 +137,8 @@ class _Layout:
         self.slot_count = 0
         self.lasting: dict[tuple[object, ...], list[bool]] = {}
         self.copies: dict[int, int] = {}
+        self.mixed: dict[tuple[object, ...], list[bool]] = {}
+        self.staged: dict[Place, int] = {}
         self.free: dict[int, list[int]] = {}
 
     def build(self) -> Tape:
@@ -142,6 +150,7 @@ class _Layout:
         steps = list(self._steps())
         last_use = self._last_uses(steps)
         self.lasting = self._lasting_results(steps, last_use)
+        self.mixed = self._mixed_operands(steps)
         variants: dict[tuple[object, ...], int] = {}
         members: list[list[int]] = []
         representatives: list[_Step] = []
@@ -186,7 +195,10 @@ class _Layout:
         outputs = [
             [self.places[node][1] for node in output] for output in self._output_nodes(input_slots)
         ]
-        return Tape(classes, rows, self.constants, self.slot_count, input_slots, outputs)
+        staged: dict[Kind, list[tuple[int, int]]] = {}
+        for (kind, position), slot in self.staged.items():
+            staged.setdefault(kind, []).append((position, slot))
+        return Tape(classes, rows, self.constants, self.slot_count, input_slots, staged, outputs)
 
     def _reserve(self, size: int) -> int:
         """Return the first of some slots side by side, used before if possible."""
@@ -284,26 +296,63 @@ class _Layout:
                     known[k] = True
         return lasting
 
+    def _mixed_operands(self, steps: Sequence[_Step]) -> dict[tuple[object, ...], list[bool]]:
+        """Tell for each function which operands are not always of the same kind."""
+        first: dict[tuple[object, ...], list[Kind]] = {}
+        mixed: dict[tuple[object, ...], list[bool]] = {}
+        for step in steps:
+            kinds = [self._kind(node) for node in step.operands]
+            known = first.setdefault(step.key, kinds)
+            flags = mixed.setdefault(step.key, [False] * len(kinds))
+            for k, (a, b) in enumerate(zip(known, kinds, strict=True)):
+                if a != b:
+                    flags[k] = True
+        return mixed
+
+    def _kind(self, node: int) -> Kind:
+        if self.graph.ops[node] == "const":
+            return _CONSTANT
+        if self._is_parameter(node):
+            return ("parameter", self.graph.payloads[node][0])
+        return _WORK
+
     def _operand_places(self, step: _Step, input_slots: dict[int, int]) -> list[Place]:
         graph = self.graph
+        mixed = self.mixed[step.key]
         constants = tuple(
-            float(graph.payloads[node]) for node in step.operands if graph.ops[node] == "const"
+            float(graph.payloads[node])
+            for node, staged in zip(step.operands, mixed, strict=True)
+            if graph.ops[node] == "const" and not staged
         )
-        block = self.blocks.get(constants)
-        if block is None:
-            block = self.blocks[constants] = len(self.constants)
-            self.constants.extend(constants)
+        block = self._constant_block(constants)
         places: list[Place] = []
-        for node in step.operands:
+        for node, staged in zip(step.operands, mixed, strict=True):
             op = graph.ops[node]
             if op == "const":
-                places.append((_CONSTANT, block))
-                block += 1
+                if staged:
+                    place: Place = (_CONSTANT, self._constant_block((float(graph.payloads[node]),)))
+                else:
+                    place = (_CONSTANT, block)
+                    block += 1
             elif op == "input":
-                places.append(self._input_place(node, input_slots))
+                place = self._input_place(node, input_slots)
             else:
-                places.append(self.places[node])
+                place = self.places[node]
+            if staged and place[0] != _WORK:
+                if place not in self.staged:
+                    # never freed: it must be there for every group of cases
+                    self.staged[place] = self.slot_count
+                    self.slot_count += 1
+                place = (_WORK, self.staged[place])
+            places.append(place)
         return places
+
+    def _constant_block(self, constants: tuple[float, ...]) -> int:
+        """Return where some constants stand side by side."""
+        if constants not in self.blocks:
+            self.blocks[constants] = len(self.constants)
+            self.constants.extend(constants)
+        return self.blocks[constants]
 
     def _input_place(self, node: int, input_slots: dict[int, int]) -> Place:
         number, place = self.graph.payloads[node]

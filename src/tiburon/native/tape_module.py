@@ -76,6 +76,9 @@ class TapeModule:
             "constants": struct.pack(f"<{len(tape.constants)}d", *tape.constants),
             "rows": struct.pack(f"<{len(numbers)}q", *numbers),
         }
+        for kind, pairs in tape.staged.items():
+            numbers = [x for pair in pairs for x in pair]
+            tables[self._staged_name(kind)] = struct.pack(f"<{len(numbers)}q", *numbers)
         for place, slots in enumerate(tape.output_slots):
             tables[f"slots{place}"] = struct.pack(f"<{len(slots)}q", *slots)
         lines = []
@@ -83,6 +86,22 @@ class TapeModule:
             text = "".join(f"\\{byte:02X}" for byte in raw)
             lines.append(f'@{name} = internal constant [{len(raw)} x i8] c"{text}", align 64')
         return lines
+
+    def _staged_name(self, kind: tuple[str, int]) -> str:
+        return f"staged_{kind[0]}{kind[1]}"
+
+    def _stage(self, target: LlvmTarget, kinds: str) -> None:
+        """Emit the loops that copy constants or parameters into the work space."""
+        for kind, pairs in self.tape.staged.items():
+            if kind[0] != kinds:
+                continue
+            name = self._staged_name(kind)
+            k = self._loop_head(target.lines, name, len(pairs))
+            pair = element(target, "[2 x i64]", f"@{name}", k)
+            source = self._array(target, kind, load(target, "i64", pair, 0))
+            value = self._operand(target, kind, source, 0)
+            self._store(target, value, "%work", load(target, "i64", pair, 1))
+            self._loop_end(target.lines, name)
 
     def _class(self, number: int, one: TapeClass, callees: CalleeWriter) -> str:
         target = LlvmTarget(self.lanes, fused=self.fused)
@@ -127,6 +146,7 @@ class TapeModule:
         if kind[0] == "constant":
             return element(target, "double", "@constants", place)
         if self.lanes == 1:
+            # one case reads parameters where the caller has them
             array = load(target, "ptr", "%parameters", kind[1])
             return element(target, "double", array, place)
         start = target.emit(f"add i64 {place}, {self._parameter_offsets()[kind[1]]}")
@@ -185,8 +205,10 @@ class TapeModule:
         target = LlvmTarget(1)
         lines = target.lines
         lines.append("  store double 0.0, ptr %sum, align 8")
+        self._stage(target, "constant")
+        self._stage(target, "parameter")
         for number, start in self.tape.input_slots.items():
-            pointer = load(target, "ptr", "%inputs", number)
+            pointer = load(target, "ptr", "%parameters", number)
             size = self.program.inputs[number].size
             k = self._loop_head(lines, f"i{number}", size)
             value = load(target, "double", pointer, k)
@@ -195,7 +217,7 @@ class TapeModule:
             address = element(target, "double", "%work", slot)
             lines.append(f"  store double {value}, ptr {address}, align 8")
             self._loop_end(lines, f"i{number}")
-        lines.append("  call void @run(ptr %work, ptr %inputs)")
+        lines.append("  call void @run(ptr %work, ptr %parameters)")
         for place, slots in enumerate(self.tape.output_slots):
             pointer = load(target, "ptr", "%outputs", place)
             k = self._loop_head(lines, f"o{place}", len(slots))
@@ -209,7 +231,7 @@ class TapeModule:
         failed = target.is_nan(target.sub(check, check))
         return "\n".join(
             [
-                f"define i32 @one(ptr noalias %inputs, ptr noalias %outputs) {self.attributes} {{",
+                f"define i32 @one(ptr noalias %parameters, ptr noalias %outputs) {self.attributes} {{",
                 "entry:",
                 f"  %work = alloca [{max(self.tape.slot_count, 1)} x double], align 64",
                 "  %sum = alloca double, align 8",
@@ -238,9 +260,14 @@ class TapeModule:
             varying = target.emit(f"or i1 {varying}, {differs}")
         lines += [
             f"  store {kind} zeroinitializer, ptr %sum, align {self.align}",
+        ]
+        self._stage(target, "constant")
+        lines += [
+            "  br label %before",
+            "before:",
             "  br label %groups",
             "groups:",
-            "  %group = phi i64 [ %begin, %entry ], [ %following, %written ]",
+            "  %group = phi i64 [ %begin, %before ], [ %following, %written ]",
             "  %more = icmp slt i64 %group, %end",
             "  br i1 %more, label %start, label %done",
             "start:",
@@ -257,6 +284,7 @@ class TapeModule:
             vector = self._gather(target, starts, k)
             self._store(target, vector, "%parameters", target.emit(f"add i64 {k}, {offset}"))
             self._loop_end(lines, f"p{number}")
+        self._stage(target, "parameter")
         lines += ["  br label %read", "read:"]
         for number, start in self.tape.input_slots.items():
             starts = self._starts(target, pointers[number], strides[number], cases)

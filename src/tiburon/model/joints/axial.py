@@ -42,6 +42,10 @@ class AxialJoint(Joint):
         object.__setattr__(joint, "offset", 0.0)
         return joint, (self.offset,)
 
+    def no_offset(self) -> tuple[float, ...]:
+        """Return (0,)."""
+        return (0.0,)
+
     def neutral(self) -> tuple[float, ...]:
         """Return (0,)."""
         return (0.0,)

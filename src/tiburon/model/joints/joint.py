@@ -77,10 +77,19 @@ class Joint(ABC):
         """
         return self, ()
 
+    def no_offset(self) -> tuple[float, ...]:
+        """Return the offset of a joint that has none, if it may have one."""
+        return ()
+
     @property
     def depends_on_time(self) -> bool:
         """Whether time moves the joint."""
         return False
+
+    @property
+    def follows(self) -> str | None:
+        """Name of the joint whose variables move this one; None if it has its own."""
+        return None
 
     @property
     def is_rigid(self) -> bool:
