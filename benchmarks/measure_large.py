@@ -172,7 +172,7 @@ def _irregular_tree() -> Figure:
     start = time.perf_counter()
     program = LibrarySource(model, ("forward_dynamics",), DEFAULT_WORLD).program()
     module = TapeModule(program, lanes=1, vector_lanes=host().lanes, fused=host().fused)
-    compile_module(module.text(), optimize=False)
+    compile_module(module.text())
     seconds = time.perf_counter() - start
     classes = len(module.tape.classes)
     verdict = "within" if classes <= TREE_CLASSES else "ABOVE"

@@ -65,8 +65,7 @@ class Code:
         if entry is not None:
             return entry[1], entry[0]
         program = self._source.program()
-        straight = not program.has_calls or is_tape(program)
-        code = compile_module(write(program), optimize=not straight)
+        code = compile_module(write(program), optimize=program.has_calls)
         label = f"{self._source.name} ({part} case{'s' if part == 'many' else ''})"
         header = {"name": label, **Signature.of(program).to_header()}
         cache.store_entry(key, header, code)
