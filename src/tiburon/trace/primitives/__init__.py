@@ -9,6 +9,7 @@ from tiburon.trace.primitives.least_squares import (
 from tiburon.trace.primitives.norm import norm
 from tiburon.trace.primitives.spd import SpdFactor, factor_spd, solve_spd
 from tiburon.trace.primitives.tree import TreeFactor, factor_tree, solve_tree
+from tiburon.trace.primitives.tree_inverse import invert_tree
 
 __all__ = [
     "LeastSquares",
@@ -18,6 +19,7 @@ __all__ = [
     "factor_orthogonal",
     "factor_spd",
     "factor_tree",
+    "invert_tree",
     "norm",
     "solve_least_squares",
     "solve_spd",

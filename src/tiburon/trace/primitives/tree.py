@@ -28,7 +28,14 @@ from tiburon.trace.primitives.primitive import (
 )
 from tiburon.trace.primitives.spd import INLINE_SIZE, LOST_PIVOT
 
-__all__ = ["FactorTree", "SolveTree", "TreeFactor", "factor_tree", "solve_tree"]
+__all__ = [
+    "FactorTree",
+    "SolveTree",
+    "TreeFactor",
+    "TreePrimitive",
+    "factor_tree",
+    "solve_tree",
+]
 
 
 class _Layout:
@@ -62,13 +69,19 @@ class _Layout:
         return [(i, j) for i, row in enumerate(self.columns) for j in row]
 
 
-class _TreePrimitive(Primitive):
+class TreePrimitive(Primitive):
+    """A primitive on matrices with the zeros of a tree.
+
+    Attributes:
+        layout: Where their elements are stored.
+    """
+
     def __init__(self, name: str, parents: Sequence[int]) -> None:
         super().__init__(name, *[parent + 1 for parent in parents])
         self.layout = _Layout(parents)
 
 
-class FactorTree(_TreePrimitive):
+class FactorTree(TreePrimitive):
     """Factor: the stored elements of H to as many of L and 1/D; NaN if not positive definite."""
 
     def __init__(self, parents: Sequence[int]) -> None:
@@ -126,7 +139,7 @@ class FactorTree(_TreePrimitive):
         return adjoints
 
 
-class SolveTree(_TreePrimitive):
+class SolveTree(TreePrimitive):
     """Solve: a factor and a vector to the solution."""
 
     def __init__(self, parents: Sequence[int]) -> None:
