@@ -1,0 +1,58 @@
+"""The table of covered features names every row, and only files and tests that exist."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tiburon.reproduce import chains
+from tiburon.reproduce.published import ALGORITHMS
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs" / "coverage.md").read_text()
+LAST = {"A": 23, "B": 20, "C": 18, "D": 12, "K": 8, "S": 6}
+"""Last row of each section of the sources' lists of features."""
+
+ROWS = re.findall(r"^\| ([ABCDKS]\d+) \| .* \| `([^`]+)` \| `([^`]+)` \|$", PAGE, re.MULTILINE)
+
+
+def test_every_row_is_there_once_and_in_order():
+    """No feature is left out in silence."""
+    expected = [f"{letter}{k}" for letter, last in LAST.items() for k in range(1, last + 1)]
+    assert [row for row, *_ in ROWS] == expected
+
+
+@pytest.mark.parametrize(("row", "code", "evidence"), ROWS, ids=[row for row, *_ in ROWS])
+def test_code_and_evidence_exist(row, code, evidence):
+    """A file or test that was renamed must be renamed here, too."""
+    assert (ROOT / "src" / "tiburon" / code).is_file()
+    path, _, test = evidence.partition("::")
+    assert (
+        f"def {test}(" in (ROOT / "tests" / path).read_text()
+        if test
+        else (ROOT / "tests" / path).is_file()
+    )
+
+
+def test_counts_on_the_page_are_those_counted():
+    """Published and ours for six joints, as the command prints them."""
+    counted = {
+        "inverse dynamics, Featherstone 1987": ("featherstone_inverse", chains.inverse_dynamics),
+        "inverse dynamics, McMillan 1994": ("thesis_inverse", chains.inverse_dynamics),
+        "mass matrix, Featherstone 1987": ("featherstone_mass_matrix", chains.composite_rigid_body),
+        "mass matrix, McMillan 1994": ("thesis_mass_matrix", chains.composite_rigid_body),
+        "forward dynamics by composite rigid bodies, Featherstone 1987": (
+            "featherstone_forward",
+            chains.forward_by_composite_rigid_body,
+        ),
+        "forward dynamics by articulated bodies, Featherstone 1987": (
+            "featherstone_articulated",
+            chains.articulated_body,
+        ),
+        "the same, McMillan 1994": ("thesis_articulated", chains.articulated_body),
+        "the same, McMillan, Orin and McGhee 1995": ("paper_articulated", chains.articulated_body),
+        "the same on a mobile base, 1995": ("paper_mobile", chains.mobile_articulated_body),
+    }
+    for name, (key, ours) in counted.items():
+        costs = [f"{c.multiplications} + {c.additions}" for c in (ALGORITHMS[key].at(6), ours(6))]
+        assert f"| {name} | {costs[0]} | {costs[1]} |" in PAGE
