@@ -163,6 +163,18 @@ class Driven(Joint):
         seen = self._drift(q).cross(self.carried.velocity(q, v))
         return self._carry(q).motion(own) + seen + self.carried.bias(q, v)
 
+    def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return how Sdot v of the carried joint changes; the drive is upstream of its freedoms."""
+        return self.carried.bias_derivative(q, v)
+
+    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return dq/dt of the carried joint."""
+        return self.carried.position_rate(q, v)
+
+    def velocity_of_rate(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the carried joint's velocity at a rate of its position."""
+        return self.carried.velocity_of_rate(q, qd)
+
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the carried joint's position after a step."""
         return self.carried.integrate(q, dv)

@@ -7,7 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.orientation import random_quaternion, to_body_axes
+from tiburon.model.joints.orientation import (
+    angular_velocity_of_rate,
+    random_quaternion,
+    to_body_axes,
+)
 from tiburon.spatial import (
     Force,
     Motion,
@@ -23,6 +27,7 @@ from tiburon.spatial import (
     quaternion_log,
     quaternion_multiply,
     quaternion_normalize,
+    quaternion_rate,
     quaternion_rotate,
 )
 
@@ -96,6 +101,19 @@ class Free(Joint):
         x, y, z = quaternion_rotate(quaternion, left_jacobian_product(step.angular, step.linear))
         px, py, pz = position
         return (*quaternion_multiply(quaternion, turn), px + x, py + y, pz + z)
+
+    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the rate of the quaternion, and the velocity of the origin in joint axes."""
+        quaternion, _ = _split(q)
+        velocity = Motion.from_array(tuple(v))
+        moved = quaternion_rotate(quaternion, velocity.linear)
+        return (*quaternion_rate(quaternion, velocity.angular), *moved)
+
+    def velocity_of_rate(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the body velocity of a rate of quaternion and position."""
+        (quaternion, _), (rate, moved) = _split(q), _split(qd)
+        back = quaternion_rotate(quaternion_conjugate(quaternion), moved)
+        return (*angular_velocity_of_rate(quaternion, rate), *back)
 
     def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the commutator of two body velocities: their motion cross product."""

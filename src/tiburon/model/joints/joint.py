@@ -152,6 +152,11 @@ class Joint(ABC):
         """
         return Motion.zero()
 
+    def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return how Sdot v changes with a step along each freedom, v held; zero as Sdot is."""
+        # a joint that follows another has a column though it has no variable of its own
+        return (Motion.zero(),) * len(self.subspace(q))
+
     def project(self, q: Sequence[Scalar], f: Force) -> tuple[Scalar, ...]:
         """Return the joint forces S^T f of a force transmitted to the body (eq. 7.14)."""
         return tuple(S.dot(f) for S in self.subspace(q))
@@ -209,6 +214,20 @@ class Joint(ABC):
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the position after a step dv = v dt of constant body velocity."""
         return tuple(x + dx for x, dx in zip(q, dv, strict=True))
+
+    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return dq/dt, nq scalars, at a velocity; a step dv changes q by as much, to first order.
+
+        v itself where velocities are rates of positions.
+        """
+        return tuple(v)
+
+    def velocity_of_rate(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the velocity at which positions change by dq/dt: the inverse of `position_rate`.
+
+        Where rolling binds velocities, that of the turn alone.
+        """
+        return tuple(qd)
 
     def step(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the rate of position as integrators add it up: v itself in holonomic joints.

@@ -2,7 +2,15 @@
 
 import numpy as np
 
-from tiburon.spatial import Quaternion, Rotation, quaternion_square, quaternion_to_matrix
+from tiburon.spatial import (
+    Quaternion,
+    Rotation,
+    Vec3,
+    quaternion_conjugate,
+    quaternion_multiply,
+    quaternion_square,
+    quaternion_to_matrix,
+)
 from tiburon.trace.value import require
 
 SHORTEST = 0.5
@@ -31,3 +39,13 @@ def random_quaternion(rng: np.random.Generator) -> tuple[float, float, float, fl
     quaternion = rng.standard_normal(4)
     w, x, y, z = (quaternion / np.linalg.norm(quaternion)).tolist()
     return (w, x, y, z)
+
+
+def angular_velocity_of_rate(quaternion: Quaternion, rate: Quaternion) -> Vec3:
+    """Return the angular velocity, body axes [rad/s], at which a quaternion changes.
+
+    The inverse of `quaternion_rate` (Featherstone 1987, eq. 8.1); changes of length do not count.
+    """
+    twice = 2.0 / quaternion_square(quaternion)
+    _, x, y, z = quaternion_multiply(quaternion_conjugate(quaternion), rate)
+    return (twice * x, twice * y, twice * z)

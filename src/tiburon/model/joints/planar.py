@@ -103,5 +103,13 @@ class Planar(Joint):
         slide = add(scale(x, v[0]), scale(y, v[1]))
         return Motion(ZERO3, cross(slide, scale(self.axis, v[2])))
 
+    def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return how Sdot v changes: with the angle the slides turn back once more."""
+        turn = self._turn(q)
+        x, y = (turn.direction(axis) for axis in self.in_plane())
+        slide = add(scale(x, v[0]), scale(y, v[1]))
+        change = cross(cross(slide, self.axis), scale(self.axis, v[2]))
+        return (Motion.zero(), Motion.zero(), Motion(ZERO3, change))
+
     def _turn(self, q: Sequence[Scalar]) -> Factor:
         return turn_about(self.axis, *cos_sin(q[2]))

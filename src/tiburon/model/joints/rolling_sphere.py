@@ -14,7 +14,11 @@ import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.orientation import random_quaternion, to_body_axes
+from tiburon.model.joints.orientation import (
+    angular_velocity_of_rate,
+    random_quaternion,
+    to_body_axes,
+)
 from tiburon.model.numbers import finite_array
 from tiburon.spatial import (
     Motion,
@@ -29,6 +33,7 @@ from tiburon.spatial import (
     quaternion_log,
     quaternion_multiply,
     quaternion_normalize,
+    quaternion_rate,
     quaternion_rotate,
 )
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, negate, scale, vec3
@@ -110,6 +115,21 @@ class RollingSphere(Joint):
         """Return Sdot v: seen from the body, the normal of the plane turns back."""
         omega = vec3(v, "v")
         return Motion(ZERO3, negate(cross(omega, cross(omega, self._up(q)))))
+
+    def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return how Sdot v changes: a turn of the ball turns the normal back, seen from it."""
+        omega, up = vec3(v, "v"), self._up(q)
+        turned = (cross(up, axis) for axis in IDENTITY3)
+        return tuple(Motion(ZERO3, negate(cross(omega, cross(omega, x)))) for x in turned)
+
+    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the velocity of the center in joint axes, and the rate of the quaternion."""
+        _, _, _, x, y = self.step(q, v)
+        return (x, y, *quaternion_rate(_quaternion(q), vec3(v, "v")))
+
+    def velocity_of_rate(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the angular velocity, from the rate of the quaternion alone."""
+        return angular_velocity_of_rate(_quaternion(q), _quaternion(qd))
 
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the position after rolling at constant body velocity: along a straight line."""

@@ -7,7 +7,11 @@ from typing import ClassVar
 import numpy as np
 
 from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.orientation import random_quaternion, to_body_axes
+from tiburon.model.joints.orientation import (
+    angular_velocity_of_rate,
+    random_quaternion,
+    to_body_axes,
+)
 from tiburon.spatial import (
     Force,
     Motion,
@@ -18,6 +22,7 @@ from tiburon.spatial import (
     quaternion_log,
     quaternion_multiply,
     quaternion_normalize,
+    quaternion_rate,
 )
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, vec3
 
@@ -76,6 +81,17 @@ class Spherical(Joint):
     def integrate(self, q: Sequence[Scalar], dv: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the orientation after a step of constant body velocity; keeps the length."""
         return quaternion_multiply(q, quaternion_exp(dv))
+
+    def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the rate of the quaternion."""
+        w, x, y, z = q
+        return quaternion_rate((w, x, y, z), vec3(v, "v"))
+
+    def velocity_of_rate(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the angular velocity of a rate of the quaternion."""
+        w, x, y, z = q
+        a, b, c, d = qd
+        return angular_velocity_of_rate((w, x, y, z), (a, b, c, d))
 
     def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the commutator of two angular velocities: their cross product."""

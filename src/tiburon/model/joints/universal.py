@@ -91,5 +91,11 @@ class Universal(Joint):
         first = self._second(q).direction(self.axis)
         return Motion(cross(scale(first, v[0]), scale(self.second_axis, v[1])), ZERO3)
 
+    def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return how Sdot v changes: with the second angle its first factor turns back."""
+        turned = cross(self._second(q).direction(self.axis), self.second_axis)
+        change = scale(cross(turned, self.second_axis), v[0] * v[1])
+        return (Motion.zero(), Motion(change, ZERO3))
+
     def _second(self, q: Sequence[Scalar]) -> Factor:
         return turn_about(self.second_axis, *cos_sin(q[1]))
