@@ -100,6 +100,7 @@ if TYPE_CHECKING:
     from tiburon.model import to_pinocchio as to_pinocchio
     from tiburon.model import wrench_from_mujoco as wrench_from_mujoco
     from tiburon.model import wrench_to_mujoco as wrench_to_mujoco
+    from tiburon.native.export import c_source as c_source
     from tiburon.simulation import StateRecord as StateRecord
     from tiburon.simulation import integrate_rk4 as integrate_rk4
 
@@ -147,6 +148,7 @@ _EXPORTS: dict[str, str] = {
     "World": "tiburon.model",
     "apparent_inverse_inertia": "tiburon.algorithms",
     "bias_force": "tiburon.algorithms",
+    "c_source": "tiburon.native.export",
     "center_of_mass": "tiburon.algorithms",
     "center_of_mass_jacobian": "tiburon.algorithms",
     "compile": "tiburon.algorithms",
