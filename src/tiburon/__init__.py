@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from tiburon.errors import TraceError as TraceError
     from tiburon.errors import UnknownNameError as UnknownNameError
     from tiburon.model import Body as Body
+    from tiburon.model import Coupled as Coupled
     from tiburon.model import Cylindrical as Cylindrical
     from tiburon.model import DHLink as DHLink
     from tiburon.model import Driven as Driven
@@ -91,6 +92,7 @@ if TYPE_CHECKING:
     from tiburon.model import motion_to_mujoco as motion_to_mujoco
     from tiburon.model import powering as powering
     from tiburon.model import powering_report as powering_report
+    from tiburon.model import rotor as rotor
     from tiburon.model import six_vector_from_fossen as six_vector_from_fossen
     from tiburon.model import six_vector_from_pinocchio as six_vector_from_pinocchio
     from tiburon.model import six_vector_to_fossen as six_vector_to_fossen
@@ -109,6 +111,7 @@ _EXPORTS: dict[str, str] = {
     "Body": "tiburon.model",
     "CacheWarning": "tiburon.errors",
     "CompileError": "tiburon.errors",
+    "Coupled": "tiburon.model",
     "Cylindrical": "tiburon.model",
     "DHLink": "tiburon.model",
     "DomainError": "tiburon.errors",
@@ -188,6 +191,7 @@ _EXPORTS: dict[str, str] = {
     "powering_report": "tiburon.model",
     "prepare_dynamics": "tiburon.algorithms",
     "regressor": "tiburon.algorithms",
+    "rotor": "tiburon.model",
     "six_vector_from_fossen": "tiburon.model",
     "six_vector_from_pinocchio": "tiburon.model",
     "six_vector_to_fossen": "tiburon.model",

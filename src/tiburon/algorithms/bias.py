@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.rnea import rnea, upward
@@ -84,7 +85,7 @@ def weight(plan: Plan, q: Sequence[Scalar], gravity: Vec3) -> tuple[Scalar, ...]
     held = outward(plan, lift, _Held(Transform.identity(), upward(gravity)))
     weights = outward(plan, weigh, Force.zero(), held)
     kept = inward(plan, transmit, weights, held)
-    return tuple(x for joint_force in kept for x in joint_force)
+    return by_velocity(plan, kept)
 
 
 def _run_bias(

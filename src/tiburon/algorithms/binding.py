@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from typing import NamedTuple
 
+from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, World
 from tiburon.spatial import Scalar, Vec3
 
@@ -20,6 +21,7 @@ __all__ = [
     "gravity_numbers",
     "gravity_vector",
     "plan_and_gravity",
+    "refuse_couplings",
 ]
 
 DEFAULT_WORLD = World()
@@ -73,6 +75,18 @@ def plan_and_gravity(model: Model, world: World | None) -> tuple[Plan, Vec3]:
         named = world is None or world == binding.world
         plan, gravity = binding.plan, binding.gravity if named else (world or DEFAULT_WORLD).gravity
     return plan if time is None else plan.at(time), gravity
+
+
+def refuse_couplings(plan: Plan, function: str) -> None:
+    """Raise `ModelError` if joints follow others, where a function takes each to move by itself."""
+    for body in plan.bodies:
+        if body.joint.follows is not None:
+            raise ModelError(
+                f"joint {body.joint.name!r}: {function} cannot be used where joints follow others, "
+                f"got a follower of {body.joint.follows!r}; use a function that works on the mass "
+                "matrix, such as forward_dynamics",
+                name=body.joint.name,
+            )
 
 
 def gravity_numbers(world: World) -> tuple[float, ...]:

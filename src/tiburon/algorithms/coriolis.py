@@ -178,9 +178,10 @@ def coriolis(
     for body, ancestor, felt in pairs(plan, project, columns, moving):
         for k, (column, row) in enumerate(felt, start=body.v.start):
             for j, (above, below) in enumerate(zip(column, row, strict=True), ancestor.v.start):
-                C[j][k] = above
+                # sums, since joints that follow another share its variables
+                C[j][k] = C[j][k] + above
                 if body is not ancestor:
-                    C[k][j] = below
+                    C[k][j] = C[k][j] + below
     return tuple(tuple(row) for row in C)
 
 

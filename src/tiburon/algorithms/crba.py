@@ -64,8 +64,10 @@ def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
         for column, entries in enumerate(columns, start=body.v.start):
             for row, entry in enumerate(entries, start=ancestor.v.start):
                 # a joint's own block comes out twice: its upper part serves both
-                if row <= column:
-                    H[row][column] = H[column][row] = entry
+                if body is not ancestor or row <= column:
+                    # joints that share a variable add up, twice where one carries the other
+                    felt = entry + entry if body is not ancestor and row == column else entry
+                    H[row][column] = H[column][row] = H[row][column] + felt
     return tuple(tuple(row) for row in H)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import plan_and_gravity, refuse_couplings
 from tiburon.algorithms.external import external_options, given_forces
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
@@ -164,6 +164,7 @@ def _run(
     model: Model, world: World | None, options: Options, q: Any, v: Any, vd: Any, *wrenches: Any
 ) -> Any:
     plan, gravity = plan_and_gravity(model, world)
+    refuse_couplings(plan, "floating_base_inverse_dynamics")
     position = scalars(q)
     outside = given_forces(plan, position, options, wrenches)
     rates, forces = floating_rnea(plan, position, scalars(v), scalars(vd), gravity, outside)

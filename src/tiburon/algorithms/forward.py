@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.binding import DEFAULT_WORLD, plan_and_gravity
+from tiburon.algorithms.binding import DEFAULT_WORLD, plan_and_gravity, refuse_couplings
 from tiburon.algorithms.external import external_options, given_forces
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
@@ -48,6 +48,9 @@ def cheaper_method(model: Model) -> str:
     factored in straight code and operations tell the time; beyond, the factorization is a loop in
     memory, which takes longer than articulated bodies wherever it was measured.
     """
+    if model.plan.has_couplings:
+        # what branches share through followers, articulated bodies cannot see
+        return "composite"
     if model.nv > INLINE_SIZE:
         return "articulated"
 
@@ -66,7 +69,10 @@ def _run(
     plan, gravity = plan_and_gravity(model, world)
     position = scalars(q)
     forces = given_forces(plan, position, options, wrenches)
-    solve = METHODS[dict(options).get("method") or cheaper_method(model)]
+    method = dict(options).get("method") or cheaper_method(model)
+    if method == "articulated":
+        refuse_couplings(plan, "forward_dynamics with method 'articulated'")
+    solve = METHODS[method]
     return as_traced(list(solve(plan, position, scalars(v), scalars(tau), gravity, forces)))
 
 

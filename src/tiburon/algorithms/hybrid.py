@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import plan_and_gravity, refuse_couplings
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.external import external_options, given_forces
 from tiburon.algorithms.forward import method_options
@@ -270,6 +270,7 @@ def _run(
     *wrenches: Any,
 ) -> Any:
     plan, gravity = plan_and_gravity(model, world)
+    refuse_couplings(plan, "hybrid_dynamics")
     choices = dict(options)
     rows = set(choices.get("known_acceleration", ()))
     known = [row in rows for row in range(model.nv)]

@@ -91,7 +91,9 @@ def momentum_columns(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Force, ...]
     total = RigidInertia.zero()
     columns: list[Force] = [Force.zero()] * plan.nv
     for body, part, place in zip(plan.bodies, composed, places, strict=True):
-        columns[body.v] = [_in_world(h, place) for h in part.h]
+        for index, h in enumerate(part.h, start=body.v.start):
+            # a sum, since joints that follow another share its variables
+            columns[index] = columns[index] + _in_world(h, place)
         if body.parent == WORLD_BODY:
             total = total + part.handed_on
     return tuple(columns), total

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.rnea import transmitted
@@ -102,7 +103,7 @@ def _run(
     position = scalars(q)
     outside = given_forces(plan, position, options, wrenches)
     forces = transmitted(plan, position, scalars(v), scalars(vd), gravity, outside)
-    tau: list[Scalar] = []
+    tau: list[tuple[Scalar, ...]] = []
     actuators: list[Scalar] = []
     bearings: list[Scalar] = []
     for body, f in zip(plan.bodies, forces, strict=True):
@@ -110,12 +111,12 @@ def _run(
         S = model.body(body.name).joint.subspace(position[body.q])
         felt = plan.frame(body.name).transform.force(f)
         joint_force, actuator, bearing = split(S, felt)
-        tau += joint_force
+        tau.append(joint_force)
         actuators += actuator
         bearings += bearing
     shape = (len(plan.bodies), 6)
     return {
-        "tau": as_traced(tau),
+        "tau": as_traced(list(by_velocity(plan, tau))),
         "actuator": as_traced(actuators).reshape(shape),
         "bearing": as_traced(bearings).reshape(shape),
     }

@@ -110,7 +110,8 @@ def regressor_rows(
         for ancestor, felt in to_root(plan, plan.bodies[place.body], transmit, f, moving):
             for column, entries in enumerate(felt, start=width * number):
                 for row, entry in enumerate(entries, start=ancestor.v.start):
-                    Y[row][column] = entry
+                    # a sum, since joints that follow another share its variables
+                    Y[row][column] = Y[row][column] + entry
     return tuple(tuple(row) for row in Y)
 
 

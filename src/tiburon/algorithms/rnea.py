@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.external import external_inputs, external_options, given_forces
+from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Model, Plan, PlanBody, World
@@ -73,7 +74,7 @@ def rnea(
         return body.joint.project(q[body.q], f)
 
     kept = _recursion(plan, q, v, vd, gravity, external, project)
-    return tuple(x for joint_force in kept for x in joint_force)
+    return by_velocity(plan, kept)
 
 
 def transmitted(

@@ -23,6 +23,7 @@ from tiburon.model.conversions import (
 from tiburon.model.denavit_hartenberg import DHLink
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import (
+    Coupled,
     Cylindrical,
     Driven,
     Fixed,
@@ -43,11 +44,13 @@ from tiburon.model.model import Model
 from tiburon.model.plan import Plan, PlanBody, PlanFrame
 from tiburon.model.pose import Pose
 from tiburon.model.powering import Powering, powering, powering_report
+from tiburon.model.rotor import rotor
 from tiburon.model.world import World
 
 __all__ = [
     "WORLD",
     "Body",
+    "Coupled",
     "Cylindrical",
     "DHLink",
     "Driven",
@@ -83,6 +86,7 @@ __all__ = [
     "motion_to_mujoco",
     "powering",
     "powering_report",
+    "rotor",
     "six_vector_from_fossen",
     "six_vector_from_pinocchio",
     "six_vector_to_fossen",

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.configuration import as_batch
-from tiburon.model.joints import Joint
+from tiburon.model.joints import Coupled, Joint
 from tiburon.model.pose import Pose
 
 Part = TypeVar("Part", Body, Frame, Joint)
@@ -100,7 +100,11 @@ def prefixed(parts: Parts, prefix: str) -> Parts:
 def _renamed(joint: Joint, prefix: str) -> Joint:
     """Return a joint, and the joints it is made of, with a prefix before their names."""
     parts = {item.name: getattr(joint, item.name) for item in fields(joint)}
-    inner = {key: _renamed(x, prefix) for key, x in parts.items() if isinstance(x, Joint)}
+    inner: dict[str, object] = {
+        key: _renamed(x, prefix) for key, x in parts.items() if isinstance(x, Joint)
+    }
+    if isinstance(joint, Coupled):
+        inner["leader"] = prefix + joint.leader
     return changed(joint, name=prefix + joint.name, **inner)
 
 
@@ -192,12 +196,14 @@ def locked(parts: Parts, positions: Mapping[str, Sequence[float]]) -> Parts:
         parts: A robot.
         positions: The joint's position variables by the joint's name [m or rad].
     """
-    bodies = [
-        changed(body, joint=body.joint.locked(positions[body.joint.name]))
-        if body.joint.name in positions
-        else body
-        for body in parts.bodies
-    ]
+    bodies = []
+    for body in parts.bodies:
+        joint = body.joint
+        # a follower stands still with its leader
+        moved_by = joint.follows or joint.name
+        if moved_by in positions:
+            body = changed(body, joint=joint.locked(positions[moved_by]))
+        bodies.append(body)
     return Parts(tuple(bodies), parts.frames)
 
 
@@ -217,6 +223,12 @@ def locked_positions(
     positions: dict[str, list[float]] = {}
     for name in names:
         joint = find(name)
+        if joint.follows is not None:
+            raise ModelError(
+                f"joint {name!r}: follows {joint.follows!r} and cannot be locked alone; lock the "
+                "leader",
+                name=name,
+            )
         value = joints[name] if isinstance(joints, Mapping) else read(name)
         argument = f"position of joint {name!r}"
         expected = f"{joint.nq} (one position of a {joint.kind} joint)"

@@ -32,12 +32,15 @@ def check_movable(plan: Plan) -> None:
     """Raise `ModelError` naming the first joint, from the leaves, that nothing resists."""
     # a fixed seed: any generic position tells, and the answer must not change from run to run
     rng = np.random.default_rng(20)
+    position = _generic_position(plan, rng)
     freed = [body.inertia.articulated() for body in plan.bodies]
     carried = list(freed)
     for body in reversed(plan.bodies):
         inertia, felt = freed[body.index], carried[body.index]
-        q = body.joint.random(rng)
-        for s in reversed(body.joint.subspace(q)):
+        q = position[body.q]
+        # a follower is not free by itself
+        directions = () if body.joint.follows is not None else body.joint.subspace(q)
+        for s in reversed(directions):
             d, whole = s.dot(inertia.apply(s)), s.dot(felt.apply(s))
             if d <= SINGULAR * max(whole, _scale(felt, any(s.angular))):
                 raise ModelError(
@@ -51,6 +54,15 @@ def check_movable(plan: Plan) -> None:
             X = body.transform(q)
             freed[body.parent] = freed[body.parent] + X.inertia_to_parent(inertia)
             carried[body.parent] = carried[body.parent] + X.inertia_to_parent(felt)
+
+
+def _generic_position(plan: Plan, rng: np.random.Generator) -> list[float]:
+    """Return a random position of all joints that have variables of their own."""
+    position = [0.0] * plan.nq
+    for body in plan.bodies:
+        if body.joint.follows is None:
+            position[body.q] = body.joint.random(rng)
+    return position
 
 
 def _scale(inertia: ArticulatedInertia, angular: bool) -> float:

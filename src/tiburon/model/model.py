@@ -66,6 +66,7 @@ class Model(NamedParts):
         tree.check_unique(name, "joint", [body.joint.name for body in listed])
         ordered = tree.parents_first(listed)
         tree.check_frames(placed, [body.name for body in ordered])
+        tree.check_leaders(ordered)
         tree.check_mass(ordered)
         nq, nv = (sum(getattr(b.joint, n) for b in ordered) for n in ("nq", "nv"))
         self._set(name=name, bodies=ordered, frames=placed, nq=nq, nv=nv)

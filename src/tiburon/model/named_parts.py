@@ -1,6 +1,6 @@
 """The parts of a robot by name, and where their numbers stand."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -142,8 +142,8 @@ class NamedParts:
         return f"{total} ({' + '.join(parts)})"
 
 
-def joint_slices(bodies: Iterable[Body]) -> dict[str, tuple[slice, slice]]:
-    """Return where each joint's numbers stand in q and v."""
+def joint_slices(bodies: Sequence[Body]) -> dict[str, tuple[slice, slice]]:
+    """Return where each joint's numbers stand in q and v: a follower's are its leader's."""
     slices: dict[str, tuple[slice, slice]] = {}
     iq = iv = 0
     for body in bodies:
@@ -151,4 +151,7 @@ def joint_slices(bodies: Iterable[Body]) -> dict[str, tuple[slice, slice]]:
         slices[joint.name] = (slice(iq, iq + joint.nq), slice(iv, iv + joint.nv))
         iq += joint.nq
         iv += joint.nv
+    for body in bodies:
+        if body.joint.follows is not None:
+            slices[body.joint.name] = slices[body.joint.follows]
     return slices

@@ -217,6 +217,11 @@ class Plan:
         """Whether time moves any joint."""
         return any(body.joint.depends_on_time for body in self.bodies)
 
+    @cached_property
+    def has_couplings(self) -> bool:
+        """Whether joints share variables: then bodies outnumber what q and v tell of."""
+        return any(body.joint.follows is not None for body in self.bodies)
+
     def at(self, time: Scalar) -> "Plan":
         """Return the plan at a time [s]: itself, unless time moves a joint."""
         if not self.depends_on_time:

@@ -74,6 +74,25 @@ def check_frames(frames: Sequence[Frame], body_names: Sequence[str]) -> None:
             )
 
 
+def check_leaders(bodies: Sequence[Body]) -> None:
+    """Raise if a joint follows one that does not exist, or has not one freedom of its own."""
+    joints = {body.joint.name: body.joint for body in bodies}
+    for joint in joints.values():
+        if joint.follows is None:
+            continue
+        if joint.follows not in joints:
+            raise UnknownNameError(
+                "leader joint", joint.follows, joints, where=f"joint {joint.name!r}"
+            )
+        leader = joints[joint.follows]
+        if leader.nq != 1 or leader.nv != 1:
+            raise ModelError(
+                f"joint {joint.name!r}: its leader must have one freedom of its own, got the "
+                f"{leader.kind} joint {leader.name!r}; follow the joint that moves it all",
+                name=joint.name,
+            )
+
+
 def check_mass(bodies: Sequence[Body]) -> None:
     """Raise `ModelError` if a joint moves nothing that has mass.
 

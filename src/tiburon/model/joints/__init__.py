@@ -1,5 +1,6 @@
 """Joint kinds, one file each, all answering the same few questions (see `Joint`)."""
 
+from tiburon.model.joints.coupled import Coupled
 from tiburon.model.joints.cylindrical import Cylindrical
 from tiburon.model.joints.driven import Driven
 from tiburon.model.joints.fixed import Fixed
@@ -16,6 +17,7 @@ from tiburon.model.joints.universal import Universal
 
 __all__ = [
     "Carry",
+    "Coupled",
     "Cylindrical",
     "Driven",
     "Fixed",

@@ -1,0 +1,107 @@
+"""Joints tied to another: gears, mimic joints, motor rotors.
+
+A follower moves by ratio times the leader's position. It adds a body but no variable: the leader's
+q, v and joint force stand for both, and dynamics is that of the tied mechanism, exactly: mass
+matrix and joint forces are reduced by the constant matrix G of the ties, H = G^T H' G and
+tau = G^T tau'. A rotor that spins in its housing is such a follower; the moments by which its spin
+resists turning the housing (gyroscopic) come out by themselves.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+
+from tiburon.errors import ModelError
+from tiburon.model.joints.axial import AxialJoint
+from tiburon.model.joints.joint import Joint
+from tiburon.model.joints.revolute import Revolute
+from tiburon.model.numbers import check_name, finite_array
+from tiburon.model.pose import Pose
+from tiburon.spatial import Motion, Scalar, Transform
+
+
+@dataclass(frozen=True)
+class Coupled(Joint):
+    """A hinge, slide or screw whose position is ratio times that of another joint, plus an offset.
+
+    It has no variables of its own: its methods take the leader's.
+
+    Example:
+        A gripper whose second finger mirrors the first, and the rotor of an elbow's motor::
+
+            Coupled("right", Prismatic("right_slide", (1, 0, 0)), leader="left", ratio=-1)
+            Coupled("rotor", Revolute("spin"), leader="elbow", ratio=100)
+    """
+
+    moves: AxialJoint = field(default_factory=lambda: Revolute("turn"))
+    """How the follower moves: a joint of one freedom without a pose of its own."""
+
+    leader: str = ""
+    """Name of the joint it follows, which has one freedom."""
+
+    ratio: float = 1.0
+    """Follower's motion per leader's [rad/rad, m/rad, ...]."""
+
+    offset: float = 0.0
+    """Follower's position where the leader's is zero [rad or m]."""
+
+    kind: ClassVar[str] = "coupled"
+    nq: ClassVar[int] = 0
+    nv: ClassVar[int] = 0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        element = f"joint {self.name!r}"
+        given: object = self.moves
+        if not isinstance(given, AxialJoint) or given.pose != Pose():
+            raise ModelError(
+                f"{element}: moves must be a revolute, prismatic or screw joint without a pose "
+                f"of its own, got {given!r}; give the pose to the coupled joint",
+                name=self.name,
+            )
+        check_name(self.leader, f"{element}: leader")
+        for number in ("ratio", "offset"):
+            value = finite_array(getattr(self, number), (), element, number, self.name)
+            object.__setattr__(self, number, float(value))
+
+    @property
+    def follows(self) -> str | None:
+        """Name of the joint whose variables move this one."""
+        return self.leader
+
+    @property
+    def is_rigid(self) -> bool:
+        """Whether the body never moves in its parent: it does move."""
+        return False
+
+    def structure(self) -> tuple[object, ...]:
+        """Return what compiled code depends on."""
+        return (self.kind, self.moves.structure(), self.leader, self.ratio, self.offset)
+
+    def neutral(self) -> tuple[float, ...]:
+        """Return no number: it has no variables of its own."""
+        return ()
+
+    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+        """Return no number."""
+        return ()
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the map of motion from the joint frame to the body frame, at the leader's q."""
+        return self.moves.transform(self._own(q))
+
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return the motion per unit velocity of the leader."""
+        return tuple(S * self.ratio for S in self.moves.subspace(self._own(q)))
+
+    def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return the columns of Sdot: zero."""
+        return (Motion.zero(),)
+
+    def _own(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the follower's position for the leader's."""
+        (leading,) = q
+        position = self.ratio * leading
+        return (position + self.offset if self.offset != 0.0 else position,)

@@ -1,0 +1,74 @@
+"""Rotors of motors: bodies that spin in their housing, geared to the joint they drive."""
+
+from tiburon.errors import ModelError
+from tiburon.model.body import Body
+from tiburon.model.inertia import Inertia
+from tiburon.model.joints import Coupled, Joint, Revolute
+from tiburon.model.numbers import Vec3, finite_array
+from tiburon.model.pose import Pose
+
+
+def rotor(
+    name: str,
+    housing: str,
+    drives: Joint | str,
+    *,
+    ratio: float,
+    inertia: float,
+    mass: float,
+    axis: Vec3 = (0.0, 0.0, 1.0),
+    pose: Pose | None = None,
+    transverse: float | None = None,
+) -> Body:
+    """Describe the rotor of a motor as a body of the robot.
+
+    It turns by `ratio` times the position of the joint it drives, in the body that holds the motor.
+    Felt at the joint are its inertia times ratio^2, its share in turning the housing, and the
+    gyroscopic moments of its spin. Its mass is that of the spinning part alone: leave it out of
+    the housing's.
+
+    Args:
+        name: Name of the body; its joint is called the same with "_spin" behind.
+        housing: Name of the body that holds the motor.
+        drives: The joint it drives, or its name.
+        ratio: Turns of the rotor per turn (or meter) of the joint; negative if they turn against
+            each other.
+        inertia: Moment of inertia about its axis [kg m^2].
+        mass: Mass [kg].
+        axis: Unit axis of the spin, in axes of `pose`.
+        pose: Center of the rotor in the housing's frame.
+        transverse: Moment of inertia across the axis [kg m^2]; by default half of `inertia`, that
+            of a thin disk.
+
+    Returns:
+        A body to list in a model.
+
+    Example:
+        ``rotor("elbow_rotor", "upper_arm", "elbow", ratio=100, inertia=2e-5, mass=0.1)``
+    """
+    element = f"rotor {name!r}"
+    along, across = (
+        float(finite_array(value, (), element, what, name))
+        for value, what in ((inertia, "inertia"), (transverse or 0.5 * inertia, "transverse"))
+    )
+    if along <= 0.0 or across < 0.5 * along:
+        raise ModelError(
+            f"{element}: inertia must be positive and transverse at least half of it, got "
+            f"{along:g} and {across:g} kg m^2; no body that is round about its axis has less",
+            name=name,
+        )
+    leader = drives if isinstance(drives, str) else drives.name
+    spin = Revolute(f"{name}_spin", axis)
+    x, y, z = spin.axis
+    # round about the axis: I = across 1 + (along - across) a a^T
+    more = along - across
+    tensor = (
+        across + more * x * x,
+        more * x * y,
+        more * x * z,
+        across + more * y * y,
+        more * y * z,
+        across + more * z * z,
+    )
+    joint = Coupled(f"{name}_spin", spin, leader, ratio, pose=pose or Pose())
+    return Body(name, housing, joint=joint, inertia=Inertia(mass, (0.0, 0.0, 0.0), tensor))
