@@ -21,16 +21,8 @@ from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.joint import Carry
-from tiburon.spatial import (
-    ArticulatedInertia,
-    Force,
-    Motion,
-    Scalar,
-    Transform,
-    Vec3,
-    centripetal_matrix,
-)
-from tiburon.spatial.vec3 import ZERO3, add, cross, symmetric_vector
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial.vec3 import ZERO3, add, cross
 
 __all__ = ["aba"]
 
@@ -94,7 +86,7 @@ def aba(
         vJ = body.joint.velocity(q[body.q], v[body.v])
         carried = X.direction(parent.w)
         w = add(carried, vJ.angular)
-        z = symmetric_vector(centripetal_matrix(parent.w), X.translation)
+        z = cross(parent.w, cross(parent.w, X.translation))
         # a body that slides meets the turning of its parent twice (Coriolis)
         c = Motion(cross(w, vJ.angular), cross(add(w, carried), vJ.linear))
         c = c + body.joint.bias(q[body.q], v[body.v])
