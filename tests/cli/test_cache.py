@@ -46,6 +46,8 @@ def test_compiled_kernels_appear_and_can_be_removed(directory):
     """What another process compiled is listed, counted, and gone after `clear`."""
     subprocess.run([sys.executable, "-c", COMPILE_ONE], check=True)
     assert not output_of("size").startswith("0 kernels")
-    assert "forward_dynamics" in output_of("list")
+    listed = output_of("list")
+    assert listed.split("\n")[0].split() == ["kernel", "size", "used"]
+    assert "forward_dynamics" in listed
     output_of("clear")
     assert output_of("size") == "0 kernels, 0 B\n"

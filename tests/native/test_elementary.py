@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -268,6 +269,19 @@ def test_error_stays_below_the_documented_bound(name: str, fused: bool) -> None:
     worst = int(np.argmax(errors))
     at = [float(column[worst]) for column in arguments(name)]
     assert errors[worst] < CASES[name].bound, f"{errors[worst]:.3f} ulp at {at}: {found[worst]}"
+
+
+def test_documented_bounds_are_the_asserted_ones() -> None:
+    """The table in docs/numbers.md lists every function, with the bound used here."""
+    text = (Path(__file__).resolve().parents[2] / "docs" / "numbers.md").read_text()
+    table = text[text.index("| function | error below") :].split("\n\n")[0]
+    documented = {}
+    for names, bound in re.findall(r"^\| ([\w, ]+) \| ([\d.]+)", table, re.MULTILINE):
+        documented.update(dict.fromkeys(names.split(", "), float(bound)))
+    subnormal = re.search(r"\((\d) where .* subnormal\)", table)
+    assert subnormal is not None
+    documented["atan2_subnormal"] = float(subnormal[1])
+    assert documented == {name: case.bound for name, case in CASES.items()}
 
 
 @EVERY_FUNCTION

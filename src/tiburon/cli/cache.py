@@ -47,7 +47,7 @@ def print_size() -> None:
 
 @application.command("list")
 def print_entries() -> None:
-    """List the kernels in the cache, the most recent first."""
+    """List the kernels in the cache, the last used first (to the day)."""
     from rich.console import Console
     from rich.table import Table
 
@@ -60,10 +60,10 @@ def print_entries() -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("kernel")
     table.add_column("size", justify="right")
-    table.add_column("compiled")
+    table.add_column("used")
     for entry in entries:
-        compiled = datetime.fromtimestamp(entry.modified).isoformat(" ", "seconds")
-        table.add_row(entry.label, format_size(entry.size), compiled)
+        used = datetime.fromtimestamp(entry.modified).isoformat(" ", "minutes")
+        table.add_row(entry.label, format_size(entry.size), used)
     Console().print(table)
 
 
