@@ -59,6 +59,17 @@ def test_refused_by_name_with_the_cure(case):
         assert cure in str(caught.value)
 
 
+def test_the_traced_function_is_named():
+    """Among several functions in one kernel, a reader must know which one to look at."""
+
+    def swing(a):
+        return a if a[0] > 0.0 else -a
+
+    with pytest.raises(TraceError) as caught:
+        trace(swing, {"a": (3,)})
+    assert caught.value.__notes__ == ["while tracing swing"]
+
+
 def test_a_traced_if_is_named_as_such():
     """Python only reports bool(); the message names the statements that call it."""
     with pytest.raises(TraceError, match=r"`if`, `while`, `and`, `or`, `not`"):

@@ -164,10 +164,11 @@ def trace(
         declared = tuple(Input(key, tuple(shape)) for key, shape in inputs.items())
     else:
         declared = tuple(inputs)
+    title = name or getattr(function, "__name__", "function")
     graph = Graph()
     arrays = [input_array(graph, place, item.shape) for place, item in enumerate(declared)]
     with recording(graph):
-        result = _run(function, arrays)
+        result = _run(function, arrays, title)
     if isinstance(result, Mapping):
         named = [(str(key), part) for key, part in result.items()]
     elif isinstance(result, (tuple, list)) and not _is_flat(result):
@@ -175,15 +176,15 @@ def trace(
     else:
         named = [("", result)]
     outputs = tuple(Output(key, *output_nodes(graph, part)) for key, part in named)
-    title = name or getattr(function, "__name__", "function")
     single = len(named) == 1 and named[0][0] == ""
     return Program(title, graph, declared, outputs, single)
 
 
-def _run(function: Callable[..., Any], arrays: list[Any]) -> Any:
+def _run(function: Callable[..., Any], arrays: list[Any], title: str) -> Any:
     try:
         return function(*arrays)
-    except TraceError:
+    except TraceError as error:
+        error.add_note(f"while tracing {title}")
         raise
     except TypeError as error:
         # NumPy swallows what a traced size answers and reports only that it is no integer
