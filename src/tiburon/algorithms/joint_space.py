@@ -22,7 +22,8 @@ from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.tree import FactorTree, SolveTree, factor_tree, solve_tree
+from tiburon.trace.primitives.tree import FactorTree, SolveTree, solve_tree
+from tiburon.trace.primitives.tree_inverse import invert_tree
 from tiburon.trace.program import Input
 
 __all__ = [
@@ -38,7 +39,11 @@ def freedom_parents(plan: Plan) -> tuple[int, ...]:
     """Return, for each velocity variable, the one it hangs on in the tree; -1 for none.
 
     A joint of several freedoms is a chain of them, carried by the last freedom of its parent.
+    Joints that follow another tie branches together: then every variable may couple with every
+    other.
     """
+    if plan.has_couplings:
+        return tuple(range(-1, plan.nv - 1))
     hangs_on: list[int] = []
     # the variable that carries the children of each body
     last: list[int] = []
@@ -86,12 +91,7 @@ def forward_by_mass_matrix(
 
 def _run_inverse(model: Model, world: World | None, options: Options, q: Any) -> Any:
     plan, _ = plan_and_gravity(model, world)
-    factor = factor_tree(freedom_parents(plan), _matrix(plan, scalars(q)))
-    columns = scalars(factor.solve(np.eye(plan.nv)))
-    # both triangles come out of the solution; one serves both
-    n = plan.nv
-    entries = [columns[max(i, j) * n + min(i, j)] for i in range(n) for j in range(n)]
-    return as_traced(entries).reshape(n, n)
+    return invert_tree(freedom_parents(plan), _matrix(plan, scalars(q)))
 
 
 def _matrix(plan: Plan, q: Sequence[Scalar]) -> Any:
