@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 # the same names for type checkers and editors, which do not run `__getattr__`
 if TYPE_CHECKING:
     __version__: str
+    from tiburon.algorithms import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
     from tiburon.algorithms import FrameTarget as FrameTarget
+    from tiburon.algorithms import InverseDynamicsDerivatives as InverseDynamicsDerivatives
     from tiburon.algorithms import InverseKinematics as InverseKinematics
     from tiburon.algorithms import InverseKinematicsOutcome as InverseKinematicsOutcome
     from tiburon.algorithms import apparent_inverse_inertia as apparent_inverse_inertia
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from tiburon.algorithms import cross_inverse_inertia as cross_inverse_inertia
     from tiburon.algorithms import floating_base_inverse_dynamics as floating_base_inverse_dynamics
     from tiburon.algorithms import forward_dynamics as forward_dynamics
+    from tiburon.algorithms import forward_dynamics_derivatives as forward_dynamics_derivatives
     from tiburon.algorithms import forward_kinematics as forward_kinematics
     from tiburon.algorithms import frame_acceleration as frame_acceleration
     from tiburon.algorithms import frame_jacobian as frame_jacobian
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from tiburon.algorithms import inertial_parameter_names as inertial_parameter_names
     from tiburon.algorithms import inertial_parameters as inertial_parameters
     from tiburon.algorithms import inverse_dynamics as inverse_dynamics
+    from tiburon.algorithms import inverse_dynamics_derivatives as inverse_dynamics_derivatives
     from tiburon.algorithms import inverse_kinematics as inverse_kinematics
     from tiburon.algorithms import inverse_mass_matrix as inverse_mass_matrix
     from tiburon.algorithms import joint_reactions as joint_reactions
@@ -117,11 +121,13 @@ _EXPORTS: dict[str, str] = {
     "DomainError": "tiburon.errors",
     "Driven": "tiburon.model",
     "Fixed": "tiburon.model",
+    "ForwardDynamicsDerivatives": "tiburon.algorithms",
     "Frame": "tiburon.model",
     "FrameTarget": "tiburon.algorithms",
     "Free": "tiburon.model",
     "Harmonic": "tiburon.model",
     "Inertia": "tiburon.model",
+    "InverseDynamicsDerivatives": "tiburon.algorithms",
     "InverseKinematics": "tiburon.algorithms",
     "InverseKinematicsOutcome": "tiburon.algorithms",
     "Joint": "tiburon.model",
@@ -159,6 +165,7 @@ _EXPORTS: dict[str, str] = {
     "cross_inverse_inertia": "tiburon.algorithms",
     "floating_base_inverse_dynamics": "tiburon.algorithms",
     "forward_dynamics": "tiburon.algorithms",
+    "forward_dynamics_derivatives": "tiburon.algorithms",
     "forward_kinematics": "tiburon.algorithms",
     "frame_acceleration": "tiburon.algorithms",
     "frame_jacobian": "tiburon.algorithms",
@@ -173,6 +180,7 @@ _EXPORTS: dict[str, str] = {
     "inertial_parameters": "tiburon.algorithms",
     "integrate_rk4": "tiburon.simulation",
     "inverse_dynamics": "tiburon.algorithms",
+    "inverse_dynamics_derivatives": "tiburon.algorithms",
     "inverse_kinematics": "tiburon.algorithms",
     "inverse_mass_matrix": "tiburon.algorithms",
     "joint_reactions": "tiburon.algorithms",

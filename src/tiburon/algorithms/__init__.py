@@ -6,6 +6,12 @@ from tiburon.algorithms.center_of_mass import center_of_mass, center_of_mass_jac
 from tiburon.algorithms.compilation import compile
 from tiburon.algorithms.coriolis import coriolis_matrix
 from tiburon.algorithms.crba import mass_matrix
+from tiburon.algorithms.derivatives import (
+    ForwardDynamicsDerivatives,
+    InverseDynamicsDerivatives,
+    forward_dynamics_derivatives,
+    inverse_dynamics_derivatives,
+)
 from tiburon.algorithms.energy import kinetic_energy, potential_energy
 from tiburon.algorithms.floating_base import floating_base_inverse_dynamics
 from tiburon.algorithms.forward import forward_dynamics
@@ -30,7 +36,9 @@ from tiburon.algorithms.regressor import inertial_parameter_names, inertial_para
 from tiburon.algorithms.rnea import inverse_dynamics
 
 __all__ = [
+    "ForwardDynamicsDerivatives",
     "FrameTarget",
+    "InverseDynamicsDerivatives",
     "InverseKinematics",
     "InverseKinematicsOutcome",
     "apparent_inverse_inertia",
@@ -42,6 +50,7 @@ __all__ = [
     "cross_inverse_inertia",
     "floating_base_inverse_dynamics",
     "forward_dynamics",
+    "forward_dynamics_derivatives",
     "forward_kinematics",
     "frame_acceleration",
     "frame_jacobian",
@@ -52,6 +61,7 @@ __all__ = [
     "inertial_parameter_names",
     "inertial_parameters",
     "inverse_dynamics",
+    "inverse_dynamics_derivatives",
     "inverse_kinematics",
     "inverse_mass_matrix",
     "joint_reactions",

@@ -1,0 +1,261 @@
+"""Derivatives of inverse and forward dynamics for users.
+
+Symbols:
+    H       mass matrix
+    ID      inverse dynamics, tau = ID(q, v, vd)
+
+ID(q, v, FD(q, v, tau)) = tau for all states, so that forward dynamics FD has the derivatives
+-H^-1 dID by position and velocity, and H^-1 by joint force (Carpentier and Mansard 2018,
+"Analytical derivatives of rigid body dynamics algorithms", Robotics: Science and Systems).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.derivative_parts import Turning, no_turning
+from tiburon.algorithms.dynamics_derivatives import Rows, force_derivatives, state_terms
+from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.kinematics import frame_places
+from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.model import Model, Plan, World
+from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import Force, Scalar, Vec3
+from tiburon.spatial.vec3 import IDENTITY3, cross, matrix_vector, transpose
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.tree import factor_tree
+from tiburon.trace.primitives.tree_inverse import invert_tree
+
+__all__ = [
+    "ForwardDynamicsDerivatives",
+    "InverseDynamicsDerivatives",
+    "acceleration_derivatives",
+    "forward_dynamics_derivatives",
+    "inverse_dynamics_derivatives",
+]
+
+Array = NDArray[np.float64]
+
+INLINE_FREEDOMS = 12
+"""Freedoms up to which equations with the mass matrix are solved in straight code."""
+
+
+class InverseDynamicsDerivatives(NamedTuple):
+    """Joint forces and how they change, for one state or a batch."""
+
+    tau: Array
+    """Joint force [N or N m], shape (..., nv)."""
+
+    by_q: Array
+    """By steps of position, column k for a step along velocity variable k, shape (..., nv, nv)."""
+
+    by_v: Array
+    """By velocities, shape (..., nv, nv)."""
+
+    by_vd: Array
+    """By accelerations: the mass matrix, shape (..., nv, nv)."""
+
+
+class ForwardDynamicsDerivatives(NamedTuple):
+    """Joint accelerations and how they change, for one state or a batch."""
+
+    vd: Array
+    """Joint acceleration [m/s^2 or rad/s^2], shape (..., nv)."""
+
+    by_q: Array
+    """By steps of position, column k for a step along velocity variable k, shape (..., nv, nv)."""
+
+    by_v: Array
+    """By velocities, shape (..., nv, nv)."""
+
+    by_tau: Array
+    """By joint forces: the inverse mass matrix, shape (..., nv, nv)."""
+
+
+def acceleration_derivatives(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+    turning: Sequence[Turning] | None = None,
+) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
+    """Compute accelerations and their derivatives; arguments as for `state_terms`.
+
+    Returns:
+        vd, nv scalars, and its derivatives by position, velocity and force, each an array of shape
+        (nv, nv).
+    """
+    n = plan.nv
+    terms = state_terms(plan, q, v, gravity, external, turning)
+    parents, H, inline = freedom_parents(plan), _array(terms.mass, n), n <= INLINE_FREEDOMS
+    factor = factor_tree(parents, H, inline=inline)
+    free = [force - held for force, held in zip(tau, terms.bias, strict=True)]
+    vd = scalars(factor.solve(as_traced(free)))
+    found = force_derivatives(plan, q, v, vd, terms)
+    by_q, by_v = (-factor.solve(_array(rows, n)) for rows in (found.by_q, found.by_v))
+    return tuple(vd), by_q, by_v, invert_tree(parents, H, inline=inline)
+
+
+def turning_forces(
+    plan: Plan, q: Sequence[Scalar], options: Options, wrenches: Sequence[Any]
+) -> tuple[Turning, ...] | None:
+    """Return how forces from outside turn back when their bodies turn.
+
+    A force given in axes of its frame turns with its body, which is no change seen from there. One
+    given in world axes keeps its direction: seen from the body, a small turn w changes moment n and
+    force f at the frame's origin by -w x n and -w x f. What is transmitted changes by the opposite.
+
+    Returns:
+        For each plan body the change of what it needs, per unit turn about its axes; None if
+        nothing turns.
+    """
+    choices = dict(options)
+    names = choices.get("external_force", ())
+    if not names or choices.get("external_axes") != "world":
+        return None
+    total = [no_turning() for _ in plan.bodies]
+    places = frame_places(plan, q, names)
+    for name, place, wrench in zip(names, places, wrenches, strict=True):
+        frame = plan.frame(name)
+        if frame.body == WORLD_BODY:
+            continue
+        given, R = Force.from_array(tuple(scalars(wrench))), transpose(place.R)
+        n, f = matrix_vector(R, given.moment), matrix_vector(R, given.force)
+        X = frame.transform
+        columns = []
+        for axis, known in zip(IDENTITY3, total[frame.body], strict=True):
+            w = X.direction(axis)
+            columns.append(known + X.force_to_parent(Force(cross(w, n), cross(w, f))))
+        total[frame.body] = (columns[0], columns[1], columns[2])
+    return tuple(total)
+
+
+def _array(rows: Rows, n: int) -> Any:
+    return as_traced([x for row in rows for x in row]).reshape(n, n)
+
+
+def _run_inverse(
+    model: Model, world: World | None, options: Options, q: Any, v: Any, vd: Any, *wrenches: Any
+) -> Any:
+    plan, gravity = plan_and_gravity(model, world)
+    position, rate, change = scalars(q), scalars(v), scalars(vd)
+    outside = given_forces(plan, position, options, wrenches)
+    turning = turning_forces(plan, position, options, wrenches)
+    terms = state_terms(plan, position, rate, gravity, outside, turning)
+    found = force_derivatives(plan, position, rate, change, terms)
+    n = plan.nv
+    return {
+        "tau": as_traced(list(found.tau)),
+        "by_q": _array(found.by_q, n),
+        "by_v": _array(found.by_v, n),
+        "by_vd": _array(terms.mass, n),
+    }
+
+
+def _run_forward(
+    model: Model, world: World | None, options: Options, q: Any, v: Any, tau: Any, *wrenches: Any
+) -> Any:
+    plan, gravity = plan_and_gravity(model, world)
+    position = scalars(q)
+    outside = given_forces(plan, position, options, wrenches)
+    turning = turning_forces(plan, position, options, wrenches)
+    vd, by_q, by_v, by_tau = acceleration_derivatives(
+        plan, position, scalars(v), scalars(tau), gravity, outside, turning
+    )
+    return {"vd": as_traced(list(vd)), "by_q": by_q, "by_v": by_v, "by_tau": by_tau}
+
+
+_INVERSE = LibraryFunction(
+    "inverse_dynamics_derivatives", inputs_of("q", "v", "vd", external=True), _run_inverse
+)
+_FORWARD = LibraryFunction(
+    "forward_dynamics_derivatives", inputs_of("q", "v", "tau", external=True), _run_forward
+)
+
+
+def inverse_dynamics_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    *,
+    world: World | None = None,
+    external_force: Mapping[str, ArrayLike] | None = None,
+    external_axes: str = "frame",
+    time: ArrayLike | None = None,
+) -> InverseDynamicsDerivatives:
+    """Compute joint forces and how they change with position, velocity and acceleration.
+
+    Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
+    per velocity variable, also where q holds a quaternion. Forces from outside are held constant,
+    in the axes in which they are given. One state or a batch; traced arrays inside a compiled
+    function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
+            frame's origin [N m, N], shape (..., 6).
+        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
+            world axes.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+
+    Returns:
+        Joint force, and its derivatives by q, v and vd.
+    """
+    options = external_options(external_force, external_axes)
+    wrenches = () if external_force is None else external_force.values()
+    result = call(_INVERSE, model, (q, v, vd, *wrenches), world, options, time=time)
+    return InverseDynamicsDerivatives(*(result.values() if isinstance(result, dict) else result))
+
+
+def forward_dynamics_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    world: World | None = None,
+    external_force: Mapping[str, ArrayLike] | None = None,
+    external_axes: str = "frame",
+    time: ArrayLike | None = None,
+) -> ForwardDynamicsDerivatives:
+    """Compute joint accelerations and how they change with position, velocity and joint force.
+
+    Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
+    per velocity variable, also where q holds a quaternion. Forces from outside are held constant,
+    in the axes in which they are given. One state or a batch; traced arrays inside a compiled
+    function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        tau: Joint force [N or N m], shape (..., nv).
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
+            frame's origin [N m, N], shape (..., 6).
+        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
+            world axes.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+
+    Returns:
+        Joint acceleration, and its derivatives by q, v and tau.
+
+    Example:
+        ``vd, by_q, by_v, by_tau = tb.forward_dynamics_derivatives(arm, q, v, tau)``
+    """
+    options = external_options(external_force, external_axes)
+    wrenches = () if external_force is None else external_force.values()
+    result = call(_FORWARD, model, (q, v, tau, *wrenches), world, options, time=time)
+    return ForwardDynamicsDerivatives(*(result.values() if isinstance(result, dict) else result))
