@@ -19,8 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.articulated_response import Freed, ancestors, freed_joints, propagated
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.articulated_response import (
+    Held,
+    ancestors,
+    articulated_inertias,
+    directions,
+    propagated,
+)
+from tiburon.algorithms.binding import plan_and_gravity, refuse_couplings
 from tiburon.algorithms.frame_motion import moved_to
 from tiburon.algorithms.kinematics import Place, frame_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
@@ -48,49 +54,47 @@ def _sum(a: Columns, b: Columns, sign: float = 1.0) -> Columns:
     return tuple(x + y * sign for x, y in zip(a, b, strict=True))
 
 
-def pair_response(
-    plan: Plan, q: Sequence[Scalar], joints: Sequence[Freed], i: int, j: int
-) -> Columns:
+def pair_response(plan: Plan, q: Sequence[Scalar], held: Sequence[Held], i: int, j: int) -> Columns:
     """Find Phi_ij in the plan frames of two plan bodies (Featherstone 1987, eqs. 9.34, 9.35).
 
     Args:
         plan: Layout of the model.
         q: Position [m or rad], nq scalars.
-        joints: From `freed_joints`.
+        held: From `articulated_inertias`.
         i: Index of the plan body that accelerates, or that of the world.
         j: Index of the plan body the force acts on, or that of the world.
 
     Returns:
         The acceleration of body i, in its frame, per unit force on body j in its frame.
     """
+
+    def respond(body: PlanBody, parent: Columns, own: Held, concerned: bool) -> Columns:
+        if not concerned:
+            return parent
+        # A Phi A^T: the propagator acts on columns, then on rows
+        half = tuple(propagated(body, own, q, column) for column in parent)
+        Phi = tuple(propagated(body, own, q, row) for row in _transposed(half))
+        for u, softness in directions(body, own, q):
+            Phi = _sum(Phi, tuple(u * (x * softness) for x in u))
+        return Phi
+
+    def reach(body: PlanBody, parent: Columns, own: Held, concerned: bool) -> Columns:
+        if not concerned:
+            return parent
+        return tuple(propagated(body, own, q, column) for column in parent)
+
+    def among(path: frozenset[int]) -> list[bool]:
+        return [body.index in path for body in plan.bodies]
+
     to_i, to_j = ancestors(plan, i), ancestors(plan, j)
     shared = to_i & to_j
     if not shared:
         return _ZERO
-
-    def common(body: PlanBody, parent: Columns, freed: Freed) -> Columns:
-        if body.index not in shared:
-            return parent
-        # A Phi A^T: the propagator acts on columns, then on rows
-        half = tuple(propagated(body, freed, q, column) for column in parent)
-        Phi = tuple(propagated(body, freed, q, row) for row in _transposed(half))
-        for direction in freed.directions:
-            u, softness = direction.u, direction.softness
-            Phi = _sum(Phi, tuple(u * (x * softness) for x in u))
-        return Phi
-
-    def reach(start: Columns, path: frozenset[int], last: int) -> Columns:
-        def visit(body: PlanBody, parent: Columns, freed: Freed) -> Columns:
-            if body.index not in path:
-                return parent
-            return tuple(propagated(body, freed, q, column) for column in parent)
-
-        return outward(plan, visit, start, joints)[last]
-
     # parents come first, so the last shared body carries all others
-    Phi = outward(plan, common, _ZERO, joints)[max(shared)]
-    from_c = reach(Phi, to_i - shared, i)
-    return _transposed(reach(_transposed(from_c), to_j - shared, j))
+    Phi = outward(plan, respond, _ZERO, held, among(shared))[max(shared)]
+    from_c = outward(plan, reach, Phi, held, among(to_i - shared))[i]
+    back = outward(plan, reach, _transposed(from_c), held, among(to_j - shared))[j]
+    return _transposed(back)
 
 
 def _told(columns: Columns, place: Place, offset: Vec3) -> Columns:
@@ -106,7 +110,7 @@ class _Pairs:
 
     def __init__(self, plan: Plan, q: Sequence[Scalar], names: Sequence[str]) -> None:
         self.plan, self.q = plan, q
-        self.joints = freed_joints(plan, q)
+        self.held = articulated_inertias(plan, q)
         self.places = dict(zip(names, frame_places(plan, q, names), strict=True))
 
     def response(self, name: str, other: str, at: str, other_at: str) -> Columns:
@@ -114,7 +118,7 @@ class _Pairs:
         i, j = self.plan.frame(name), self.plan.frame(other)
         if WORLD_BODY in (i.body, j.body):
             return _ZERO
-        Phi = pair_response(self.plan, self.q, self.joints, i.body, j.body)
+        Phi = pair_response(self.plan, self.q, self.held, i.body, j.body)
         columns = self._moved(tuple(i.transform.motion(m) for m in Phi), name, at)
         rows = tuple(j.transform.motion(m) for m in _transposed(columns))
         return _transposed(self._moved(rows, other, other_at))
@@ -136,6 +140,7 @@ def _inputs(model: Model, options: Options) -> list[Input]:
 
 def _pair(model: Model, world: World | None, options: Options, q: Any) -> tuple[_Pairs, str, str]:
     plan, _ = plan_and_gravity(model, world)
+    refuse_couplings(plan, "apparent_inverse_inertia")
     choices = dict(options)
     frame, other = choices["frame"], choices["other"]
     return _Pairs(plan, scalars(q), (frame, other)), frame, other

@@ -42,7 +42,12 @@ __all__ = ["frame_jacobian", "frame_jacobian_bias", "jacobian_columns"]
 
 
 def jacobian_columns(
-    plan: Plan, q: Sequence[Scalar], places: Sequence[Place], body: int, point: Vec3
+    plan: Plan,
+    q: Sequence[Scalar],
+    places: Sequence[Place],
+    body: int,
+    point: Vec3,
+    held: frozenset[int] = frozenset(),
 ) -> dict[int, Motion]:
     """Find the motion of a body, told at a point, per unit of each joint velocity.
 
@@ -55,6 +60,7 @@ def jacobian_columns(
         places: Every plan body in the world.
         body: Index of the plan body, or that of the world.
         point: P, world axes [m].
+        held: Indices of plan bodies whose joints count as locked.
 
     Returns:
         One motion, world axes, for each velocity variable that moves the body, by its index.
@@ -73,7 +79,11 @@ def jacobian_columns(
         return {}
     found: dict[int, Motion] = {}
     for joined, columns in to_root(plan, plan.bodies[body], visit, point, places):
-        found.update(enumerate(columns, start=joined.v.start))
+        if joined.index in held:
+            continue
+        for index, column in enumerate(columns, start=joined.v.start):
+            # joints that follow another share its variables
+            found[index] = found[index] + column if index in found else column
     return found
 
 

@@ -49,9 +49,8 @@ def _run_momentum(model: Model, world: World | None, options: Options, q: Any, v
 
 def _run_matrix(model: Model, world: World | None, options: Options, q: Any) -> Any:
     plan, _ = plan_and_gravity(model, world)
-    columns, total = momentum_columns(plan, scalars(q))
-    if dict(options).get("at", "com") == "com":
-        columns = tuple(about(h, total.com) for h in columns)
+    centroidal = dict(options).get("at", "com") == "com"
+    columns, _ = momentum_columns(plan, scalars(q), centroidal=centroidal)
     rows = zip(*columns, strict=True) if columns else [()] * 6
     return as_traced([x for row in rows for x in row]).reshape(6, model.nv)
 

@@ -15,7 +15,7 @@ from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Transform
-from tiburon.spatial.vec3 import add_cross, cross, matrix_vector
+from tiburon.spatial.vec3 import ZERO3, add_cross, cross, matrix_vector
 
 __all__ = ["about", "momentum_columns", "total_momentum"]
 
@@ -62,7 +62,9 @@ def total_momentum(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Forc
     return total
 
 
-def momentum_columns(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Force, ...], RigidInertia]:
+def momentum_columns(
+    plan: Plan, q: Sequence[Scalar], *, centroidal: bool = False
+) -> tuple[tuple[Force, ...], RigidInertia]:
     """Find the momentum per unit of each joint velocity, and the inertia of the frozen robot.
 
     A joint velocity moves all that lies beyond the joint as one rigid body, whose inertia is that
@@ -71,10 +73,11 @@ def momentum_columns(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Force, ...]
     Args:
         plan: Layout of the model.
         q: Position [m or rad], nq scalars.
+        centroidal: Whether to take moments about the center of mass instead of the world's origin.
 
     Returns:
-        One momentum per velocity variable, and the inertia of all moving bodies as one; both about
-        the world's origin, in world axes.
+        One momentum per velocity variable; and the inertia of all moving bodies as one, about the
+        world's origin; both in world axes.
     """
 
     def transform(body: PlanBody, _: object) -> Transform:
@@ -87,15 +90,22 @@ def momentum_columns(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Force, ...]
 
     transforms = outward(plan, transform, Transform.identity())
     composed = inward(plan, compose, [body.inertia for body in plan.bodies], transforms)
-    places = body_places(plan, q)
     total = RigidInertia.zero()
-    columns: list[Force] = [Force.zero()] * plan.nv
-    for body, part, place in zip(plan.bodies, composed, places, strict=True):
-        for index, h in enumerate(part.h, start=body.v.start):
-            # a sum, since joints that follow another share its variables
-            columns[index] = columns[index] + _in_world(h, place)
+    for body, part in zip(plan.bodies, composed, strict=True):
         if body.parent == WORLD_BODY:
             total = total + part.handed_on
+    center = total.com if centroidal else ZERO3
+
+    def tell(body: PlanBody, _: object, part: _Composed, place: Place) -> tuple[Force, ...]:
+        return tuple(about(_in_world(h, place), center) for h in part.h)
+
+    columns: list[Force] = [Force.zero()] * plan.nv
+    nothing: tuple[Force, ...] = ()
+    told = outward(plan, tell, nothing, composed, body_places(plan, q))
+    for body, momenta in zip(plan.bodies, told, strict=True):
+        for index, h in enumerate(momenta, start=body.v.start):
+            # a sum, since joints that follow another share its variables
+            columns[index] = columns[index] + h
     return tuple(columns), total
 
 

@@ -8,27 +8,34 @@ Symbols (McMillan 1994, sec. 2.2; Featherstone 1987, sec. 9.5):
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.articulated_response import (
-    Freed,
-    all_ancestors,
-    freed_joints,
-    propagated,
+    Held,
+    ancestors,
+    articulated_inertias,
+    directions,
+    passed_on,
 )
-from tiburon.algorithms.binding import plan_and_gravity
-from tiburon.algorithms.frame_motion import chosen_frames, moved_to
-from tiburon.algorithms.kinematics import frame_places
+from tiburon.algorithms.binding import plan_and_gravity, refuse_couplings
+from tiburon.algorithms.frame_motion import chosen_frames
+from tiburon.algorithms.kinematics import Place, frame_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
-from tiburon.algorithms.reference_point import expressed, point_inputs, references, told_options
-from tiburon.algorithms.sweep import outward
+from tiburon.algorithms.reference_point import (
+    Reference,
+    point_inputs,
+    references,
+    told_options,
+)
+from tiburon.algorithms.sweep import to_root
 from tiburon.errors import DomainError, OptionError
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Motion, Scalar
+from tiburon.spatial import Force, Scalar
+from tiburon.spatial.vec3 import IDENTITY3, ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives import factor_orthogonal
 from tiburon.trace.program import Input
@@ -39,107 +46,156 @@ __all__ = ["operational_space_inertia", "operational_space_inverse_inertia"]
 PARTS = {"both": slice(0, 6), "orientation": slice(0, 3), "position": slice(3, 6)}
 """Which rows of a frame's motion take part, by name."""
 
-Carried = dict[int, Motion]
-"""Acceleration of a body per unit of each direction that moves it, by velocity variable."""
+Forces = tuple[Force, ...]
 
 
-def directions_at(
-    plan: Plan, q: Sequence[Scalar], frames: Sequence[str]
-) -> tuple[tuple[Carried, ...], dict[int, Scalar]]:
-    """Carry the factors of M^-1 out to some frames.
+class Answer(NamedTuple):
+    """How the joint of one body answers forces on a frame that it carries."""
+
+    rates: tuple[tuple[Scalar, ...], ...] = ()
+    """u . f / d for each force f, for each direction u of the joint."""
+
+    softness: tuple[Scalar, ...] = ()
+    """1/d of each direction."""
+
+
+def answers(
+    plan: Plan, q: Sequence[Scalar], loads: Sequence[tuple[int, Sequence[Force]]]
+) -> tuple[tuple[Answer, ...], ...]:
+    """Find how all joints answer unit forces on some bodies.
+
+    M^-1 = sum u u^T / d over the directions of all joints, those of the articulated-body algorithm.
+    A force on a body reaches the joints that carry it, one after the other on the way to the root.
 
     Args:
         plan: Layout of the model.
         q: Position [m or rad], nq scalars.
-        frames: Names of bodies or frames, or "world".
+        loads: Index of a plan body, or that of the world, and forces on it in its frame.
 
     Returns:
-        For each frame, by velocity variable, its acceleration u in its own axes at its origin; and
-        1/d of every direction that moves any of them.
+        For each load one answer per plan body, empty where the body does not carry it.
     """
-    joints = freed_joints(plan, q)
-    bodies = [plan.frame(name).body for name in frames]
-    needed = all_ancestors(plan, bodies)
 
-    def carry(body: PlanBody, parent: Carried, freed: Freed) -> Carried:
-        if body.index not in needed:
-            return {}
-        moved = {k: propagated(body, freed, q, a) for k, a in parent.items()}
-        own = enumerate(freed.directions, start=body.v.start)
-        return moved | {k: direction.u for k, direction in own}
+    def visit(body: PlanBody, forces: Forces, held: Held) -> tuple[Answer, Forces]:
+        felt = [passed_on(body, held, q, f) for f in forces]
+        softness = tuple(direction.softness for direction in directions(body, held, q))
+        by_direction = tuple(zip(*(rates for rates, _ in felt), strict=True))
+        return Answer(by_direction, softness), tuple(f for _, f in felt)
 
-    nothing: Carried = {}
-    carried = outward(plan, carry, nothing, joints)
-    softness = {
-        k: direction.softness
-        for body, freed in zip(plan.bodies, joints, strict=True)
-        if body.index in needed
-        for k, direction in enumerate(freed.directions, start=body.v.start)
-    }
+    held = articulated_inertias(plan, q)
     found = []
-    for name, body in zip(frames, bodies, strict=True):
-        X = plan.frame(name).transform
-        at = {} if body == WORLD_BODY else carried[body]
-        found.append({k: X.motion(u) for k, u in at.items()})
-    return tuple(found), softness
+    for number, forces in loads:
+        answer = [Answer() for _ in plan.bodies]
+        if number != WORLD_BODY:
+            start = plan.bodies[number]
+            for body, own in to_root(plan, start, visit, tuple(forces), held):
+                answer[body.index] = own
+        found.append(tuple(answer))
+    return tuple(found)
 
 
-def _rows(
+def response(
+    plan: Plan, a: Sequence[Answer], b: Sequence[Answer], size: int, common: int
+) -> tuple[Scalar, ...]:
+    """Return the accelerations of one frame per force on another: sum (u.f/d) d (u.g/d).
+
+    Args:
+        plan: Layout of the model.
+        a: Answers to the unit forces on the one frame.
+        b: Those on the other.
+        size: Number of unit forces on each.
+        common: Index of the last plan body that carries both.
+
+    Returns:
+        Entries by rows, size times size.
+    """
+
+    def visit(
+        body: PlanBody, total: tuple[Scalar, ...], one: Answer, other: Answer
+    ) -> tuple[tuple[Scalar, ...], tuple[Scalar, ...]]:
+        for x, y, softness in zip(one.rates, other.rates, one.softness, strict=True):
+            force = [rate / softness for rate in x]
+            parts = [f * rate for f in force for rate in y]
+            total = tuple(t + part for t, part in zip(total, parts, strict=True))
+        return total, total
+
+    start = (0.0,) * (size * size)
+    if common == WORLD_BODY:
+        return start
+    return to_root(plan, plan.bodies[common], visit, start, a, b)[-1][1]
+
+
+def _unit_forces(place: Place, reference: Reference, options: Options) -> list[Force]:
+    """Return the forces whose powers are the rows of a frame's motion, in the frame's own axes."""
+    choices = dict(options)
+    basis = IDENTITY3 if choices.get("axes", "world") == "frame" else place.R
+    # a couple works on a turn alone; a force at the point also turns about the frame's origin
+    couples = [Force(axis, ZERO3) for axis in basis]
+    pushes = [Force.at_point(axis, reference.offset) for axis in basis]
+    return [*couples, *pushes][PARTS[choices.get("part", "both")]]
+
+
+def _answers(
     model: Model, world: World | None, options: Options, q: Any, point: Sequence[Any]
-) -> tuple[list[list[Scalar]], list[Scalar]]:
-    """Return rows of u for all frames, one column per direction, and 1/d of each direction."""
+) -> tuple[Plan, list[int], tuple[tuple[Answer, ...], ...]]:
+    """Return the layout, the plan body of each frame, and the answers to unit forces on each."""
     plan, _ = plan_and_gravity(model, world)
+    refuse_couplings(plan, "operational-space inertia")
     position = scalars(q)
     names, _ = chosen_frames(model, options)
     places = frame_places(plan, position, names)
-    carried, softness = directions_at(plan, position, names)
-    part = PARTS[dict(options).get("part", "both")]
-    rows: list[list[Scalar]] = []
-    for at, place, reference in zip(
-        carried,
-        places,
-        references(plan, position, None, places, options, point),
-        strict=True,
-    ):
-        columns = []
-        for k in softness:
-            u = moved_to(at.get(k, Motion.zero()), reference.offset)
-            columns.append(tuple(expressed(u, place, options))[part])
-        rows.extend(list(row) for row in zip(*columns, strict=True))
-    return rows, list(softness.values())
+    told_at = references(plan, position, None, places, options, point)
+    loads = []
+    for name, place, reference in zip(names, places, told_at, strict=True):
+        frame = plan.frame(name)
+        forces = _unit_forces(place, reference, options)
+        loads.append((frame.body, [frame.transform.force_to_parent(f) for f in forces]))
+    return plan, [body for body, _ in loads], answers(plan, position, loads)
 
 
 def _run_inverse(model: Model, world: World | None, options: Options, q: Any, *point: Any) -> Any:
-    rows, softness = _rows(model, world, options, q, point)
+    plan, bodies, found = _answers(model, world, options, q, point)
     size = _size(model, options)
+    block = size // len(bodies)
     A: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
-    for i, a in enumerate(rows):
-        scaled = [x * s for x, s in zip(a, softness, strict=True)]
-        for j in range(i + 1):
-            total: Scalar = 0.0
-            for x, y in zip(scaled, rows[j], strict=True):
-                total = total + x * y
-            A[i][j] = A[j][i] = total
+    for i, a in enumerate(found):
+        for j, b in enumerate(found[: i + 1]):
+            shared = ancestors(plan, bodies[i]) & ancestors(plan, bodies[j])
+            # parents come first, so the last shared body is the nearest
+            entries = response(plan, a, b, block, max(shared, default=WORLD_BODY))
+            for place, entry in enumerate(entries):
+                row, column = i * block + place // block, j * block + place % block
+                # symmetric entries of a frame's own block come out twice: one serves both
+                if column <= row:
+                    A[row][column] = A[column][row] = entry
     return as_traced([x for row in A for x in row]).reshape(size, size)
 
 
 def _run_inertia(model: Model, world: World | None, options: Options, q: Any, *point: Any) -> Any:
-    rows, softness = _rows(model, world, options, q, point)
+    plan, bodies, found = _answers(model, world, options, q, point)
     size = _size(model, options)
-    if len(softness) < size:
+    moving = sorted(frozenset().union(*(ancestors(plan, body) for body in bodies)))
+    columns: list[list[Scalar]] = []
+    for body in moving:
+        silent = (0.0,) * (size // len(bodies))
+        softness = next(a[body].softness for a in found if a[body].rates)
+        for k, s in enumerate(softness):
+            root = np.sqrt(s)
+            rates = [x for a in found for x in (a[body].rates[k] if a[body].rates else silent)]
+            columns.append([x / root for x in rates])
+    if len(columns) < size:
         names, _ = chosen_frames(model, options)
         raise DomainError(
             "frames",
             f"frames that can move in {size} independent directions",
-            f"{', '.join(map(repr, names))}, moved by {len(softness)} joint velocities",
+            f"{', '.join(map(repr, names))}, moved by {len(columns)} joint velocities",
             advice="pass fewer frames, part='position' or part='orientation', or use "
             "operational_space_inverse_inertia, which always exists",
         )
-    roots = [np.sqrt(s) for s in softness]
-    C = as_traced([x * r for row in rows for x, r in zip(row, roots, strict=True)])
-    factor = factor_orthogonal(C.reshape(size, len(roots)))
+    C = as_traced([x for row in zip(*columns, strict=True) for x in row])
+    factor = factor_orthogonal(C.reshape(size, len(columns)))
     # with independent rows, (C C^T)^-1 = (C^+)^T C^+: squared conditions never enter
-    columns = [scalars(factor.solve(unit)) for unit in np.eye(size)]
+    solved = [scalars(factor.solve(unit)) for unit in np.eye(size)]
     independent = factor.rank >= size
     expected = (
         f"frames that can move in {size} independent directions in this position; move away from "
@@ -150,7 +206,7 @@ def _run_inertia(model: Model, world: World | None, options: Options, q: Any, *p
     for i in range(size):
         for j in range(i + 1):
             total: Scalar = 0.0
-            for x, y in zip(columns[i], columns[j], strict=True):
+            for x, y in zip(solved[i], solved[j], strict=True):
                 total = total + x * y
             Lambda[i][j] = Lambda[j][i] = require(independent, total, expected)
     return as_traced([x for row in Lambda for x in row]).reshape(size, size)

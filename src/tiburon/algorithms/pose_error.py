@@ -10,8 +10,10 @@ Symbols (Nahon 1991, sec. 3.2):
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from tiburon.algorithms.articulated_response import ancestors
 from tiburon.algorithms.jacobian import jacobian_columns
 from tiburon.algorithms.kinematics import Place, body_places
+from tiburon.algorithms.steps import JointVector
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY, PlanFrame
 from tiburon.spatial import Mat3, Scalar, Vec3, turn_error
@@ -78,6 +80,7 @@ def pose_errors(plan: Plan, q: Sequence[Scalar], wanted: Sequence[Wanted]) -> tu
     Returns:
         One error per entry.
     """
+    q = JointVector(q)
     bodies = body_places(plan, q)
     errors = []
     for goal in wanted:
@@ -87,11 +90,12 @@ def pose_errors(plan: Plan, q: Sequence[Scalar], wanted: Sequence[Wanted]) -> tu
         point = here.p
         if goal.position is not None:
             point = add_matrix_vector(there.p, there.R, goal.position)
-        moving = jacobian_columns(plan, q, bodies, frame.body, here.p)
-        carried = jacobian_columns(plan, q, bodies, base.body, point)
         # joints that carry both frames turn the error with them and do not change it
-        columns = {k: m for k, m in moving.items() if k not in carried}
-        columns |= {k: -m for k, m in carried.items() if k not in moving}
+        shared = ancestors(plan, frame.body) & ancestors(plan, base.body)
+        columns = jacobian_columns(plan, q, bodies, frame.body, here.p, shared)
+        carried = jacobian_columns(plan, q, bodies, base.body, point, shared)
+        for k, m in carried.items():
+            columns[k] = columns[k] - m if k in columns else -m
         r: tuple[Scalar, ...] = ()
         rows: list[dict[int, Scalar]] = []
         turn_square: Scalar = 0.0
