@@ -8,6 +8,7 @@ import pytest
 
 import benchmarks.robots as measured
 import tiburon as tb
+from tests.model.test_coupled import tied
 from tests.robots import ROBOTS, double_pendulum, kicked, pendulum
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
 from tiburon.algorithms.bias import bias, weight
@@ -17,7 +18,7 @@ from tiburon.algorithms.forward import METHODS, cheaper_method
 from tiburon.algorithms.hybrid import hybrid_aba
 from tiburon.algorithms.library import LibrarySource
 from tiburon.algorithms.regressor import regressor_rows
-from tiburon.errors import OptionError, ShapeError, UnknownNameError
+from tiburon.errors import ModelError, OptionError, ShapeError, UnknownNameError
 from tiburon.trace.count import count
 
 ROVER = ROBOTS["rover"]
@@ -257,3 +258,53 @@ def test_refusals_name_the_choice():
         tb.hybrid_dynamics(ROVER, q, v, tau, tau, "elbw")
     with pytest.raises(ShapeError, match=r"vd: expected 9 \(6 base \+ 3 joints\)"):
         tb.regressor(ROVER, q, v, tau[:2])
+
+
+def test_hybrid_and_floating_dynamics_where_joints_follow_others():
+    """Gears and rotors: known accelerations of leaders move followers too."""
+    model = tied()
+    q, v, tau = kicked(model, 64, (3,))
+    vd = kicked(model, 65, (3,))[2]
+    H = tb.mass_matrix(model, q)
+    scale = np.abs(H).max() * np.linalg.cond(H).max()
+    rates, forces = tb.hybrid_dynamics(model, q, v, tau, vd, "j_left", world=WORLD)
+    known = np.zeros(model.nv, dtype=bool)
+    known[model.slice("j_left", of="v")] = True
+    assert np.array_equal(rates[:, known], vd[:, known])
+    assert np.array_equal(forces[:, ~known], tau[:, ~known])
+    found = tb.inverse_dynamics(model, q, v, rates, world=WORLD)
+    assert_close(found, forces, SOLVE, scale * np.abs(rates).max())
+    rates, forces = tb.floating_base_inverse_dynamics(model, q, v, vd, world=WORLD)
+    assert np.array_equal(rates[:, 6:], vd[:, 6:])
+    assert not forces[:, :6].any()
+    found = tb.inverse_dynamics(model, q, v, rates, world=WORLD)
+    assert_close(found, forces, SOLVE, scale * np.abs(rates).max())
+    with pytest.raises(ModelError, match="hybrid_dynamics with method 'articulated'"):
+        tb.hybrid_dynamics(model, q, v, tau, vd, "j_left", method="articulated")
+
+
+def test_terms_of_motion_at_a_time_where_a_joint_moves_by_itself():
+    """A pendulum on a shaker: the equation of motion holds at any time, term by term."""
+    shake = tb.Driven("shaker", tb.Prismatic("shake", (1, 0, 0)), tb.Harmonic(0.1, frequency=3))
+    cart = tb.Body("cart", joint=shake, inertia=tb.Inertia.box(1.0, (0.2, 0.1, 0.1)))
+    hinge = tb.Revolute("pivot", axis=(0, 1, 0))
+    rod = tb.Body("rod", "cart", joint=hinge, inertia=tb.Inertia.point(1.3, com=(0.0, 0.0, -0.7)))
+    model = tb.Model("shaken", [cart, rod])
+    q, v, tau = kicked(model, 66)
+    time = 0.13
+    vd = tb.forward_dynamics(model, q, v, tau, time=time)
+    assert np.abs(vd - tb.forward_dynamics(model, q, v, tau, time=0.2)).max() > 0.1
+    prepared = tb.prepare_dynamics(model, q, v, time=time)
+    assert_close(prepared.accelerations(tau), vd)
+    assert_close(tb.hybrid_dynamics(model, q, v, tau, vd, (), time=time)[0], vd)
+    assert_close(tb.hybrid_dynamics(model, q, v, 0.0 * tau, vd, "pivot", time=time)[1], tau)
+    assert_close(tb.floating_base_inverse_dynamics(model, q, v, vd, time=time)[1], tau)
+    Y = tb.regressor(model, q, v, vd, time=time)
+    assert_close(Y @ tb.inertial_parameters(model), tau, scale=10.0)
+    inverse = tb.inverse_mass_matrix(model, q, time=time)
+    assert_close(inverse @ tb.mass_matrix(model, q, time=time), np.eye(1))
+    # the shaker's acceleration adds to the joint force beyond C v and gravity
+    bias = tb.bias_force(model, q, v, time=time)
+    known = tb.coriolis_matrix(model, q, v, time=time) @ v + tb.gravity_force(model, q, time=time)
+    pull = -0.1 * (2 * np.pi * 3) ** 2 * np.sin(2 * np.pi * 3 * time)
+    assert_close(np.abs(bias - known), np.abs(1.3 * 0.7 * pull * np.cos(q)), scale=50.0)

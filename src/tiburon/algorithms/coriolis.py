@@ -194,20 +194,24 @@ def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) ->
 _FUNCTION = LibraryFunction("coriolis_matrix", inputs_of("q", "v"), _run, parameters=(INERTIA,))
 
 
-def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike) -> NDArray[np.float64]:
+def coriolis_matrix(
+    model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """Compute the Coriolis matrix C, with H vd + C v + gravity force = tau.
 
     Of the many matrices with this product, it is one for which dH/dt - 2 C is skew-symmetric, as
-    passivity-based and adaptive control want it. One state or a batch; traced arrays inside a
+    passivity-based and adaptive control want it. Where `Driven` joints move by themselves, their
+    motion adds to the joint forces beyond C v. One state or a batch; traced arrays inside a
     compiled function, one state at a time.
 
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Coriolis matrix, joint force per joint velocity, in the order of v, shape (..., nv, nv).
     """
-    answer: NDArray[np.float64] = call(_FUNCTION, model, (q, v))
+    answer: NDArray[np.float64] = call(_FUNCTION, model, (q, v), time=time)
     return answer

@@ -16,8 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity, refuse_couplings
+from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.rnea import upward
@@ -68,7 +69,7 @@ class _Moving(NamedTuple):
 
 
 class _Solved(NamedTuple):
-    """What the last pass knows of a body."""
+    """What the last pass knows of a body; joint accelerations of bases only."""
 
     a0: Motion
     vd: tuple[Scalar, ...]
@@ -142,7 +143,7 @@ def floating_rnea(
             return _Solved(a0, rates, none)
         a0 = moving.X.motion(parent.a0)
         f = total.IC.apply(a0) + total.p
-        return _Solved(a0, tuple(vd[body.v]), joint.project(position, f))
+        return _Solved(a0, (), joint.project(position, f))
 
     nothing = _Composite(RigidInertia.zero(), Force.zero())
     given = [
@@ -154,17 +155,17 @@ def floating_rnea(
     totals = inward(plan, compose, [visit.alone for visit in moving], moving)
     # on fixed bases the relative acceleration is all there is
     solved = outward(plan, solve, _Solved(Motion.zero(), (), ()), moving, totals, given)
-    return (
-        tuple(x for visit in solved for x in visit.vd),
-        tuple(x for visit in solved for x in visit.tau),
-    )
+    accelerations = list(vd)
+    for body, visit in zip(plan.bodies, solved, strict=True):
+        if floats(body):
+            accelerations[body.v] = visit.vd
+    return tuple(accelerations), by_velocity(plan, [visit.tau for visit in solved])
 
 
 def _run(
     model: Model, world: World | None, options: Options, q: Any, v: Any, vd: Any, *wrenches: Any
 ) -> Any:
     plan, gravity = plan_and_gravity(model, world)
-    refuse_couplings(plan, "floating_base_inverse_dynamics")
     position = scalars(q)
     outside = given_forces(plan, position, options, wrenches)
     rates, forces = floating_rnea(plan, position, scalars(v), scalars(vd), gravity, outside)
@@ -185,6 +186,7 @@ def floating_base_inverse_dynamics(
     world: World | None = None,
     external_force: Mapping[str, ArrayLike] | None = None,
     external_axes: str = "frame",
+    time: ArrayLike | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute the motion of a floating base, and joint forces, from the motion of the other joints.
 
@@ -202,6 +204,7 @@ def floating_base_inverse_dynamics(
             frame's origin [N m, N], shape (..., 6).
         external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
             world axes.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Joint accelerations with those of the bases filled in, and joint forces, zero at the bases,
@@ -209,6 +212,6 @@ def floating_base_inverse_dynamics(
     """
     options = external_options(external_force, external_axes)
     wrenches = () if external_force is None else external_force.values()
-    result = call(_FUNCTION, model, (q, v, vd, *wrenches), world, options)
+    result = call(_FUNCTION, model, (q, v, vd, *wrenches), world, options, time=time)
     accelerations, forces = result.values() if isinstance(result, dict) else result
     return accelerations, forces

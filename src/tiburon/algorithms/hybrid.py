@@ -270,13 +270,15 @@ def _run(
     *wrenches: Any,
 ) -> Any:
     plan, gravity = plan_and_gravity(model, world)
-    refuse_couplings(plan, "hybrid_dynamics")
     choices = dict(options)
     rows = set(choices.get("known_acceleration", ()))
     known = [row in rows for row in range(model.nv)]
     position = scalars(q)
     outside = given_forces(plan, position, options, wrenches)
-    solve = hybrid_crba if choices.get("method") == "composite" else hybrid_aba
+    method = choices.get("method") or ("composite" if plan.has_couplings else "articulated")
+    if method == "articulated":
+        refuse_couplings(plan, "hybrid_dynamics with method 'articulated'")
+    solve = hybrid_crba if method == "composite" else hybrid_aba
     accelerations, forces = solve(
         plan, position, scalars(v), scalars(tau), scalars(vd), known, gravity, outside
     )
@@ -300,6 +302,7 @@ def hybrid_dynamics(
     external_force: Mapping[str, ArrayLike] | None = None,
     external_axes: str = "frame",
     method: str | None = None,
+    time: ArrayLike | None = None,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute what is unknown where some joints have known accelerations, the others known forces.
 
@@ -319,8 +322,9 @@ def hybrid_dynamics(
             frame's origin [N m, N], shape (..., 6).
         external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
             world axes.
-        method: "articulated" (the default), whose cost is linear in the number of bodies, or
-            "composite" for the mass matrix and its factors.
+        method: "articulated", whose cost is linear in the number of bodies, or "composite" for the
+            mass matrix and its factors; by default the first, unless joints follow others.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         All joint accelerations and all joint forces, shape (..., nv) each.
@@ -334,6 +338,6 @@ def hybrid_dynamics(
         ("known_acceleration", known_rows(model, known_acceleration)),
     )
     wrenches = () if external_force is None else external_force.values()
-    result = call(_FUNCTION, model, (q, v, tau, vd, *wrenches), world, options)
+    result = call(_FUNCTION, model, (q, v, tau, vd, *wrenches), world, options, time=time)
     accelerations, forces = result.values() if isinstance(result, dict) else result
     return accelerations, forces

@@ -104,7 +104,9 @@ _INVERSE = LibraryFunction(
 )
 
 
-def inverse_mass_matrix(model: Model, q: ArrayLike) -> NDArray[np.float64]:
+def inverse_mass_matrix(
+    model: Model, q: ArrayLike, *, time: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """Compute the inverse of the mass matrix: joint accelerations per joint force.
 
     One state or a batch; traced arrays inside a compiled function, one state at a time.
@@ -112,12 +114,13 @@ def inverse_mass_matrix(model: Model, q: ArrayLike) -> NDArray[np.float64]:
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Inverse mass matrix, symmetric, in the order of v [1/kg, 1/(kg m) or 1/(kg m^2)], shape
         (..., nv, nv).
     """
-    answer: NDArray[np.float64] = call(_INVERSE, model, (q,))
+    answer: NDArray[np.float64] = call(_INVERSE, model, (q,), time=time)
     return answer
 
 
@@ -191,6 +194,7 @@ def prepare_dynamics(
     world: World | None = None,
     external_force: Mapping[str, ArrayLike] | None = None,
     external_axes: str = "frame",
+    time: ArrayLike | None = None,
 ) -> PreparedDynamics:
     """Factor the equation of motion once, to solve it for many joint forces.
 
@@ -207,6 +211,7 @@ def prepare_dynamics(
             frame's origin [N m, N], shape (..., 6).
         external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
             world axes.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         What ``prepared.accelerations(tau)`` needs.
@@ -216,6 +221,6 @@ def prepare_dynamics(
     """
     options = external_options(external_force, external_axes)
     wrenches = () if external_force is None else external_force.values()
-    result = call(_PREPARE, model, (q, v, *wrenches), world, options)
+    result = call(_PREPARE, model, (q, v, *wrenches), world, options, time=time)
     factor, bias = result.values() if isinstance(result, dict) else result
     return PreparedDynamics(model, factor, bias)

@@ -126,7 +126,13 @@ _FUNCTION = LibraryFunction("regressor", inputs_of("q", "v", "vd"), _run, parame
 
 
 def regressor(
-    model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, *, world: World | None = None
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    *,
+    world: World | None = None,
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the matrix that maps inertial parameters to joint forces.
 
@@ -141,12 +147,13 @@ def regressor(
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Joint force per parameter, shape (..., nv, 10 bodies), columns in the order of
         `inertial_parameter_names`. Columns of bodies fixed to the world are zero.
     """
-    answer: NDArray[np.float64] = call(_FUNCTION, model, (q, v, vd), world)
+    answer: NDArray[np.float64] = call(_FUNCTION, model, (q, v, vd), world, time=time)
     return answer
 
 
