@@ -166,7 +166,7 @@ _APPARENT = LibraryFunction(
 
 
 def cross_inverse_inertia(
-    model: Model, q: ArrayLike, frame: str, other: str
+    model: Model, q: ArrayLike, frame: str, other: str, *, time: ArrayLike | None = None
 ) -> NDArray[np.float64]:
     """Compute the acceleration of one frame per force on another, from rest, without gravity.
 
@@ -178,18 +178,19 @@ def cross_inverse_inertia(
         q: Position [m or rad], shape (..., nq).
         frame: Name of the body or frame that accelerates.
         other: Name of the body or frame the force acts on; may be the same.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Acceleration [alpha; a] at the first frame's origin per force [n; f] at the other's, world
         axes [1/(kg m^2), 1/(kg m), 1/kg], shape (..., 6, 6). Exchanging the frames transposes it.
     """
     options = (("frame", frame), ("other", other))
-    answer: NDArray[np.float64] = call(_CROSS, model, (q,), None, options)
+    answer: NDArray[np.float64] = call(_CROSS, model, (q,), None, options, time=time)
     return answer
 
 
 def apparent_inverse_inertia(
-    model: Model, q: ArrayLike, frame: str, other: str = "world"
+    model: Model, q: ArrayLike, frame: str, other: str = "world", *, time: ArrayLike | None = None
 ) -> NDArray[np.float64]:
     """Compute how two links accelerate apart per force between them, from rest, without gravity.
 
@@ -203,11 +204,12 @@ def apparent_inverse_inertia(
         q: Position [m or rad], shape (..., nq).
         frame: Name of a body or frame; a force acts on it.
         other: Name of the body or frame that takes the reaction.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Relative acceleration [alpha; a] per force [n; f], both at the origin of `frame`, world axes
         [1/(kg m^2), 1/(kg m), 1/kg], symmetric, shape (..., 6, 6).
     """
     options = (("frame", frame), ("other", other))
-    answer: NDArray[np.float64] = call(_APPARENT, model, (q,), None, options)
+    answer: NDArray[np.float64] = call(_APPARENT, model, (q,), None, options, time=time)
     return answer

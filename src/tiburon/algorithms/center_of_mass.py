@@ -89,7 +89,9 @@ _JACOBIAN = LibraryFunction(
 )
 
 
-def center_of_mass(model: Model, q: ArrayLike) -> NDArray[np.float64]:
+def center_of_mass(
+    model: Model, q: ArrayLike, *, time: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """Find the center of mass of all bodies that move.
 
     One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
@@ -98,15 +100,18 @@ def center_of_mass(model: Model, q: ArrayLike) -> NDArray[np.float64]:
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Center of mass, world axes [m], shape (..., 3).
     """
-    answer: NDArray[np.float64] = call(_CENTER, model, (q,))
+    answer: NDArray[np.float64] = call(_CENTER, model, (q,), time=time)
     return answer
 
 
-def center_of_mass_jacobian(model: Model, q: ArrayLike) -> NDArray[np.float64]:
+def center_of_mass_jacobian(
+    model: Model, q: ArrayLike, *, time: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """Compute the Jacobian of the center of mass: its velocity is J v.
 
     One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
@@ -115,9 +120,10 @@ def center_of_mass_jacobian(model: Model, q: ArrayLike) -> NDArray[np.float64]:
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Jacobian, rows in world axes [m, or 1 for lengths], shape (..., 3, nv).
     """
-    answer: NDArray[np.float64] = call(_JACOBIAN, model, (q,))
+    answer: NDArray[np.float64] = call(_JACOBIAN, model, (q,), time=time)
     return answer

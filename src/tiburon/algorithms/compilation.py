@@ -19,7 +19,10 @@ from tiburon.algorithms import (
     rnea,
 )
 from tiburon.algorithms.binding import DEFAULT_WORLD
+from tiburon.algorithms.center_of_mass import center_of_mass, center_of_mass_jacobian
 from tiburon.algorithms.external import external_options
+from tiburon.algorithms.frame_motion import frame_acceleration, frame_velocity
+from tiburon.algorithms.jacobian import frame_jacobian, frame_jacobian_bias
 from tiburon.algorithms.library import (
     GRAVITY,
     INERTIA,
@@ -29,6 +32,11 @@ from tiburon.algorithms.library import (
     join_results,
     parameter_values,
     trace_with_parameters,
+)
+from tiburon.algorithms.momentum import momentum, momentum_matrix
+from tiburon.algorithms.operational_space import (
+    operational_space_inertia,
+    operational_space_inverse_inertia,
 )
 from tiburon.errors import ModelError, ShapeError
 from tiburon.model import Model, World
@@ -54,6 +62,16 @@ _PUBLIC: dict[Function, str] = {
     kinematics.forward_kinematics: "forward_kinematics",
     energy.kinetic_energy: "kinetic_energy",
     energy.potential_energy: "potential_energy",
+    center_of_mass: "center_of_mass",
+    center_of_mass_jacobian: "center_of_mass_jacobian",
+    frame_acceleration: "frame_acceleration",
+    frame_velocity: "frame_velocity",
+    frame_jacobian: "frame_jacobian",
+    frame_jacobian_bias: "frame_jacobian_bias",
+    momentum: "momentum",
+    momentum_matrix: "momentum_matrix",
+    operational_space_inertia: "operational_space_inertia",
+    operational_space_inverse_inertia: "operational_space_inverse_inertia",
 }
 """Public functions whose kernels are found without tracing."""
 
@@ -93,7 +111,7 @@ def compile(
         external_force: Names of frames on which forces act, for dynamics in either direction:
             the kernel takes one more array [n; f], shape (..., 6), for each.
         external_axes: Axes of these forces, "frame" or "world".
-        frames: For `forward_kinematics`: which frames to place.
+        frames: For `forward_kinematics` and the other functions of frames: which ones.
         method: For `forward_dynamics`: "articulated" or "composite".
         shapes: Shape of one case of each argument of your functions that is not q, v, vd or tau.
         name: Name of the kernel; that of the function by default.

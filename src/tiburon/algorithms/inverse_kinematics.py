@@ -203,6 +203,7 @@ def inverse_kinematics(
     seed: int = 0,
     tolerance: float = 1e-9,
     max_iterations: int = 100,
+    time: ArrayLike | None = None,
 ) -> InverseKinematics:
     """Find positions that bring frames where they should be.
 
@@ -223,6 +224,7 @@ def inverse_kinematics(
         seed: Of the random starts, which are the same for all cases.
         tolerance: Remaining `error` that counts as reached [m, rad].
         max_iterations: Most evaluations per start.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Positions, outcomes and remaining errors.
@@ -269,18 +271,22 @@ def inverse_kinematics(
     if traced:
         if starts != 1:
             raise OptionError("starts (inside a traced function)", (1,), starts)
-        return InverseKinematics(**call(_FUNCTION, model, (q, *arrays), None, options))
-    found = _solved(model, (q, *arrays), options)
+        return InverseKinematics(**call(_FUNCTION, model, (q, *arrays), None, options, time=time))
+    found = _solved(model, (q, *arrays), options, time)
     for number in range(1, starts):
         if bool(np.all(found.reached)):
             break
         again = _random_start(model, np.random.default_rng((seed, number)), limited, lower, upper)
-        found = _tried_again(model, found, again, arrays, options)
+        found = _tried_again(model, found, again, arrays, options, time)
     return found
 
 
-def _solved(model: Model, arrays: Sequence[Any], options: Options) -> InverseKinematics:
-    q, outcome, error, shift, turn, iterations = call(_FUNCTION, model, arrays, None, options)
+def _solved(
+    model: Model, arrays: Sequence[Any], options: Options, time: ArrayLike | None
+) -> InverseKinematics:
+    q, outcome, error, shift, turn, iterations = call(
+        _FUNCTION, model, arrays, None, options, time=time
+    )
     whole = np.asarray(outcome).astype(np.int64), np.asarray(iterations).astype(np.int64)
     return InverseKinematics(q, whole[0][()], error[()], shift[()], turn[()], whole[1][()])
 
@@ -291,16 +297,21 @@ def _tried_again(
     start: Array,
     arrays: Sequence[Any],
     options: Options,
+    time: ArrayLike | None,
 ) -> InverseKinematics:
     """Search again from another start where targets are not reached; keep what is better."""
     shape = np.shape(found.outcome)
     missed = ~np.atleast_1d(found.reached)
     cores = [item.shape for item in _inputs(model, options)][1:]
-    some = [
-        np.broadcast_to(np.asarray(x, dtype=np.float64), (*(shape or (1,)), *core))[missed]
-        for x, core in zip(arrays, cores, strict=True)
-    ]
-    again = _solved(model, (np.broadcast_to(start, (int(missed.sum()), model.nq)), *some), options)
+
+    def selected(x: Any, core: tuple[int, ...] = ()) -> Array:
+        whole: Array = np.broadcast_to(np.asarray(x, dtype=np.float64), (*missed.shape, *core))
+        return np.asarray(whole[missed])
+
+    some = [selected(x, core) for x, core in zip(arrays, cores, strict=True)]
+    starts = np.broadcast_to(start, (int(missed.sum()), model.nq))
+    when = None if time is None else selected(time)
+    again = _solved(model, (starts, *some), options, when)
     before = [
         np.array(np.reshape(x, (*(shape or (1,)), *np.shape(x)[len(shape) :]))) for x in found
     ]

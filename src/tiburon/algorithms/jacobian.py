@@ -160,6 +160,7 @@ def frame_jacobian(
     *,
     at: str | ArrayLike = "frame",
     axes: str = "world",
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the Jacobian of bodies and frames: their velocity is J v.
 
@@ -175,6 +176,7 @@ def frame_jacobian(
             center of mass ("com") of the robot, or at a point in the frame's axes [m], shape
             (..., 3).
         axes: "world" or "frame": axes of the rows.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Three rows for the angular and three for the linear velocity, one column per velocity
@@ -184,7 +186,7 @@ def frame_jacobian(
         ``tau = np.swapaxes(frame_jacobian(arm, q, "hand"), -1, -2) @ wrench``
     """
     options, point = told_options(frames, at, axes)
-    answer: NDArray[np.float64] = call(_JACOBIAN, model, (q, *point), None, options)
+    answer: NDArray[np.float64] = call(_JACOBIAN, model, (q, *point), None, options, time=time)
     return answer
 
 
@@ -196,6 +198,7 @@ def frame_jacobian_bias(
     *,
     at: str | ArrayLike = "frame",
     axes: str = "world",
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the time derivative of a Jacobian times the joint velocity.
 
@@ -214,10 +217,11 @@ def frame_jacobian_bias(
         at: Where the linear part is taken; see `frame_jacobian`. The point "com" moves with the
             center of mass.
         axes: "world" or "frame": axes of the rows.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Jdot v [rad/s^2, m/s^2], shape (..., 6) for one name, (..., n, 6) for n.
     """
     options, point = told_options(frames, at, axes)
-    answer: NDArray[np.float64] = call(_BIAS, model, (q, v, *point), None, options)
+    answer: NDArray[np.float64] = call(_BIAS, model, (q, v, *point), None, options, time=time)
     return answer

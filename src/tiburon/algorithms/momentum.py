@@ -59,7 +59,9 @@ _MOMENTUM = LibraryFunction("momentum", _state, _run_momentum, parameters=(INERT
 _MATRIX = LibraryFunction("momentum_matrix", _position, _run_matrix, parameters=(INERTIA,))
 
 
-def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, at: str = "com") -> NDArray[np.float64]:
+def momentum(
+    model: Model, q: ArrayLike, v: ArrayLike, *, at: str = "com", time: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """Compute the momentum of all bodies together.
 
     One state or a batch. Inside a function given to `tiburon.compile` the arrays may be traced, one
@@ -71,15 +73,18 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, at: str = "com") -> ND
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         at: "com" for the moment about the center of mass of all moving bodies (centroidal
             momentum), "world" for that about the world's origin.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Moment of momentum and linear momentum, world axes [kg m^2/s, kg m/s], shape (..., 6).
     """
-    answer: NDArray[np.float64] = call(_MOMENTUM, model, (q, v), None, _options(at))
+    answer: NDArray[np.float64] = call(_MOMENTUM, model, (q, v), None, _options(at), time=time)
     return answer
 
 
-def momentum_matrix(model: Model, q: ArrayLike, *, at: str = "com") -> NDArray[np.float64]:
+def momentum_matrix(
+    model: Model, q: ArrayLike, *, at: str = "com", time: ArrayLike | None = None
+) -> NDArray[np.float64]:
     """Compute the matrix that gives the momentum: ``momentum = matrix @ v``.
 
     About the center of mass this is the centroidal momentum matrix. One state or a batch. Inside a
@@ -90,10 +95,11 @@ def momentum_matrix(model: Model, q: ArrayLike, *, at: str = "com") -> NDArray[n
         q: Position [m or rad], shape (..., nq).
         at: "com" for the moment about the center of mass of all moving bodies, "world" for that
             about the world's origin.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Matrix with three rows for the moment of momentum and three for linear momentum, world axes,
         shape (..., 6, nv).
     """
-    answer: NDArray[np.float64] = call(_MATRIX, model, (q,), None, _options(at))
+    answer: NDArray[np.float64] = call(_MATRIX, model, (q,), None, _options(at), time=time)
     return answer

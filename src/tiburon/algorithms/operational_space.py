@@ -247,6 +247,7 @@ def operational_space_inverse_inertia(
     at: str | ArrayLike = "frame",
     axes: str = "world",
     part: str = "both",
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute how frames accelerate per force on them, from rest, without gravity: J M^-1 J^T.
 
@@ -262,13 +263,14 @@ def operational_space_inverse_inertia(
         at: Where linear accelerations and forces are taken; see `frame_jacobian`.
         axes: "world" or "frame": axes of accelerations and forces.
         part: "both", or only "orientation" or "position".
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Symmetric matrix [1/(kg m^2), 1/(kg m), 1/kg], shape (..., 6 n, 6 n), or (..., 3 n, 3 n) for
         one part.
     """
     options, point = _options(frames, at, axes, part)
-    answer: NDArray[np.float64] = call(_INVERSE, model, (q, *point), None, options)
+    answer: NDArray[np.float64] = call(_INVERSE, model, (q, *point), None, options, time=time)
     return answer
 
 
@@ -280,6 +282,7 @@ def operational_space_inertia(
     at: str | ArrayLike = "frame",
     axes: str = "world",
     part: str = "both",
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the inertia one feels in moving frames from rest: (J M^-1 J^T)^-1.
 
@@ -294,6 +297,7 @@ def operational_space_inertia(
         at: Where linear accelerations and forces are taken; see `frame_jacobian`.
         axes: "world" or "frame": axes of accelerations and forces.
         part: "both", or only "orientation" or "position".
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Symmetric matrix [kg m^2, kg m, kg], shape (..., 6 n, 6 n), or (..., 3 n, 3 n) for one part.
@@ -302,5 +306,5 @@ def operational_space_inertia(
         DomainError: If the frames cannot move in so many independent directions.
     """
     options, point = _options(frames, at, axes, part)
-    answer: NDArray[np.float64] = call(_INERTIA, model, (q, *point), None, options)
+    answer: NDArray[np.float64] = call(_INERTIA, model, (q, *point), None, options, time=time)
     return answer
