@@ -215,7 +215,7 @@ def test_kernels_come_from_the_disk(kernel_directory, nothing_in_memory, monkeyp
     forget_codes()
     trampoline._trampoline.cache_clear()
 
-    def refuse(*_):
+    def refuse(*_, **options):
         raise AssertionError("compiled again")
 
     monkeypatch.setattr("tiburon.native.code.compile_module", refuse)
@@ -280,7 +280,7 @@ def test_a_cached_kernel_of_another_process_gives_the_same_bits(kernel_directory
         "import pickle, sys\n"
         "from tests.native.test_processes import compute\n"
         "from tiburon.native import code\n"
-        "def refuse(*_): raise SystemExit('compiled again')\n"
+        "def refuse(*_, **options): raise SystemExit('compiled again')\n"
         "code.compile_module = refuse\n"
         "made, x, y = pickle.load(sys.stdin.buffer)\n"
         "pickle.dump(compute(made, x, y), sys.stdout.buffer)\n"

@@ -14,6 +14,7 @@ Only the drivers of `tiburon.algorithms.sweep` know of this; algorithms read the
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -40,9 +41,10 @@ _active: ContextVar[StepRecorder | None] = ContextVar("tiburon_steps", default=N
 
 def recorder() -> StepRecorder | None:
     """Return what records visits as steps in this context, None when visits are inlined."""
-    found = _active.get()
-    # inside a step, and inside regions, visits are part of what is being traced
-    return found if found is not None and found.graph is current_graph() else None
+    found, graph = _active.get(), current_graph()
+    if found is None or graph is None or found.graph is graph:
+        return found if graph is not None else None
+    return found.inside(graph)
 
 
 @contextlib.contextmanager
@@ -131,6 +133,16 @@ class StepRecorder:
         patterns = [_pattern(body) for body in plan.bodies]
         count = Counter(patterns)
         self._rare = [count[pattern] < COMMON_PATTERN for pattern in patterns]
+        self._regions: dict[int, StepRecorder] = {}
+
+    def inside(self, graph: Graph) -> StepRecorder:
+        """Return the recorder for a region of the graph, such as the dynamics of an integrator."""
+        if id(graph) not in self._regions:
+            inner = copy.copy(self)
+            inner.graph = graph
+            inner._classes = {}
+            self._regions[id(graph)] = inner
+        return self._regions[id(graph)]
 
     @property
     def class_count(self) -> int:
@@ -177,7 +189,10 @@ class StepRecorder:
         operands = [*leaves]
         for vector, name, _ in known.vectors:
             operands += [x for x in vector[getattr(body, name)] if isinstance(x, Value)]
-        nodes = [x.node if isinstance(x, Value) else graph.const(x) for x in operands]
+        nodes = [
+            graph.adopt(x.graph, x.node) if isinstance(x, Value) else graph.const(x)
+            for x in operands
+        ]
         nodes += known.captures
         results: list[int] = []
         if known.region is not None:
@@ -260,8 +275,13 @@ class _Tracing:
     def finish(self) -> _Class:
         """Trace the visit and find what must be computed."""
         inner = self._inner
-        with recording(inner):
-            result = self._visit(*self._arguments)
+        # what a visit itself visits is part of the step
+        token = _active.set(None)
+        try:
+            with recording(inner):
+                result = self._visit(*self._arguments)
+        finally:
+            _active.reset(token)
         leaves: list[Any] = []
         structure = _take(result, leaves, lift_all=True)
         operand_of = {node: place for place, node in enumerate(self._operands)}

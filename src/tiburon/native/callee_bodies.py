@@ -18,6 +18,7 @@ from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import NativeMachine, Slots
 from tiburon.native.module_parts import FunctionWriter, function_attributes
 from tiburon.native.straight import emit_instructions
+from tiburon.native.tape import calls_few_functions, region_program
 from tiburon.native.target import Ref
 from tiburon.trace.callee import Callee
 from tiburon.trace.lower import Instruction, Order, lower
@@ -132,8 +133,15 @@ def _write_primitive(m: NativeMachine, primitive: Primitive, given: Slots, found
     _store_all(m, found, results)
 
 
-def _load_all(m: NativeMachine, memory: Slots, count: int, first: int = 0) -> list[Ref]:
-    return [m.load_slot(memory, first + place) for place in range(count)]
+def _load_all(
+    m: NativeMachine, memory: Slots, count: int, first: int = 0, base: Base | None = None
+) -> list[Ref]:
+    """Load numbers that lie side by side; `base` learns where, so that calls can copy them."""
+    refs = [m.load_slot(memory, first + place) for place in range(count)]
+    origins = getattr(base, "origins", None)
+    if origins is not None and memory == Slots(memory.address):
+        origins.update({ref: (memory.address, first + k) for k, ref in enumerate(refs)})
+    return refs
 
 
 def _store_all(m: NativeMachine, memory: Slots, values: Sequence[Ref]) -> None:
@@ -150,7 +158,7 @@ def _write_function(
     instructions: list[Instruction],
 ) -> None:
     body = _Body(region, base)
-    body.bind(region.inputs, _load_all(m, given, len(region.inputs)))
+    body.bind(region.inputs, _load_all(m, given, len(region.inputs), 0, base))
     refs = emit_instructions(m.target, instructions, body)
     _store_all(m, found, [refs[root] for root in region.roots])
 
@@ -165,7 +173,7 @@ def _write_fixed_loop(
 ) -> None:
     size = len(loop.states)
     body = _Body(loop, base)
-    body.bind(loop.others, _load_all(m, given, len(loop.others), size))
+    body.bind(loop.others, _load_all(m, given, len(loop.others), size, base))
     state, counter = m.slots(size), m.slots(1)
     _store_all(m, state, _load_all(m, given, size))
     m.store_slot(counter, 0, m.constant(0.0))
@@ -190,7 +198,7 @@ def _write_while_loop(
 ) -> None:
     size = len(loop.states)
     body = _Body(loop, base)
-    body.bind(loop.others, _load_all(m, given, len(loop.others), size))
+    body.bind(loop.others, _load_all(m, given, len(loop.others), size, base))
     state, count = m.slots(size), m.slots(1)
     _store_all(m, state, _load_all(m, given, size))
     m.store_slot(count, 0, m.constant(0.0))
@@ -244,6 +252,8 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
         The function, and the declarations of the intrinsics it uses.
     """
     lanes = callees.lanes
+    if isinstance(callee, FunctionRegion) and calls_few_functions(callee.graph, callee.roots):
+        return _tape(name, callee, callees)
     target = LlvmTarget(lanes, fused=callees.fused)
     writer = FunctionWriter(target, callees, max(lanes, PACKED_ANGLES))
     m = LlvmMachine(target, name, writer.stack_lines, spelled_out=is_spelled_out(callee))
@@ -262,3 +272,21 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
         "",
     ]
     return "\n".join(lines), writer.declarations()
+
+
+def _tape(name: str, region: FunctionRegion, callees: CalleeWriter) -> tuple[str, set[str]]:
+    """Write a function that is made of many calls of few others as a tape."""
+    # a tape's classes are functions themselves, which are written here
+    from tiburon.native.tape_module import TapeModule
+
+    program, leaves = region_program(region)
+    lanes = callees.lanes
+    module = TapeModule(
+        program,
+        lanes=lanes,
+        vector_lanes=max(lanes, PACKED_ANGLES),
+        fused=callees.fused,
+        prefix=f"{name}_",
+        leaves=leaves,
+    )
+    return module.callee(name, callees)

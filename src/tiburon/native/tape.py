@@ -12,14 +12,15 @@ short-lived results stay in the fastest memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.trace.graph import Graph
 from tiburon.trace.lower import Instruction, Order, lower
-from tiburon.trace.program import Program
+from tiburon.trace.program import Input, Output, Program
 from tiburon.trace.regions import FunctionRegion
 
 LEAST_CALLS = 24
@@ -30,6 +31,9 @@ CALLS_PER_CLASS = 2
 
 Kind = tuple[str, int]
 """Where an operand lies: ("work", 0), ("constant", 0) or ("parameter", number of the input)."""
+
+Leaf = tuple[int, int]
+"""Number of an input, and element in it."""
 
 Place = tuple[Kind, int]
 """Where an operand lies, and at which position there."""
@@ -43,8 +47,12 @@ _CONSTANT: Kind = ("constant", 0)
 
 def is_tape(program: Program) -> bool:
     """Tell whether a program is made of many calls of few functions."""
-    graph = program.graph
-    calls = [graph.payloads[n] for n in graph.live(program.roots) if graph.ops[n] == "call"]
+    return calls_few_functions(program.graph, program.roots)
+
+
+def calls_few_functions(graph: Graph, roots: Iterable[int]) -> bool:
+    """Tell whether nodes are made of many calls of few functions."""
+    calls = [graph.payloads[n] for n in graph.live(roots) if graph.ops[n] == "call"]
     if len(calls) < LEAST_CALLS or not all(isinstance(c, FunctionRegion) for c in calls):
         return False
     return len(calls) >= CALLS_PER_CLASS * len({callee.key for callee in calls})
@@ -114,22 +122,32 @@ class _Step:
     instructions: Sequence[Instruction] = ()
 
 
-def build_tape(program: Program, order: Order) -> Tape:
+def build_tape(program: Program, order: Order, leaves: dict[int, Leaf] | None = None) -> Tape:
     """Lay out a program as a tape.
 
     Args:
         program: What to compute.
         order: How the instructions of each class are ordered.
+        leaves: Which element of which input each leaf of the graph is; by default as it says.
     """
-    return _Layout(program, order).build()
+    return _Layout(program, order, leaves).build()
+
+
+def region_program(region: FunctionRegion) -> tuple[Program, dict[int, Leaf]]:
+    """Return a region as a program of one array in and one array out, and its leaves."""
+    leaves = {node: (0, place) for place, node in enumerate(region.inputs)}
+    inputs = (Input("in", (len(region.inputs),)),)
+    outputs = (Output("out", (len(region.roots),), region.roots),)
+    return Program(region.name, region.graph, inputs, outputs), leaves
 
 
 class _Layout:
     """Finds classes, places and bases."""
 
-    def __init__(self, program: Program, order: Order) -> None:
+    def __init__(self, program: Program, order: Order, leaves: dict[int, Leaf] | None) -> None:
         self.program = program
         self.graph = program.graph
+        self.leaves = leaves
         self.order: Order = order
         self.places: dict[int, Place] = {}
         self.constants: list[float] = []
@@ -235,7 +253,7 @@ class _Layout:
                 # a result that nobody wants still needs a place of its own to be stored in
                 stored = tuple(found.get(k, -1) for k in range(region.result_count))
                 yield _Step((region.key,), region.name, graph.args[node], stored, region)
-            elif op not in ("const", "input", "result"):
+            elif op not in ("const", "input", "capture", "result"):
                 between.append(node)
         if between:
             yield self._between(between)
@@ -250,9 +268,16 @@ class _Layout:
                 ("copies",), "copies", tuple(copied), tuple(fresh.values()), None, instructions
             )
 
+    def _leaf(self, node: int) -> Leaf | None:
+        """Return which element of which input a node is, None if it is none."""
+        if self.graph.ops[node] not in ("input", "capture"):
+            return None
+        leaf: Leaf = self.graph.payloads[node] if self.leaves is None else self.leaves[node]
+        return leaf
+
     def _is_parameter(self, node: int) -> bool:
-        graph = self.graph
-        return graph.ops[node] == "input" and self.program.inputs[graph.payloads[node][0]].parameter
+        leaf = self._leaf(node)
+        return leaf is not None and self.program.inputs[leaf[0]].parameter
 
     def _between(self, nodes: list[int]) -> _Step:
         """Make one step of the operations between two calls."""
@@ -313,7 +338,7 @@ class _Layout:
         if self.graph.ops[node] == "const":
             return _CONSTANT
         if self._is_parameter(node):
-            return ("parameter", self.graph.payloads[node][0])
+            return ("parameter", (self._leaf(node) or (0, 0))[0])
         return _WORK
 
     def _operand_places(self, step: _Step, input_slots: dict[int, int]) -> list[Place]:
@@ -334,7 +359,7 @@ class _Layout:
                 else:
                     place = (_CONSTANT, block)
                     block += 1
-            elif op == "input":
+            elif op in ("input", "capture"):
                 place = self._input_place(node, input_slots)
             else:
                 place = self.places[node]
@@ -355,7 +380,7 @@ class _Layout:
         return self.blocks[constants]
 
     def _input_place(self, node: int, input_slots: dict[int, int]) -> Place:
-        number, place = self.graph.payloads[node]
+        number, place = self._leaf(node) or (0, 0)
         if number in input_slots:
             return _WORK, input_slots[number] + place
         return ("parameter", number), place
@@ -395,7 +420,7 @@ class _Layout:
 
     def _output_nodes(self, input_slots: dict[int, int]) -> list[list[int]]:
         for node in self.program.roots:
-            if self.graph.ops[node] == "input" and node not in self.copies:
+            if self._leaf(node) is not None and node not in self.copies:
                 self.places[node] = self._input_place(node, input_slots)
         return [
             [self.copies.get(node, node) for node in output.nodes]

@@ -12,7 +12,7 @@ from tiburon.native.callees import CalleeWriter
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.module_parts import FunctionWriter, element, function_attributes, load
 from tiburon.native.straight import emit_instructions
-from tiburon.native.tape import Tape, TapeClass, build_tape
+from tiburon.native.tape import Leaf, Tape, TapeClass, build_tape
 from tiburon.native.target import Ref
 from tiburon.trace.lower import Instruction
 from tiburon.trace.program import Program
@@ -33,12 +33,32 @@ class _ClassWriter(FunctionWriter):
 class TapeModule:
     """Writes the module of one program for some number of lanes."""
 
-    def __init__(self, program: Program, *, lanes: int, vector_lanes: int, fused: bool) -> None:
+    def __init__(
+        self,
+        program: Program,
+        *,
+        lanes: int,
+        vector_lanes: int,
+        fused: bool,
+        prefix: str = "",
+        leaves: dict[int, Leaf] | None = None,
+    ) -> None:
+        """Lay the program out.
+
+        Args:
+            program: What to compute.
+            lanes: Cases at a time.
+            vector_lanes: Width of the host's vectors.
+            fused: Whether the host has a fused multiply-add.
+            prefix: How the names of internal functions and tables begin.
+            leaves: Which element of which input each leaf of the graph is; by default as it says.
+        """
         self.program = program
+        self.prefix = prefix
         self.lanes = lanes
         self.vector_lanes = vector_lanes
         self.fused = fused
-        self.tape: Tape = build_tape(program, "traced")
+        self.tape: Tape = build_tape(program, "traced", leaves)
         self.kind = LlvmTarget(lanes).float_type
         self.align = 8 * lanes
         self.attributes = function_attributes(lanes)
@@ -46,25 +66,51 @@ class TapeModule:
     def text(self) -> str:
         """Write the whole module."""
         callees = CalleeWriter(self.lanes, fused=self.fused)
+        functions, declarations = self.functions(callees)
+        entry = self._one() if self.lanes == 1 else self._many()
+        declarations |= callees.declarations()
+        return "\n".join([*callees.functions(), *functions, entry, *sorted(declarations), ""])
+
+    def functions(self, callees: CalleeWriter) -> tuple[list[str], set[str]]:
+        """Write tables, classes and the loop over rows, and declare what they use."""
         declarations: set[str] = set()
         functions: list[str] = []
         for number, one in enumerate(self.tape.classes):
-            writer = self._class(number, one, callees)
-            functions.append(writer)
-            declarations |= self._declared
-        entry = self._one() if self.lanes == 1 else self._many()
-        declarations |= callees.declarations()
-        return "\n".join(
-            [
-                *self._tables(),
-                *callees.functions(),
-                *functions,
-                self._run(),
-                entry,
-                *sorted(declarations),
-                "",
-            ]
-        )
+            text, used = self._class(number, one, callees)
+            functions.append(text)
+            declarations |= used
+        return [*self._tables(), *functions, self._run()], declarations
+
+    def callee(self, name: str, callees: CalleeWriter) -> tuple[str, set[str]]:
+        """Write the program as an internal function `name(in, out)` of one array in, one out."""
+        functions, declarations = self.functions(callees)
+        target = LlvmTarget(self.lanes)
+        lines, kind = target.lines, self.kind
+        self._stage(target, "constant")
+        (start,) = self.tape.input_slots.values()
+        k = self._loop_head(lines, "in", self.program.inputs[0].size)
+        address = element(target, kind, "%in", k)
+        value = target.emit(f"load {kind}, ptr {address}, align {self.align}")
+        self._store(target, value, "%work", target.emit(f"add i64 {k}, {start}"))
+        self._loop_end(lines, "in")
+        lines.append(f"  call void @{self.prefix}run(ptr %work, ptr %work)")
+        k = self._loop_head(lines, "out", len(self.tape.output_slots[0]))
+        slot = load(target, "i64", f"@{self.prefix}slots0", k)
+        address = element(target, kind, "%work", slot)
+        value = target.emit(f"load {kind}, ptr {address}, align {self.align}")
+        self._store(target, value, "%out", k)
+        self._loop_end(lines, "out")
+        entry = [
+            f"define internal void @{name}(ptr noalias readonly %in, ptr noalias %out) "
+            f"{self.attributes} {{",
+            "entry:",
+            f"  %work = alloca [{max(self.tape.slot_count, 1)} x {kind}], align 64",
+            *lines,
+            "  ret void",
+            "}",
+            "",
+        ]
+        return "\n".join([*functions, *entry]), declarations
 
     def _tables(self) -> list[str]:
         """Write constants, rows and places of results as raw bytes, which LLVM reads fastest."""
@@ -84,7 +130,9 @@ class TapeModule:
         lines = []
         for name, raw in tables.items():
             text = "".join(f"\\{byte:02X}" for byte in raw)
-            lines.append(f'@{name} = internal constant [{len(raw)} x i8] c"{text}", align 64')
+            lines.append(
+                f'@{self.prefix}{name} = internal constant [{len(raw)} x i8] c"{text}", align 64'
+            )
         return lines
 
     def _staged_name(self, kind: tuple[str, int]) -> str:
@@ -97,13 +145,13 @@ class TapeModule:
                 continue
             name = self._staged_name(kind)
             k = self._loop_head(target.lines, name, len(pairs))
-            pair = element(target, "[2 x i64]", f"@{name}", k)
+            pair = element(target, "[2 x i64]", f"@{self.prefix}{name}", k)
             source = self._array(target, kind, load(target, "i64", pair, 0))
             value = self._operand(target, kind, source, 0)
             self._store(target, value, "%work", load(target, "i64", pair, 1))
             self._loop_end(target.lines, name)
 
-    def _class(self, number: int, one: TapeClass, callees: CalleeWriter) -> str:
+    def _class(self, number: int, one: TapeClass, callees: CalleeWriter) -> tuple[str, set[str]]:
         target = LlvmTarget(self.lanes, fused=self.fused)
         writer = _ClassWriter(target, callees, self.vector_lanes)
         bases: dict[int, Ref] = {}
@@ -124,11 +172,10 @@ class TapeModule:
             target.lines.append(
                 f"  store {self.kind} {refs[node]}, ptr {address}, align {self.align}"
             )
-        self._declared = writer.declarations()
-        return "\n".join(
+        text = "\n".join(
             [
                 f"; {one.name}",
-                f"define internal void @class{number}(ptr noalias %work, ptr noalias readonly "
+                f"define internal void @{self.prefix}class{number}(ptr %work, ptr readonly "
                 f"%parameters, ptr noalias readonly %row) noinline {self.attributes} {{",
                 "entry:",
                 *writer.stack_lines,
@@ -138,13 +185,14 @@ class TapeModule:
                 "",
             ]
         )
+        return text, writer.declarations()
 
     def _array(self, target: LlvmTarget, kind: tuple[str, int], place: Ref) -> Ref:
         """Emit the address that a row's base stands for."""
         if kind[0] == "work":
             return element(target, self.kind, "%work", place)
         if kind[0] == "constant":
-            return element(target, "double", "@constants", place)
+            return element(target, "double", f"@{self.prefix}constants", place)
         if self.lanes == 1:
             # one case reads parameters where the caller has them
             array = load(target, "ptr", "%parameters", kind[1])
@@ -178,7 +226,7 @@ class TapeModule:
         """Write the loop over rows."""
         cases = " ".join(f"i64 {k}, label %c{k}" for k in range(len(self.tape.classes)))
         lines = [
-            "define internal void @run(ptr noalias %work, ptr noalias readonly %parameters) "
+            f"define internal void @{self.prefix}run(ptr %work, ptr readonly %parameters) "
             f"noinline {self.attributes} {{",
             "entry:",
             "  br label %loop",
@@ -187,14 +235,14 @@ class TapeModule:
             f"  %more = icmp slt i64 %k, {len(self.tape.rows)}",
             "  br i1 %more, label %choose, label %done",
             "choose:",
-            f"  %row = getelementptr [{self.width} x i64], ptr @rows, i64 %k",
+            f"  %row = getelementptr [{self.width} x i64], ptr @{self.prefix}rows, i64 %k",
             "  %class = load i64, ptr %row, align 8",
             f"  switch i64 %class, label %again [ {cases} ]",
         ]
         for k in range(len(self.tape.classes)):
             lines += [
                 f"c{k}:",
-                f"  call void @class{k}(ptr %work, ptr %parameters, ptr %row)",
+                f"  call void @{self.prefix}class{k}(ptr %work, ptr %parameters, ptr %row)",
                 "  br label %again",
             ]
         lines += ["again:", "  %next = add i64 %k, 1", "  br label %loop", "done:", "  ret void"]
@@ -217,11 +265,11 @@ class TapeModule:
             address = element(target, "double", "%work", slot)
             lines.append(f"  store double {value}, ptr {address}, align 8")
             self._loop_end(lines, f"i{number}")
-        lines.append("  call void @run(ptr %work, ptr %parameters)")
+        lines.append(f"  call void @{self.prefix}run(ptr %work, ptr %parameters)")
         for place, slots in enumerate(self.tape.output_slots):
             pointer = load(target, "ptr", "%outputs", place)
             k = self._loop_head(lines, f"o{place}", len(slots))
-            slot = load(target, "i64", f"@slots{place}", k)
+            slot = load(target, "i64", f"@{self.prefix}slots{place}", k)
             value = load(target, "double", "%work", slot)
             self._add(target, value)
             address = element(target, "double", pointer, k)
@@ -231,7 +279,8 @@ class TapeModule:
         failed = target.is_nan(target.sub(check, check))
         return "\n".join(
             [
-                f"define i32 @one(ptr noalias %parameters, ptr noalias %outputs) {self.attributes} {{",
+                "define i32 @one(ptr noalias %parameters, ptr noalias %outputs) "
+                f"{self.attributes} {{",
                 "entry:",
                 f"  %work = alloca [{max(self.tape.slot_count, 1)} x double], align 64",
                 "  %sum = alloca double, align 8",
@@ -293,11 +342,11 @@ class TapeModule:
             self._add(target, vector)
             self._store(target, vector, "%work", target.emit(f"add i64 {k}, {start}"))
             self._loop_end(lines, f"i{number}")
-        lines.append("  call void @run(ptr %work, ptr %parameters)")
+        lines.append(f"  call void @{self.prefix}run(ptr %work, ptr %parameters)")
         for place, slots in enumerate(self.tape.output_slots):
             starts = self._starts(target, results[place], steps[place], cases)
             k = self._loop_head(lines, f"o{place}", len(slots))
-            slot = load(target, "i64", f"@slots{place}", k)
+            slot = load(target, "i64", f"@{self.prefix}slots{place}", k)
             address = element(target, kind, "%work", slot)
             vector = target.emit(f"load {kind}, ptr {address}, align {self.align}")
             self._add(target, vector)

@@ -106,7 +106,9 @@ class Graph:
             elif op != "call":
                 self._memo[op, args, payload] = number
 
-    # making nodes
+        # making nodes
+        for place, outer in enumerate(self.captures):
+            self._memo["captured", outer] = self.node("capture", (), place, place + 1)
 
     def node(
         self, op: str, args: tuple[int, ...] = (), payload: Any = None, payload_key: int = 0
@@ -180,12 +182,12 @@ class Graph:
         return self._capture(outer)
 
     def _capture(self, outer: int) -> int:
-        if outer in self.captures:
-            place = self.captures.index(outer)
-        else:
+        found = self._memo.get(("captured", outer))
+        if found is None:
             place = len(self.captures)
             self.captures.append(outer)
-        return self.node("capture", (), place, place + 1)
+            found = self._memo["captured", outer] = self.node("capture", (), place, place + 1)
+        return found
 
     def call(self, callee: Callee, args: Iterable[int]) -> list[int]:
         """Return the result nodes of calling a region or primitive."""
