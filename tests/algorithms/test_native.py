@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.model.samples import GENERAL
 from tests.oracles import absolute
 from tests.robots import ROBOTS, kicked
 from tests.running import Interpreted
@@ -24,7 +25,7 @@ def test_the_fixed_list_is_long_enough():
     """At least twelve robots, of every joint kind."""
     assert len(ROBOTS) >= 12
     kinds = {joint.kind for model in ROBOTS.values() for joint in model.joints}
-    assert kinds == {"revolute", "prismatic", "fixed", "free"}
+    assert kinds == {"revolute", "prismatic", "fixed", "free", *GENERAL}
 
 
 @over_robots

@@ -333,3 +333,23 @@ def test_planar_moves_along_axes_of_the_joint_frame():
     T = matrix_of(Planar("table"), (1.0, 2.0, np.pi / 2))
     np.testing.assert_allclose(T[:3, 3], (1, 2, 0), rtol=0, atol=ROUNDING)
     np.testing.assert_allclose(T[:3, 0], (0, 1, 0), rtol=0, atol=ROUNDING)
+
+
+@each_joint
+def test_canonical_axes_give_the_same_motion(joint):
+    """The joint in its own axes, turned back, moves the body as before; axes are then simple."""
+    axes, simple = joint.canonical()
+    Q = np.eye(4)
+    Q[:3, :3] = axes
+    for seed in range(3):
+        q, v, _ = random_numbers(joint, seed)
+        T = Q @ matrix_of(simple, q) @ Q.T
+        np.testing.assert_allclose(T, matrix_of(joint, q), rtol=0, atol=ROUNDING)
+        turned = simple.motion(q, v)
+        found = [Q[:3, :3] @ turned.angular, Q[:3, :3] @ turned.linear]
+        np.testing.assert_allclose(np.ravel(found), joint.motion(q, v).array, atol=ROUNDING)
+    if joint.kind in ("cylindrical", "planar"):
+        assert sorted(map(abs, simple.axis)) == [0.0, 0.0, 1.0]
+    if joint.kind == "universal":
+        assert sorted(map(abs, simple.second_axis)) == [0.0, 0.0, 1.0]
+        assert 0.0 in simple.axis

@@ -11,7 +11,6 @@ never worse than that. Joint variables, and frames the user named, stay the user
 Symbols: a link's frame (Q, o) has axes Q and origin o in the user's link coordinates.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,6 +18,7 @@ from tiburon.model.joints.axial import AxialJoint
 from tiburon.model.joints.fixed import Fixed
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.prismatic import Prismatic
+from tiburon.model.joints.turning import across, aligned_axes
 from tiburon.model.layout import WORLD_LINK, Layout, Link
 from tiburon.model.numbers import Matrix3, Vec3, snap
 from tiburon.model.placement import (
@@ -183,12 +183,12 @@ def _is_cheap(link: Link, frame: _Candidate) -> bool:
 def _kept(link: Link) -> _Candidate:
     """Return the user's frame, turned only if the joint axis lies on none of its axes."""
     joint = link.joint
-    if not isinstance(joint, AxialJoint) or joint.coordinate() is not None:
+    if not isinstance(joint, AxialJoint):
+        Q, turned = joint.canonical()
+        return _Candidate(Q, ZERO3, turned)
+    if joint.coordinate() is not None:
         return _Candidate(IDENTITY3, ZERO3, joint)
-    a = joint.axis
-    # the coordinate axis that is most across the joint keeps the rest well conditioned
-    across = min(range(3), key=lambda i: abs(a[i]))
-    return _Candidate(_axes(a, cross(IDENTITY3[across], a)), ZERO3, _along_z(joint))
+    return _Candidate(aligned_axes(joint.axis, across(joint.axis)), ZERO3, _along_z(joint))
 
 
 def _aligned(link: Link, children: Sequence[Link]) -> list[_Candidate]:
@@ -202,7 +202,7 @@ def _aligned(link: Link, children: Sequence[Link]) -> list[_Candidate]:
         assert isinstance(child.joint, AxialJoint)
         direction = matrix_vector(child.pose.rotation, child.joint.axis)
         x, foot = _common_normal(joint.axis, child.pose.translation, direction)
-        frames.append(_Candidate(_axes(joint.axis, x), foot, _along_z(joint)))
+        frames.append(_Candidate(aligned_axes(joint.axis, x), foot, _along_z(joint)))
     return frames
 
 
@@ -230,14 +230,6 @@ def _common_normal(z: Vec3, point: Vec3, direction: Vec3) -> tuple[Vec3, Vec3]:
     # one line: any normal will do
     least = min(range(3), key=lambda i: abs(z[i]))
     return cross(IDENTITY3[least], z), ZERO3
-
-
-def _axes(z: Vec3, x: Vec3) -> Matrix3:
-    """Return the rotation whose columns are x (at length 1), z cross x, and z."""
-    x = scale(x, 1.0 / math.sqrt(dot(x, x)))
-    rows = transpose((x, cross(z, x), z))
-    entries = snap(entry for row in rows for entry in row)
-    return (entries[0:3], entries[3:6], entries[6:9])  # type: ignore[return-value]
 
 
 def _along_z(joint: AxialJoint) -> AxialJoint:

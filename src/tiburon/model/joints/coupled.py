@@ -7,6 +7,7 @@ tau = G^T tau'. A rotor that spins in its housing is such a follower; the moment
 resists turning the housing (gyroscopic) come out by themselves.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -17,9 +18,11 @@ from tiburon.errors import ModelError
 from tiburon.model.joints.axial import AxialJoint
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.revolute import Revolute
-from tiburon.model.numbers import check_name, finite_array
+from tiburon.model.joints.turning import across, aligned_axes
+from tiburon.model.numbers import Matrix3, check_name, finite_array
 from tiburon.model.pose import Pose
 from tiburon.spatial import Motion, Scalar, Transform
+from tiburon.spatial.vec3 import IDENTITY3
 
 
 @dataclass(frozen=True)
@@ -79,6 +82,15 @@ class Coupled(Joint):
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
         return (self.kind, self.moves.structure(), self.leader, self.ratio, self.offset)
+
+    def canonical(self) -> tuple[Matrix3, Joint]:
+        """Return axes with z along the follower's, unless it lies on a coordinate axis already."""
+        moves = self.moves
+        if moves.coordinate() is not None:
+            return IDENTITY3, self
+        joint = copy.copy(self)
+        object.__setattr__(joint, "moves", moves.rebased((0.0, 0.0, 1.0), moves.offset))
+        return aligned_axes(moves.axis, across(moves.axis)), joint
 
     def neutral(self) -> tuple[float, ...]:
         """Return no number: it has no variables of its own."""

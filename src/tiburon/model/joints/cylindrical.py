@@ -1,5 +1,6 @@
 """Turning about an axis and sliding along it, independently."""
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,10 +9,17 @@ from typing import ClassVar
 import numpy as np
 
 from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.turning import cos_sin, turn_about, unit_axis
-from tiburon.model.numbers import Vec3
+from tiburon.model.joints.turning import (
+    across,
+    aligned_axes,
+    coordinate_of,
+    cos_sin,
+    turn_about,
+    unit_axis,
+)
+from tiburon.model.numbers import Matrix3, Vec3
 from tiburon.spatial import Motion, Scalar, Transform, Translation
-from tiburon.spatial.vec3 import ZERO3, scale
+from tiburon.spatial.vec3 import IDENTITY3, ZERO3, scale
 
 
 @dataclass(frozen=True)
@@ -46,6 +54,14 @@ class Cylindrical(Joint):
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
         return (self.kind, *self.axis)
+
+    def canonical(self) -> tuple[Matrix3, Joint]:
+        """Return axes with z along the joint, unless it lies on a coordinate axis already."""
+        if coordinate_of(self.axis) is not None:
+            return IDENTITY3, self
+        joint = copy.copy(self)
+        object.__setattr__(joint, "axis", (0.0, 0.0, 1.0))
+        return aligned_axes(self.axis, across(self.axis)), joint
 
     def neutral(self) -> tuple[float, ...]:
         """Return no turn and no slide."""

@@ -17,9 +17,10 @@ import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
-from tiburon.model.numbers import check_name, matrix3
+from tiburon.model.numbers import Matrix3, check_name, matrix3
 from tiburon.model.pose import Pose
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
+from tiburon.spatial.vec3 import IDENTITY3
 
 Carry = tuple[Eliminated, ...]
 """What `Joint.release` keeps for `Joint.accelerate`, one entry per velocity variable."""
@@ -80,6 +81,15 @@ class Joint(ABC):
     def no_offset(self) -> tuple[float, ...]:
         """Return the offset of a joint that has none, if it may have one."""
         return ()
+
+    def canonical(self) -> tuple[Matrix3, "Joint"]:
+        """Return axes that suit the joint, and the joint in them; variables stay what they are.
+
+        Returns:
+            Rotation whose columns are axes for joint frame and body frame alike, and the same joint
+            with its own axes along coordinate axes, as far as that can be.
+        """
+        return IDENTITY3, self
 
     @property
     def depends_on_time(self) -> bool:

@@ -5,6 +5,7 @@ coordinates; here displacements are measured along axes of the joint frame, so t
 body the columns of the slides turn with the angle (the book's text, section 8.2.3).
 """
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,8 +14,14 @@ from typing import ClassVar
 import numpy as np
 
 from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.turning import coordinate_of, cos_sin, turn_about, unit_axis
-from tiburon.model.numbers import Vec3
+from tiburon.model.joints.turning import (
+    aligned_axes,
+    coordinate_of,
+    cos_sin,
+    turn_about,
+    unit_axis,
+)
+from tiburon.model.numbers import Matrix3, Vec3
 from tiburon.spatial import Factor, Motion, Scalar, Transform, Translation
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, add, cross, scale
 
@@ -69,6 +76,14 @@ class Planar(Joint):
         first = cross(self.axis, IDENTITY3[farthest])
         first = scale(first, 1.0 / math.dist(first, ZERO3))
         return first, cross(self.axis, first)
+
+    def canonical(self) -> tuple[Matrix3, Joint]:
+        """Return axes with z along the normal and x, y along the displacements."""
+        if coordinate_of(self.axis) is not None:
+            return IDENTITY3, self
+        joint = copy.copy(self)
+        object.__setattr__(joint, "axis", (0.0, 0.0, 1.0))
+        return aligned_axes(self.axis, self.in_plane()[0]), joint
 
     def neutral(self) -> tuple[float, ...]:
         """Return no displacement and no turn."""

@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tiburon.errors import ModelError, ModelWarning
-from tiburon.model.numbers import SNAP, Vec3, snap, vec3
+from tiburon.model.numbers import SNAP, Matrix3, Vec3, snap, vec3
 from tiburon.spatial import AxisRotation, Factor, Mat3, Rotation, Scalar
+from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, scale, transpose
 
 UNIT = 1e-3
 """Axes whose length differs from 1 by at most this are normalized, with a warning."""
@@ -88,3 +89,21 @@ def _turned_axes(axis: Vec3, c: Scalar, s: Scalar) -> Mat3:
         (xy - sz, c + ty * y, yz + sx),
         (xz + sy, yz - sx, c + tz * z),
     )
+
+
+def aligned_axes(z: Vec3, x: Vec3) -> Matrix3:
+    """Return the rotation whose columns are x made of length 1, z cross x, and the unit vector z.
+
+    Args:
+        z: Unit vector.
+        x: Any vector across it, not zero.
+    """
+    x = scale(x, 1.0 / math.dist(x, ZERO3))
+    entries = snap(entry for row in transpose((x, cross(z, x), z)) for entry in row)
+    return (entries[0:3], entries[3:6], entries[6:9])  # type: ignore[return-value]
+
+
+def across(axis: Vec3) -> Vec3:
+    """Return a vector across a unit axis, well away from zero."""
+    farthest = min(range(3), key=lambda i: abs(axis[i]))
+    return cross(IDENTITY3[farthest], axis)

@@ -1,5 +1,6 @@
 """Turning about two axes, the second carried by the first: Hooke's joint."""
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +10,24 @@ import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.turning import cos_sin, turn_about, unit_axis
-from tiburon.model.numbers import Vec3
+from tiburon.model.joints.turning import (
+    aligned_axes,
+    coordinate_of,
+    cos_sin,
+    turn_about,
+    unit_axis,
+)
+from tiburon.model.numbers import Matrix3, Vec3, snap
 from tiburon.spatial import Factor, Motion, Scalar, Transform
-from tiburon.spatial.vec3 import ZERO3, cross, scale
+from tiburon.spatial.vec3 import (
+    IDENTITY3,
+    ZERO3,
+    cross,
+    dot,
+    scale,
+    subtract,
+    transpose_vector,
+)
 
 PARALLEL = 1e-6
 """Sine of the angle between the axes below which they are one axis."""
@@ -62,6 +77,19 @@ class Universal(Joint):
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
         return (self.kind, *self.axis, *self.second_axis)
+
+    def canonical(self) -> tuple[Matrix3, Joint]:
+        """Return axes with z along the second axis, y across both."""
+        if coordinate_of(self.axis) is not None and coordinate_of(self.second_axis) is not None:
+            return IDENTITY3, self
+        z, a = self.second_axis, self.axis
+        along = dot(a, z)
+        Q = aligned_axes(z, subtract(a, scale(z, along)))
+        x, y, z_part = snap(transpose_vector(Q, a))
+        joint = copy.copy(self)
+        object.__setattr__(joint, "axis", (x, y, z_part))
+        object.__setattr__(joint, "second_axis", (0.0, 0.0, 1.0))
+        return Q, joint
 
     def neutral(self) -> tuple[float, ...]:
         """Return no turn."""
