@@ -178,3 +178,18 @@ def test_an_integrator_runs_large_models_on_the_tape_too():
         )
     assert relative(record.q[-1], q) < ALGEBRA
     assert relative(record.v[-1], v) < ALGEBRA
+
+
+def test_two_calls_in_one_trace_keep_their_own_states(chain):
+    """Visits of a second call have equal classes but read other vectors."""
+
+    def both(model, q, v, tau):
+        first = tb.forward_dynamics(model, q, v, tau)
+        return first, tb.forward_dynamics(model, 2.0 * q, v, tau)
+
+    kernel = tb.compile(both, chain)
+    rng = np.random.default_rng(9)
+    q, v, tau = 0.3 * rng.standard_normal((3, chain.nv))
+    first, second = kernel(q, v, tau)
+    assert relative(first, tb.forward_dynamics(chain, q, v, tau)) < ALGEBRA
+    assert relative(second, tb.forward_dynamics(chain, 2.0 * q, v, tau)) < ALGEBRA

@@ -169,7 +169,8 @@ class StepRecorder:
         structure = _take((placement, body.inertia, tuple(values)), leaves, lift_all=rare)
         # in a general class, constants and traced numbers may stand at the same place
         pattern = None if rare else tuple(isinstance(leaf, Value) for leaf in leaves)
-        key = (id(visit), joint.structure(), len(offset), structure, pattern)
+        # the visit itself, not its id: a closure that is gone must not lend its id to another
+        key = (visit, joint.structure(), len(offset), structure, pattern)
         members = self._classes.setdefault(key, [])
         for known in members:
             if all(
