@@ -81,7 +81,7 @@ def aba(
         Joint acceleration [m/s^2 or rad/s^2], nv scalars.
     """
 
-    def motion(body: PlanBody, parent: _Moving) -> _Moving:
+    def motion(body: PlanBody, parent: _Moving, fx: Force | None) -> _Moving:
         X = body.transform(q[body.q])
         vJ = body.joint.velocity(q[body.q], v[body.v])
         carried = X.direction(parent.w)
@@ -92,7 +92,7 @@ def aba(
         c = c + body.joint.bias(q[body.q], v[body.v])
         p = body.inertia.gyroscopic_force(w)
         # p is a force the body needs; what comes from outside need not be supplied
-        pA = p if external is None else p - external[body.index]
+        pA = p if fx is None else p - fx
         return _Moving(X, w, z, c, _Articulated(body.inertia.articulated(), pA))
 
     def release(body: PlanBody, total: _Articulated, moving: _Moving) -> tuple[Carry, _Articulated]:
@@ -111,7 +111,7 @@ def aba(
     # outward: velocities, and what each body would need alone
     nothing = _Articulated(ArticulatedInertia.zero(), Force.zero())
     at_rest = _Moving(Transform.identity(), ZERO3, ZERO3, Motion.zero(), nothing)
-    moving = outward(plan, motion, at_rest)
+    moving = outward(plan, motion, at_rest, external or (None,) * len(plan.bodies))
     # inward: free each joint and hand its parent what is felt through it
     carries = inward(plan, release, [visit.alone for visit in moving], moving)
     # outward: the world accelerating upward acts on every body as gravity does

@@ -104,7 +104,7 @@ def _recursion(
 ) -> tuple[Kept, ...]:
     """Run both passes; return what to keep of the force that each joint transmits."""
 
-    def motion(body: PlanBody, parent: _Visit) -> _Visit:
+    def motion(body: PlanBody, parent: _Visit, fx: Force | None) -> _Visit:
         joint, position, rate = body.joint, q[body.q], v[body.v]
         X = body.transform(position)
         vJ = joint.velocity(position, rate)
@@ -119,7 +119,7 @@ def _recursion(
         a = add(add_cross(a, add(w, carried), vJ.linear), aJ.linear)
         # what the body itself needs; what comes from outside need not be transmitted
         f = body.inertia.rate_of_momentum(Omega, a)
-        return _Visit(X, w, wd, Omega, a, f if external is None else f - external[body.index])
+        return _Visit(X, w, wd, Omega, a, f if fx is None else f - fx)
 
     def transmit(body: PlanBody, f: Force, visit: _Visit) -> tuple[Kept, Force]:
         return keep(body, f), visit.X.force_to_parent(f)
@@ -128,7 +128,7 @@ def _recursion(
     still = rate_matrix(ZERO3, ZERO3)
     a_0 = upward(gravity).linear
     root = _Visit(Transform.identity(), ZERO3, ZERO3, still, a_0, Force.zero())
-    visits = outward(plan, motion, root)
+    visits = outward(plan, motion, root, external or (None,) * len(plan.bodies))
     # inward: each joint carries what its body and all beyond it need
     return inward(plan, transmit, [visit.f for visit in visits], visits)
 
