@@ -12,6 +12,7 @@ from typing import Any
 
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.joint_space import forward_by_mass_matrix
 from tiburon.algorithms.library import (
     GRAVITY,
     INERTIA,
@@ -20,6 +21,7 @@ from tiburon.algorithms.library import (
     scalars,
     trace_with_parameters,
 )
+from tiburon.algorithms.steps import JointVector
 from tiburon.model import Model, World
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.rk4 import rk4_step
@@ -67,10 +69,14 @@ def take_steps(
     """
     manifold = Manifold(model)
     plan, gravity = plan_and_gravity(model, None)
+    # articulated bodies cannot see what branches share through followers
+    solve = forward_by_mass_matrix if plan.has_couplings else aba
 
     @function
     def acceleration(q: Scalars, v: Scalars, *time: Scalar) -> Scalars:
-        return aba(plan.at(*time) if time else plan, q, v, tau, gravity)
+        # visits recorded as steps take what belongs to their body from joint vectors only
+        state = JointVector(q), JointVector(v), JointVector(tau)
+        return solve(plan.at(*time) if time else plan, *state, gravity)
 
     @function
     def advance(q: Scalars, v: Scalars, count: Scalar, *start: Scalar) -> tuple[Scalars, Scalars]:
