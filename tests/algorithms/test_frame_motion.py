@@ -156,6 +156,19 @@ def test_functions_run_inside_traced_functions():
     assert_close(kernel(q, v, POINT, force), expected)
 
 
+def test_kernels_are_compiled_by_name():
+    """`tb.compile` knows the functions of frames, alone and with dynamics."""
+    model = ROBOTS["panda"]
+    q, v, tau = kicked(model, 11)
+    hand = model.frame_names[-1]
+    kernel = tb.compile([tb.frame_jacobian, tb.forward_dynamics], model, frames=hand)
+    J, vd = kernel(q, v, tau)
+    assert_close(J, tb.frame_jacobian(model, q, hand))
+    assert_close(vd, tb.forward_dynamics(model, q, v, tau))
+    center = tb.compile(tb.center_of_mass, model)
+    assert_close(center(q), tb.center_of_mass(model, q))
+
+
 @pytest.mark.parametrize(
     ("keywords", "message"),
     [
