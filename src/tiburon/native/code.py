@@ -21,6 +21,7 @@ from tiburon.native.module_one import module_for_one
 from tiburon.native.pool import default_threads, run_in_parts
 from tiburon.native.signature import Signature
 from tiburon.native.source import Source
+from tiburon.native.stack import STACK_LIMIT, check_stack, stack_bytes
 from tiburon.native.tape import is_tape
 from tiburon.native.tape_module import TapeModule
 from tiburon.trace.program import Program
@@ -159,15 +160,24 @@ class Code:
 def _module_for_one(program: Program) -> str:
     lanes, fused = host().lanes, host().fused
     if is_tape(program):
-        return TapeModule(program, lanes=1, vector_lanes=lanes, fused=fused).text()
-    return module_for_one(program, vector_lanes=lanes, fused=fused)
+        text = TapeModule(program, lanes=1, vector_lanes=lanes, fused=fused).text()
+    else:
+        text = module_for_one(program, vector_lanes=lanes, fused=fused)
+    return check_stack(program.name, text)
 
 
 def _module_for_many(program: Program) -> str:
     lanes, fused = host().lanes, host().fused
-    if is_tape(program):
-        return TapeModule(program, lanes=lanes, vector_lanes=lanes, fused=fused).text()
-    return module_for_many(program, lanes=lanes, fused=fused)
+    taped = is_tape(program)
+    while True:
+        if taped:
+            text = TapeModule(program, lanes=lanes, vector_lanes=lanes, fused=fused).text()
+        else:
+            text = module_for_many(program, lanes=lanes, fused=fused)
+        # fewer cases at a time need less room and give the same bits
+        if lanes == 2 or stack_bytes(text) <= STACK_LIMIT:
+            return check_stack(program.name, text)
+        lanes //= 2
 
 
 _codes: OrderedDict[str, Code | InterpretedCode] = OrderedDict()

@@ -1,0 +1,79 @@
+"""Programs too large for the stack run in narrower vectors, with the same bits, or are refused."""
+
+import numpy as np
+import pytest
+
+from tiburon.errors import CompileError
+from tiburon.native import code, stack
+from tiburon.native.engine import host
+from tiburon.native.kernel import ProgramSource, make_kernel
+from tiburon.native.module_many import module_for_many
+from tiburon.native.module_one import module_for_one
+from tiburon.trace import Input, solve_spd, trace
+
+SIZE = 24
+
+
+@pytest.fixture
+def solver(monkeypatch):
+    """Trace the solution of a system, and forget all compiled code."""
+    monkeypatch.setenv("TIBURON_CACHE_DIR", "off")
+    code.forget_codes()
+    yield trace(solve_spd, [Input("A", (SIZE, SIZE)), Input("b", (SIZE,))], name="solve")
+    code.forget_codes()
+
+
+def systems(count):
+    rng = np.random.default_rng(12)
+    factors = rng.standard_normal((count, SIZE, SIZE))
+    return factors @ factors.transpose(0, 2, 1) + np.eye(SIZE), rng.standard_normal((count, SIZE))
+
+
+def limit_stack(monkeypatch, limit):
+    monkeypatch.setattr(stack, "STACK_LIMIT", limit)
+    monkeypatch.setattr(code, "STACK_LIMIT", limit)
+
+
+def test_arrays_are_counted_in_bytes():
+    """Arrays of vectors, numbers, pointers and counters; single values do not matter."""
+    text = """
+    %a = alloca [3 x <8 x double>], align 64
+    %b = alloca [5 x double]
+    %c = alloca [2 x ptr], align 16
+    %d = alloca i64
+    """
+    assert stack.stack_bytes(text) == 3 * 64 + 5 * 8 + 2 * 8
+
+
+def test_wider_vectors_need_more(solver):
+    """In proportion, but for a few pointers."""
+    narrow, wide = (stack.stack_bytes(module_for_many(solver, lanes=n, fused=True)) for n in (2, 8))
+    assert 3.5 * narrow < wide < 4.1 * narrow
+    assert narrow > 2 * 8 * SIZE * SIZE
+
+
+@pytest.mark.skipif(host().lanes < 4, reason="this machine has no wider vectors")
+def test_narrower_vectors_give_the_same_bits(solver, monkeypatch):
+    """Where the widest do not fit, half of them do."""
+    A, b = systems(11)
+    expected = make_kernel(ProgramSource(solver))(A, b)
+    needed = stack.stack_bytes(module_for_many(solver, lanes=host().lanes, fused=host().fused))
+    limit_stack(monkeypatch, needed - 1)
+    written = []
+
+    def write(program, *, lanes, fused):
+        written.append(lanes)
+        return module_for_many(program, lanes=lanes, fused=fused)
+
+    monkeypatch.setattr(code, "module_for_many", write)
+    code.forget_codes()
+    assert make_kernel(ProgramSource(solver))(A, b).tobytes() == expected.tobytes()
+    assert written == [host().lanes, host().lanes // 2]
+
+
+def test_what_does_not_fit_at_all_is_refused(solver, monkeypatch):
+    """An error that says what to do, not a crash of the process."""
+    text = module_for_one(solver, vector_lanes=host().lanes, fused=host().fused)
+    limit_stack(monkeypatch, stack.stack_bytes(text) - 1)
+    with pytest.raises(CompileError, match=r"solve: needs .* MB of working memory.*interpreter"):
+        make_kernel(ProgramSource(solver))
