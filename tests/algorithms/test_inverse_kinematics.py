@@ -9,7 +9,8 @@ import tiburon as tb
 from tests.algorithms.on_floats import on_floats
 from tests.oracles import absolute
 from tests.robots import ROBOTS
-from tests.tolerances import assert_close
+from tests.tolerances import DIFFERENCE, DIFFERENCE_STEP, assert_close
+from tiburon.spatial import linear_invariant_rates, linear_invariants
 
 REACHED, STALLED, CUT_OFF = tb.InverseKinematicsOutcome
 TOLERANCE = 1e-9
@@ -103,6 +104,36 @@ def test_convergence_is_quadratic():
     # the last error may be cut short by rounding: at most 1e-14
     assert all(b <= 20.0 * a * a + 1e-14 for a, b in itertools.pairwise(near)), near
     assert max(orders) > 1.7, near
+
+
+def test_linear_invariants_of_a_hand_change_by_H_times_its_jacobian():
+    """G = H J of Nahon 1991, eqs. 3.19 and 3.20, against central differences in every joint."""
+    q = np.array([0.1, 0.4, -0.2, -1.6, 0.3, 2.0, 0.5])
+
+    def invariants(position):
+        R, _ = tb.forward_kinematics(PANDA, position, HAND)
+        vector, scalar = linear_invariants(R.tolist())
+        return np.array([*vector, scalar])
+
+    R, _ = tb.forward_kinematics(PANDA, q, HAND)
+    G = np.array(linear_invariant_rates(R.tolist())) @ tb.frame_jacobian(PANDA, q, HAND)[:3]
+    h = DIFFERENCE_STEP
+    for k, unit in enumerate(np.eye(7)):
+        rate = (invariants(q + h * unit) - invariants(q - h * unit)) / (2.0 * h)
+        assert_close(G[:, k], rate, DIFFERENCE)
+
+
+def test_frames_that_no_joint_moves_apart_are_an_outcome():
+    """A frame fixed on the other: met if it is there already, else as far off as it is."""
+    model = ROBOTS["odd_arm"]
+    q = np.full(6, 0.3)
+    wanted = pose_in(model, q, "tip", "link_5")
+    met = tb.FrameTarget("tip", position=wanted[:3, 3], relative_to="link_5")
+    assert tb.inverse_kinematics(model, q, met).reached
+    off = tb.FrameTarget("tip", position=wanted[:3, 3] + [0.0, 0.0, 0.2], relative_to="link_5")
+    found = tb.inverse_kinematics(model, q, off, starts=2)
+    assert found.outcome == STALLED
+    assert_close(found.error, 0.2)
 
 
 def test_a_target_half_a_turn_away_is_reached():

@@ -87,3 +87,15 @@ def test_unknown_points_are_refused():
     model = ROBOTS["pendulum"]
     with pytest.raises(tb.OptionError, match="at: expected 'com' or 'world', got 'frame'"):
         tb.momentum(model, [0.1], [0.2], at="frame")
+
+
+def test_a_robot_that_cannot_move_has_no_center_of_mass():
+    """Nothing moves, so there is nothing to average over; momentum about the origin is zero."""
+    post = tb.Body("post", joint=tb.Fixed("weld"), inertia=tb.Inertia.box(1.0, (1, 1, 1)))
+    model = tb.Model("post", [post])
+    none = np.zeros(0)
+    with pytest.raises(tb.ModelError, match="'post': expected bodies that move, got none"):
+        tb.center_of_mass(model, none)
+    assert not tb.momentum(model, none, none, at="world").any()
+    assert tb.momentum_matrix(model, none, at="world").shape == (6, 0)
+    assert tb.frame_jacobian(model, none, "post").shape == (6, 0)

@@ -17,6 +17,7 @@ from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.momentum_sweep import momentum_columns, total_momentum
 from tiburon.algorithms.sweep import outward
+from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, add_matrix_vector, scale
@@ -45,11 +46,19 @@ def mass_point(plan: Plan, q: Sequence[Scalar]) -> MassPoint:
 
     Returns:
         Mass and center of all bodies that move.
+
+    Raises:
+        ModelError: If nothing moves.
     """
 
     def moment(body: PlanBody, _: Vec3, place: Place) -> Vec3:
         return add_matrix_vector(scale(place.p, body.inertia.mass), place.R, body.inertia.h)
 
+    if not plan.bodies:
+        raise ModelError(
+            f"model {plan.name!r}: expected bodies that move, got none; what is fixed to the world "
+            "has no part in the center of mass"
+        )
     mass: Scalar = 0.0
     total = ZERO3
     for body, h in zip(

@@ -79,7 +79,7 @@ class InverseKinematics(NamedTuple):
     """Largest remaining angle of a frame from its target [rad], shape (...)."""
 
     iterations: Any
-    """Evaluations that the last start took, shape (...)."""
+    """Evaluations it took from the start that led there, shape (...)."""
 
     @property
     def reached(self) -> Any:

@@ -158,6 +158,9 @@ def descend(
 
 
 def _matrix(flat: Sequence[Scalar], columns: int) -> list[list[Scalar]]:
+    """Return rows of numbers; none if no joint matters."""
+    if columns == 0:
+        return []
     return [list(flat[i : i + columns]) for i in range(0, len(flat), columns)]
 
 
@@ -169,6 +172,8 @@ def _damped_step(
     bounds: Bounds,
 ) -> list[Scalar]:
     """Solve for the step that lowers the error, leaving out what limits hold."""
+    if not J:
+        return []
     columns = list(map(list, zip(*J, strict=True)))
     for place, column, low, high in zip(
         bounds.places, bounds.columns, bounds.lower, bounds.upper, strict=True
