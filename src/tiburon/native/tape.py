@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.trace.graph import Graph
+from tiburon.trace.graph import BOOLEAN_OPS, Graph
 from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.program import Input, Output, Program
 from tiburon.trace.regions import FunctionRegion
@@ -43,6 +43,7 @@ SHORT_LIFE = 1 / 16
 
 _WORK: Kind = ("work", 0)
 _CONSTANT: Kind = ("constant", 0)
+_LEAVES = ("const", "input", "capture")
 
 
 def is_tape(program: Program) -> bool:
@@ -146,12 +147,14 @@ class _Layout:
 
     def __init__(self, program: Program, order: Order, leaves: dict[int, Leaf] | None) -> None:
         self.program = program
-        self.graph = program.graph
         self.leaves = leaves
         self.order: Order = order
+        # fused and with shared reciprocals, as wherever else the program runs: the same bits
+        lowered = lower(program.graph, program.roots, order)
+        self.instructions = {instruction.target: instruction for instruction in lowered}
         self.places: dict[int, Place] = {}
         self.constants: list[float] = []
-        self.blocks: dict[tuple[float, ...], int] = {}
+        self.blocks: dict[bytes, int] = {}
         self.slot_count = 0
         self.lasting: dict[tuple[object, ...], list[bool]] = {}
         self.copies: dict[int, int] = {}
@@ -229,74 +232,67 @@ class _Layout:
 
     def _steps(self) -> Iterator[_Step]:
         """Yield calls and the operations between them, in order."""
-        graph = self.graph
-        live = graph.live(self.program.roots)
-        needed = set(live)
-        between: list[int] = []
-        results: dict[int, list[int]] = {}
-        for node in live:
-            if graph.ops[node] == "result":
-                results.setdefault(graph.args[node][0], []).append(node)
+        results: dict[int, list[Instruction]] = {}
+        groups: list[list[Instruction]] = [[]]
+        for instruction in self.instructions.values():
+            if instruction.op == "result":
+                results.setdefault(instruction.args[0], []).append(instruction)
+            elif instruction.op == "call":
+                groups += [[instruction], []]
+            elif instruction.op not in _LEAVES:
+                groups[-1].append(instruction)
+        groups = [self._with_truths(group) for group in groups if group]
+        wanted = {*self.program.roots, *(node for group in groups for node in _operands(group))}
+        for group in groups:
+            first = group[0]
+            if first.op == "call":
+                region: FunctionRegion = first.payload
+                found = {result.payload: result.target for result in results[first.target]}
+                # a result that nobody wants still needs a place of its own to be stored in
+                stored = tuple(found.get(k, -1) for k in range(region.result_count))
+                yield _Step((region.key,), region.name, first.args, stored, region)
+            else:
+                yield _between(group, wanted)
         copied = [
             root
             for root in dict.fromkeys(self.program.roots)
-            if graph.ops[root] == "const" or self._is_parameter(root)
+            if self.instructions[root].op == "const" or self._is_parameter(root)
         ]
-        for node in live:
-            op = graph.ops[node]
-            if op == "call":
-                if between:
-                    yield self._between(between)
-                    between = []
-                region: FunctionRegion = graph.payloads[node]
-                found = {graph.payloads[n]: n for n in results[node] if n in needed}
-                # a result that nobody wants still needs a place of its own to be stored in
-                stored = tuple(found.get(k, -1) for k in range(region.result_count))
-                yield _Step((region.key,), region.name, graph.args[node], stored, region)
-            elif op not in ("const", "input", "capture", "result"):
-                between.append(node)
-        if between:
-            yield self._between(between)
         if copied:
-            fresh = {root: len(graph) + k for k, root in enumerate(copied)}
-            self.copies = fresh
+            fresh = 1 + max(self.instructions)
+            self.copies = {root: fresh + k for k, root in enumerate(copied)}
             instructions = [
                 *[Instruction("input", root, (), root) for root in copied],
-                *[Instruction("copy", fresh[root], (root,)) for root in copied],
+                *[Instruction("copy", copy, (root,)) for root, copy in self.copies.items()],
             ]
-            yield _Step(
-                ("copies",), "copies", tuple(copied), tuple(fresh.values()), None, instructions
-            )
+            copies = tuple(self.copies.values())
+            yield _Step(("copies",), "copies", tuple(copied), copies, None, instructions)
+
+    def _with_truths(self, group: list[Instruction]) -> list[Instruction]:
+        """Add the truth values that earlier steps found: the work space holds floats only."""
+        known = {instruction.target for instruction in group}
+        pending = [a for instruction in group for a in instruction.args]
+        added: list[Instruction] = []
+        while pending:
+            instruction = self.instructions[pending.pop()]
+            if instruction.op in BOOLEAN_OPS and instruction.target not in known:
+                known.add(instruction.target)
+                added.append(instruction)
+                pending.extend(instruction.args)
+        # truth values made from others have larger numbers
+        return [*sorted(added, key=lambda instruction: instruction.target), *group]
 
     def _leaf(self, node: int) -> Leaf | None:
         """Return which element of which input a node is, None if it is none."""
-        if self.graph.ops[node] not in ("input", "capture"):
+        instruction = self.instructions[node]
+        if instruction.op not in ("input", "capture"):
             return None
-        leaf: Leaf = self.graph.payloads[node] if self.leaves is None else self.leaves[node]
+        leaf: Leaf = instruction.payload if self.leaves is None else self.leaves[node]
         return leaf
 
     def _is_parameter(self, node: int) -> bool:
         leaf = self._leaf(node)
         return leaf is not None and self.program.inputs[leaf[0]].parameter
-
-    def _between(self, nodes: list[int]) -> _Step:
-        """Make one step of the operations between two calls."""
-        graph = self.graph
-        own = set(nodes)
-        operands = tuple(
-            dict.fromkeys(
-                a for node in nodes for a in graph.args[node] if a not in own
-            )
-        )  # fmt: skip
-        floats = tuple(node for node in nodes if not graph.is_boolean(node))
-        instructions = [
-            *[Instruction("input", node, (), node) for node in operands],
-            *[
-                Instruction(graph.ops[node], node, graph.args[node], graph.payloads[node])
-                for node in nodes
-            ],
-        ]
-        return _Step(("between", nodes[0]), "between", operands, floats, None, instructions)
 
     def _last_uses(self, steps: Sequence[_Step]) -> dict[int, int]:
         """Return the last row that reads each node; beyond the last for results of the program."""
@@ -335,34 +331,33 @@ class _Layout:
         return mixed
 
     def _kind(self, node: int) -> Kind:
-        if self.graph.ops[node] == "const":
+        if self.instructions[node].op == "const":
             return _CONSTANT
         if self._is_parameter(node):
             return ("parameter", (self._leaf(node) or (0, 0))[0])
         return _WORK
 
     def _operand_places(self, step: _Step, input_slots: dict[int, int]) -> list[Place]:
-        graph = self.graph
         mixed = self.mixed[step.key]
-        constants = tuple(
-            float(graph.payloads[node])
-            for node, staged in zip(step.operands, mixed, strict=True)
-            if graph.ops[node] == "const" and not staged
-        )
+        operands = [self.instructions[node] for node in step.operands]
+        constants = [
+            float(operand.payload)
+            for operand, staged in zip(operands, mixed, strict=True)
+            if operand.op == "const" and not staged
+        ]
         block = self._constant_block(constants)
         places: list[Place] = []
-        for node, staged in zip(step.operands, mixed, strict=True):
-            op = graph.ops[node]
-            if op == "const":
+        for operand, staged in zip(operands, mixed, strict=True):
+            if operand.op == "const":
                 if staged:
-                    place: Place = (_CONSTANT, self._constant_block((float(graph.payloads[node]),)))
+                    place: Place = (_CONSTANT, self._constant_block([float(operand.payload)]))
                 else:
                     place = (_CONSTANT, block)
                     block += 1
-            elif op in ("input", "capture"):
-                place = self._input_place(node, input_slots)
+            elif operand.op in _LEAVES:
+                place = self._input_place(operand.target, input_slots)
             else:
-                place = self.places[node]
+                place = self.places[operand.target]
             if staged and place[0] != _WORK:
                 if place not in self.staged:
                     # never freed: it must be there for every group of cases
@@ -372,12 +367,14 @@ class _Layout:
             places.append(place)
         return places
 
-    def _constant_block(self, constants: tuple[float, ...]) -> int:
+    def _constant_block(self, constants: Sequence[float]) -> int:
         """Return where some constants stand side by side."""
-        if constants not in self.blocks:
-            self.blocks[constants] = len(self.constants)
+        # by their bits: zeros of both signs compare equal
+        key = np.array(constants).tobytes()
+        if key not in self.blocks:
+            self.blocks[key] = len(self.constants)
             self.constants.extend(constants)
-        return self.blocks[constants]
+        return self.blocks[key]
 
     def _input_place(self, node: int, input_slots: dict[int, int]) -> Place:
         number, place = self._leaf(node) or (0, 0)
@@ -426,3 +423,22 @@ class _Layout:
             [self.copies.get(node, node) for node in output.nodes]
             for output in self.program.outputs
         ]
+
+
+def _operands(group: Sequence[Instruction]) -> tuple[int, ...]:
+    """Return what some instructions read and do not find themselves."""
+    own = {instruction.target for instruction in group}
+    return tuple(dict.fromkeys(a for one in group for a in one.args if a not in own))
+
+
+def _between(group: Sequence[Instruction], wanted: set[int]) -> _Step:
+    """Make one step of the operations between two calls."""
+    operands = _operands(group)
+    results = tuple(
+        instruction.target
+        for instruction in group
+        if instruction.target in wanted and instruction.op not in BOOLEAN_OPS
+    )
+    instructions = [*[Instruction("input", node, (), node) for node in operands], *group]
+    key = ("between", group[-1].target)
+    return _Step(key, "between", operands, results, None, instructions)

@@ -331,6 +331,8 @@ class TapeModule:
             starts = self._starts(target, pointers[number], strides[number], cases)
             k = self._loop_head(lines, f"p{number}", self.program.inputs[number].size)
             vector = self._gather(target, starts, k)
+            # parameters given for a call pass no other check
+            self._add(target, vector)
             self._store(target, vector, "%parameters", target.emit(f"add i64 {k}, {offset}"))
             self._loop_end(lines, f"p{number}")
         self._stage(target, "parameter")
