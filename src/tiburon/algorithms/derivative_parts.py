@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tiburon.algorithms.root_frame import Place
 from tiburon.spatial import Force, Motion, RigidInertia, Sym3, Vec3
-from tiburon.spatial.vec3 import add, add_cross, cross, scale, subtract, symmetric_vector
+from tiburon.spatial.vec3 import add, add_cross, cross, subtract, symmetric_vector
 
 __all__ = [
     "Composite",
@@ -45,13 +45,15 @@ class VelocityProduct:
         """Return B m = vel x* I m + m x* I vel - I (vel x m)."""
         w = m.angular
         turned = subtract(symmetric_vector(self.K, w), cross(self.momentum.moment, w))
-        return Force(turned, scale(cross(w, self.momentum.force), 2.0))
+        once = cross(w, self.momentum.force)
+        return Force(turned, add(once, once))
 
     def apply_transpose(self, m: Motion) -> Vec3:
         """Return B^T m: a couple."""
         n, f = self.momentum.moment, self.momentum.force
         turned = add_cross(symmetric_vector(self.K, m.angular), n, m.angular)
-        return add(turned, scale(cross(f, m.linear), 2.0))
+        once = cross(f, m.linear)
+        return add(turned, add(once, once))
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,13 +23,16 @@ from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.steps import JointVector, recorder
 from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.spatial.vec3 import IDENTITY3, cross, matrix_vector, transpose
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.tree import factor_tree
+from tiburon.trace.primitives.tree import solve_tree
+from tiburon.trace.primitives.tree_columns import solve_tree_columns
 from tiburon.trace.primitives.tree_inverse import invert_tree
+from tiburon.trace.regions import function
 
 __all__ = [
     "ForwardDynamicsDerivatives",
@@ -93,14 +96,31 @@ def acceleration_derivatives(
         (nv, nv).
     """
     n = plan.nv
-    terms = state_terms(plan, q, v, gravity, external, turning)
-    parents, H, inline = freedom_parents(plan), _array(terms.mass, n), n <= INLINE_FREEDOMS
-    factor = factor_tree(parents, H, inline=inline)
-    free = [force - held for force, held in zip(tau, terms.bias, strict=True)]
-    vd = scalars(factor.solve(as_traced(free)))
-    found = force_derivatives(plan, q, v, vd, terms)
-    by_q, by_v = (-factor.solve(_array(rows, n)) for rows in (found.by_q, found.by_v))
-    return tuple(vd), by_q, by_v, invert_tree(parents, H, inline=inline)
+
+    def resting(*state: Any) -> tuple[tuple[Scalar, ...], Rows]:
+        position, rate = map(JointVector, state)
+        terms = state_terms(plan, position, rate, gravity, external, turning)
+        return terms.bias, terms.mass
+
+    def undoing(*state: Any) -> list[Scalar]:
+        """Return the joint forces that would undo each change, rows by q and by v side by side."""
+        position, rate, change = map(JointVector, state)
+        terms = state_terms(plan, position, rate, gravity, external, turning)
+        found = force_derivatives(plan, position, rate, change, terms)
+        both = zip(found.by_q, found.by_v, strict=True)
+        return [-x for rows in both for row in rows for x in row]
+
+    if recorder() is not None:
+        # steps of a large model make a function of their own between the solvers
+        resting, undoing = function(resting), function(undoing)
+    bias, mass = resting(list(q), list(v))
+    parents, H, inline = freedom_parents(plan), _array(mass, n), n <= INLINE_FREEDOMS
+    free = [force - held for force, held in zip(tau, bias, strict=True)]
+    vd = scalars(solve_tree(parents, H, as_traced(free), inline=inline))
+    right = as_traced(undoing(list(q), list(v), list(vd))).reshape(n, 2 * n)
+    change = solve_tree_columns(parents, H, right, inline=inline)
+    inverse = invert_tree(parents, H, inline=inline)
+    return tuple(vd), change[:, :n], change[:, n:], inverse
 
 
 def turning_forces(

@@ -113,9 +113,9 @@ def state_terms(
             beyond = joint.bias(position, rate) - _sum(Sdot, rate) + own.cross(xi)
             acc_0 = acc_0 + vel_0.cross(place.motion(xi)) + place.motion(beyond)
         axes = tuple(place.motion(s) for s in S)
-        vel = vel_0 + place.motion(own)
-        acc = acc_0 + vel_0.cross(place.motion(own)) + place.motion(_sum(Sdot, rate))
         carried = tuple(vel_0.cross(s) for s in axes)
+        vel = vel_0 + _sum(axes, rate)
+        acc = acc_0 + _sum(carried, rate) + place.motion(_sum(Sdot, rate))
         Sd = tuple(
             c + place.motion(own.cross(s) + r) for c, s, r in zip(carried, S, Sdot, strict=True)
         )

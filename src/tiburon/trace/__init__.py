@@ -20,6 +20,7 @@ from tiburon.trace.primitives import (
     solve_least_squares,
     solve_spd,
     solve_tree,
+    solve_tree_columns,
 )
 from tiburon.trace.program import Input, Output, Program, current_graph, trace
 from tiburon.trace.regions import WhileResult, fixed_loop, function, while_loop
@@ -55,6 +56,7 @@ __all__ = [
     "solve_least_squares",
     "solve_spd",
     "solve_tree",
+    "solve_tree_columns",
     "sparsity",
     "to_graphviz",
     "trace",

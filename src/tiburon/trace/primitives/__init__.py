@@ -9,6 +9,7 @@ from tiburon.trace.primitives.least_squares import (
 from tiburon.trace.primitives.norm import norm
 from tiburon.trace.primitives.spd import SpdFactor, factor_spd, solve_spd
 from tiburon.trace.primitives.tree import TreeFactor, factor_tree, solve_tree
+from tiburon.trace.primitives.tree_columns import solve_tree_columns
 from tiburon.trace.primitives.tree_inverse import invert_tree
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "solve_least_squares",
     "solve_spd",
     "solve_tree",
+    "solve_tree_columns",
 ]

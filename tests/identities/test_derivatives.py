@@ -1,0 +1,230 @@
+"""Derivatives of dynamics: recursion, central differences on the manifold and graph agree."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import tiburon as tb
+from tests.model.samples import random_inertia, random_pose
+from tests.robots import ROBOTS, kicked
+from tests.running import OnFloats
+from tests.strategies import GRAVITY, models, seeds, state
+from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
+from tiburon.algorithms.crba import crba
+from tiburon.algorithms.derivatives import acceleration_derivatives
+from tiburon.algorithms.dynamics_derivatives import force_derivatives, state_terms
+from tiburon.algorithms.library import LibrarySource
+from tiburon.algorithms.rnea import rnea
+from tiburon.trace import count, interpret, jacobian
+
+few = settings(max_examples=40)
+
+
+def largest(x):
+    return max(1.0, float(np.abs(x).max(initial=0.0)))
+
+
+def lists(*arrays):
+    return [array.tolist() for array in arrays]
+
+
+def recursion(model, q, v, vd, gravity=GRAVITY):
+    """Run the recursion on floats: joint forces, derivatives by q and v, mass matrix."""
+    terms = state_terms(model.plan, *lists(q, v), gravity)
+    found = force_derivatives(model.plan, *lists(q, v, vd), terms)
+    parts = (found.tau, found.by_q, found.by_v, terms.mass)
+    return [np.array(part, dtype=float) for part in parts]
+
+
+def slopes(f, model, q, v, h=DIFFERENCE_STEP):
+    """Differentiate f(q, v) along each freedom and each velocity by central differences."""
+    units = h * np.eye(model.nv)
+    by_q = [f(model.integrate(q, d), v) - f(model.integrate(q, -d), v) for d in units]
+    by_v = [f(q, v + d) - f(q, v - d) for d in units]
+    return [np.array(part).T.reshape(-1, model.nv) / (2.0 * h) for part in (by_q, by_v)]
+
+
+def tangent_map(model, q):
+    """Return how positions change with a step along each freedom, shape (nq, nv)."""
+    N = np.zeros((model.nq, model.nv))
+    for joint in model.joints:
+        if joint.nv:
+            i, j = model.slice(joint.name, of="q"), model.slice(joint.name, of="v")
+            columns = [joint.position_rate(q[i].tolist(), unit) for unit in np.eye(joint.nv)]
+            N[i, j] = np.array(columns, dtype=float).T
+    return N
+
+
+@few
+@given(models(), seeds)
+def test_recursion_gives_joint_forces_and_mass_matrix_on_the_way(model, seed):
+    """The force is ID and dtau/dvd = H, by the two-pass algorithms in body frames."""
+    q, v, vd, _ = state(model, seed)
+    tau, _, _, mass = recursion(model, q, v, vd)
+    expected = OnFloats(model, GRAVITY).inverse_dynamics(q, v, vd)
+    assert_close(tau, expected, ALGEBRA, 10 * largest(expected))
+    assert_close(mass, np.array(crba(model.plan, q.tolist())))
+
+
+@few
+@given(models(), seeds)
+def test_force_derivatives_equal_central_differences(model, seed):
+    """dID/dq along steps of the manifold and dID/dv, every joint kind."""
+    q, v, vd, _ = state(model, seed)
+    _, by_q, by_v, _ = recursion(model, q, v, vd)
+    ours = OnFloats(model, GRAVITY)
+    expected = slopes(lambda q, v: ours.inverse_dynamics(q, v, vd), model, q, v)
+    # truncation grows with the rate of turning, rounding with the forces
+    scale = largest(expected) * largest(v) ** 2
+    assert_close(by_q, expected[0], DIFFERENCE, scale)
+    assert_close(by_v, expected[1], DIFFERENCE, scale)
+
+
+@settings(max_examples=15)
+@given(models(most=4), seeds)
+def test_force_derivatives_equal_those_of_the_graph(model, seed):
+    """The traced inverse dynamics differentiated node by node, then from numbers of q to steps."""
+    q, v, vd, _ = state(model, seed)
+    source = LibrarySource(model, ("inverse_dynamics",), tb.World(gravity=GRAVITY))
+    program = jacobian(source.program(), by=["q", "v", "vd"])
+    by_q, by_v, by_vd = interpret(program, [q, v, vd, *source.parameters().values()])
+    _, ours_q, ours_v, mass = recursion(model, q, v, vd)
+    scale = 100 * max(largest(by_q), largest(by_v), largest(by_vd))
+    assert_close(ours_q, by_q @ tangent_map(model, q), ALGEBRA, scale)
+    assert_close(ours_v, by_v, ALGEBRA, scale)
+    assert_close(mass, by_vd, ALGEBRA, scale)
+
+
+@few
+@given(models(), seeds)
+def test_acceleration_derivatives_equal_central_differences(model, seed):
+    """Slopes of FD by q and v, against articulated bodies; dFD/dtau is the inverse mass matrix."""
+    q, v, tau, _ = state(model, seed)
+    plan, ours = model.plan, OnFloats(model, GRAVITY)
+    vd, by_q, by_v, by_tau = acceleration_derivatives(plan, *lists(q, v, tau), GRAVITY)
+    H = ours.mass_matrix(q)
+    condition = np.linalg.cond(H)
+    expected = slopes(lambda q, v: ours.forward_dynamics(q, v, tau), model, q, v)
+    # an error of H^-1 is the condition number times that of H
+    scale = largest(expected) * largest(v) ** 2 * condition
+    assert_close(by_q, expected[0], DIFFERENCE, scale)
+    assert_close(by_v, expected[1], DIFFERENCE, scale)
+    assert_close(vd, ours.forward_dynamics(q, v, tau), SOLVE * condition, largest(vd))
+    assert_close(by_tau, np.linalg.inv(H), SOLVE * condition, largest(by_tau))
+
+
+@pytest.mark.parametrize("axes", ["frame", "world"])
+@pytest.mark.parametrize("name", ["orrery", "rover", "odd_arm"])
+def test_forces_from_outside_keep_the_axes_they_are_given_in(name, axes):
+    """A force in world axes turns back as its body turns; central differences know of it."""
+    model = ROBOTS[name]
+    q, v, vd = kicked(model, 31)
+    rng = np.random.default_rng(32)
+    frames = ["tip", model.body_names[1]]
+    wrenches = {frame: 5.0 * rng.standard_normal(6) for frame in frames}
+    found = tb.inverse_dynamics_derivatives(
+        model, q, v, vd, external_force=wrenches, external_axes=axes
+    )
+    ours = OnFloats(model)
+    expected = slopes(lambda q, v: ours.inverse_dynamics(q, v, vd, wrenches, axes), model, q, v)
+    assert_close(found.by_q, expected[0], DIFFERENCE, 10 * largest(expected))
+    assert_close(found.by_v, expected[1], DIFFERENCE, 10 * largest(expected))
+    assert_close(found.tau, ours.inverse_dynamics(q, v, vd, wrenches, axes), ALGEBRA, 1e2)
+
+
+def driven_and_tied():
+    """Build a robot with driven joints that carry others, gears and a rotor."""
+    rng = np.random.default_rng(33)
+    crank = tb.Driven(
+        "crank",
+        tb.Revolute("turn", (0, 1, 0)),
+        tb.Polynomial((0.3, 2.0, -0.7)),
+        carried=tb.Universal("cross", pose=random_pose(rng)),
+        pose=random_pose(rng),
+    )
+    shaker = tb.Driven("shaker", tb.Prismatic("shake", (1, 0, 0)), tb.Harmonic(0.1, frequency=3.0))
+    joints = [
+        ("table", "world", shaker),
+        ("fork", "table", crank),
+        ("arm", "fork", tb.Revolute("elbow", (0, 0, 1), pose=random_pose(rng))),
+        ("ball", "arm", tb.Spherical("ball", pose=random_pose(rng))),
+        (
+            "rotor",
+            "arm",
+            tb.Coupled("rotor", tb.Revolute("spin", (1, 0, 0)), leader="elbow", ratio=-7.0),
+        ),
+        (
+            "finger",
+            "ball",
+            tb.Coupled("mirror", tb.Prismatic("slide", (0, 1, 0)), leader="elbow", ratio=0.4),
+        ),
+    ]
+    bodies = [tb.Body(n, p, joint=j, inertia=random_inertia(rng)) for n, p, j in joints]
+    return tb.Model("driven_and_tied", bodies)
+
+
+def test_derivatives_of_driven_and_tied_joints_equal_central_differences():
+    """At a given time: drives are upstream of what they carry, followers share variables."""
+    model = driven_and_tied()
+    q, v, vd = kicked(model, 34)
+    plan = model.plan.at(0.4)
+
+    def forces(q, v):
+        return np.array(rnea(plan, *lists(q, v, vd), GRAVITY), dtype=float)
+
+    terms = state_terms(plan, *lists(q, v), GRAVITY)
+    found = force_derivatives(plan, *lists(q, v, vd), terms)
+    expected = slopes(forces, model, q, v)
+    assert_close(found.tau, forces(q, v))
+    assert_close(terms.mass, np.array(crba(plan, q.tolist())))
+    assert_close(found.by_q, expected[0], DIFFERENCE, 10 * largest(expected))
+    assert_close(found.by_v, expected[1], DIFFERENCE, 10 * largest(expected))
+
+
+@pytest.mark.parametrize("name", ["orrery", "panda", "quadruped", "forest"])
+def test_native_derivatives_are_those_on_floats_one_state_or_a_batch(name):
+    """Both directions; a batch row has the bits of a single call."""
+    model = ROBOTS[name]
+    q, v, x = kicked(model, 35, (3,))
+    inverse = tb.inverse_dynamics_derivatives(model, q, v, x)
+    forward = tb.forward_dynamics_derivatives(model, q, v, x)
+    for row in range(3):
+        alone = tb.forward_dynamics_derivatives(model, q[row], v[row], x[row])
+        for part, single in zip(forward, alone, strict=True):
+            assert np.array_equal(part[row], single)
+        expected = recursion(model, q[row], v[row], x[row], (0.0, 0.0, -9.81))
+        for part, wanted in zip(inverse, expected, strict=True):
+            assert_close(part[row], wanted, ALGEBRA, 100 * largest(wanted))
+    # FD inverts ID, so their derivatives are tied by the mass matrix
+    tied = tb.inverse_dynamics_derivatives(model, q, v, forward.vd)
+    scale = SOLVE * np.linalg.cond(tied.by_vd).max()
+    for part, wanted in ((forward.by_q, tied.by_q), (forward.by_v, tied.by_v)):
+        assert_close(-tied.by_vd @ part, wanted, scale, 10 * largest(wanted))
+
+
+def test_derivatives_do_not_care_how_far_away_the_robot_is():
+    """A million meters cost no digit: bodies are seen from the first of their tree."""
+    model = ROBOTS["quadruped"]
+    q, v, vd = kicked(model, 36)
+    far = q.copy()
+    far[4:7] += 1e6
+    here, there = (tb.inverse_dynamics_derivatives(model, x, v, vd) for x in (q, far))
+    for a, b in zip(here, there, strict=True):
+        assert np.array_equal(a, b)
+
+
+def operations(program):
+    found = count(program)
+    return found.multiplications + found.additions
+
+
+@pytest.mark.parametrize(
+    ("name", "ratio"), [("panda", 0.85), ("odd_arm", 0.8), ("quadruped", 0.65)]
+)
+def test_recursion_needs_fewer_operations_than_the_graphs_derivative(name, ratio):
+    """Derivatives of inverse dynamics by q, v and vd, both with every saving the tracer knows."""
+    model, world = ROBOTS[name], tb.World()
+    ours = LibrarySource(model, ("inverse_dynamics_derivatives",), world).program()
+    program = LibrarySource(model, ("inverse_dynamics",), world).program()
+    graph = jacobian(program, by=["q", "v", "vd"], values=True)
+    assert operations(ours) < ratio * operations(graph)
