@@ -10,6 +10,7 @@ from tests.oracles import absolute, frames
 from tests.robots import ROBOTS, kicked, pendulum
 from tests.strategies import models, seeds, state
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
+from tiburon.algorithms.reference_point import told_options
 
 
 def stacked_jacobian(model, q, names):
@@ -71,6 +72,21 @@ def test_operational_space_inertia_times_its_inverse_is_one(name):
         product = inertia @ inverse
         condition = float(np.linalg.cond(inverse).max())
         assert_close(product, np.broadcast_to(np.eye(size), product.shape), SOLVE, condition)
+
+
+@pytest.mark.parametrize("axes", ["world", "frame"])
+@pytest.mark.parametrize("at", ["world", "com", (0.2, -0.3, 0.4)], ids=str)
+def test_inverse_inertias_are_told_at_points_as_jacobians_are(at, axes):
+    """J M^-1 J^T with the Jacobian at the same point and in the same axes."""
+    model = ROBOTS["balloon"]
+    q, *_ = kicked(model, 9)
+    J, M = frames.frame_jacobian(model, q, "tip", at, axes), absolute.crba(model, q)
+    expected = J @ np.linalg.solve(M, J.T)
+    scale = max(1.0, float(np.abs(expected).max())) * np.linalg.cond(M)
+    options, point = told_options("tip", at, axes)
+    arrays = (q, *[np.array(p) for p in point])
+    found = on_floats("operational_space_inverse_inertia", model, *arrays, options=options)
+    assert_close(found, expected, SOLVE, scale)
 
 
 def test_parts_of_the_inverse_are_its_blocks():
