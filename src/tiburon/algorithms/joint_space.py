@@ -18,13 +18,16 @@ from tiburon.algorithms.crba import crba
 from tiburon.algorithms.external import external_options, given_forces
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.steps import JointVector, recorder
 from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.tree import FactorTree, SolveTree, solve_tree
-from tiburon.trace.primitives.tree_inverse import invert_tree
+from tiburon.trace.primitives.spd import INLINE_SIZE
+from tiburon.trace.primitives.tree import FactorTree, SolveTree
+from tiburon.trace.primitives.tree_inverse import InvertTree
 from tiburon.trace.program import Input
+from tiburon.trace.regions import function
 
 __all__ = [
     "PreparedDynamics",
@@ -80,10 +83,32 @@ def forward_by_mass_matrix(
     Returns:
         Joint acceleration [m/s^2 or rad/s^2], nv scalars.
     """
-    C = bias(plan, q, v, gravity, external)
+    matrix, C = _terms(plan, q, v, gravity, external)
     right = [force - c for force, c in zip(tau, C, strict=True)]
-    solution = solve_tree(freedom_parents(plan), _matrix(plan, q), as_traced(right))
-    return tuple(scalars(solution))
+    parents, inline = freedom_parents(plan), plan.nv <= INLINE_SIZE
+    factor = FactorTree(parents).apply(matrix, inline=inline)
+    return tuple(SolveTree(parents).apply([*factor, *right], inline=inline))
+
+
+def _terms(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
+    """Return the elements of H that a factorization along the tree reads, and C."""
+    elements = FactorTree(freedom_parents(plan)).layout.elements()
+
+    def terms(q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
+        position, rate = JointVector(q), JointVector(v)
+        H, C = crba(plan, position), bias(plan, position, rate, gravity, external)
+        return [H[i][j] for i, j in elements], list(C)
+
+    if recorder() is not None:
+        # steps of a large model make a function of their own before the solver
+        terms = function(terms)
+    return terms(list(q), list(v))
 
 
 # -- the inverse ----------------------------------------------------------------------------------
@@ -91,12 +116,11 @@ def forward_by_mass_matrix(
 
 def _run_inverse(model: Model, world: World | None, options: Options, q: Any) -> Any:
     plan, _ = plan_and_gravity(model, world)
-    return invert_tree(freedom_parents(plan), _matrix(plan, scalars(q)))
-
-
-def _matrix(plan: Plan, q: Sequence[Scalar]) -> Any:
-    """Return the mass matrix as an array, traced or not."""
-    return as_traced([x for row in crba(plan, q) for x in row]).reshape(plan.nv, plan.nv)
+    matrix, _ = _terms(plan, scalars(q), scalars(np.zeros(plan.nv)), (0.0, 0.0, 0.0))
+    parents, inline = freedom_parents(plan), plan.nv <= INLINE_SIZE
+    factor = FactorTree(parents).apply(matrix, inline=inline)
+    inverse = InvertTree(parents).apply(factor, inline=inline)
+    return as_traced(inverse).reshape(plan.nv, plan.nv)
 
 
 _INVERSE = LibraryFunction(
@@ -133,13 +157,9 @@ def _run_prepare(
     plan, g = plan_and_gravity(model, world)
     position = scalars(q)
     forces = given_forces(plan, position, options, wrenches)
-    H = crba(plan, position)
-    factor = FactorTree(freedom_parents(plan))
-    numbers = factor.apply([H[i][j] for i, j in factor.layout.elements()])
-    return {
-        "factor": as_traced(numbers),
-        "bias": as_traced(list(bias(plan, position, scalars(v), g, forces))),
-    }
+    matrix, C = _terms(plan, position, scalars(v), g, forces)
+    factor = FactorTree(freedom_parents(plan)).apply(matrix)
+    return {"factor": as_traced(factor), "bias": as_traced(list(C))}
 
 
 def _finish_inputs(model: Model, options: Options) -> list[Input]:

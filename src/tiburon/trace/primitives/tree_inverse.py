@@ -21,12 +21,8 @@ from tiburon.trace.primitives.tree import FactorTree, TreePrimitive
 __all__ = ["InvertTree", "invert_tree"]
 
 
-def _place(i: int, j: int) -> int:
-    return i * (i + 1) // 2 + j if i >= j else _place(j, i)
-
-
 class InvertTree(TreePrimitive):
-    """Invert: the numbers of a factor to the lower triangle of H^-1, row by row."""
+    """Invert: the numbers of a factor to all of H^-1, row by row."""
 
     def __init__(self, parents: Sequence[int]) -> None:
         super().__init__("invert_tree", parents)
@@ -39,7 +35,7 @@ class InvertTree(TreePrimitive):
     @property
     def result_count(self) -> int:
         """Number of floats it gives."""
-        return _place(self.layout.size, 0)
+        return self.layout.size**2
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Invert L row by row from the root, then add up the products of rows."""
@@ -67,17 +63,17 @@ class InvertTree(TreePrimitive):
             inverse = m.load(given, m.lookup(diagonals, place))
             m.store(V, place, m.mul(m.load(W, place), inverse))
         shared = m.table(self._shared())
-        first = m.table([_place(i, 0) for i in range(n)])
         for i in m.loop(0, n):
             start = m.lookup(starts, i)
             for j in m.loop(0, i + 1):
-                place = m.lookup(first, i) + j
+                place = i * n + j
                 other = m.lookup(starts, j)
                 m.store(found, place, zero)
                 for s in m.loop(0, m.lookup(shared, place)):
                     old = m.load(found, place)
                     product = m.load(V, start + s), m.load(W, other + s)
                     m.store(found, place, m.add_product(*product, old))
+                m.store(found, j * n + i, m.load(found, place))
 
     def _shared(self) -> list[int]:
         """Return how many rows each pair of rows hangs on in common, itself included."""
@@ -85,7 +81,7 @@ class InvertTree(TreePrimitive):
         return [
             sum(a == b for a, b in zip(paths[i], paths[j], strict=False))
             for i in range(len(paths))
-            for j in range(i + 1)
+            for j in range(len(paths))
         ]
 
     def tangent(
@@ -98,16 +94,15 @@ class InvertTree(TreePrimitive):
         for (i, j), entry in zip(self.layout.elements(), tangents, strict=True):
             change[i][j] = change[j][i] = entry
         product = self._between(graph, results, change)
-        return [graph.neg(product[i][j]) for i in range(n) for j in range(i + 1)]
+        return [graph.neg(product[max(i, j)][min(i, j)]) for i in range(n) for j in range(n)]
 
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
         """Return -(H^-1 A H^-1) and its transpose, once on the diagonal; A holds the adjoints."""
         n = self.layout.size
-        zero = graph.const(0.0)
-        lower = [[adjoints[_place(i, j)] if j <= i else zero for j in range(n)] for i in range(n)]
-        product = self._between(graph, results, lower)
+        rows = [adjoints[i * n : (i + 1) * n] for i in range(n)]
+        product = self._between(graph, results, rows)
         return [
             graph.neg(product[i][i] if i == j else graph.add(product[i][j], product[j][i]))
             for i, j in self.layout.elements()
@@ -118,7 +113,7 @@ class InvertTree(TreePrimitive):
     ) -> list[list[int]]:
         """Return H^-1 matrix H^-1."""
         n = self.layout.size
-        inverse = [[results[_place(i, j)] for j in range(n)] for i in range(n)]
+        inverse = [results[i * n : (i + 1) * n] for i in range(n)]
         right = [
             [dot(graph, [(matrix[i][k], inverse[k][j]) for k in range(n)]) for j in range(n)]
             for i in range(n)
@@ -150,6 +145,5 @@ def invert_tree(parents: Sequence[int], matrix: Any, *, inline: bool | None = No
     factor = FactorTree(parents)
     flat = numbers_of(matrix)
     stored = [flat[i * size + j] for i, j in factor.layout.elements()]
-    lower = InvertTree(parents).apply(factor.apply(stored, inline=spelled), inline=spelled)
-    full = [lower[_place(i, j)] for i in range(size) for j in range(size)]
-    return array_of(full, (size, size))
+    found = InvertTree(parents).apply(factor.apply(stored, inline=spelled), inline=spelled)
+    return array_of(found, (size, size))
