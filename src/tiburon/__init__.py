@@ -10,46 +10,62 @@ from typing import TYPE_CHECKING, Any
 # the same names for type checkers and editors, which do not run `__getattr__`
 if TYPE_CHECKING:
     __version__: str
-    from tiburon.algorithms import ForwardDynamicsDerivatives as ForwardDynamicsDerivatives
-    from tiburon.algorithms import FrameTarget as FrameTarget
-    from tiburon.algorithms import InverseDynamicsDerivatives as InverseDynamicsDerivatives
-    from tiburon.algorithms import InverseKinematics as InverseKinematics
-    from tiburon.algorithms import InverseKinematicsOutcome as InverseKinematicsOutcome
-    from tiburon.algorithms import apparent_inverse_inertia as apparent_inverse_inertia
-    from tiburon.algorithms import bias_force as bias_force
-    from tiburon.algorithms import center_of_mass as center_of_mass
-    from tiburon.algorithms import center_of_mass_jacobian as center_of_mass_jacobian
-    from tiburon.algorithms import compile as compile
-    from tiburon.algorithms import coriolis_matrix as coriolis_matrix
-    from tiburon.algorithms import cross_inverse_inertia as cross_inverse_inertia
-    from tiburon.algorithms import floating_base_inverse_dynamics as floating_base_inverse_dynamics
-    from tiburon.algorithms import forward_dynamics as forward_dynamics
-    from tiburon.algorithms import forward_dynamics_derivatives as forward_dynamics_derivatives
-    from tiburon.algorithms import forward_kinematics as forward_kinematics
-    from tiburon.algorithms import frame_acceleration as frame_acceleration
-    from tiburon.algorithms import frame_jacobian as frame_jacobian
-    from tiburon.algorithms import frame_jacobian_bias as frame_jacobian_bias
-    from tiburon.algorithms import frame_velocity as frame_velocity
-    from tiburon.algorithms import gravity_force as gravity_force
-    from tiburon.algorithms import hybrid_dynamics as hybrid_dynamics
-    from tiburon.algorithms import inertial_parameter_names as inertial_parameter_names
-    from tiburon.algorithms import inertial_parameters as inertial_parameters
-    from tiburon.algorithms import inverse_dynamics as inverse_dynamics
-    from tiburon.algorithms import inverse_dynamics_derivatives as inverse_dynamics_derivatives
-    from tiburon.algorithms import inverse_kinematics as inverse_kinematics
-    from tiburon.algorithms import inverse_mass_matrix as inverse_mass_matrix
-    from tiburon.algorithms import joint_reactions as joint_reactions
-    from tiburon.algorithms import kinetic_energy as kinetic_energy
-    from tiburon.algorithms import mass_matrix as mass_matrix
-    from tiburon.algorithms import momentum as momentum
-    from tiburon.algorithms import momentum_matrix as momentum_matrix
-    from tiburon.algorithms import operational_space_inertia as operational_space_inertia
-    from tiburon.algorithms import (
+    from tiburon.algorithms.apparent_inertia import (
+        apparent_inverse_inertia as apparent_inverse_inertia,
+    )
+    from tiburon.algorithms.apparent_inertia import cross_inverse_inertia as cross_inverse_inertia
+    from tiburon.algorithms.bias import bias_force as bias_force
+    from tiburon.algorithms.bias import gravity_force as gravity_force
+    from tiburon.algorithms.center_of_mass import center_of_mass as center_of_mass
+    from tiburon.algorithms.center_of_mass import center_of_mass_jacobian as center_of_mass_jacobian
+    from tiburon.algorithms.compilation import compile as compile
+    from tiburon.algorithms.coriolis import coriolis_matrix as coriolis_matrix
+    from tiburon.algorithms.crba import mass_matrix as mass_matrix
+    from tiburon.algorithms.derivatives import (
+        ForwardDynamicsDerivatives as ForwardDynamicsDerivatives,
+    )
+    from tiburon.algorithms.derivatives import (
+        InverseDynamicsDerivatives as InverseDynamicsDerivatives,
+    )
+    from tiburon.algorithms.derivatives import (
+        forward_dynamics_derivatives as forward_dynamics_derivatives,
+    )
+    from tiburon.algorithms.derivatives import (
+        inverse_dynamics_derivatives as inverse_dynamics_derivatives,
+    )
+    from tiburon.algorithms.energy import kinetic_energy as kinetic_energy
+    from tiburon.algorithms.energy import potential_energy as potential_energy
+    from tiburon.algorithms.floating_base import (
+        floating_base_inverse_dynamics as floating_base_inverse_dynamics,
+    )
+    from tiburon.algorithms.forward import forward_dynamics as forward_dynamics
+    from tiburon.algorithms.frame_motion import frame_acceleration as frame_acceleration
+    from tiburon.algorithms.frame_motion import frame_velocity as frame_velocity
+    from tiburon.algorithms.frame_target import FrameTarget as FrameTarget
+    from tiburon.algorithms.hybrid import hybrid_dynamics as hybrid_dynamics
+    from tiburon.algorithms.inverse_kinematics import InverseKinematics as InverseKinematics
+    from tiburon.algorithms.inverse_kinematics import (
+        InverseKinematicsOutcome as InverseKinematicsOutcome,
+    )
+    from tiburon.algorithms.inverse_kinematics import inverse_kinematics as inverse_kinematics
+    from tiburon.algorithms.jacobian import frame_jacobian as frame_jacobian
+    from tiburon.algorithms.jacobian import frame_jacobian_bias as frame_jacobian_bias
+    from tiburon.algorithms.joint_space import inverse_mass_matrix as inverse_mass_matrix
+    from tiburon.algorithms.joint_space import prepare_dynamics as prepare_dynamics
+    from tiburon.algorithms.kinematics import forward_kinematics as forward_kinematics
+    from tiburon.algorithms.momentum import momentum as momentum
+    from tiburon.algorithms.momentum import momentum_matrix as momentum_matrix
+    from tiburon.algorithms.operational_space import (
+        operational_space_inertia as operational_space_inertia,
+    )
+    from tiburon.algorithms.operational_space import (
         operational_space_inverse_inertia as operational_space_inverse_inertia,
     )
-    from tiburon.algorithms import potential_energy as potential_energy
-    from tiburon.algorithms import prepare_dynamics as prepare_dynamics
-    from tiburon.algorithms import regressor as regressor
+    from tiburon.algorithms.reactions import joint_reactions as joint_reactions
+    from tiburon.algorithms.regressor import inertial_parameter_names as inertial_parameter_names
+    from tiburon.algorithms.regressor import inertial_parameters as inertial_parameters
+    from tiburon.algorithms.regressor import regressor as regressor
+    from tiburon.algorithms.rnea import inverse_dynamics as inverse_dynamics
     from tiburon.errors import CacheWarning as CacheWarning
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError
@@ -109,6 +125,8 @@ if TYPE_CHECKING:
     from tiburon.native.export import c_source as c_source
     from tiburon.simulation import StateRecord as StateRecord
     from tiburon.simulation import integrate_rk4 as integrate_rk4
+    from tiburon.simulation.linearization import Linearization as Linearization
+    from tiburon.simulation.linearization import linearize as linearize
 
 # public name -> the module that defines it; sorted
 _EXPORTS: dict[str, str] = {
@@ -121,17 +139,18 @@ _EXPORTS: dict[str, str] = {
     "DomainError": "tiburon.errors",
     "Driven": "tiburon.model",
     "Fixed": "tiburon.model",
-    "ForwardDynamicsDerivatives": "tiburon.algorithms",
+    "ForwardDynamicsDerivatives": "tiburon.algorithms.derivatives",
     "Frame": "tiburon.model",
-    "FrameTarget": "tiburon.algorithms",
+    "FrameTarget": "tiburon.algorithms.frame_target",
     "Free": "tiburon.model",
     "Harmonic": "tiburon.model",
     "Inertia": "tiburon.model",
-    "InverseDynamicsDerivatives": "tiburon.algorithms",
-    "InverseKinematics": "tiburon.algorithms",
-    "InverseKinematicsOutcome": "tiburon.algorithms",
+    "InverseDynamicsDerivatives": "tiburon.algorithms.derivatives",
+    "InverseKinematics": "tiburon.algorithms.inverse_kinematics",
+    "InverseKinematicsOutcome": "tiburon.algorithms.inverse_kinematics",
     "Joint": "tiburon.model",
     "JointNumbers": "tiburon.model",
+    "Linearization": "tiburon.simulation.linearization",
     "Model": "tiburon.model",
     "ModelError": "tiburon.errors",
     "ModelWarning": "tiburon.errors",
@@ -155,50 +174,51 @@ _EXPORTS: dict[str, str] = {
     "Universal": "tiburon.model",
     "UnknownNameError": "tiburon.errors",
     "World": "tiburon.model",
-    "apparent_inverse_inertia": "tiburon.algorithms",
-    "bias_force": "tiburon.algorithms",
+    "apparent_inverse_inertia": "tiburon.algorithms.apparent_inertia",
+    "bias_force": "tiburon.algorithms.bias",
     "c_source": "tiburon.native.export",
-    "center_of_mass": "tiburon.algorithms",
-    "center_of_mass_jacobian": "tiburon.algorithms",
-    "compile": "tiburon.algorithms",
-    "coriolis_matrix": "tiburon.algorithms",
-    "cross_inverse_inertia": "tiburon.algorithms",
-    "floating_base_inverse_dynamics": "tiburon.algorithms",
-    "forward_dynamics": "tiburon.algorithms",
-    "forward_dynamics_derivatives": "tiburon.algorithms",
-    "forward_kinematics": "tiburon.algorithms",
-    "frame_acceleration": "tiburon.algorithms",
-    "frame_jacobian": "tiburon.algorithms",
-    "frame_jacobian_bias": "tiburon.algorithms",
-    "frame_velocity": "tiburon.algorithms",
+    "center_of_mass": "tiburon.algorithms.center_of_mass",
+    "center_of_mass_jacobian": "tiburon.algorithms.center_of_mass",
+    "compile": "tiburon.algorithms.compilation",
+    "coriolis_matrix": "tiburon.algorithms.coriolis",
+    "cross_inverse_inertia": "tiburon.algorithms.apparent_inertia",
+    "floating_base_inverse_dynamics": "tiburon.algorithms.floating_base",
+    "forward_dynamics": "tiburon.algorithms.forward",
+    "forward_dynamics_derivatives": "tiburon.algorithms.derivatives",
+    "forward_kinematics": "tiburon.algorithms.kinematics",
+    "frame_acceleration": "tiburon.algorithms.frame_motion",
+    "frame_jacobian": "tiburon.algorithms.jacobian",
+    "frame_jacobian_bias": "tiburon.algorithms.jacobian",
+    "frame_velocity": "tiburon.algorithms.frame_motion",
     "from_fossen": "tiburon.model",
     "from_mujoco": "tiburon.model",
     "from_pinocchio": "tiburon.model",
-    "gravity_force": "tiburon.algorithms",
-    "hybrid_dynamics": "tiburon.algorithms",
-    "inertial_parameter_names": "tiburon.algorithms",
-    "inertial_parameters": "tiburon.algorithms",
+    "gravity_force": "tiburon.algorithms.bias",
+    "hybrid_dynamics": "tiburon.algorithms.hybrid",
+    "inertial_parameter_names": "tiburon.algorithms.regressor",
+    "inertial_parameters": "tiburon.algorithms.regressor",
     "integrate_rk4": "tiburon.simulation",
-    "inverse_dynamics": "tiburon.algorithms",
-    "inverse_dynamics_derivatives": "tiburon.algorithms",
-    "inverse_kinematics": "tiburon.algorithms",
-    "inverse_mass_matrix": "tiburon.algorithms",
-    "joint_reactions": "tiburon.algorithms",
-    "kinetic_energy": "tiburon.algorithms",
-    "mass_matrix": "tiburon.algorithms",
+    "inverse_dynamics": "tiburon.algorithms.rnea",
+    "inverse_dynamics_derivatives": "tiburon.algorithms.derivatives",
+    "inverse_kinematics": "tiburon.algorithms.inverse_kinematics",
+    "inverse_mass_matrix": "tiburon.algorithms.joint_space",
+    "joint_reactions": "tiburon.algorithms.reactions",
+    "kinetic_energy": "tiburon.algorithms.energy",
+    "linearize": "tiburon.simulation.linearization",
+    "mass_matrix": "tiburon.algorithms.crba",
     "matrix_from_fossen": "tiburon.model",
     "matrix_to_fossen": "tiburon.model",
-    "momentum": "tiburon.algorithms",
-    "momentum_matrix": "tiburon.algorithms",
+    "momentum": "tiburon.algorithms.momentum",
+    "momentum_matrix": "tiburon.algorithms.momentum",
     "motion_from_mujoco": "tiburon.model",
     "motion_to_mujoco": "tiburon.model",
-    "operational_space_inertia": "tiburon.algorithms",
-    "operational_space_inverse_inertia": "tiburon.algorithms",
-    "potential_energy": "tiburon.algorithms",
+    "operational_space_inertia": "tiburon.algorithms.operational_space",
+    "operational_space_inverse_inertia": "tiburon.algorithms.operational_space",
+    "potential_energy": "tiburon.algorithms.energy",
     "powering": "tiburon.model",
     "powering_report": "tiburon.model",
-    "prepare_dynamics": "tiburon.algorithms",
-    "regressor": "tiburon.algorithms",
+    "prepare_dynamics": "tiburon.algorithms.joint_space",
+    "regressor": "tiburon.algorithms.regressor",
     "rotor": "tiburon.model",
     "six_vector_from_fossen": "tiburon.model",
     "six_vector_from_pinocchio": "tiburon.model",

@@ -101,6 +101,14 @@ LIBRARY: dict[str, LibraryFunction] = {}
 """All public functions, by name."""
 
 
+def library_function(name: str) -> LibraryFunction:
+    """Return a public function by name, also in a process that has not used it yet."""
+    if name not in LIBRARY:
+        # knows them all
+        pass
+    return LIBRARY[name]
+
+
 def call(
     function: LibraryFunction,
     model: Model,
@@ -172,7 +180,7 @@ class LibrarySource:
         return digest.hexdigest()
 
     def _used(self, parameter: str) -> bool:
-        return any(parameter in LIBRARY[name].parameters for name in self.names)
+        return any(parameter in library_function(name).parameters for name in self.names)
 
     def parameters(self) -> dict[str, Any]:
         """Return the numbers the kernel is bound to."""
@@ -182,7 +190,7 @@ class LibrarySource:
 
     def program(self) -> Program:
         """Trace the functions."""
-        functions = [LIBRARY[name] for name in self.names]
+        functions = [library_function(name) for name in self.names]
         each = [function.inputs(self.model, self.options) for function in functions]
         inputs = list(dict.fromkeys(item for items in each for item in items))
 
