@@ -5,27 +5,16 @@ import os
 import warnings
 from pathlib import Path
 
-import numpy as np
 import pytest
 
+from tests.native.cache_samples import KEY, OTHER_KEY, path_of, some_code
 from tiburon.errors import CacheWarning
 from tiburon.native import cache
-
-KEY = "0123456789abcdef0123456789abcdef"
-OTHER_KEY = "f" * 32
 
 
 @pytest.fixture(autouse=True)
 def directory(kernel_directory):
     return kernel_directory
-
-
-def some_code(seed, size=20_000):
-    return np.random.default_rng(seed).bytes(size)
-
-
-def path_of(directory, key=KEY):
-    return directory / f"{key}.kernel"
 
 
 # damage

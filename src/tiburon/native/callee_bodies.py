@@ -7,6 +7,7 @@ their state.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -230,8 +231,9 @@ def _split(
     end = 1 + next(place for place, i in enumerate(instructions) if i.target == condition)
     first, rest = instructions[:end], instructions[end:]
     calls = {i.target for i in first if i.op == "call"}
-    results = [i for i in rest if i.op == "result" and i.args[0] in calls]
-    return [*first, *results], [i for i in rest if i not in results]
+    early = [i.op == "result" and i.args[0] in calls for i in rest]
+    results = itertools.compress(rest, early)
+    return [*first, *results], [i for i, moved in zip(rest, early, strict=True) if not moved]
 
 
 def _resumed(rest: list[Instruction], refs: dict[int, Ref]) -> list[Instruction]:

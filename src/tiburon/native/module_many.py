@@ -5,8 +5,8 @@ begin..end-1. A stride is the distance in numbers from one case to the next; 0 r
 all. Rows are read and written as they lie in memory and turned into lanes inside. The last group
 repeats the last case to fill its lanes: equal inputs give equal outputs, so nothing is masked.
 
-Constants and parameters stand in tables on the stack, a whole vector each, so that instructions
-read them as memory operands. The work of one group of cases is a function of its own: it sees
+Constants and parameters stand in tables, a whole vector each, so that instructions read them as
+memory operands. The work of one group of cases is a function of its own: it sees
 neither the values in the tables nor a loop, so LLVM cannot turn memory operands back into separate
 instructions. The status is that of `one`.
 """

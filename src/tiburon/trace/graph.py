@@ -25,7 +25,6 @@ from tiburon.trace.operations import divide
 if TYPE_CHECKING:
     from tiburon.trace.callee import Callee
 
-NEGATION_PULLING = frozenset({"mul", "div"})
 BOOLEAN_OPS = frozenset({"truth", "less", "less_equal", "equal", "and", "or", "not"})
 COMMUTATIVE_OPS = frozenset({"add", "mul", "min", "max", "equal", "and", "or", "hypot"})
 

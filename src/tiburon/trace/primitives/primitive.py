@@ -116,6 +116,22 @@ class Primitive(ABC):
         return [Value(graph, node) for node in results]
 
 
+class Factorization(Primitive):
+    """A symmetric matrix to its factor, number by number: a handle for all that use it."""
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return the tangent of the matrix, which stands for that of the factor."""
+        return tangents
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return the adjoint of the matrix, which stands for that of the factor."""
+        return adjoints
+
+
 def nodes_of(graph: Graph, values: Sequence[Any]) -> list[int]:
     """Return the nodes of floats and traced values."""
     found = []

@@ -17,6 +17,7 @@ from typing import Any
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.machine import Machine, Memory
 from tiburon.trace.primitives.primitive import (
+    Factorization,
     Primitive,
     dot,
     is_zero_row,
@@ -38,7 +39,7 @@ def _place(i: int, j: int) -> int:
     return i * (i + 1) // 2 + j if i >= j else _place(j, i)
 
 
-class FactorSpd(Primitive):
+class FactorSpd(Factorization):
     """Factor: n(n+1)/2 numbers of A to as many of L and 1/D; NaN if not positive definite."""
 
     def __init__(self, size: int) -> None:
@@ -83,18 +84,6 @@ class FactorSpd(Primitive):
                     old = m.load(found, start + j)
                     m.store(found, start + j, m.sub_product(entry, other, old))
                 m.store(found, start + k, entry)
-
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return the tangent of the matrix, which stands for that of the factor."""
-        return tangents
-
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
-        """Return the adjoint of the matrix, which stands for that of the factor."""
-        return adjoints
 
 
 class SolveSpd(Primitive):

@@ -19,6 +19,7 @@ from tiburon.errors import ShapeError
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.machine import Machine, Memory
 from tiburon.trace.primitives.primitive import (
+    Factorization,
     Primitive,
     is_zero_row,
     numbers_of,
@@ -81,7 +82,7 @@ class TreePrimitive(Primitive):
         self.layout = _Layout(parents)
 
 
-class FactorTree(TreePrimitive):
+class FactorTree(TreePrimitive, Factorization):
     """Factor: the stored elements of H to as many of L and 1/D; NaN if not positive definite."""
 
     def __init__(self, parents: Sequence[int]) -> None:
@@ -125,18 +126,6 @@ class FactorTree(TreePrimitive):
                     old = m.load(found, row + s)
                     m.store(found, row + s, m.sub_product(entry, m.load(found, start + s), old))
                 m.store(found, start + t, entry)
-
-    def tangent(
-        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
-    ) -> list[int]:
-        """Return the tangent of the matrix, which stands for that of the factor."""
-        return tangents
-
-    def adjoint(
-        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
-    ) -> list[int]:
-        """Return the adjoint of the matrix, which stands for that of the factor."""
-        return adjoints
 
 
 class SolveTree(TreePrimitive):
