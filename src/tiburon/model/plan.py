@@ -113,6 +113,9 @@ class Plan:
     parameter_names: tuple[str, ...]
     """Names of the inertial numbers that are not zero, in the order of bodies and `NUMBERS`."""
 
+    time: Scalar = 0.0
+    """When joints that time moves are met [s]."""
+
     @classmethod
     def build(cls, model: "Model", parameters: Sequence[Scalar] | None = None) -> "Plan":
         """Lay out a model.
@@ -227,7 +230,7 @@ class Plan:
         if not self.depends_on_time:
             return self
         bodies = [replace(body, joint=body.joint.at(time)) for body in self.bodies]
-        return replace(self, bodies=tuple(bodies))
+        return replace(self, bodies=tuple(bodies), time=time)
 
     def frame(self, name: str) -> PlanFrame:
         """Return a frame by the user's name."""

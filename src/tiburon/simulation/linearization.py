@@ -1,0 +1,275 @@
+"""Motion near a state: linear equations in continuous time, or for one step of an integrator.
+
+Symbols:
+    x       [dq, v]: a step of position away from the state, and the velocity
+    A, B    change of dx/dt (or of x one step later) with x and with the joint forces
+
+Steps of position do not commute where joints turn about several axes. Seen from a body that turns
+at w, a step d changes by d x w even at constant velocity: that is the upper left block of A.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.derivatives import acceleration_derivatives, turning_forces
+from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.steps import JointVector
+from tiburon.errors import ModelError, TraceError
+from tiburon.model import Joint, Model, Plan, World
+from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.rk4 import rk4_step
+from tiburon.spatial import Scalar, Vec3
+from tiburon.trace.array import as_traced
+from tiburon.trace.forward import push_forward
+from tiburon.trace.graph import Graph
+from tiburon.trace.primitives.primitive import nodes_of
+from tiburon.trace.program import Input, current_graph
+from tiburon.trace.regions import function
+from tiburon.trace.regions.region import as_value
+
+__all__ = ["Linearization", "linearize"]
+
+
+class Linearization(NamedTuple):
+    """Motion near a state, to first order."""
+
+    A: NDArray[np.float64]
+    """Change with x = [dq, v], shape (..., 2 nv, 2 nv)."""
+
+    B: NDArray[np.float64]
+    """Change with the joint forces, shape (..., 2 nv, nv)."""
+
+
+class _Setting(NamedTuple):
+    """What acts on the robot, apart from its joint forces."""
+
+    model: Model
+    plan: Plan
+    gravity: Vec3
+    options: Options
+    wrenches: Sequence[Any]
+
+    def derivatives(
+        self, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar], *time: Scalar
+    ) -> list[list[Scalar]]:
+        """Return the accelerations, and their derivatives by q, v and tau, row by row."""
+        plan = self.plan.at(*time) if time else self.plan
+        q = JointVector(q)
+        outside = given_forces(plan, q, self.options, self.wrenches)
+        turning = turning_forces(plan, q, self.options, self.wrenches)
+        given = JointVector(v), JointVector(tau), self.gravity
+        found = acceleration_derivatives(plan, q, *given, outside, turning)
+        return [list(scalars(x)) for x in found]
+
+
+def _movable(model: Model) -> list[tuple[Joint, slice, slice]]:
+    """Return the joints with freedoms of their own, and where their numbers stand.
+
+    Raises:
+        ModelError: If a joint's positions have more freedoms than its velocities.
+    """
+    found = []
+    for joint in model.joints:
+        if not joint.nv:
+            continue
+        if len(joint.step(joint.neutral(), (0.0,) * joint.nv)) != joint.nv:
+            raise ModelError(
+                f"joint {joint.name!r}: linearize needs positions with as many freedoms as "
+                f"velocities, got a {joint.kind} joint, which reaches places that no step of "
+                "velocity leads to; use forward_dynamics_derivatives",
+                name=joint.name,
+            )
+        found.append((joint, model.slice(joint.name, of="q"), model.slice(joint.name, of="v")))
+    return found
+
+
+def _run_continuous(
+    model: Model, world: World | None, options: Options, q: Any, v: Any, tau: Any, *wrenches: Any
+) -> Any:
+    joints, n = _movable(model), model.nv
+    setting = _Setting(model, *plan_and_gravity(model, world), options, wrenches)
+    rate = scalars(v)
+    _, by_q, by_v, by_tau = setting.derivatives(scalars(q), rate, scalars(tau))
+    turning: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
+    for joint, _, j in joints:
+        for k, unit in enumerate(np.eye(joint.nv).tolist(), start=j.start):
+            for row, x in enumerate(joint.bracket(unit, rate[j]), start=j.start):
+                turning[row][k] = x
+    upper = [[*row, *ones] for row, ones in zip(turning, np.eye(n).tolist(), strict=True)]
+    lower = [[*by_q[i * n : (i + 1) * n], *by_v[i * n : (i + 1) * n]] for i in range(n)]
+    A = [x for row in (*upper, *lower) for x in row]
+    return {
+        "A": as_traced(A).reshape(2 * n, 2 * n),
+        "B": as_traced([*(0.0,) * (n * n), *by_tau]).reshape(2 * n, n),
+    }
+
+
+def _run_step(
+    model: Model,
+    world: World | None,
+    options: Options,
+    q: Any,
+    v: Any,
+    tau: Any,
+    dt: Any,
+    *wrenches: Any,
+) -> Any:
+    joints, n = _movable(model), model.nv
+    plan, gravity = plan_and_gravity(model, world)
+    manifold = Manifold(model)
+
+    @function
+    def columns(q: Scalars, v: Scalars, tau: Scalars, dt: Scalar, outside: Any) -> Any:
+        setting = _Setting(model, plan, gravity, options, outside)
+        stages = _Stages(joints, tau, function(setting.derivatives))
+        time = (plan.time,) if plan.depends_on_time else ()
+        after = rk4_step(manifold, stages.acceleration, q, v, dt, *time)
+        seeds = _seeds(joints, q, v, tau)
+        return [stages.change(seed, *after) for seed in seeds]
+
+    found = columns(
+        tuple(scalars(q)),
+        tuple(scalars(v)),
+        tuple(scalars(tau)),
+        scalars(dt)[0],
+        tuple(tuple(scalars(wrench)) for wrench in wrenches),
+    )
+    whole = as_traced([x for column in found for x in column]).reshape(3 * n, 2 * n).T
+    return {"A": whole[:, : 2 * n], "B": whole[:, 2 * n :]}
+
+
+Seed = tuple[Sequence[Scalar], Sequence[Scalar]]
+"""The numbers that change, and their rates."""
+
+
+def _seeds(
+    joints: Sequence[tuple[Joint, slice, slice]], q: Scalars, v: Scalars, tau: Scalars
+) -> list[Seed]:
+    """Return unit changes of x and tau."""
+    seeds: list[Seed] = [
+        (q[i], joint.position_rate(q[i], unit))
+        for joint, i, _ in joints
+        for unit in np.eye(joint.nv).tolist()
+    ]
+    return seeds + [((x,), (1.0,)) for x in (*v, *tau)]
+
+
+class _Stages:
+    """The accelerations that an integrator asks for, with their derivatives."""
+
+    def __init__(
+        self,
+        joints: Sequence[tuple[Joint, slice, slice]],
+        tau: Scalars,
+        derivatives: Callable[..., list[list[Scalar]]],
+    ) -> None:
+        graph = current_graph()
+        if graph is None:
+            raise TraceError("linearize: a step is differentiated on its graph, trace it first")
+        self._graph: Graph = graph
+        self._joints = joints
+        self._tau = tau
+        self._derivatives = derivatives
+        self._asked: list[tuple[Scalars, Scalars, list[list[Scalar]]]] = []
+
+    def acceleration(self, q: Scalars, v: Scalars, *time: Scalar) -> Scalars:
+        """Return the acceleration of a state, and remember how it changes."""
+        found = self._derivatives(q, v, self._tau, *time)
+        self._asked.append((q, v, found))
+        return tuple(found[0])
+
+    def change(self, seed: Seed, q: Scalars, v: Scalars) -> list[Scalar]:
+        """Return how a state that was reached changes, as a step and a change of velocity."""
+        graph = self._graph
+        tangents = dict(zip(*(nodes_of(graph, part) for part in seed), strict=True))
+        force = self._pushed(self._tau, tangents)
+        for position, rate, found in self._asked:
+            moved = self._velocity(position, self._pushed(position, tangents))
+            changes = moved, self._pushed(rate, tangents), force
+            for row, a in enumerate(found[0]):
+                total: Scalar = 0.0
+                for matrix, change in zip(found[1:], changes, strict=True):
+                    entries = matrix[row * len(change) : (row + 1) * len(change)]
+                    for entry, x in zip(entries, change, strict=True):
+                        total = total + entry * x
+                (node,) = nodes_of(graph, [a])
+                (tangents[node],) = nodes_of(graph, [total])
+                if graph.ops[node] == "result":
+                    # what it comes from need not be differentiated: the derivative is known
+                    tangents[graph.args[node][0]] = graph.const(0.0)
+        return [*self._velocity(q, self._pushed(q, tangents)), *self._pushed(v, tangents)]
+
+    def _pushed(self, values: Sequence[Scalar], tangents: dict[int, int]) -> list[Scalar]:
+        graph = self._graph
+        found = push_forward(graph, nodes_of(graph, values), tangents)
+        return [as_value(graph, node) for node in found]
+
+    def _velocity(self, q: Sequence[Scalar], rate: Sequence[Scalar]) -> list[Scalar]:
+        """Return the step of position that goes with a change of its numbers."""
+        return [x for joint, i, _ in self._joints for x in joint.velocity_of_rate(q[i], rate[i])]
+
+
+def _step_inputs(model: Model, options: Options) -> list[Input]:
+    q, v, tau, *wrenches = inputs_of("q", "v", "tau", external=True)(model, options)
+    return [q, v, tau, Input("dt", ()), *wrenches]
+
+
+_CONTINUOUS = LibraryFunction(
+    "linearize", inputs_of("q", "v", "tau", external=True), _run_continuous
+)
+_STEP = LibraryFunction("linearize_step", _step_inputs, _run_step)
+
+
+def linearize(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    dt: ArrayLike | None = None,
+    world: World | None = None,
+    external_force: Mapping[str, ArrayLike] | None = None,
+    external_axes: str = "frame",
+    time: ArrayLike | None = None,
+) -> Linearization:
+    """Linearize the motion of a robot about a state: dx/dt = A x + B dtau near it.
+
+    x = [dq, v] has 2 nv numbers: dq is a step away from q, as `Model.integrate` takes it, so that
+    quaternions need no special care. With a step dt, x of the next time is A x + B dtau for the
+    step of `integrate_rk4` with joint forces held, differentiated exactly. One state or a batch;
+    traced arrays inside a compiled function, one state at a time.
+
+    Args:
+        model: The robot; its joints must have as many velocities as freedoms of position.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        tau: Joint force [N or N m], shape (..., nv).
+        dt: Length of a step [s], shape (...); None for continuous time.
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        external_force: By name of a body or frame, the force on it from outside, held constant,
+            [n; f] at the frame's origin [N m, N], shape (..., 6).
+        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
+            world axes.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+
+    Returns:
+        A, shape (..., 2 nv, 2 nv), and B, shape (..., 2 nv, nv).
+
+    Raises:
+        ModelError: If a joint rolls: its positions have more freedoms than its velocities.
+
+    Example:
+        ``A, B = tb.linearize(arm, q, v, tau, dt=0.01)``
+    """
+    options = external_options(external_force, external_axes)
+    wrenches = () if external_force is None else external_force.values()
+    step = () if dt is None else (dt,)
+    kind = _CONTINUOUS if dt is None else _STEP
+    result = call(kind, model, (q, v, tau, *step, *wrenches), world, options, time=time)
+    return Linearization(*(result.values() if isinstance(result, dict) else result))
