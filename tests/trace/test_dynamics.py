@@ -17,8 +17,10 @@ def state_inputs(model):
     return {"q": (model.nq,), "v": (model.nv,), "x": (model.nv,)}
 
 
-def forward(model):
-    return trace(lambda q, v, x: tb.forward_dynamics(model, q, v, x), state_inputs(model))
+def forward(model, method=None):
+    return trace(
+        lambda q, v, x: tb.forward_dynamics(model, q, v, x, method=method), state_inputs(model)
+    )
 
 
 def inverse(model):
@@ -95,12 +97,21 @@ def generic_chain(size):
 @pytest.mark.parametrize("n", [6, 7, 16])
 def test_articulated_bodies_need_no_more_than_published(n):
     """McMillan and Orin 1995, table of the fixed base: 224 n - 259 products, 205 n - 248 sums."""
-    found = count(forward(generic_chain(n)))
+    found = count(forward(generic_chain(n), method="articulated"))
     assert found.multiplications <= 224 * n - 259
     assert found.additions <= 205 * n - 248
     # one division per joint, and nothing else
     rest = OperationCount(found.multiplications, found.additions, n, sine_cosine_pairs=n)
     assert found == rest
+
+
+def test_the_method_chosen_needs_no_more_than_articulated_bodies():
+    """For six hinges the mass matrix costs less, and is taken."""
+    chain = generic_chain(6)
+    chosen, articulated = count(forward(chain)), count(forward(chain, method="articulated"))
+    assert chosen.multiplications + chosen.additions < (
+        articulated.multiplications + articulated.additions
+    )
 
 
 def test_count_of_the_panda_does_not_grow():
