@@ -5,6 +5,8 @@ A call stores its arguments in one stack array, calls, and loads the results fro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from tiburon.native.llvm_machine import LlvmMachine
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import Slots
@@ -62,7 +64,7 @@ class CalleeWriter:
         given = _reserve(stack_lines, kind, len(arguments))
         found = _reserve(stack_lines, kind, callee.result_count)
         stored = 0
-        for start, length, origin in _runs(arguments, origins):
+        for start, length, origin in runs_of(arguments, origins):
             if origin is None:
                 for number in range(start, start + length):
                     if len(arguments) > STORES_AT_ONCE and stored % STORES_AT_ONCE == 0:
@@ -71,7 +73,7 @@ class CalleeWriter:
                     target.lines.append(f"  store {kind} {arguments[number]}, ptr {place}")
                     stored += 1
             else:
-                _copy(target, stack_lines, origin, Slots(given, offset=start), length)
+                copy_run(target, stack_lines, origin, Slots(given, offset=start), length)
         target.lines.append(f"  call void @{name}(ptr {given}, ptr {found})")
         results = []
         for number in range(callee.result_count):
@@ -107,7 +109,7 @@ def _reserve(stack_lines: list[str], kind: str, count: int) -> Ref:
     return array
 
 
-def _runs(arguments: list[Ref], origins: Origins) -> list[tuple[int, int, Slots | None]]:
+def runs_of(arguments: Sequence[Ref], origins: Origins) -> list[tuple[int, int, Slots | None]]:
     """Cut arguments into runs that lie side by side in a result array, and others.
 
     Returns:
@@ -135,7 +137,7 @@ def _runs(arguments: list[Ref], origins: Origins) -> list[tuple[int, int, Slots 
     return runs
 
 
-def _copy(
+def copy_run(
     target: LlvmTarget, stack_lines: list[str], origin: Slots, given: Slots, length: int
 ) -> None:
     """Emit a loop that copies numbers: in straight lines, hundreds of them compile for seconds."""

@@ -111,10 +111,11 @@ def _write_group(
         starts = [load(target, "ptr", "%rows", place * lanes + lane) for lane in range(lanes)]
         columns = [refs[node] for node in output.nodes]
         if lanes > 1 and len(columns) >= LONG_ROW:
-            unstage_rows(target, writer.stack_lines, starts, columns)
+            part = unstage_rows(target, writer.stack_lines, starts, columns, writer.origins)
+            sums = add_to_sums(target, sums, [part])
         else:
             rows_from_columns(target, starts, columns)
-    sums = add_to_sums(target, sums, [refs[root] for root in program.roots])
+            sums = add_to_sums(target, sums, columns)
     for k, total_so_far in enumerate(sums):
         address = element(target, target.float_type, "%sums", k)
         target.lines.append(

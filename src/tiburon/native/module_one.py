@@ -8,8 +8,11 @@ sum; the caller looks closely before it complains.)
 
 from __future__ import annotations
 
-from tiburon.native.callees import CalleeWriter
+from collections.abc import Sequence
+
+from tiburon.native.callees import CalleeWriter, copy_run, runs_of
 from tiburon.native.llvm_target import LlvmTarget
+from tiburon.native.machine import Slots
 from tiburon.native.module_parts import (
     FunctionWriter,
     add_to_sums,
@@ -56,15 +59,32 @@ def module_for_one(
             writer.origins[writer.inputs[argument, number]] = inputs[argument], number
     refs = emit_instructions(target, instructions, writer)
     for pointer, output in zip(outputs, program.outputs, strict=True):
-        for number, node in enumerate(output.nodes):
-            place = element(target, "double", pointer, number)
-            target.lines.append(f"  store double {refs[node]}, ptr {place}, align 8")
-    check = total(target, add_to_sums(target, sums, [refs[root] for root in program.roots]))
+        values = [refs[node] for node in output.nodes]
+        sums = add_to_sums(target, sums, _write(writer, pointer, values, vector_lanes))
+    check = total(target, sums)
     failed = target.is_nan(target.sub(check, check))
     status = target.emit(f"zext i1 {failed} to i32")
     attributes = function_attributes(1)
     header = f"define i32 @one(ptr noalias %inputs, ptr noalias %outputs) {attributes} {{"
     return writer.module(header, [*target.lines, f"  ret i32 {status}"])
+
+
+def _write(
+    writer: FunctionWriter, pointer: Ref, values: Sequence[Ref], lanes: int
+) -> Sequence[Ref]:
+    """Emit the stores of an output; return a few numbers that add up to its sum."""
+    target = writer.target
+    long = len(values) >= LONG_ROW * lanes
+    for start, length, origin in runs_of(values, writer.origins if long else {}):
+        if origin is None:
+            for number in range(start, start + length):
+                place = element(target, "double", pointer, number)
+                target.lines.append(f"  store double {values[number]}, ptr {place}, align 8")
+        else:
+            # results of a call lie side by side: in straight lines LLVM would take minutes
+            there = Slots(pointer, offset=start)
+            copy_run(target, writer.stack_lines, origin, there, length)
+    return _array_sums(writer, pointer, len(values), lanes) if long else values
 
 
 def _array_sums(writer: FunctionWriter, pointer: Ref, size: int, lanes: int) -> list[Ref]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from tiburon.native.callees import Origins, copy_run, runs_of
 from tiburon.native.llvm_machine import LlvmMachine
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import Slots
@@ -56,8 +57,12 @@ def stage_columns(
 
 
 def unstage_rows(
-    target: LlvmTarget, stack_lines: list[str], starts: Sequence[Ref], columns: Sequence[Ref]
-) -> None:
+    target: LlvmTarget,
+    stack_lines: list[str],
+    starts: Sequence[Ref],
+    columns: Sequence[Ref],
+    origins: Origins,
+) -> Ref:
     """Emit the stores of one vector per element to an array, and the loop that writes the rows.
 
     Args:
@@ -65,19 +70,36 @@ def unstage_rows(
         stack_lines: Lines at the very start of the function, for its stack arrays.
         starts: Address of each lane's row.
         columns: One vector per element of the row.
+        origins: Where results of calls lie; neighbors are copied by a loop.
+
+    Returns:
+        The sum of all columns.
     """
     m = _machine(target, stack_lines)
     lanes, size = target.lanes, len(columns)
-    array = m.slots(size)
-    for number, column in enumerate(columns):
-        m.store_slot(array, number, column)
+    array, total = m.slots(size), m.slots(1)
+    for start, length, origin in runs_of(columns, origins):
+        if origin is None:
+            for number in range(start, start + length):
+                m.store_slot(array, number, columns[number])
+        else:
+            copy_run(target, stack_lines, origin, Slots(array.address, offset=start), length)
+    m.store_slot(total, 0, target.const(0.0))
     for block in m.loop(0, size // lanes):
         first = block * lanes
         offset = first if isinstance(first, int) else first.ref
         square = [m.load_slot(array, first + number) for number in range(lanes)]
         rows_from_columns(target, _moved(target, starts, offset), square)
+        so_far = m.load_slot(total, 0)
+        for column in square:
+            so_far = target.add(so_far, column)
+        m.store_slot(total, 0, so_far)
     done = size - size % lanes
     rows_from_columns(target, _moved(target, starts, done), columns[done:])
+    found = m.load_slot(total, 0)
+    for column in columns[done:]:
+        found = target.add(found, column)
+    return found
 
 
 def sum_of_vectors(
