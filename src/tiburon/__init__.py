@@ -43,6 +43,8 @@ if TYPE_CHECKING:
     from tiburon.algorithms.frame_motion import frame_velocity as frame_velocity
     from tiburon.algorithms.frame_target import FrameTarget as FrameTarget
     from tiburon.algorithms.hybrid import hybrid_dynamics as hybrid_dynamics
+    from tiburon.algorithms.inertia_derivatives import InertiaDerivatives as InertiaDerivatives
+    from tiburon.algorithms.inertia_derivatives import inertia_derivatives as inertia_derivatives
     from tiburon.algorithms.inverse_kinematics import InverseKinematics as InverseKinematics
     from tiburon.algorithms.inverse_kinematics import (
         InverseKinematicsOutcome as InverseKinematicsOutcome,
@@ -145,6 +147,7 @@ _EXPORTS: dict[str, str] = {
     "Free": "tiburon.model",
     "Harmonic": "tiburon.model",
     "Inertia": "tiburon.model",
+    "InertiaDerivatives": "tiburon.algorithms.inertia_derivatives",
     "InverseDynamicsDerivatives": "tiburon.algorithms.derivatives",
     "InverseKinematics": "tiburon.algorithms.inverse_kinematics",
     "InverseKinematicsOutcome": "tiburon.algorithms.inverse_kinematics",
@@ -195,6 +198,7 @@ _EXPORTS: dict[str, str] = {
     "from_pinocchio": "tiburon.model",
     "gravity_force": "tiburon.algorithms.bias",
     "hybrid_dynamics": "tiburon.algorithms.hybrid",
+    "inertia_derivatives": "tiburon.algorithms.inertia_derivatives",
     "inertial_parameter_names": "tiburon.algorithms.regressor",
     "inertial_parameters": "tiburon.algorithms.regressor",
     "integrate_rk4": "tiburon.simulation",

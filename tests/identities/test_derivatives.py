@@ -213,6 +213,32 @@ def test_derivatives_do_not_care_how_far_away_the_robot_is():
         assert np.array_equal(a, b)
 
 
+@pytest.mark.parametrize("name", ["orrery", "double_pendulum", "welded"])
+def test_inertia_derivatives_equal_central_differences_of_the_kernel(name):
+    """By each number that a kernel takes as inertia=; those of welded bodies are summed."""
+    model = ROBOTS[name]
+    q, v, tau = kicked(model, 37)
+    push = {model.body_names[-1]: np.array([0.3, -0.2, 0.5, 1.0, 2.0, -3.0])}
+    kernel = tb.compile(tb.forward_dynamics, model, external_force=tuple(push))
+    numbers = np.array(model.plan.parameters)
+    vd, by_inertia = tb.inertia_derivatives(model, q, v, tau, external_force=push)
+    assert by_inertia.shape == (model.nv, len(model.parameter_names))
+    steps = DIFFERENCE_STEP * np.eye(len(numbers))
+
+    def accelerations(table):
+        return kernel(q, v, tau, *push.values(), inertia=table)
+
+    expected = np.array([accelerations(numbers + d) - accelerations(numbers - d) for d in steps])
+    condition = np.linalg.cond(tb.mass_matrix(model, q))
+    assert_close(
+        by_inertia,
+        expected.T / (2.0 * DIFFERENCE_STEP),
+        DIFFERENCE,
+        condition * largest(by_inertia),
+    )
+    assert_close(vd, accelerations(numbers), SOLVE * condition)
+
+
 def operations(program):
     found = count(program)
     return found.multiplications + found.additions

@@ -1,0 +1,126 @@
+"""How accelerations change with masses and inertias, by the derivative of the traced graph.
+
+Symbols:
+    H       mass matrix
+    Y       joint forces per inertial number at given accelerations, which do not depend on them
+
+From H vd + C = tau at constant tau: d vd = -H^-1 Y. Y comes from the graph of inverse dynamics, one
+sweep back from each joint force.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.bias import bias
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.crba import crba
+from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.steps import JointVector
+from tiburon.errors import TraceError
+from tiburon.model import Model, World
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.primitive import nodes_of
+from tiburon.trace.primitives.tree import solve_tree
+from tiburon.trace.primitives.tree_columns import solve_tree_columns
+from tiburon.trace.program import current_graph
+from tiburon.trace.regions import function
+from tiburon.trace.regions.region import as_value
+from tiburon.trace.reverse import pull_back
+
+__all__ = ["InertiaDerivatives", "inertia_derivatives"]
+
+
+class InertiaDerivatives(NamedTuple):
+    """Joint accelerations and how they change with inertial numbers, for one state or a batch."""
+
+    vd: NDArray[np.float64]
+    """Joint acceleration [m/s^2 or rad/s^2], shape (..., nv)."""
+
+    by_inertia: NDArray[np.float64]
+    """By the numbers that `Model.parameter_names` lists, shape (..., nv, number of them)."""
+
+
+def _run(
+    model: Model, world: World | None, options: Options, q: Any, v: Any, tau: Any, *wrenches: Any
+) -> Any:
+    plan, gravity = plan_and_gravity(model, world)
+    position, rate = scalars(q), scalars(v)
+    outside = given_forces(plan, position, options, wrenches)
+    held = bias(plan, position, rate, gravity, outside)
+    n = plan.nv
+    parents = freedom_parents(plan)
+    H = as_traced([x for row in crba(plan, position) for x in row]).reshape(n, n)
+    free = [force - c for force, c in zip(scalars(tau), held, strict=True)]
+    vd = solve_tree(parents, H, as_traced(free))
+
+    @function
+    def forces_per_number(
+        numbers: Sequence[Scalar],
+        q: Sequence[Scalar],
+        v: Sequence[Scalar],
+        vd: Sequence[Scalar],
+    ) -> list[Scalar]:
+        graph = current_graph()
+        if graph is None:
+            raise TraceError("inertia_derivatives: differentiates a graph, trace it first")
+        changing = plan.with_parameters(numbers)
+        state = JointVector(q), JointVector(v), JointVector(vd)
+        # forces from outside do not depend on inertias
+        roots = nodes_of(graph, rnea(changing, *state, gravity))
+        leaves, one = nodes_of(graph, numbers), graph.const(1.0)
+        live = graph.live(roots)
+        rows = [pull_back(graph, [root], [one], leaves, live=live) for root in roots]
+        return [as_value(graph, node) for row in rows for node in row]
+
+    state = tuple(position), tuple(rate), tuple(scalars(vd))
+    Y = as_traced(forces_per_number(tuple(plan.parameters), *state)).reshape(n, -1)
+    return {"vd": vd, "by_inertia": solve_tree_columns(parents, H, -Y)}
+
+
+_FUNCTION = LibraryFunction("inertia_derivatives", inputs_of("q", "v", "tau", external=True), _run)
+
+
+def inertia_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    world: World | None = None,
+    external_force: Mapping[str, ArrayLike] | None = None,
+    external_axes: str = "frame",
+    time: ArrayLike | None = None,
+) -> InertiaDerivatives:
+    """Compute joint accelerations and how they change with masses and inertias.
+
+    The numbers are those that compiled kernels take as ``inertia=``, in the order of
+    `Model.parameter_names`: mass, first moments and inertia of each link about the origin of its
+    plan frame. One state or a batch; traced arrays inside a compiled function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        tau: Joint force [N or N m], shape (..., nv).
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
+            frame's origin [N m, N], shape (..., 6).
+        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
+            world axes.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+
+    Returns:
+        Joint acceleration, and its derivative by the inertial numbers.
+    """
+    options = external_options(external_force, external_axes)
+    wrenches = () if external_force is None else external_force.values()
+    result = call(_FUNCTION, model, (q, v, tau, *wrenches), world, options, time=time)
+    return InertiaDerivatives(*(result.values() if isinstance(result, dict) else result))
