@@ -1,6 +1,9 @@
 """Kernels on request: library functions, lists of them, users' functions, parameters."""
 
+import os
 import pickle
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -208,3 +211,20 @@ def test_refusals_name_the_cure():
 
     with pytest.raises(TraceError, match="where"):
         tb.compile(branching, ROVER)
+
+
+def test_a_kernel_works_in_a_process_that_has_not_loaded_its_function(tmp_path):
+    """Nothing but the kernel tells a new process which algorithm to trace."""
+    model = pendulum()
+    kernel = tb.compile(tb.coriolis_matrix, model)
+    given = pickle.dumps((kernel, [0.4], [1.3]))
+    program = (
+        "import pickle, sys; kernel, q, v = pickle.load(sys.stdin.buffer); print(*kernel(q, v)[0])"
+    )
+    # an empty cache: the kernel must be traced again
+    environment = {**os.environ, "TIBURON_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", program], input=given, env=environment, capture_output=True
+    )
+    assert done.returncode == 0, done.stderr.decode()
+    assert float(done.stdout) == kernel([0.4], [1.3])[0, 0]

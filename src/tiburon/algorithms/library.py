@@ -8,6 +8,9 @@ user's function may call it.
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
@@ -20,7 +23,7 @@ from tiburon.algorithms.binding import (
     gravity_vector,
 )
 from tiburon.algorithms.steps import JointVector, taping
-from tiburon.errors import ShapeError
+from tiburon.errors import ShapeError, UnknownNameError
 from tiburon.model import Model, Plan, World
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, Program, current_graph, trace
@@ -97,16 +100,20 @@ class LibraryFunction:
         return found
 
 
-LIBRARY: dict[str, LibraryFunction] = {}
+class _Library(dict[str, LibraryFunction]):
+    """Public functions by name; algorithms are loaded when first asked for."""
+
+    def __missing__(self, name: str) -> LibraryFunction:
+        """Load all algorithms, to find one by its name alone."""
+        for module in iter_modules([str(Path(__file__).parent)], f"{__package__}."):
+            import_module(module.name)
+        if name not in self:
+            raise UnknownNameError("function", name, self, where=str(__package__))
+        return self[name]
+
+
+LIBRARY = _Library()
 """All public functions, by name."""
-
-
-def library_function(name: str) -> LibraryFunction:
-    """Return a public function by name, also in a process that has not used it yet."""
-    if name not in LIBRARY:
-        # knows them all
-        pass
-    return LIBRARY[name]
 
 
 def call(
@@ -179,8 +186,13 @@ class LibrarySource:
         digest.update(self.model.structure_key())
         return digest.hexdigest()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel with the modules to load, for a process that has not used the functions yet."""
+        modules = tuple(LIBRARY[name].run.__module__ for name in self.names)
+        return _arrived, (modules, self.model, self.names, self.world, self.options)
+
     def _used(self, parameter: str) -> bool:
-        return any(parameter in library_function(name).parameters for name in self.names)
+        return any(parameter in LIBRARY[name].parameters for name in self.names)
 
     def parameters(self) -> dict[str, Any]:
         """Return the numbers the kernel is bound to."""
@@ -190,7 +202,7 @@ class LibrarySource:
 
     def program(self) -> Program:
         """Trace the functions."""
-        functions = [library_function(name) for name in self.names]
+        functions = [LIBRARY[name] for name in self.names]
         each = [function.inputs(self.model, self.options) for function in functions]
         inputs = list(dict.fromkeys(item for items in each for item in items))
 
@@ -204,6 +216,13 @@ class LibrarySource:
         return trace_with_parameters(
             run, inputs, self.model, self.world, self.parameters(), self.name
         )
+
+
+def _arrived(modules: Sequence[str], *parts: Any) -> LibrarySource:
+    """Return a source that came from another process."""
+    for module in modules:
+        import_module(module)
+    return LibrarySource(*parts)
 
 
 def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[str, Any]:
