@@ -48,13 +48,30 @@ def import_package(extent: str) -> dict[str, Any]:
     return {"seconds": perf_counter() - start, "resident": resident_bytes()}
 
 
-def first_calls(robot: str, preload: str = "", tracing: str = "allowed") -> dict[str, Any]:
-    """Time the first single call and the first batch of forward dynamics.
+def first_derivatives(robot: str, preload: str = "") -> dict[str, Any]:
+    """Time the first single call and the first batch of derivatives of forward dynamics.
+
+    Args:
+        robot: Name of a measured robot.
+        preload: Modules to import before the clock starts, joined by commas.
+
+    Returns:
+        As `first_calls`, without the results.
+    """
+    answer = first_calls(robot, preload, name="forward_dynamics_derivatives")
+    return {key: part for key, part in answer.items() if key not in ("one", "many")}
+
+
+def first_calls(
+    robot: str, preload: str = "", tracing: str = "allowed", name: str = "forward_dynamics"
+) -> dict[str, Any]:
+    """Time the first single call and the first batch of a public function of q, v and tau.
 
     Args:
         robot: Name of a measured robot.
         preload: Modules to import before the clock starts, joined by commas.
         tracing: "refused" to fail if anything is traced.
+        name: Name of the function.
 
     Returns:
         Times of the imports, of both calls [s]; their results; the modules they imported.
@@ -64,9 +81,9 @@ def first_calls(robot: str, preload: str = "", tracing: str = "allowed") -> dict
     start = perf_counter()
     import tiburon
 
-    forward_dynamics = tiburon.forward_dynamics
-    for name in filter(None, preload.split(",")):
-        import_module(name)
+    function = getattr(tiburon, name)
+    for module in filter(None, preload.split(",")):
+        import_module(module)
     imports = perf_counter() - start
 
     from benchmarks.robots import ROBOTS
@@ -80,19 +97,24 @@ def first_calls(robot: str, preload: str = "", tracing: str = "allowed") -> dict
     loaded = set(sys.modules)
 
     start = perf_counter()
-    one = forward_dynamics(model, q, v, tau)
+    one = function(model, q, v, tau)
     one_seconds = perf_counter() - start
     start = perf_counter()
-    many = forward_dynamics(model, many_q, many_v, many_tau)
+    many = function(model, many_q, many_v, many_tau)
     many_seconds = perf_counter() - start
     return {
         "imports": imports,
         "one_seconds": one_seconds,
         "many_seconds": many_seconds,
-        "one": one.tolist(),
-        "many": many.tolist(),
+        "one": _listed(one),
+        "many": _listed(many),
         "modules": sorted(set(sys.modules) - loaded),
     }
+
+
+def _listed(result: Any) -> Any:
+    """Return an array, or several, as plain lists."""
+    return [part.tolist() for part in result] if isinstance(result, tuple) else result.tolist()
 
 
 def _refuse_tracing() -> None:
@@ -105,7 +127,11 @@ def _refuse_tracing() -> None:
     LibrarySource.program = refuse  # type: ignore[method-assign]
 
 
-TASKS = {"import": import_package, "first-calls": first_calls}
+TASKS = {
+    "import": import_package,
+    "first-calls": first_calls,
+    "first-derivatives": first_derivatives,
+}
 
 
 def main(words: list[str]) -> None:
