@@ -308,3 +308,37 @@ def test_terms_of_motion_at_a_time_where_a_joint_moves_by_itself():
     known = tb.coriolis_matrix(model, q, v, time=time) @ v + tb.gravity_force(model, q, time=time)
     pull = -0.1 * (2 * np.pi * 3) ** 2 * np.sin(2 * np.pi * 3 * time)
     assert_close(np.abs(bias - known), np.abs(1.3 * 0.7 * pull * np.cos(q)), scale=50.0)
+
+
+@pytest.mark.slow
+def test_large_models_run_every_function_on_the_tape():
+    """A chain of 60: each term by itself, with a force at its end, against inverse dynamics."""
+    model = measured.chain(60)
+    q, v, tau = kicked(model, 67)
+    vd = kicked(model, 68)[2]
+    options = {"world": WORLD, "external_force": {model.body_names[-1]: np.arange(6.0)}}
+    H = tb.mass_matrix(model, q)
+    condition = np.linalg.cond(H)
+
+    def check(rates, forces):
+        found = tb.inverse_dynamics(model, q, v, rates, **options)
+        scale = np.abs(H).max() * max(1.0, np.abs(rates).max()) * condition
+        assert_close(found, forces, SOLVE, scale)
+
+    for method in METHODS:
+        check(tb.forward_dynamics(model, q, v, tau, method=method, **options), tau)
+        for known in (model.joint_names[::2], model.joint_names[3]):
+            check(*tb.hybrid_dynamics(model, q, v, tau, vd, known, method=method, **options))
+    check(tb.prepare_dynamics(model, q, v, **options).accelerations(tau), tau)
+    check(*tb.floating_base_inverse_dynamics(model, q, v, vd, **options))
+    check(vd, tb.joint_reactions(model, q, v, vd, **options).tau)
+    inverse = tb.inverse_mass_matrix(model, q)
+    assert_close(inverse @ H, np.eye(60), SOLVE, condition)
+    C, weight_ = tb.coriolis_matrix(model, q, v), tb.gravity_force(model, q, world=WORLD)
+    bias_ = tb.bias_force(model, q, v, world=WORLD)
+    scale = float((np.abs(C) @ np.abs(v) + np.abs(weight_)).max())
+    assert_close(C @ v + weight_, bias_, ALGEBRA, scale)
+    Y = tb.regressor(model, q, v, vd, world=WORLD)
+    phi = tb.inertial_parameters(model)
+    scale = float((np.abs(Y) @ np.abs(phi)).max())
+    assert_close(Y @ phi, tb.inverse_dynamics(model, q, v, vd, world=WORLD), ALGEBRA, scale)

@@ -24,13 +24,16 @@ from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.rnea import rnea, upward
+from tiburon.algorithms.steps import JointVector, recorder
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.errors import UnknownNameError
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives.tree import solve_tree
+from tiburon.trace.primitives.spd import INLINE_SIZE
+from tiburon.trace.primitives.tree import FactorTree, SolveTree
+from tiburon.trace.regions import function
 
 __all__ = ["hybrid_aba", "hybrid_crba", "hybrid_dynamics", "known_rows"]
 
@@ -200,24 +203,34 @@ def hybrid_crba(
         Joint accelerations and joint forces, nv scalars each.
     """
     unknown = [row for row, given in enumerate(known) if not given]
+    rest = [row for row, given in enumerate(known) if given]
+    parents = _remaining_parents(freedom_parents(plan), unknown)
+    factor, inline = FactorTree(parents), len(unknown) <= INLINE_SIZE
+    stored = [(unknown[i], unknown[j]) for i, j in factor.layout.elements()]
+
+    def terms(*state: Sequence[Scalar]) -> tuple[list[Scalar], list[list[Scalar]], list[Scalar]]:
+        position, rate, partial = map(JointVector, state)
+        H = crba(plan, position)
+        C = rnea(plan, position, rate, partial, gravity, external)
+        rows = [[H[row][column] for column in unknown] for row in rest]
+        return [H[i][j] for i, j in stored], rows, list(C)
+
+    if recorder() is not None:
+        # steps of a large model make a function of their own before the solver
+        terms = function(terms)
     partial = [x if given else 0.0 for x, given in zip(vd, known, strict=True)]
-    C = rnea(plan, q, v, partial, gravity, external)
-    H = crba(plan, q)
+    H11, H21, C = terms(list(q), list(v), partial)
     accelerations, forces = list(vd), list(tau)
-    if unknown:
-        right = [tau[row] - C[row] for row in unknown]
-        H11 = as_traced([H[i][j] for i in unknown for j in unknown])
-        shape = (len(unknown), len(unknown))
-        parents = _remaining_parents(freedom_parents(plan), unknown)
-        found = scalars(solve_tree(parents, H11.reshape(shape), as_traced(right)))
-        for row, x in zip(unknown, found, strict=True):
-            accelerations[row] = x
-    for row, given in enumerate(known):
-        if given:
-            total = C[row]
-            for column in unknown:
-                total = total + H[row][column] * accelerations[column]
-            forces[row] = total
+    right = [tau[row] - C[row] for row in unknown]
+    numbers = factor.apply(H11, inline=inline)
+    found = SolveTree(parents).apply([*numbers, *right], inline=inline)
+    for row, x in zip(unknown, found, strict=True):
+        accelerations[row] = x
+    for row, entries in zip(rest, H21, strict=True):
+        total = C[row]
+        for entry, x in zip(entries, found, strict=True):
+            total = total + entry * x
+        forces[row] = total
     return tuple(accelerations), tuple(forces)
 
 
