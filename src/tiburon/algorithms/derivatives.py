@@ -102,24 +102,28 @@ def acceleration_derivatives(
         terms = state_terms(plan, position, rate, gravity, external, turning)
         return terms.bias, terms.mass
 
-    def undoing(*state: Any) -> list[Scalar]:
-        """Return the joint forces that would undo each change, rows by q and by v side by side."""
+    def needed(*state: Any) -> list[Scalar]:
+        """Return the joint forces that each change calls for, rows by q and by v side by side."""
         position, rate, change = map(JointVector, state)
         terms = state_terms(plan, position, rate, gravity, external, turning)
         found = force_derivatives(plan, position, rate, change, terms)
         both = zip(found.by_q, found.by_v, strict=True)
-        return [-x for rows in both for row in rows for x in row]
+        return [x for rows in both for row in rows for x in row]
 
     if recorder() is not None:
         # steps of a large model make a function of their own between the solvers
-        resting, undoing = function(resting), function(undoing)
+        resting, needed = function(resting), function(needed)
     bias, mass = resting(list(q), list(v))
     parents, H, inline = freedom_parents(plan), _array(mass, n), n <= INLINE_FREEDOMS
     free = [force - held for force, held in zip(tau, bias, strict=True)]
     vd = scalars(solve_tree(parents, H, as_traced(free), inline=inline))
-    right = as_traced(undoing(list(q), list(v), list(vd))).reshape(n, 2 * n)
-    change = solve_tree_columns(parents, H, right, inline=inline)
+    forces = as_traced(needed(list(q), list(v), list(vd))).reshape(n, 2 * n)
     inverse = invert_tree(parents, H, inline=inline)
+    if inline and parents == tuple(range(-1, n - 1)):
+        # a chain has no zeros to save; products wait for each other less than substitutions do
+        change = -inverse @ forces
+    else:
+        change = -solve_tree_columns(parents, H, forces, inline=inline)
     return tuple(vd), change[:, :n], change[:, n:], inverse
 
 
