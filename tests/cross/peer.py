@@ -70,6 +70,20 @@ class Peer:
         result[self._places("v")] = v_to_pinocchio(self.twin, np.asarray(x))
         return result
 
+    def matrix(self, upper):
+        """Convert a symmetric matrix, of which Pinocchio fills the upper part, to ours."""
+        full = np.triu(upper) + np.triu(upper, 1).T
+        places = self._places("v")
+        result = np.empty_like(full)
+        result[np.ix_(places, places)] = matrix_from_pinocchio(self.twin, full)
+        return result
+
+    def wrenches(self):
+        """Return [n; f] of each joint that moves, in our order, body axes about the body origin."""
+        moving = [joint.name for joint in self.model.joints if joint.nv]
+        forces = [self.pin_data.f[self.pin_model.getJointId(name)] for name in moving]
+        return np.array([[*force.angular, *force.linear] for force in forces])
+
     def compute(self, q, v, x, wrench):
         """Compute everything that is compared, in one state.
 
@@ -84,18 +98,19 @@ class Peer:
         """
         model, data = self.pin_model, self.pin_data
         pq, pv, px = self.q(q), self.v(v), self.v(x)
-        H = matrix_from_pinocchio(self.twin, np.array(pin.crba(model, data, pq)))
-        places = self._places("v")
-        full = np.empty_like(H)
-        full[np.ix_(places, places)] = H
         joint, placement = self._frame(frame_of(self.model))
         forces = pin.StdVec_Force()
         for _ in range(model.njoints):
             forces.append(pin.Force.Zero())
         forces[joint] = placement.act(pin.Force(wrench[3:], wrench[:3]))
         results = {
-            "mass_matrix": full,
+            "mass_matrix": self.matrix(pin.crba(model, data, pq)),
+            "inverse_mass_matrix": self.matrix(pin.computeMinverse(model, data, pq)),
+            "gravity_force": self.back(pin.computeGeneralizedGravity(model, data, pq)),
+            "coriolis_force": self.back(pin.computeCoriolisMatrix(model, data, pq, pv) @ pv),
             "inverse_dynamics": self.back(pin.rnea(model, data, pq, pv, px)),
+            # what each joint transmits, left behind by the call before
+            "joint_wrenches": self.wrenches(),
             "forward_dynamics": self.back(pin.aba(model, data, pq, pv, px)),
             "forward_dynamics_external": self.back(pin.aba(model, data, pq, pv, px, forces)),
             "kinetic_energy": np.array(pin.computeKineticEnergy(model, data, pq, pv)),

@@ -22,6 +22,17 @@ def compare(model, q, v, x, wrench, theirs):
     # inertia forces and gravity loads are added up; the largest of them sets the rounding
     scale = 10.0 * max(1.0, float(np.abs(H).max())) * max(1.0, float(np.abs(x).max()))
     assert_close(forces, theirs["inverse_dynamics"], ALGEBRA, scale)
+    assert_close(tb.gravity_force(model, q, world=WORLD), theirs["gravity_force"], ALGEBRA, scale)
+    product = np.einsum("...ij,...j->...i", tb.coriolis_matrix(model, q, v), v)
+    speed = max(1.0, float(np.abs(v).max()))
+    assert_close(product, theirs["coriolis_force"], ALGEBRA, scale * speed**2)
+    inverse = theirs["inverse_mass_matrix"]
+    loss = SOLVE * np.linalg.cond(H).max()
+    assert_close(tb.inverse_mass_matrix(model, q), inverse, loss, np.abs(inverse).max())
+    reactions = tb.joint_reactions(model, q, v, x, world=WORLD)
+    whole = theirs["joint_wrenches"]
+    size = max(scale, float(np.abs(whole).max()))
+    assert_close(reactions.actuator + reactions.bearing, whole, ALGEBRA, size)
     external = {frame: wrench}
     for key, ours in [
         ("forward_dynamics", tb.forward_dynamics(model, q, v, x, world=WORLD)),
