@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.model.samples import ROUNDING, arm, random_tree
-from tiburon.errors import NonFiniteError, ShapeError
+from tiburon.errors import DomainError, NonFiniteError, ShapeError
 
 
 def test_neutral_has_unit_quaternions_and_zeros():
@@ -98,3 +98,22 @@ def test_wrong_sizes_and_values_are_refused_in_words():
         model.normalize(bad)
     with pytest.raises(NonFiniteError, match=r"got nan at index \(1, 5\)"):
         model.normalize(np.stack([model.neutral(), bad]))
+
+
+@pytest.mark.parametrize("kind", ["free", "spherical", "rolling sphere"])
+@pytest.mark.parametrize("cases", [(), (3,)])
+def test_a_quaternion_without_length_is_refused_by_name(kind, cases):
+    """It would otherwise spread as NaN, after a warning that names no joint."""
+    model = random_tree(4, 2, (kind,))
+    q, _ = model.random_state(5, cases)
+    bad = q.copy()
+    where = [place for place, name in enumerate(model.q_names) if name.startswith("joint1.q")]
+    assert len(where) == 4
+    bad[..., where] = 0.0
+    for step in (
+        lambda: model.normalize(bad),
+        lambda: model.difference(q, bad),
+        lambda: model.difference(bad, q),
+    ):
+        with pytest.raises(DomainError, match="joint 'joint1': expected a quaternion"):
+            step()

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import NonFiniteError, ShapeError
+from tiburon.errors import DomainError, NonFiniteError, ShapeError
 from tiburon.model.joints import Joint
 from tiburon.spatial import Scalar
 
@@ -81,6 +81,9 @@ def over_joints(
         joints: In the order of the model.
         function: Takes a joint and its slices; returns the joint's numbers.
         arguments: Arrays, each with "q" or "v" for how it is sliced.
+
+    Raises:
+        DomainError: If a joint has no answer: a quaternion of length zero is no orientation.
     """
     shape = np.broadcast_shapes(*(array.shape[:-1] for array, _ in arguments))
     columns: list[Any] = []
@@ -88,7 +91,16 @@ def over_joints(
     for joint in joints:
         size = {"q": joint.nq, "v": joint.nv}
         slices = [[array[..., start[of] + i] for i in range(size[of])] for array, of in arguments]
-        values = function(joint, *slices)
+        # what has no answer is told below, by name
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = function(joint, *slices)
+        if not all(np.isfinite(x).all() for x in values):
+            raise DomainError(
+                f"position of joint {joint.name!r}",
+                "a quaternion with a length near 1",
+                "one that is no orientation",
+                advice="check the order of the numbers; model.q_names lists them",
+            )
         columns.extend(np.broadcast_to(x, shape) for x in values)
         start["q"] += joint.nq
         start["v"] += joint.nv
