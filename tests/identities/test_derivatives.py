@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
+import benchmarks.robots as measured
 import tiburon as tb
-from tests.model.samples import random_inertia, random_pose
+from tests.model.samples import random_inertia, random_pose, random_tree
 from tests.robots import ROBOTS, kicked
 from tests.running import OnFloats
 from tests.strategies import GRAVITY, models, seeds, state
@@ -13,7 +14,7 @@ from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.derivatives import acceleration_derivatives
 from tiburon.algorithms.dynamics_derivatives import force_derivatives, state_terms
-from tiburon.algorithms.library import LibrarySource
+from tiburon.algorithms.library import INLINED_BODIES, LibrarySource
 from tiburon.algorithms.rnea import rnea
 from tiburon.trace import count, interpret, jacobian
 
@@ -114,7 +115,7 @@ def test_acceleration_derivatives_equal_central_differences(model, seed):
 
 
 @pytest.mark.parametrize("axes", ["frame", "world"])
-@pytest.mark.parametrize("name", ["orrery", "rover", "odd_arm"])
+@pytest.mark.parametrize("name", ["balloon", "rover", "odd_arm"])
 def test_forces_from_outside_keep_the_axes_they_are_given_in(name, axes):
     """A force in world axes turns back as its body turns; central differences know of it."""
     model = ROBOTS[name]
@@ -181,7 +182,9 @@ def test_derivatives_of_driven_and_tied_joints_equal_central_differences():
     assert_close(found.by_v, expected[1], DIFFERENCE, 10 * largest(expected))
 
 
-@pytest.mark.parametrize("name", ["orrery", "panda", "forest"])
+@pytest.mark.parametrize(
+    "name", [pytest.param("orrery", marks=pytest.mark.slow), "screw_chain", "panda", "forest"]
+)
 def test_native_derivatives_are_those_on_floats_one_state_or_a_batch(name):
     """Both directions; a batch row has the bits of a single call."""
     model = ROBOTS[name]
@@ -198,6 +201,30 @@ def test_native_derivatives_are_those_on_floats_one_state_or_a_batch(name):
     # FD inverts ID, so their derivatives are tied by the mass matrix
     tied = tb.inverse_dynamics_derivatives(model, q, v, forward.vd)
     scale = SOLVE * np.linalg.cond(tied.by_vd).max()
+    for part, wanted in ((forward.by_q, tied.by_q), (forward.by_v, tied.by_v)):
+        assert_close(-tied.by_vd @ part, wanted, scale, 10 * largest(wanted))
+
+
+def test_large_models_have_the_same_derivatives_on_the_tape():
+    """A tree beyond the size up to which visits are inlined."""
+    model = random_tree(3, INLINED_BODIES + 1, ("revolute", "prismatic", "universal"))
+    assert len(model.plan.bodies) > INLINED_BODIES
+    q, v, vd = kicked(model, 38)
+    found = tb.inverse_dynamics_derivatives(model, q, v, vd)
+    expected = recursion(model, q, v, vd, (0.0, 0.0, -9.81))
+    for part, wanted in zip(found, expected, strict=True):
+        assert_close(part, wanted, ALGEBRA, 100 * largest(wanted))
+
+
+@pytest.mark.slow
+def test_large_models_invert_their_mass_matrix_between_tapes():
+    """Derivatives of forward dynamics are tied to those of inverse dynamics."""
+    model = measured.chain(INLINED_BODIES + 1)
+    q, v, tau = kicked(model, 39)
+    forward = tb.forward_dynamics_derivatives(model, q, v, tau)
+    tied = tb.inverse_dynamics_derivatives(model, q, v, forward.vd)
+    scale = SOLVE * np.linalg.cond(tied.by_vd)
+    assert_close(tied.tau, tau, scale, 10 * largest(tau))
     for part, wanted in ((forward.by_q, tied.by_q), (forward.by_v, tied.by_v)):
         assert_close(-tied.by_vd @ part, wanted, scale, 10 * largest(wanted))
 

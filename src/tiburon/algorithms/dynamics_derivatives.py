@@ -137,9 +137,9 @@ def state_terms(
         return (total, inertial, tuple(s.dot(total.F) for s in moving.S)), total
 
     def project(
-        body: PlanBody, inertial: tuple[Force, ...], moving: _Moving
+        body: PlanBody, inertial: tuple[Force, ...], S: tuple[Motion, ...]
     ) -> tuple[tuple[tuple[Scalar, ...], ...], tuple[Force, ...]]:
-        return tuple(tuple(s.dot(f) for s in moving.S) for f in inertial), inertial
+        return tuple(tuple(s.dot(f) for s in S) for f in inertial), inertial
 
     still = Motion.zero()
     world = _Moving(None, still, upward(gravity), still, still, (), (), (), (), Composite.zero())
@@ -148,7 +148,8 @@ def state_terms(
     moving = outward(plan, motion, world, outside, turns)
     kept = inward(plan, compose, [visit.alone for visit in moving], moving)
     M: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
-    for body, ancestor, felt in pairs(plan, project, [visit[1] for visit in kept], moving):
+    inertial, S = [visit[1] for visit in kept], [visit.S for visit in moving]
+    for body, ancestor, felt in pairs(plan, project, inertial, S):
         for column, entries in enumerate(felt, start=body.v.start):
             for row, entry in enumerate(entries, start=ancestor.v.start):
                 # a joint's own block comes out twice: its upper part serves both
@@ -272,10 +273,11 @@ def force_derivatives(
     def project(
         body: PlanBody,
         columns: tuple[_Column, ...],
-        moving: _Moving,
-        accelerating: _Accelerating,
+        S: tuple[Motion, ...],
+        Pd: tuple[Motion, ...],
+        Pdd: tuple[Motion, ...],
+        Z: tuple[Motion, ...],
     ) -> tuple[tuple[tuple[tuple[Scalar, ...], ...], ...], tuple[_Column, ...]]:
-        S, Pd, Pdd, Z = moving.S, moving.Pd, accelerating.Pdd, accelerating.Z
         felt = tuple(
             (
                 tuple(s.dot(x.by_q) for s in S),
@@ -302,7 +304,10 @@ def force_derivatives(
     by_q: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
     by_v: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
     columns = [visit[0] for visit in kept]
-    for body, ancestor, felt in pairs(plan, project, columns, moving, accelerating):
+    # visits to pairs are many: each takes what it uses and no more
+    S, Pd = [visit.S for visit in moving], [visit.Pd for visit in moving]
+    Pdd, Z = [visit.Pdd for visit in accelerating], [visit.Z for visit in accelerating]
+    for body, ancestor, felt in pairs(plan, project, columns, S, Pd, Pdd, Z):
         for k, (above_q, above_v, below_q, below_v) in enumerate(felt, start=body.v.start):
             for place, j in enumerate(range(ancestor.v.start, ancestor.v.stop)):
                 # sums, since joints that follow another share its variables
