@@ -321,3 +321,19 @@ def test_bad_questions_are_refused():
         tb.inverse_kinematics(top, top.neutral(), target, limits={"float": (0, 1)})
     with pytest.raises(tb.NonFiniteError, match=r"position\[0\]"):
         tb.inverse_kinematics(top, top.neutral(), tb.FrameTarget("top", position=(0, 0, np.nan)))
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"tolerance": -1e-6}, "tolerance: expected an error of at least 0"),
+        ({"max_iterations": 0}, "max_iterations: expected .an integer of at least 1., got 0"),
+        ({"starts": 2.5}, "starts: expected .an integer of at least 1., got 2.5"),
+        ({"targets": [HAND]}, "targets: expected one FrameTarget or several, got 'link_7'"),
+    ],
+)
+def test_choices_that_mean_nothing_are_refused(choice, message):
+    """They would come back as searches that failed, or as errors of Python."""
+    given = {"targets": tb.FrameTarget(HAND, position=(0.3, 0.0, 0.3))} | choice
+    with pytest.raises(tb.TiburonError, match=message):
+        tb.inverse_kinematics(PANDA, np.full(7, 0.1), **given)

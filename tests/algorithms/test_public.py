@@ -167,3 +167,25 @@ def test_a_robot_that_cannot_move_has_frames_and_empty_dynamics():
     assert tb.mass_matrix(model, none).shape == (0, 0)
     assert tb.kinetic_energy(model, none, none) == 0.0
     assert np.array_equal(tb.forward_kinematics(model, none, "tip")[1], [1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"model": "pendulum"}, "model: expected a Model, got 'pendulum'"),
+        ({"world": (0.0, 0.0, -1.6)}, r"world: expected a World, got \(0.0.*write World\(gravity="),
+        ({"external_force": [np.ones(6)]}, "external_force: expected forces by name of a body"),
+    ],
+)
+def test_what_is_no_robot_world_or_force_is_refused_in_words(arguments, message):
+    """Such slips are common, and an AttributeError would not tell which argument."""
+    given = {"model": pendulum(), "q": [0.1], "v": [0.2], "tau": [0.3]} | arguments
+    with pytest.raises(tb.TiburonError, match=message):
+        tb.forward_dynamics(**given)
+
+
+def test_kernels_are_not_compiled_for_what_is_no_robot():
+    with pytest.raises(tb.ModelError, match="model: expected a Model"):
+        tb.compile(tb.mass_matrix, "pendulum")
+    with pytest.raises(tb.ModelError, match="world: expected a World"):
+        tb.compile(tb.mass_matrix, pendulum(), world=9.81)

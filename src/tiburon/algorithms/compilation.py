@@ -29,6 +29,7 @@ from tiburon.algorithms.library import (
     LIBRARY,
     LibrarySource,
     Options,
+    check_places,
     join_results,
     parameter_values,
     trace_with_parameters,
@@ -136,6 +137,8 @@ def compile(
     from tiburon.native.kernel import ProgramSource, make_kernel
 
     functions = [function] if callable(function) else list(function)
+    if model is not None or world is not None:
+        check_places(model, world)
     options = (
         *external_options(tuple_of(external_force), external_axes),
         *kinematics.frame_options(frames),

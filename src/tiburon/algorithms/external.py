@@ -5,7 +5,7 @@ from typing import Any
 
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.library import Options, scalars
-from tiburon.errors import OptionError
+from tiburon.errors import OptionError, ShapeError
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar, Transform
@@ -17,6 +17,8 @@ __all__ = ["AXES", "external_inputs", "external_options", "forces_on_bodies", "g
 AXES = ("frame", "world")
 """In which axes external forces may be given."""
 
+WRITE = "write external_force={'hand': (nx, ny, nz, fx, fy, fz)}"
+
 
 def external_options(
     external_force: Mapping[str, Any] | Sequence[str] | str | None, axes: str
@@ -24,6 +26,11 @@ def external_options(
     """Return the options of code that takes forces at some frames, in some axes."""
     if axes not in AXES:
         raise OptionError("external_axes", AXES, axes)
+    given: object = external_force
+    if not (given is None or isinstance(given, (str, tuple, Mapping))):
+        raise ShapeError(
+            "external_force", "forces by name of a body or frame", f"{given!r}", advice=WRITE
+        )
     names = (external_force,) if isinstance(external_force, str) else tuple(external_force or ())
     return (("external_force", names), ("external_axes", axes)) if names else ()
 

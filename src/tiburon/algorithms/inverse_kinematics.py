@@ -23,7 +23,7 @@ from tiburon.algorithms.frame_target import (
 from tiburon.algorithms.levenberg_marquardt import Bounds, Evaluation, descend
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.pose_error import PoseError, Wanted, pose_errors, touched_velocities
-from tiburon.errors import OptionError, ShapeError
+from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.model import Model, Plan, World
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
@@ -231,7 +231,8 @@ def inverse_kinematics(
 
     Raises:
         UnknownNameError: If the model has no such frame or joint.
-        DomainError: If a target's orientation is no rotation, or limits cross.
+        DomainError: If a target's orientation is no rotation, limits cross, or the tolerance is
+            negative.
 
     Example:
         A gripper 10 cm above a part, wherever the part is::
@@ -243,8 +244,7 @@ def inverse_kinematics(
     listed = [targets] if isinstance(targets, FrameTarget) else list(targets)
     if not listed:
         raise ShapeError("targets", "at least one FrameTarget", 0)
-    if starts < 1:
-        raise OptionError("starts", ("an integer of at least 1",), starts)
+    _check_choices(listed, {"starts": starts, "max_iterations": max_iterations}, tolerance)
     limited, lower, upper = read_limits(model, limits or {})
     options: Options = (
         (
@@ -279,6 +279,25 @@ def inverse_kinematics(
         again = _random_start(model, np.random.default_rng((seed, number)), limited, lower, upper)
         found = _tried_again(model, found, again, arrays, options, time)
     return found
+
+
+def _check_choices(
+    targets: Sequence[object], counts: Mapping[str, object], tolerance: object
+) -> None:
+    """Raise if a search is asked for that means nothing."""
+    for target in targets:
+        if not isinstance(target, FrameTarget):
+            raise ShapeError(
+                "targets",
+                "one FrameTarget or several",
+                f"{target!r}",
+                advice="write FrameTarget('hand', position=(x, y, z))",
+            )
+    for name, count in counts.items():
+        if not isinstance(count, (int, np.integer)) or count < 1:
+            raise OptionError(name, ("an integer of at least 1",), count)
+    if isinstance(tolerance, (int, float)) and tolerance < 0.0:
+        raise DomainError("tolerance", "an error of at least 0 [m, rad]", f"{tolerance!r}")
 
 
 def _solved(

@@ -23,7 +23,7 @@ from tiburon.algorithms.binding import (
     gravity_vector,
 )
 from tiburon.algorithms.steps import JointVector, taping
-from tiburon.errors import ShapeError, UnknownNameError
+from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model import Model, Plan, World
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, Program, current_graph, trace
@@ -135,6 +135,7 @@ def call(
         time: When, for joints that time moves [s], shape (...); by default zero, or inside a traced
             function the time that is given to the kernel.
     """
+    check_places(model, world)
     if not model.plan.depends_on_time:
         time = None
     if current_graph() is None:
@@ -144,6 +145,14 @@ def call(
     arrays = [one_case(item, x) for item, x in zip(inputs, arguments, strict=True)]
     with at_time(time if time is None else scalars(one_case(Input(TIME, ()), time))[0]):
         return function.run(model, world, options, *arrays)
+
+
+def check_places(model: object, world: object) -> None:
+    """Raise `ModelError` if what should be a robot or its surroundings is something else."""
+    if not isinstance(model, Model):
+        raise ModelError(f"model: expected a Model, got {model!r}; build one, or pass it first")
+    if world is not None and not isinstance(world, World):
+        raise ModelError(f"world: expected a World, got {world!r}; write World(gravity=(x, y, z))")
 
 
 def one_case(item: Input, value: Any) -> Any:
