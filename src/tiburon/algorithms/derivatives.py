@@ -121,7 +121,7 @@ def acceleration_derivatives(
     inverse = invert_tree(parents, H, inline=inline)
     if inline and parents == tuple(range(-1, n - 1)):
         # a chain has no zeros to save; products wait for each other less than substitutions do
-        change = -inverse @ forces
+        change = inverse @ -forces
     else:
         change = -solve_tree_columns(parents, H, forces, inline=inline)
     return tuple(vd), change[:, :n], change[:, n:], inverse
