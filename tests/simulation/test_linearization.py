@@ -133,3 +133,24 @@ def test_a_rolling_joint_is_refused_by_name():
     q, v, tau = kicked(model, 57)
     with pytest.raises(tb.ModelError, match=r"joint 'marble'.*forward_dynamics_derivatives"):
         tb.linearize(model, q, v, tau)
+
+
+def test_linear_models_may_be_used_inside_compiled_functions():
+    """Both kinds of time, and derivatives beside them, give what calls outside give."""
+    model = ROBOTS["cart_pendulum"]
+    q, v, tau = kicked(model, 58)
+
+    def predicted(model, q, v, tau):
+        A, _ = tb.linearize(model, q, v, tau, dt=0.01)
+        _, B = tb.linearize(model, q, v, tau)
+        by_q = tb.forward_dynamics_derivatives(model, q, v, tau).by_q
+        return {"next": A @ np.concatenate([v, v]), "rate": B @ tau, "change": by_q @ v}
+
+    found = tb.compile(predicted, model)(q, v, tau)
+    expected = (
+        tb.linearize(model, q, v, tau, dt=0.01).A @ np.concatenate([v, v]),
+        tb.linearize(model, q, v, tau).B @ tau,
+        tb.forward_dynamics_derivatives(model, q, v, tau).by_q @ v,
+    )
+    for part, wanted in zip(found, expected, strict=True):
+        assert_close(part, wanted, ALGEBRA)
