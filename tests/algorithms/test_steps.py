@@ -1,13 +1,17 @@
 """Visits recorded as steps, and the tape that runs them, give what inlined visits give."""
 
+import dataclasses
+
 import numpy as np
 import pytest
 
 import tiburon as tb
 from benchmarks.robots import irregular_tree
+from tests.model.samples import random_axis, random_inertia, random_pose
 from tests.robots import ROBOTS
 from tests.tolerances import ALGEBRA
 from tiburon.algorithms import library
+from tiburon.algorithms import steps as steps_module
 from tiburon.algorithms.library import DEFAULT_WORLD, LibrarySource
 from tiburon.errors import TraceError
 from tiburon.native import tape
@@ -129,6 +133,52 @@ def test_an_irregular_tree_has_few_classes():
         back = tb.inverse_dynamics(model, q[case], v[case], batch[case])
         # 64 bodies in a row: conditioning multiplies roundings
         assert relative(back, tau[case]) < 1e6 * np.finfo(float).eps
+
+
+def clockwork(size):
+    """Build threads, balls and gears, no two of which have a number in common."""
+    rng = np.random.default_rng(4)
+    bodies, parent = [], "world"
+    for n in range(size):
+        pitch, lead, radius, ratio, offset = rng.uniform(0.1, 0.9, 5)
+        gear = tb.Screw(f"thread{n}", offset=0.2 + 0.01 * n, pitch=lead, lead=pitch)
+        joints = [
+            tb.Screw(f"screw{n}", random_axis(rng), offset, pitch=pitch, lead=lead),
+            tb.RollingSphere(f"ball{n}", radius),
+            tb.Coupled(f"gear{n}", gear, leader=f"screw{n}", ratio=ratio, offset=offset),
+        ]
+        for joint in joints:
+            placed = dataclasses.replace(joint, pose=random_pose(rng))
+            name = f"on_{joint.name}"
+            bodies.append(tb.Body(name, parent, joint=placed, inertia=random_inertia(rng)))
+        parent = bodies[-3].name
+    return tb.Model("clockwork", bodies)
+
+
+@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "mass_matrix"])
+def test_pitches_radii_and_ratios_make_no_classes(name, monkeypatch):
+    """Numbers of joints are operands like placements: other numbers, the same code."""
+    classes = {}
+    for size in (10, 14):
+        program = program_of(clockwork(size), name, monkeypatch, taped=True)
+        graph = program.graph
+        calls = [n for n in graph.live(program.roots) if graph.ops[n] == "call"]
+        classes[size] = {graph.payloads[n].key for n in calls}
+    assert len(classes[14]) == len(classes[10])
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_numbers_of_joints_as_operands_give_what_they_give_inlined(name, monkeypatch):
+    """Pitch, lead, radius, ratio and offsets reach the steps of their own body."""
+    model = clockwork(3)
+    inlined = program_of(model, name, monkeypatch, taped=False)
+    steps = program_of(model, name, monkeypatch, taped=True)
+    state = state_of(model, inlined)
+    assert relative(interpret(steps, state), interpret(inlined, state)) < ALGEBRA
+    # nine bodies are rare patterns; here every one gets a special class
+    monkeypatch.setattr(steps_module, "COMMON_PATTERN", 1)
+    special = program_of(model, name, monkeypatch, taped=True)
+    assert relative(interpret(special, state), interpret(inlined, state)) < ALGEBRA
 
 
 def test_space_of_results_is_used_again(chain):

@@ -3,10 +3,10 @@
 Inlining every visit of a large model gives code that takes minutes to compile. Here a visit is
 traced once for each class: bodies with the same kind of joint, the same pattern of zeros and ones
 in their constants, and the same form of the values handed to them. What differs within a class
-(constants, inertial numbers, values of the parent) becomes an argument of the call. Bodies whose
-pattern is rare share the general class of their joint, in which every number is an argument: an
-irregular tree would otherwise have as many classes as bodies. The graph then holds calls of few
-functions, which native code runs as a tape: a loop over rows of a table.
+(constants, a joint's pitch or radius, inertial numbers, values of the parent) becomes an argument
+of the call. Bodies whose pattern is rare share the general class of their joint, in which every
+number is an argument: an irregular tree would otherwise have as many classes as bodies. The graph
+then holds calls of few functions, which native code runs as a tape: a loop over rows of a table.
 
 Only the drivers of `tiburon.algorithms.sweep` know of this; algorithms read the same either way.
 """
@@ -24,7 +24,7 @@ from typing import Any, SupportsIndex, overload
 import numpy as np
 
 from tiburon.errors import TraceError
-from tiburon.model import Plan, PlanBody
+from tiburon.model import Joint, Plan, PlanBody
 from tiburon.spatial import Rotation, Scalar, Transform, Translation
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import current_graph, recording
@@ -166,11 +166,12 @@ class StepRecorder:
             offset = offset or body.joint.no_offset()
         placement = _general(body.placement) if rare else body.placement
         leaves: list[Any] = list(offset)
-        structure = _take((placement, body.inertia, tuple(values)), leaves, lift_all=rare)
+        parts = (joint.numbers(), placement, body.inertia, tuple(values))
+        structure = _take(parts, leaves, lift_all=rare)
         # in a general class, constants and traced numbers may stand at the same place
         pattern = None if rare else tuple(isinstance(leaf, Value) for leaf in leaves)
         # the visit itself, not its id: a closure that is gone must not lend its id to another
-        key = (visit, joint.structure(), len(offset), structure, pattern)
+        key = (visit, _code(joint), len(offset), structure, pattern)
         members = self._classes.setdefault(key, [])
         for known in members:
             if all(
@@ -217,7 +218,7 @@ class _Tracing:
         graph: Graph,
         visit: Callable[..., Any],
         body: PlanBody,
-        joint: Any,
+        joint: Joint,
         offsets: int,
         leaves: Sequence[Any],
         structure: Any,
@@ -228,7 +229,7 @@ class _Tracing:
         self._operands = [self._inner.input(0, k) for k in range(len(leaves))]
         given = [Value(self._inner, node) for node in self._operands]
         self._offset = given[:offsets]
-        placement, inertia, values = _rebuild(structure, iter(given[offsets:]))
+        numbers, placement, inertia, values = _rebuild(structure, iter(given[offsets:]))
         self._vectors: list[tuple[JointVector, str, tuple[float | None, ...]]] = []
         self._taken: dict[tuple[int, str], list[Scalar]] = {}
         index: Any = _NoIndex("index")
@@ -243,7 +244,7 @@ class _Tracing:
             children=(),
             q=q,
             v=v,
-            joint=joint,
+            joint=joint.with_numbers(numbers),
             placement=placement,
             inertia=inertia,
             members=(),
@@ -315,10 +316,16 @@ class _Tracing:
 def _pattern(body: PlanBody) -> Any:
     """Return what a special class of visits to a body would be made for."""
     numbers: list[Any] = []
-    structure = _take((body.placement, body.inertia), numbers)
     joint, offset = body.joint.without_offset()
+    structure = _take((joint.numbers(), body.placement, body.inertia), numbers)
     traced = tuple(isinstance(x, Value) for x in numbers)
-    return (joint.structure(), len(offset), structure, traced)
+    return (_code(joint), len(offset), structure, traced)
+
+
+def _code(joint: Joint) -> tuple[object, ...]:
+    """Return what the code of a joint depends on, whatever its numbers are."""
+    numbers = joint.numbers()
+    return joint.with_numbers((0.0,) * len(numbers)).structure() if numbers else joint.structure()
 
 
 def _general(transform: Transform) -> Transform:

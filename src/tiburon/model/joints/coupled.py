@@ -10,7 +10,7 @@ resists turning the housing (gyroscopic) come out by themselves.
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -83,6 +83,25 @@ class Coupled(Joint):
         """Return what compiled code depends on."""
         return (self.kind, self.moves.structure(), self.leader, self.ratio, self.offset)
 
+    def numbers(self) -> tuple[float, ...]:
+        """Return ratio and offset, and those of the motion."""
+        moves, own = self.moves.without_offset()
+        return (self.ratio, self.offset + sum(own), *moves.numbers())
+
+    def with_numbers(self, numbers: Sequence[Scalar]) -> Self:
+        """Return a follower with other numbers, of no leader in particular.
+
+        Who leads shows in the variables that a follower is handed.
+        """
+        ratio, offset, *others = numbers
+        moves, _ = self.moves.without_offset()
+        joint = copy.copy(self)
+        object.__setattr__(joint, "ratio", ratio)
+        object.__setattr__(joint, "offset", offset)
+        object.__setattr__(joint, "leader", "")
+        object.__setattr__(joint, "moves", moves.with_numbers(others))
+        return joint
+
     def canonical(self) -> tuple[Matrix3, Joint]:
         """Return axes with z along the follower's, unless it lies on a coordinate axis already."""
         moves = self.moves
@@ -115,5 +134,4 @@ class Coupled(Joint):
     def _own(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the follower's position for the leader's."""
         (leading,) = q
-        position = self.ratio * leading
-        return (position + self.offset if self.offset != 0.0 else position,)
+        return (self.ratio * leading + self.offset,)

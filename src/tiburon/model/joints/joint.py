@@ -82,6 +82,17 @@ class Joint(ABC):
         """Return the offset of a joint that has none, if it may have one."""
         return ()
 
+    def numbers(self) -> tuple[float, ...]:
+        """Return the joint's own numbers that only enter arithmetic, such as a pitch.
+
+        Joints that differ in these alone then run the same code.
+        """
+        return ()
+
+    def with_numbers(self, numbers: Sequence[Scalar]) -> "Joint":
+        """Return a joint that many may share, with other scalars in place of `numbers`."""
+        return self
+
     def canonical(self) -> tuple[Matrix3, "Joint"]:
         """Return axes that suit the joint, and the joint in them; variables stay what they are.
 

@@ -6,9 +6,10 @@ velocity variables g take the place of dq/dt everywhere, their rates dg/dt that 
 and positions follow from g by integration.
 """
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
 
@@ -82,6 +83,17 @@ class RollingSphere(Joint):
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
         return (self.kind, self.radius)
+
+    def numbers(self) -> tuple[float, ...]:
+        """Return the radius."""
+        return (self.radius,)
+
+    def with_numbers(self, numbers: Sequence[Scalar]) -> Self:
+        """Return a ball with another radius."""
+        joint = copy.copy(self)
+        (radius,) = numbers
+        object.__setattr__(joint, "radius", radius)
+        return joint
 
     def neutral(self) -> tuple[float, ...]:
         """Return no turn, above the origin of the joint frame."""

@@ -1,5 +1,6 @@
 """Turning about an axis and sliding along it, one tied to the other."""
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -40,6 +41,17 @@ class Screw(AxialJoint):
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
         return (*super().structure(), self.pitch, self.lead)
+
+    def numbers(self) -> tuple[float, ...]:
+        """Return pitch and lead."""
+        return (self.pitch, self.lead)
+
+    def with_numbers(self, numbers: Sequence[Scalar]) -> Self:
+        """Return a joint with another pitch and lead."""
+        joint = copy.copy(self)
+        for field, value in zip(("pitch", "lead"), numbers, strict=True):
+            object.__setattr__(joint, field, value)
+        return joint
 
     def random(self, rng: np.random.Generator) -> tuple[float, ...]:
         """Return an angle between -pi and pi."""
