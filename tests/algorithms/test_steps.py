@@ -155,7 +155,7 @@ def clockwork(size):
     return tb.Model("clockwork", bodies)
 
 
-@pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "mass_matrix"])
+@pytest.mark.parametrize("name", ["inverse_dynamics", "mass_matrix"])
 def test_pitches_radii_and_ratios_make_no_classes(name, monkeypatch):
     """Numbers of joints are operands like placements: other numbers, the same code."""
     classes = {}
