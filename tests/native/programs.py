@@ -6,6 +6,7 @@ import ctypes
 import functools
 
 import numpy as np
+import pytest
 
 from tiburon.native.engine import LoadedCode, compile_module, host
 from tiburon.native.kernel import ProgramSource, make_kernel
@@ -132,8 +133,10 @@ def parameters_of(name):
 
 @functools.cache
 def kernel(name):
-    """Give the kernel of one of the programs, compiled once."""
-    return make_kernel(ProgramSource(PROGRAMS[name]), parameters_of(name))
+    """Give the native kernel of one of the programs, compiled once, whatever a test has set."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("TIBURON_ENGINE", raising=False)
+        return make_kernel(ProgramSource(PROGRAMS[name]), parameters_of(name))
 
 
 def compiled(function, inputs, **parameters):
