@@ -228,3 +228,18 @@ def test_a_kernel_works_in_a_process_that_has_not_loaded_its_function(tmp_path):
     )
     assert done.returncode == 0, done.stderr.decode()
     assert float(done.stdout) == kernel([0.4], [1.3])[0, 0]
+
+
+def test_functions_with_choices_are_compiled_through_a_function_of_ones_own():
+    """Which joints have known accelerations is no array; the message tells the way, which works."""
+    with pytest.raises(ShapeError, match=r"'known_acceleration'.*compile a function of your own"):
+        tb.compile(tb.hybrid_dynamics, ROVER)
+
+    def held(model, q, v, tau, vd):
+        return tb.hybrid_dynamics(model, q, v, tau, vd, known_acceleration="elbow")
+
+    q, v, tau = kicked(ROVER, 9)
+    found = tb.compile(held, ROVER)(q, v, tau, v)
+    expected = tb.hybrid_dynamics(ROVER, q, v, tau, v, known_acceleration="elbow")
+    for ours, theirs in zip(found, expected, strict=True):
+        assert_close(ours, theirs, TOGETHER)

@@ -254,5 +254,6 @@ def _input(
         f"{function}: argument {argument!r}",
         "a known shape",
         "none",
-        advice=f"pass shapes={{{argument!r}: (...)}} to compile() (known by name: {known})",
+        advice=f"pass shapes={{{argument!r}: (...)}} to compile() (known by name: {known}); if it "
+        "is no array, compile a function of your own that passes it on",
     )
