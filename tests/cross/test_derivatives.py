@@ -4,13 +4,18 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from benchmarks.pinocchio_peer import build_pinocchio, q_to_pinocchio, v_to_pinocchio
 from tests.robots import ROBOTS, kicked
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
 
 pytestmark = pytest.mark.slow
 
 pin = pytest.importorskip("pinocchio", reason="the peer is installed by `make bench`")
+peer = pytest.importorskip("benchmarks.pinocchio_peer")
+build_pinocchio, q_to_pinocchio, v_to_pinocchio = (
+    peer.build_pinocchio,
+    peer.q_to_pinocchio,
+    peer.v_to_pinocchio,
+)
 
 NAMES = ["panda", "quadruped", "odd_arm"]
 

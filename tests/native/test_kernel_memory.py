@@ -172,8 +172,14 @@ def test_many_kernels_come_and_go():
         changed = chain.__self__.with_parameters(gravity=1.5)
         changed(x[0], y[0])
 
+    def living():
+        gc.collect()
+        return sum(isinstance(thing, Kernel) for thing in gc.get_objects())
+
+    # other tests of the same process may hold kernels of their own
+    before = living()
     assert not leaks(renew, 1000)
-    assert sum(isinstance(thing, Kernel) for thing in gc.get_objects()) < 100
+    assert living() <= before + 1
 
 
 def test_codes_in_memory_are_bounded(monkeypatch):
