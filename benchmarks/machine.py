@@ -11,6 +11,12 @@ from pathlib import Path
 PACKAGES = ("tiburon", "numpy", "llvmlite", "pin", "mujoco", "casadi")
 
 
+def _without_folder(word: str) -> str:
+    """Leave out where files lie on this machine: that is nobody's business but its own."""
+    path = Path(word)
+    return path.name if path.is_absolute() else word
+
+
 def processor_name() -> str:
     """Name the processor, as precisely as the system tells."""
     # platform.processor() is empty or generic on Linux
@@ -66,7 +72,7 @@ def describe_run() -> dict[str, str]:
     """Collect what a reader needs to repeat the measurement, in printing order."""
     load = f"{os.getloadavg()[0]:.2f}" if hasattr(os, "getloadavg") else "unknown"
     return {
-        "command": shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]]),
+        "command": shlex.join(["python", "-m", "benchmarks", *map(_without_folder, sys.argv[1:])]),
         "processor": f"{processor_name()}, {usable_cores()} logical cores",
         "vector": vector_width(),
         "load before": load,
