@@ -1,6 +1,8 @@
 """Visits recorded as steps, and the tape that runs them, give what inlined visits give."""
 
 import dataclasses
+import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -10,13 +12,14 @@ from benchmarks.robots import irregular_tree
 from tests.model.samples import random_axis, random_inertia, random_pose
 from tests.robots import ROBOTS
 from tests.tolerances import ALGEBRA
-from tiburon.algorithms import library
+from tiburon.algorithms import library, sweep
 from tiburon.algorithms import steps as steps_module
 from tiburon.algorithms.library import DEFAULT_WORLD, LibrarySource
+from tiburon.algorithms.steps import taping
 from tiburon.errors import TraceError
 from tiburon.native import tape
 from tiburon.native.kernel import make_kernel
-from tiburon.trace import interpret
+from tiburon.trace import interpret, trace
 
 FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "kinetic_energy")
 
@@ -191,10 +194,6 @@ def test_space_of_results_is_used_again(chain):
 
 def test_a_visit_that_reads_its_number_is_refused(chain, monkeypatch):
     """A step must not depend on which body it is: that would be right for one body only."""
-    from tiburon.algorithms import sweep
-    from tiburon.algorithms.steps import taping
-    from tiburon.trace import trace
-
     numbers = list(range(len(chain.plan.bodies)))
 
     def function(q):
@@ -243,3 +242,24 @@ def test_two_calls_in_one_trace_keep_their_own_states(chain):
     first, second = kernel(q, v, tau)
     assert relative(first, tb.forward_dynamics(chain, q, v, tau)) < ALGEBRA
     assert relative(second, tb.forward_dynamics(chain, 2.0 * q, v, tau)) < ALGEBRA
+
+
+def test_a_recorder_keeps_the_visits_it_has_classes_of(chain):
+    """A visit that were freed could lend its identity, and so its classes, to another one."""
+    alive = []
+
+    def function(q):
+        with taping(chain.plan):
+
+            def visit(body, parent):
+                return parent + q[0]
+
+            result = sweep.outward(chain.plan, visit, 0.0)
+            held = weakref.ref(visit)
+            del visit
+            gc.collect()
+            alive.append(held() is not None)
+        return result
+
+    trace(function, {"q": (chain.nq,)})
+    assert alive == [True]
