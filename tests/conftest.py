@@ -1,7 +1,10 @@
 """Settings shared by all tests."""
 
 import os
+import zlib
 
+import numpy as np
+import pytest
 from hypothesis import HealthCheck, settings
 
 # the same examples on every run and machine: a red test is a change, not bad luck;
@@ -17,3 +20,15 @@ settings.register_profile(
 # HYPOTHESIS_PROFILE=search looks for new counterexamples
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture(autouse=True)
+def own_random_numbers(request):
+    """Give each test its own numbers, whichever tests its worker ran before it.
+
+    A module that draws from a generator named RANDOM gets it seeded from the name of the test.
+    """
+    generator = getattr(request.module, "RANDOM", None)
+    if generator is not None:
+        seed = zlib.crc32(request.node.name.encode())
+        generator.bit_generator.state = np.random.default_rng(seed).bit_generator.state
