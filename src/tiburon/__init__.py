@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tiburon.algorithms.center_of_mass import center_of_mass as center_of_mass
     from tiburon.algorithms.center_of_mass import center_of_mass_jacobian as center_of_mass_jacobian
     from tiburon.algorithms.compilation import compile as compile
+    from tiburon.algorithms.conditions import Conditions as Conditions
     from tiburon.algorithms.coriolis import coriolis_matrix as coriolis_matrix
     from tiburon.algorithms.crba import mass_matrix as mass_matrix
     from tiburon.algorithms.derivatives import (
@@ -72,6 +73,7 @@ if TYPE_CHECKING:
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError
     from tiburon.errors import ModelError as ModelError
+    from tiburon.errors import ModelFileError as ModelFileError
     from tiburon.errors import ModelWarning as ModelWarning
     from tiburon.errors import NonFiniteError as NonFiniteError
     from tiburon.errors import OptionError as OptionError
@@ -80,31 +82,59 @@ if TYPE_CHECKING:
     from tiburon.errors import TiburonWarning as TiburonWarning
     from tiburon.errors import TraceError as TraceError
     from tiburon.errors import UnknownNameError as UnknownNameError
+    from tiburon.model import Actuator as Actuator
     from tiburon.model import Body as Body
+    from tiburon.model import BodyFluid as BodyFluid
+    from tiburon.model import BoxDrag as BoxDrag
+    from tiburon.model import BoxShape as BoxShape
+    from tiburon.model import CapsuleShape as CapsuleShape
+    from tiburon.model import ContactPoint as ContactPoint
     from tiburon.model import Coupled as Coupled
+    from tiburon.model import CylinderDrag as CylinderDrag
+    from tiburon.model import CylinderShape as CylinderShape
     from tiburon.model import Cylindrical as Cylindrical
     from tiburon.model import DHLink as DHLink
     from tiburon.model import Driven as Driven
+    from tiburon.model import EllipsoidDrag as EllipsoidDrag
+    from tiburon.model import EllipsoidShape as EllipsoidShape
     from tiburon.model import Fixed as Fixed
     from tiburon.model import Frame as Frame
     from tiburon.model import Free as Free
+    from tiburon.model import Ground as Ground
+    from tiburon.model import GroundGrid as GroundGrid
     from tiburon.model import Harmonic as Harmonic
     from tiburon.model import Inertia as Inertia
     from tiburon.model import Joint as Joint
+    from tiburon.model import JointCoupling as JointCoupling
+    from tiburon.model import JointLimits as JointLimits
     from tiburon.model import JointNumbers as JointNumbers
+    from tiburon.model import JointPassive as JointPassive
+    from tiburon.model import LinearThrust as LinearThrust
+    from tiburon.model import LoopClosure as LoopClosure
+    from tiburon.model import MeshShape as MeshShape
     from tiburon.model import Model as Model
+    from tiburon.model import Motor as Motor
     from tiburon.model import Path as Path
     from tiburon.model import Planar as Planar
+    from tiburon.model import PlaneShape as PlaneShape
     from tiburon.model import Polynomial as Polynomial
     from tiburon.model import Pose as Pose
     from tiburon.model import Powering as Powering
     from tiburon.model import Prismatic as Prismatic
+    from tiburon.model import QuadraticThrust as QuadraticThrust
     from tiburon.model import Revolute as Revolute
     from tiburon.model import RollingSphere as RollingSphere
     from tiburon.model import Screw as Screw
+    from tiburon.model import Shape as Shape
+    from tiburon.model import SphereDrag as SphereDrag
+    from tiburon.model import SphereShape as SphereShape
     from tiburon.model import Spherical as Spherical
+    from tiburon.model import TableThrust as TableThrust
+    from tiburon.model import Thruster as Thruster
     from tiburon.model import Universal as Universal
+    from tiburon.model import Water as Water
     from tiburon.model import World as World
+    from tiburon.model import added_mass_from as added_mass_from
     from tiburon.model import from_fossen as from_fossen
     from tiburon.model import from_mujoco as from_mujoco
     from tiburon.model import from_pinocchio as from_pinocchio
@@ -132,19 +162,32 @@ if TYPE_CHECKING:
 
 # public name -> the module that defines it; sorted
 _EXPORTS: dict[str, str] = {
+    "Actuator": "tiburon.model",
     "Body": "tiburon.model",
+    "BodyFluid": "tiburon.model",
+    "BoxDrag": "tiburon.model",
+    "BoxShape": "tiburon.model",
     "CacheWarning": "tiburon.errors",
+    "CapsuleShape": "tiburon.model",
     "CompileError": "tiburon.errors",
+    "Conditions": "tiburon.algorithms.conditions",
+    "ContactPoint": "tiburon.model",
     "Coupled": "tiburon.model",
+    "CylinderDrag": "tiburon.model",
+    "CylinderShape": "tiburon.model",
     "Cylindrical": "tiburon.model",
     "DHLink": "tiburon.model",
     "DomainError": "tiburon.errors",
     "Driven": "tiburon.model",
+    "EllipsoidDrag": "tiburon.model",
+    "EllipsoidShape": "tiburon.model",
     "Fixed": "tiburon.model",
     "ForwardDynamicsDerivatives": "tiburon.algorithms.derivatives",
     "Frame": "tiburon.model",
     "FrameTarget": "tiburon.algorithms.frame_target",
     "Free": "tiburon.model",
+    "Ground": "tiburon.model",
+    "GroundGrid": "tiburon.model",
     "Harmonic": "tiburon.model",
     "Inertia": "tiburon.model",
     "InertiaDerivatives": "tiburon.algorithms.inertia_derivatives",
@@ -152,31 +195,48 @@ _EXPORTS: dict[str, str] = {
     "InverseKinematics": "tiburon.algorithms.inverse_kinematics",
     "InverseKinematicsOutcome": "tiburon.algorithms.inverse_kinematics",
     "Joint": "tiburon.model",
+    "JointCoupling": "tiburon.model",
+    "JointLimits": "tiburon.model",
     "JointNumbers": "tiburon.model",
+    "JointPassive": "tiburon.model",
+    "LinearThrust": "tiburon.model",
     "Linearization": "tiburon.simulation.linearization",
+    "LoopClosure": "tiburon.model",
+    "MeshShape": "tiburon.model",
     "Model": "tiburon.model",
     "ModelError": "tiburon.errors",
+    "ModelFileError": "tiburon.errors",
     "ModelWarning": "tiburon.errors",
+    "Motor": "tiburon.model",
     "NonFiniteError": "tiburon.errors",
     "OptionError": "tiburon.errors",
     "Path": "tiburon.model",
     "Planar": "tiburon.model",
+    "PlaneShape": "tiburon.model",
     "Polynomial": "tiburon.model",
     "Pose": "tiburon.model",
     "Powering": "tiburon.model",
     "Prismatic": "tiburon.model",
+    "QuadraticThrust": "tiburon.model",
     "Revolute": "tiburon.model",
     "RollingSphere": "tiburon.model",
     "Screw": "tiburon.model",
+    "Shape": "tiburon.model",
     "ShapeError": "tiburon.errors",
+    "SphereDrag": "tiburon.model",
+    "SphereShape": "tiburon.model",
     "Spherical": "tiburon.model",
     "StateRecord": "tiburon.simulation",
+    "TableThrust": "tiburon.model",
+    "Thruster": "tiburon.model",
     "TiburonError": "tiburon.errors",
     "TiburonWarning": "tiburon.errors",
     "TraceError": "tiburon.errors",
     "Universal": "tiburon.model",
     "UnknownNameError": "tiburon.errors",
+    "Water": "tiburon.model",
     "World": "tiburon.model",
+    "added_mass_from": "tiburon.model",
     "apparent_inverse_inertia": "tiburon.algorithms.apparent_inertia",
     "bias_force": "tiburon.algorithms.bias",
     "c_source": "tiburon.native.export",

@@ -5,7 +5,8 @@ carries its data as attributes, so that programs need not read messages::
 
     TiburonError
     |-- ModelError            a robot that cannot be
-    |   `-- UnknownNameError  a name the model does not hold (also LookupError)
+    |   |-- UnknownNameError  a name the model does not hold (also LookupError)
+    |   `-- ModelFileError    a robot file that cannot be read
     |-- ShapeError            an argument with the wrong shape (also ValueError)
     |-- NonFiniteError        an argument holding NaN or infinity (also ValueError)
     |-- DomainError           a finite argument outside its documented range (also ValueError)
@@ -26,6 +27,7 @@ __all__ = [
     "CompileError",
     "DomainError",
     "ModelError",
+    "ModelFileError",
     "ModelWarning",
     "NonFiniteError",
     "OptionError",
@@ -65,6 +67,43 @@ class ModelError(TiburonError):
     def __init__(self, message: str, *, name: str | None = None) -> None:
         super().__init__(message)
         self.name = name
+
+
+class ModelFileError(ModelError):
+    """A robot file that cannot be read, or says what cannot be.
+
+    Attributes:
+        file: Name of the file, as it was given.
+        line: Line number counted from 1, where known.
+        element: The part of the file at fault, such as "joint 'elbow'", where known.
+        problem: The message without these.
+    """
+
+    def __init__(
+        self,
+        file: object,
+        problem: str,
+        *,
+        line: int | None = None,
+        element: str | None = None,
+        name: str | None = None,
+    ) -> None:
+        """Compose the message.
+
+        Args:
+            file: Name or path of the file.
+            problem: What was expected, what was found and what to do.
+            line: Line number counted from 1, where known.
+            element: The part of the file at fault, such as "joint 'elbow'", where known.
+            name: The body, joint or frame at fault, where it has a name.
+        """
+        self.file = str(file)
+        self.line = line
+        self.element = element
+        self.problem = problem
+        place = self.file if line is None else f"{self.file}, line {line}"
+        parts = [place, problem] if element is None else [place, element, problem]
+        super().__init__(": ".join(parts), name=name)
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str | None:

@@ -1,6 +1,11 @@
 """What a robot is, by name: bodies, joints, frames, and the world around them."""
 
+from tiburon.model.actuator import Actuator, Motor
+from tiburon.model.added_mass import added_mass_from
 from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.body_fluid import BodyFluid
+from tiburon.model.closure import JointCoupling, LoopClosure
+from tiburon.model.contact_point import ContactPoint
 from tiburon.model.conversions import (
     JointNumbers,
     from_fossen,
@@ -21,7 +26,11 @@ from tiburon.model.conversions import (
     wrench_to_mujoco,
 )
 from tiburon.model.denavit_hartenberg import DHLink
+from tiburon.model.drag import BoxDrag, CylinderDrag, EllipsoidDrag, SphereDrag
+from tiburon.model.ground import Ground, GroundGrid
 from tiburon.model.inertia import Inertia
+from tiburon.model.joint_limits import JointLimits
+from tiburon.model.joint_passive import JointPassive
 from tiburon.model.joints import (
     Coupled,
     Cylindrical,
@@ -45,38 +54,78 @@ from tiburon.model.plan import Plan, PlanBody, PlanFrame
 from tiburon.model.pose import Pose
 from tiburon.model.powering import Powering, powering, powering_report
 from tiburon.model.rotor import rotor
+from tiburon.model.shape import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    EllipsoidShape,
+    MeshShape,
+    PlaneShape,
+    Shape,
+    SphereShape,
+)
+from tiburon.model.thruster import LinearThrust, QuadraticThrust, TableThrust, Thruster
+from tiburon.model.water import Water
 from tiburon.model.world import World
 
 __all__ = [
     "WORLD",
+    "Actuator",
     "Body",
+    "BodyFluid",
+    "BoxDrag",
+    "BoxShape",
+    "CapsuleShape",
+    "ContactPoint",
     "Coupled",
+    "CylinderDrag",
+    "CylinderShape",
     "Cylindrical",
     "DHLink",
     "Driven",
+    "EllipsoidDrag",
+    "EllipsoidShape",
     "Fixed",
     "Frame",
     "Free",
+    "Ground",
+    "GroundGrid",
     "Harmonic",
     "Inertia",
     "Joint",
+    "JointCoupling",
+    "JointLimits",
     "JointNumbers",
+    "JointPassive",
+    "LinearThrust",
+    "LoopClosure",
+    "MeshShape",
     "Model",
+    "Motor",
     "Path",
     "Plan",
     "PlanBody",
     "PlanFrame",
     "Planar",
+    "PlaneShape",
     "Polynomial",
     "Pose",
     "Powering",
     "Prismatic",
+    "QuadraticThrust",
     "Revolute",
     "RollingSphere",
     "Screw",
+    "Shape",
+    "SphereDrag",
+    "SphereShape",
     "Spherical",
+    "TableThrust",
+    "Thruster",
     "Universal",
+    "Water",
     "World",
+    "added_mass_from",
     "from_fossen",
     "from_mujoco",
     "from_pinocchio",

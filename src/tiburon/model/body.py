@@ -3,10 +3,12 @@
 from dataclasses import dataclass, field
 
 from tiburon.errors import ModelError
+from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints.joint import Joint
 from tiburon.model.numbers import check_name
 from tiburon.model.pose import Pose
+from tiburon.model.shape import Shape
 
 WORLD = "world"
 """Name of the frame that never moves, parent of every root body."""
@@ -31,6 +33,12 @@ class Body:
 
     inertia: Inertia = field(default_factory=Inertia, kw_only=True)
     """How its mass is spread, in body axes; none by default."""
+
+    shapes: tuple[Shape, ...] = field(default=(), kw_only=True)
+    """What it looks like and collides with."""
+
+    fluid: BodyFluid | None = field(default=None, kw_only=True)
+    """What water needs to know of it; None if water does nothing to it."""
 
     def __post_init__(self) -> None:
         check_name(self.name, "body")
@@ -58,6 +66,20 @@ class Body:
                 name=self.name,
             )
         self.inertia.check(self.name)
+        shapes: object = self.shapes
+        if not isinstance(shapes, (tuple, list)) or not all(isinstance(s, Shape) for s in shapes):
+            raise ModelError(
+                f"{element}: shapes must be a tuple of Shape, got {shapes!r}; write "
+                "(Shape(BoxShape((x, y, z))),)",
+                name=self.name,
+            )
+        object.__setattr__(self, "shapes", tuple(shapes))
+        fluid: object = self.fluid
+        if fluid is not None and not isinstance(fluid, BodyFluid):
+            raise ModelError(
+                f"{element}: fluid must be a BodyFluid, got {fluid!r}; write BodyFluid(volume=...)",
+                name=self.name,
+            )
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ name behind a prefix.
 """
 
 import copy
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import NamedTuple, TypeVar
 
@@ -14,27 +14,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
+from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.closure import Closure, JointCoupling, LoopClosure
 from tiburon.model.configuration import as_batch
+from tiburon.model.contact_point import ContactPoint
 from tiburon.model.joints import Coupled, Joint
+from tiburon.model.parts import JointPositions, Parts
 from tiburon.model.pose import Pose
+from tiburon.model.thruster import Thruster
 
-Part = TypeVar("Part", Body, Frame, Joint)
-
-
-class Parts(NamedTuple):
-    """What a model is built from."""
-
-    bodies: tuple[Body, ...]
-    frames: tuple[Frame, ...]
-
-    def names(self) -> list[str]:
-        """Return the names of bodies and frames."""
-        return [*(body.name for body in self.bodies), *(frame.name for frame in self.frames)]
-
-    def joint_names(self) -> list[str]:
-        """Return the names of joints."""
-        return [body.joint.name for body in self.bodies]
+Part = TypeVar(
+    "Part", Body, Frame, Joint, LoopClosure, JointCoupling, Thruster, ContactPoint, Actuator
+)
 
 
 class Mount(NamedTuple):
@@ -94,7 +86,32 @@ def prefixed(parts: Parts, prefix: str) -> Parts:
         for body in parts.bodies
     ]
     frames = [changed(f, name=named(f.name), body=named(f.body)) for f in parts.frames]
-    return Parts(tuple(bodies), tuple(frames))
+
+    def renamed_loop(loop: Closure) -> Closure:
+        if isinstance(loop, LoopClosure):
+            return changed(
+                loop,
+                name=named(loop.name),
+                first=named(loop.first),
+                second=named(loop.second),
+                joint=_renamed(loop.joint, prefix),
+            )
+        leader = None if loop.leader is None else prefix + loop.leader
+        return changed(loop, name=named(loop.name), joint=prefix + loop.joint, leader=leader)
+
+    return Parts(
+        tuple(bodies),
+        tuple(frames),
+        tuple(renamed_loop(loop) for loop in parts.loops),
+        tuple(changed(t, name=named(t.name), body=named(t.body)) for t in parts.thrusters),
+        tuple(changed(c, name=named(c.name), body=named(c.body)) for c in parts.contacts),
+        tuple(changed(a, name=named(a.name), joint=prefix + a.joint) for a in parts.actuators),
+        # poses of two robots that share a name belong together
+        tuple(
+            (name, {prefix + joint: q for joint, q in positions.items()})
+            for name, positions in parts.poses
+        ),
+    )
 
 
 def _renamed(joint: Joint, prefix: str) -> Joint:
@@ -135,7 +152,18 @@ def mounted(parts: Parts, mount: Mount, joint: Joint | None, name: str) -> Parts
         else frame
         for frame in parts.frames
     ]
-    return Parts(tuple(bodies), tuple(frames))
+    loops = [_mounted_loop(loop, mount) for loop in parts.loops]
+    return parts._replace(bodies=tuple(bodies), frames=tuple(frames), loops=tuple(loops))
+
+
+def _mounted_loop(loop: Closure, mount: Mount) -> Closure:
+    """Return a loop with the world it may end on replaced by a place on another robot."""
+    if isinstance(loop, LoopClosure) and loop.first == WORLD:
+        pose = mount.pose @ loop.joint.pose
+        return changed(loop, first=mount.body, joint=changed(loop.joint, pose=pose))
+    if isinstance(loop, LoopClosure) and loop.second == WORLD:
+        return changed(loop, second=mount.body, second_pose=mount.pose @ loop.second_pose)
+    return loop
 
 
 def _held_by(parts: Parts, joint: Joint, name: str) -> Parts:
@@ -148,7 +176,25 @@ def _held_by(parts: Parts, joint: Joint, name: str) -> Parts:
             name=joint.name,
         )
     bodies = [changed(b, joint=joint) if b.parent == WORLD else b for b in parts.bodies]
-    return Parts(tuple(bodies), parts.frames)
+    gone = {b.joint.name for b in parts.bodies if b.parent == WORLD}
+    return _without_joints(parts, gone)._replace(bodies=tuple(bodies))
+
+
+def _without_joints(parts: Parts, gone: Collection[str]) -> Parts:
+    """Return the parts without what speaks of some joints: actuators, ties, positions."""
+    return parts._replace(
+        loops=tuple(
+            loop
+            for loop in parts.loops
+            if not isinstance(loop, JointCoupling)
+            or (loop.joint not in gone and loop.leader not in gone)
+        ),
+        actuators=tuple(a for a in parts.actuators if a.joint not in gone),
+        poses=tuple(
+            (name, {joint: q for joint, q in positions.items() if joint not in gone})
+            for name, positions in parts.poses
+        ),
+    )
 
 
 def joined(base: Parts, other: Parts, base_name: str, other_name: str) -> Parts:
@@ -160,6 +206,14 @@ def joined(base: Parts, other: Parts, base_name: str, other_name: str) -> Parts:
     for kind, taken, added in [
         ("body or frame", base.names(), other.names()),
         ("joint", base.joint_names(), other.joint_names()),
+        *(
+            (
+                kind,
+                [x.name for x in getattr(base, kind + "s")],
+                [x.name for x in getattr(other, kind + "s")],
+            )
+            for kind in ("loop", "thruster", "contact", "actuator")
+        ),
     ]:
         twice = set(taken).intersection(added)
         if twice:
@@ -169,11 +223,22 @@ def joined(base: Parts, other: Parts, base_name: str, other_name: str) -> Parts:
                 f"{name!r} twice; pass a prefix such as prefix={other_name + '_'!r}",
                 name=name,
             )
-    return Parts(base.bodies + other.bodies, base.frames + other.frames)
+    poses: dict[str, JointPositions] = {}
+    for name, positions in (*base.poses, *other.poses):
+        poses[name] = {**poses.get(name, {}), **positions}
+    return Parts(
+        base.bodies + other.bodies,
+        base.frames + other.frames,
+        base.loops + other.loops,
+        base.thrusters + other.thrusters,
+        base.contacts + other.contacts,
+        base.actuators + other.actuators,
+        tuple(poses.items()),
+    )
 
 
 def without(parts: Parts, body: str) -> Parts:
-    """Return the parts with a body, everything it carries and their frames left out.
+    """Return the parts with a body, everything it carries and all that is fixed to it left out.
 
     Args:
         parts: A robot, bodies parents first.
@@ -183,9 +248,20 @@ def without(parts: Parts, body: str) -> Parts:
     for candidate in parts.bodies:
         if candidate.parent in gone:
             gone.add(candidate.name)
-    return Parts(
-        tuple(b for b in parts.bodies if b.name not in gone),
-        tuple(f for f in parts.frames if f.body not in gone),
+    frames = tuple(f for f in parts.frames if f.body not in gone)
+    places = gone.union(f.name for f in parts.frames if f.body in gone)
+    rest = _without_joints(parts, {b.joint.name for b in parts.bodies if b.name in gone})
+    return rest._replace(
+        bodies=tuple(b for b in parts.bodies if b.name not in gone),
+        frames=frames,
+        loops=tuple(
+            loop
+            for loop in rest.loops
+            if not isinstance(loop, LoopClosure)
+            or (loop.first not in places and loop.second not in places)
+        ),
+        thrusters=tuple(t for t in parts.thrusters if t.body not in places),
+        contacts=tuple(c for c in parts.contacts if c.body not in places),
     )
 
 
@@ -204,7 +280,37 @@ def locked(parts: Parts, positions: Mapping[str, Sequence[float]]) -> Parts:
         if moved_by in positions:
             body = changed(body, joint=joint.locked(positions[moved_by]))
         bodies.append(body)
-    return Parts(tuple(bodies), parts.frames)
+    still = {b.joint.name for b in bodies if b.joint.freedom_count == 0}
+    loops = [_with_locked(loop, still, positions) for loop in parts.loops]
+    # ties of locked joints are settled; actuators that cannot move anything go
+    rest = _without_joints(parts._replace(loops=()), still)
+    kept = tuple(loop for loop in loops if loop is not None)
+    return rest._replace(bodies=tuple(bodies), loops=kept)
+
+
+def _with_locked(
+    loop: Closure, still: set[str], positions: Mapping[str, Sequence[float]]
+) -> Closure | None:
+    """Return a loop in which some joints stand still, or None where nothing is left to tie."""
+    if isinstance(loop, LoopClosure) or not still.intersection((loop.joint, loop.leader)):
+        return loop
+    if loop.joint not in still:
+        if loop.leader is None or loop.leader not in positions:
+            raise ModelError(
+                f"loop {loop.name!r}: its leader {loop.leader!r} follows a locked joint; lock "
+                f"{loop.joint!r} too, or leave the loop out",
+                name=loop.name,
+            )
+        (x,) = positions[loop.leader]
+        value = float(np.polynomial.polynomial.polyval(x, loop.coefficients))
+        return changed(loop, leader=None, coefficients=(value,))
+    if loop.leader is None or loop.leader in still:
+        return None
+    raise ModelError(
+        f"loop {loop.name!r}: joint {loop.joint!r} cannot be locked while {loop.leader!r}, to "
+        "which it is tied, moves; lock both, or the leader alone",
+        name=loop.name,
+    )
 
 
 def locked_positions(

@@ -1,4 +1,4 @@
-"""A robot: bodies, joints and frames by name."""
+"""A robot: bodies, joints, frames and all that is fixed to them, by name."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
@@ -7,16 +7,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import ModelError
-from tiburon.model import actuation, composition, configuration, tree
-from tiburon.model.body import WORLD, Body, Frame
-from tiburon.model.composition import Parts
+from tiburon.model import actuation, composition, configuration
+from tiburon.model.actuator import Actuator
+from tiburon.model.body import Body, Frame
+from tiburon.model.closure import Closure
+from tiburon.model.contact_point import ContactPoint
 from tiburon.model.denavit_hartenberg import DHLink, chain_parts
 from tiburon.model.joints import Joint
 from tiburon.model.mobility import check_movable, needs_check
 from tiburon.model.named_parts import NamedParts, joint_slices
 from tiburon.model.numbers import check_name
+from tiburon.model.parts import Parts, checked, joint_positions
 from tiburon.model.plan import Plan
 from tiburon.model.pose import Pose
+from tiburon.model.thruster import Thruster
 
 Array = NDArray[np.float64]
 
@@ -42,37 +46,59 @@ class Model(NamedParts):
     _hash: int
     _plan: Plan | None
 
-    def __init__(self, name: str, bodies: Iterable[Body], frames: Iterable[Frame] = ()) -> None:
+    def __init__(
+        self,
+        name: str,
+        bodies: Iterable[Body],
+        frames: Iterable[Frame] = (),
+        *,
+        loops: Iterable[Closure] = (),
+        thrusters: Iterable[Thruster] = (),
+        contacts: Iterable[ContactPoint] = (),
+        actuators: Iterable[Actuator] = (),
+        poses: Mapping[str, ArrayLike | Mapping[str, ArrayLike]] | None = None,
+        about: str = "",
+    ) -> None:
         """Check and order the parts.
 
         Args:
             name: Name of the robot.
             bodies: In any order.
             frames: Named places on the bodies.
+            loops: Joints that close loops, and ties between joints.
+            thrusters: Propellers and jets.
+            contacts: Points that may touch the ground.
+            actuators: Motors and the joints they drive.
+            poses: Named positions such as "home": nq numbers, or numbers by joint name, where the
+                joints left out are in their neutral position.
+            about: What the robot is and where its numbers come from.
 
         Raises:
             ModelError: If the parts do not make a robot that can move; the message names the part.
         """
         check_name(name, "model")
-        listed, placed = tuple(bodies), tuple(frames)
-        for part, kind in [*((b, Body) for b in listed), *((f, Frame) for f in placed)]:
-            if not isinstance(part, kind):
-                raise ModelError(f"model {name!r}: expected a {kind.__name__}, got {part!r}")
-        tree.check_unique(
-            name,
-            "body or frame",
-            [WORLD, *(body.name for body in listed), *(frame.name for frame in placed)],
-        )
-        tree.check_unique(name, "joint", [body.joint.name for body in listed])
-        ordered = tree.parents_first(listed)
-        tree.check_frames(placed, [body.name for body in ordered])
-        tree.check_leaders(ordered)
-        tree.check_mass(ordered)
+        if not isinstance(about, str):
+            raise ModelError(f"model {name!r}: about must be a string, got {about!r}")
+        listed = [tuple(x) for x in (bodies, frames, loops, thrusters, contacts, actuators)]
+        parts = checked(name, Parts(*listed))  # type: ignore[arg-type]
+        ordered = parts.bodies
         nq, nv = (sum(getattr(b.joint, n) for b in ordered) for n in ("nq", "nv"))
-        self._set(name=name, bodies=ordered, frames=placed, nq=nq, nv=nv)
-        self._set(_slices=joint_slices(ordered), _hash=hash((name, ordered, placed)), _plan=None)
+        given = joint_positions(name, [body.joint for body in ordered], poses or {})
+        parts = parts._replace(poses=given)
+        positions = tuple((name, tuple(x.items())) for name, x in given)
+        digest = hash((name, about, *parts[:6], positions))
+        self._set(name=name, nq=nq, nv=nv, about=about, _poses=given)
+        self._set(**{key: getattr(parts, key) for key in Parts._fields if key != "poses"})
+        self._set(_slices=joint_slices(ordered), _hash=digest, _plan=None)
         if needs_check(ordered):
             check_movable(self.plan)
+
+    @classmethod
+    def _of(cls, name: str, parts: Parts, about: str) -> "Model":
+        """Build a model from its parts."""
+        kinds = parts._asdict()
+        poses = dict(kinds.pop("poses"))
+        return cls(name, poses=poses, about=about, **kinds)
 
     @classmethod
     def from_dh(
@@ -118,22 +144,23 @@ class Model(NamedParts):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
             return NotImplemented
-        return self is other or (self.name, self.bodies, self.frames) == (
+        return self is other or (self.name, self.about, self._parts) == (
             other.name,
-            other.bodies,
-            other.frames,
+            other.about,
+            other._parts,
         )
 
     def __hash__(self) -> int:
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Model, (self.name, self.bodies, self.frames)
+        return Model._of, (self.name, self._parts, self.about)
 
     def __repr__(self) -> str:
+        loops = f", {len(self.loops)} loops" if self.loops else ""
         return (
             f"<Model {self.name!r}: {len(self.bodies)} bodies, nq={self.nq}, nv={self.nv}, "
-            f"{self.total_mass:.6g} kg>"
+            f"{self.total_mass:.6g} kg{loops}>"
         )
 
     # -- states ------------------------------------------------------------------------------------
@@ -198,7 +225,13 @@ class Model(NamedParts):
 
     @property
     def actuated_joint_names(self) -> tuple[str, ...]:
-        """Names of the joints taken to have motors: all that can move but free ones."""
+        """Names of the joints that have motors.
+
+        Those its actuators drive; if it has none, all that can move but free ones.
+        """
+        if self.actuators:
+            driven = {actuator.joint for actuator in self.actuators}
+            return tuple(name for name in self.joint_names if name in driven)
         return tuple(joint.name for joint in self.joints if joint.nv > 0 and joint.kind != "free")
 
     def actuated(
@@ -295,9 +328,13 @@ class Model(NamedParts):
         return self._with(rest, other, mount, pose, prefix, joint, name)
 
     def without(self, body: str, *, name: str | None = None) -> "Model":
-        """Return this robot without a body, everything that body carries, and their frames."""
+        """Return this robot without a body, what it carries, and all that is fixed to them."""
         removed = self.body(body).name
-        return Model(name or self.name, *composition.without(self._parts, removed))
+        return Model._of(name or self.name, composition.without(self._parts, removed), self.about)
+
+    def without_loops(self, *, name: str | None = None) -> "Model":
+        """Return the tree of this robot: the same bodies with every loop cut open."""
+        return Model._of(name or self.name, self._parts._replace(loops=()), self.about)
 
     def lock(
         self,
@@ -324,7 +361,7 @@ class Model(NamedParts):
         positions = composition.locked_positions(
             joints, self.joint, lambda joint: state[..., self.slice(joint)]
         )
-        return Model(name or self.name, *composition.locked(self._parts, positions))
+        return Model._of(name or self.name, composition.locked(self._parts, positions), self.about)
 
     def _with(
         self,
@@ -343,11 +380,20 @@ class Model(NamedParts):
             mount = composition.Mount(mount.body, mount.pose @ pose)
         added = composition.prefixed(other._parts, prefix) if prefix else other._parts
         added = composition.mounted(added, mount, joint, other.name)
-        return Model(name or self.name, *composition.joined(rest, added, self.name, other.name))
+        whole = composition.joined(rest, added, self.name, other.name)
+        return Model._of(name or self.name, whole, self.about)
 
     @property
     def _parts(self) -> Parts:
-        return Parts(self.bodies, self.frames)
+        return Parts(
+            self.bodies,
+            self.frames,
+            self.loops,
+            self.thrusters,
+            self.contacts,
+            self.actuators,
+            self._poses,
+        )
 
     # -- what compiled code depends on -------------------------------------------------------------
 

@@ -6,14 +6,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.errors import OptionError, UnknownNameError
+from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.closure import Closure
+from tiburon.model.contact_point import ContactPoint
 from tiburon.model.joints import Joint
+from tiburon.model.parts import JointPositions
+from tiburon.model.thruster import Thruster
 
 
 class NamedParts:
     """Bodies, joints and frames of a robot, found by name."""
 
-    __slots__ = ("_slices", "bodies", "frames", "name", "nq", "nv")
+    __slots__ = (
+        "_poses",
+        "_slices",
+        "about",
+        "actuators",
+        "bodies",
+        "contacts",
+        "frames",
+        "loops",
+        "name",
+        "nq",
+        "nv",
+        "thrusters",
+    )
 
     name: str
     """Name of the robot."""
@@ -24,11 +42,28 @@ class NamedParts:
     frames: tuple[Frame, ...]
     """Named frames beyond the bodies' own."""
 
+    loops: tuple[Closure, ...]
+    """Joints that close loops, and ties between joints."""
+
+    thrusters: tuple[Thruster, ...]
+    """Propellers and jets."""
+
+    contacts: tuple[ContactPoint, ...]
+    """Points that may touch the ground."""
+
+    actuators: tuple[Actuator, ...]
+    """Motors and the joints they drive."""
+
+    about: str
+    """What the robot is and where its numbers come from, in a few sentences."""
+
     nq: int
     """Number of position variables."""
 
     nv: int
     """Number of velocity variables."""
+
+    _poses: tuple[tuple[str, JointPositions], ...]
 
     _slices: dict[str, tuple[slice, slice]]
 
@@ -71,6 +106,14 @@ class NamedParts:
     def total_mass(self) -> float:
         """Mass of all bodies [kg]."""
         return sum(body.inertia.mass for body in self.bodies)
+
+    @property
+    def poses(self) -> dict[str, tuple[float, ...]]:
+        """Named positions of the robot, such as "home", each of nq numbers [m or rad]."""
+        return {
+            name: tuple(x for j in self.joints if j.nq for x in positions[j.name])
+            for name, positions in self._poses
+        }
 
     def slice(self, joint: str, *, of: str = "q") -> slice:
         """Return where a joint's numbers stand.

@@ -3,6 +3,7 @@
 Model data is held in plain tuples of floats, which compare, hash and pickle without surprises.
 """
 
+import math
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
@@ -13,6 +14,7 @@ from tiburon.errors import ModelError
 
 Vec3: TypeAlias = tuple[float, float, float]
 Matrix3: TypeAlias = tuple[Vec3, Vec3, Vec3]
+Matrix6: TypeAlias = tuple[tuple[float, ...], ...]
 
 SNAP = 1e-12
 """Rotation entries this close to 0, 1 or -1 become exactly that.
@@ -20,6 +22,11 @@ SNAP = 1e-12
 Right angles given in radians come out of sin and cos with errors near 1e-16; products of a few of
 them stay far below 1e-12, and no real mechanism is built to 1e-12 rad.
 """
+
+
+UNIT_ROUNDING = 4.0 * SNAP
+"""Vectors this close to length 1 were normalized (and snapped) before: dividing again would only
+move bits."""
 
 
 def check_name(name: object, kind: str) -> str:
@@ -69,6 +76,83 @@ def vec3(value: ArrayLike, element: str, quantity: str, name: str | None = None)
     """Convert to three finite floats."""
     x, y, z = finite_array(value, (3,), element, quantity, name).tolist()
     return (x, y, z)
+
+
+def number(
+    value: object,
+    element: str,
+    quantity: str,
+    name: str | None = None,
+    *,
+    least: float = -math.inf,
+    infinite: bool = False,
+) -> float:
+    """Convert to one float.
+
+    Args:
+        value: Anything NumPy can read as one number.
+        element: Leads the message, such as "body 'arm'".
+        quantity: What the number is, such as "mass".
+        name: Name of the element, for the error's attribute.
+        least: The smallest number allowed.
+        infinite: Whether infinity may stand for "no limit".
+    """
+    if infinite and isinstance(value, (int, float)) and math.isinf(value) and value >= least:
+        return float(value)
+    x = float(finite_array(value, (), element, quantity, name))  # type: ignore[arg-type]
+    if x < least:
+        raise ModelError(
+            f"{element}: {quantity} must be at least {least:g}, got {x:g}; check its sign",
+            name=name,
+        )
+    return x
+
+
+def per_freedom(
+    value: object,
+    element: str,
+    quantity: str,
+    name: str | None = None,
+    *,
+    least: float = -math.inf,
+    infinite: bool = False,
+) -> float | tuple[float, ...]:
+    """Convert to one float that stands for every freedom, or to one float each.
+
+    Arguments are those of `number`.
+    """
+    if isinstance(value, Iterable) and not isinstance(value, str) and np.ndim(value) == 1:  # type: ignore[arg-type]
+        return tuple(
+            number(x, element, f"{quantity}[{i}]", name, least=least, infinite=infinite)
+            for i, x in enumerate(value)
+        )
+    return number(value, element, quantity, name, least=least, infinite=infinite)
+
+
+def unit_vector(value: ArrayLike, element: str, quantity: str, name: str | None = None) -> Vec3:
+    """Convert to three floats of length 1; any length but zero is accepted.
+
+    Numbers of length 1 up to rounding are kept to the last bit, so that data written and read again
+    stays the same.
+    """
+    x, y, z = vec3(value, element, quantity, name)
+    length = math.sqrt(x * x + y * y + z * z)
+    if length == 0.0:
+        raise ModelError(
+            f"{element}: {quantity} must not be zero, got (0, 0, 0); say which way it points",
+            name=name,
+        )
+    if abs(length - 1.0) <= UNIT_ROUNDING:
+        return (x, y, z)
+    return (x / length, y / length, z / length)
+
+
+def matrix6(value: ArrayLike, element: str, quantity: str, name: str | None = None) -> Matrix6:
+    """Convert a 6 x 6 matrix, or the six entries of a diagonal, to nested tuples."""
+    if np.shape(value) == (6,):
+        value = np.diag(finite_array(value, (6,), element, quantity, name))
+    rows = finite_array(value, (6, 6), element, quantity, name).tolist()
+    return tuple(tuple(row) for row in rows)
 
 
 def matrix3(array: NDArray[np.float64]) -> Matrix3:

@@ -24,6 +24,9 @@ ORTHOGONAL = 1e-6
 Rotations typed with seven digits, as files have them, pass; a wrong matrix does not.
 """
 
+ROUNDING = 1e-11
+"""Errors in R R^T = 1 that products and snapping leave: such numbers are kept to the last bit."""
+
 _IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
@@ -174,7 +177,7 @@ def _nearest_rotation(R: NDArray[np.float64]) -> Matrix3:
             f"got determinant {determinant:.6g} and |R R^T - 1| = {error:.2g}; "
             "its columns must be the child's unit axes, right-handed"
         )
-    if error > 4.0 * np.finfo(float).eps:
+    if error > ROUNDING:
         # the orthogonal polar factor is the nearest rotation in the Frobenius norm
         U, _, Vt = np.linalg.svd(R)
         R = U @ Vt

@@ -2,12 +2,15 @@
 
 from dataclasses import dataclass
 
+from tiburon.errors import ModelError
+from tiburon.model.ground import Ground
 from tiburon.model.numbers import Vec3, vec3
+from tiburon.model.water import Water
 
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """The surroundings of a robot: gravity; immutable, compares by value.
+    """The surroundings of a robot: gravity, ground and water; immutable, compares by value.
 
     The world frame has z up unless gravity says otherwise: any gravity vector works.
     """
@@ -15,5 +18,21 @@ class World:
     gravity: Vec3 = (0.0, 0.0, -9.81)
     """Acceleration of free fall in world axes [m/s^2]."""
 
+    ground: Ground | None = None
+    """What feet stand on; data, which dynamics functions do not apply."""
+
+    fluid: Water | None = None
+    """What a robot moves in; data, which dynamics functions do not apply."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", vec3(self.gravity, "world", "gravity"))
+        ground: object = self.ground
+        if ground is not None and not isinstance(ground, Ground):
+            raise ModelError(
+                f"world: ground must be a Ground, got {ground!r}; write Ground(height=0.0)"
+            )
+        fluid: object = self.fluid
+        if fluid is not None and not isinstance(fluid, Water):
+            raise ModelError(
+                f"world: fluid must be Water, got {fluid!r}; write Water(density=1025.0)"
+            )

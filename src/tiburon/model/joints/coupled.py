@@ -16,7 +16,7 @@ import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.joints.axial import AxialJoint
-from tiburon.model.joints.joint import Joint
+from tiburon.model.joints.joint import Joint, refuse_own_data
 from tiburon.model.joints.revolute import Revolute
 from tiburon.model.joints.turning import across, aligned_axes
 from tiburon.model.numbers import Matrix3, check_name, finite_array
@@ -64,6 +64,7 @@ class Coupled(Joint):
                 f"of its own, got {given!r}; give the pose to the coupled joint",
                 name=self.name,
             )
+        refuse_own_data(self, given)
         check_name(self.leader, f"{element}: leader")
         for number in ("ratio", "offset"):
             value = finite_array(getattr(self, number), (), element, number, self.name)

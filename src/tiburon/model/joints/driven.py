@@ -17,7 +17,7 @@ import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.joints.fixed import Fixed
-from tiburon.model.joints.joint import Joint
+from tiburon.model.joints.joint import Joint, refuse_own_data
 from tiburon.model.joints.path import Path
 from tiburon.model.pose import Pose
 from tiburon.spatial import Motion, Scalar, Transform
@@ -50,7 +50,6 @@ class Driven(Joint):
     _time: ClassVar[Any] = 0.0
 
     def __post_init__(self) -> None:
-        super().__post_init__()
         parts: tuple[object, ...] = (self.drive, self.carried)
         for part in parts:
             if not isinstance(part, Joint) or part.depends_on_time:
@@ -59,6 +58,7 @@ class Driven(Joint):
                     f"move, got {part!r}; drive a body on a driven body instead",
                     name=self.name,
                 )
+        refuse_own_data(self, self.drive, self.carried)
         if self.drive.pose != Pose():
             raise ModelError(
                 f"joint {self.name!r}: the drive {self.drive.name!r} must have no pose of its own; "
@@ -81,6 +81,8 @@ class Driven(Joint):
                 name=self.name,
             )
         object.__setattr__(self, "path", paths)
+        # last, because it counts the freedoms of the carried joint
+        super().__post_init__()
 
     @property
     def nq(self) -> int:  # type: ignore[override]

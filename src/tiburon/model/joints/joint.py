@@ -10,14 +10,16 @@ Symbols (Featherstone 1987, chapters 6 and 7):
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import ClassVar, Self
 
 import numpy as np
 
 from tiburon.errors import ModelError
+from tiburon.model.joint_limits import JointLimits, PerFreedom
+from tiburon.model.joint_passive import JointPassive
 from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
-from tiburon.model.numbers import Matrix3, check_name, matrix3
+from tiburon.model.numbers import Matrix3, check_name, matrix3, per_freedom
 from tiburon.model.pose import Pose
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.spatial.vec3 import IDENTITY3
@@ -41,6 +43,19 @@ class Joint(ABC):
     pose: Pose = field(default_factory=Pose, kw_only=True)
     """The joint frame in the parent body frame."""
 
+    limits: JointLimits | None = field(default=None, kw_only=True)
+    """How far, fast and hard it may move; data, which dynamics does not apply."""
+
+    passive: JointPassive | None = field(default=None, kw_only=True)
+    """Its friction and springs; data, which dynamics does not apply."""
+
+    armature: PerFreedom = field(default=0.0, kw_only=True)
+    """Inertia that its motion alone feels, as of a geared motor [kg m^2 or kg].
+
+    Ratio squared times the rotor's inertia; one number, or one per freedom. It adds to the diagonal
+    of the mass matrix, and to nothing else: it has no weight, and no gyroscopic moment.
+    """
+
     kind: ClassVar[str]
     """One word for messages and keys."""
 
@@ -58,6 +73,57 @@ class Joint(ABC):
                 "write Pose(translation=(x, y, z)) or Pose.from_rpy(...)",
                 name=self.name,
             )
+        if (self.limits, self.passive, self.armature) != (None, None, 0.0):
+            self._check_data()
+
+    def _check_data(self) -> None:
+        """Check limits, passive forces and armature against the freedoms of the joint."""
+        element = f"joint {self.name!r}"
+        for quantity, kind in (("limits", JointLimits), ("passive", JointPassive)):
+            given = getattr(self, quantity)
+            if given is None:
+                continue
+            if not isinstance(given, kind):
+                raise ModelError(
+                    f"{element}: {quantity} must be a {kind.__name__}, got {given!r}; write "
+                    f"{kind.__name__}(...)",
+                    name=self.name,
+                )
+            for item in fields(given):
+                self._check_count(getattr(given, item.name), f"{quantity}.{item.name}")
+        armature = per_freedom(self.armature, element, "armature", self.name, least=0.0)
+        object.__setattr__(self, "armature", armature)
+        self._check_count(armature, "armature")
+        if self.freedom_count == 0 and armature not in (0.0, ()):
+            raise ModelError(
+                f"{element}: a {self.kind} joint has no freedom for an armature, got {armature}; "
+                "leave it out",
+                name=self.name,
+            )
+
+    def _check_count(self, value: PerFreedom, quantity: str) -> None:
+        """Raise unless a quantity is one number, or one for each freedom."""
+        counts = {self.freedom_count}
+        if quantity == "passive.rest":
+            counts.add(self.nq)
+        if isinstance(value, tuple) and len(value) not in counts:
+            raise ModelError(
+                f"joint {self.name!r}: {quantity} must be one number or one for each of "
+                f"{self.freedom_count} freedoms of a {self.kind} joint, got {len(value)}",
+                name=self.name,
+            )
+
+    @property
+    def freedom_count(self) -> int:
+        """How many freedoms it has; a joint that follows another has one, though no variable."""
+        return self.nv if self.follows is None else 1
+
+    @property
+    def armatures(self) -> tuple[float, ...]:
+        """Its armature, one number per freedom [kg m^2 or kg]."""
+        if isinstance(self.armature, tuple):
+            return self.armature
+        return (self.armature,) * self.freedom_count
 
     def q_names(self) -> tuple[str, ...]:
         """Return one name per position variable."""
@@ -277,3 +343,14 @@ class Joint(ABC):
     def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the same position with any redundant scale removed."""
         return tuple(q)
+
+
+def refuse_own_data(joint: Joint, *inner: Joint) -> None:
+    """Raise if a joint inside another has limits, passive forces or armature of its own."""
+    for part in inner:
+        if (part.limits, part.passive, part.armature) != (None, None, 0.0):
+            raise ModelError(
+                f"joint {joint.name!r}: {part.name!r} inside it must have no limits, passive or "
+                f"armature of its own; give them to {joint.name!r}",
+                name=joint.name,
+            )

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tiburon.errors import ModelError, ModelWarning
-from tiburon.model.numbers import SNAP, Matrix3, Vec3, snap, vec3
+from tiburon.model.numbers import SNAP, UNIT_ROUNDING, Matrix3, Vec3, snap, vec3
 from tiburon.spatial import AxisRotation, Factor, Mat3, Rotation, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, scale, transpose
 
@@ -48,6 +48,9 @@ def unit_axis(axis: ArrayLike, joint: str, quantity: str = "axis", depth: int = 
             ModelWarning,
             stacklevel=depth,
         )
+    if error <= UNIT_ROUNDING:
+        # was normalized before: another division would only move bits
+        length = 1.0
     x, y, z = snap([a / length for a in given])
     return (x, y, z)
 

@@ -1,0 +1,70 @@
+"""What still or moving water needs to know of a body."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tiburon.errors import ModelError
+from tiburon.model.added_mass import symmetric
+from tiburon.model.drag import Drag
+from tiburon.model.numbers import Matrix6, Vec3, matrix6, number, vec3
+
+DEFINITE = 1e-9
+"""How far below zero an eigenvalue may fall, relative to the largest: rounding of typed digits."""
+
+
+@dataclass(frozen=True, slots=True)
+class BodyFluid:
+    """Buoyancy, added mass and drag of one submerged body; immutable, compares by value.
+
+    Numbers only: what water does with them is said where water is.
+    """
+
+    volume: float = 0.0
+    """Volume of water it displaces [m^3]."""
+
+    center_of_buoyancy: Vec3 = (0.0, 0.0, 0.0)
+    """Point where buoyancy acts, body axes [m]. Its gap to the center of mass rights the body."""
+
+    added_mass: Matrix6 | None = None
+    """Added inertia about the body origin, body axes, angular rows first [kg m^2, kg m, kg].
+
+    A symmetric 6 x 6 matrix, or six diagonal entries; None where there is none. Published matrices
+    come in through `added_mass_from`.
+    """
+
+    drag: tuple[Drag, ...] = ()
+    """Shapes on which drag acts."""
+
+    linear_damping: Matrix6 | None = None
+    """D in force = -D [omega; v], 6 x 6 or six diagonal entries, angular first, body axes."""
+
+    quadratic_damping: Matrix6 | None = None
+    """D in force = -D |x| x for x in [omega; v], 6 x 6 or six diagonal entries, as above."""
+
+    def __post_init__(self) -> None:
+        element = "body fluid"
+        object.__setattr__(self, "volume", number(self.volume, element, "volume", least=0.0))
+        center = vec3(self.center_of_buoyancy, element, "center_of_buoyancy")
+        object.__setattr__(self, "center_of_buoyancy", center)
+        for quantity in ("added_mass", "linear_damping", "quadratic_damping"):
+            given = getattr(self, quantity)
+            if given is not None:
+                object.__setattr__(self, quantity, matrix6(given, element, quantity))
+        if self.added_mass is not None:
+            M = symmetric(np.array(self.added_mass), element)
+            eigenvalues = np.linalg.eigvalsh(M)
+            if eigenvalues[0] < -DEFINITE * max(abs(eigenvalues[-1]), abs(eigenvalues[0])):
+                raise ModelError(
+                    f"{element}: added mass must not be indefinite, got the eigenvalue "
+                    f"{eigenvalues[0]:g}; published derivatives such as X_udot are the negative "
+                    "of its entries"
+                )
+            object.__setattr__(self, "added_mass", matrix6(M, element, "added_mass"))
+        listed: object = self.drag
+        if not isinstance(listed, (tuple, list)) or not all(isinstance(d, Drag) for d in listed):
+            raise ModelError(
+                f"{element}: drag must be a tuple of drag shapes such as CylinderDrag(...), "
+                f"got {listed!r}"
+            )
+        object.__setattr__(self, "drag", tuple(listed))

@@ -1,0 +1,108 @@
+"""What ties parts of a robot together beyond its tree: loops and gears."""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from tiburon.errors import ModelError
+from tiburon.model.joints.joint import Joint
+from tiburon.model.numbers import check_name, finite_array
+from tiburon.model.pose import Pose
+
+
+@dataclass(frozen=True, slots=True)
+class LoopClosure:
+    """A joint that closes a loop; immutable, compares by value.
+
+    The joint says how the second place may move in the first. Its pose puts the joint frame in the
+    first place; `second_pose` puts the frame it moves on the second.
+
+    Example:
+        ``LoopClosure("pin", "coupler tip", "rocker tip", Revolute("pin joint", (0, 0, 1)))``
+    """
+
+    name: str
+    """Unique among the closures of a model."""
+
+    first: str
+    """Name of a body or frame, or "world"."""
+
+    second: str
+    """Name of another body or frame, or "world"."""
+
+    joint: Joint
+    """How the second may move in the first; its pose is in axes of the first."""
+
+    second_pose: Pose = field(default_factory=Pose)
+    """The frame moved by the joint, in axes of the second."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "loop")
+        element = f"loop {self.name!r}"
+        check_name(self.first, f"{element}: first")
+        check_name(self.second, f"{element}: second")
+        if self.first == self.second:
+            raise ModelError(
+                f"{element}: must tie two different places, got {self.first!r} twice; name another",
+                name=self.name,
+            )
+        joint: object = self.joint
+        if not isinstance(joint, Joint) or joint.depends_on_time or joint.follows is not None:
+            raise ModelError(
+                f"{element}: joint must be a joint such as Revolute that neither time nor another "
+                f"joint moves, got {joint!r}",
+                name=self.name,
+            )
+        pose: object = self.second_pose
+        if not isinstance(pose, Pose):
+            raise ModelError(
+                f"{element}: second_pose must be a Pose, got {pose!r}; write "
+                "Pose(translation=(x, y, z))",
+                name=self.name,
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class JointCoupling:
+    """A tie between the positions of two joints that is not reduced away; compares by value.
+
+    position of `joint` = c0 + c1 x + c2 x^2 + ..., x being the position of `leader`. Where the tie
+    is a straight line, a `Coupled` joint says the same without a constraint.
+    """
+
+    name: str
+    """Unique among the closures of a model."""
+
+    joint: str
+    """Name of the joint that is tied; it has one freedom."""
+
+    leader: str | None = None
+    """Name of the joint it is tied to, with one freedom; None ties it to a constant."""
+
+    coefficients: tuple[float, ...] = (0.0, 1.0)
+    """c0, c1, ... [m or rad per power of the leader's unit]."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "loop")
+        element = f"loop {self.name!r}"
+        check_name(self.joint, f"{element}: joint")
+        if self.leader is not None:
+            check_name(self.leader, f"{element}: leader")
+        if self.joint == self.leader:
+            raise ModelError(
+                f"{element}: must tie two different joints, got {self.joint!r} twice",
+                name=self.name,
+            )
+        count = max(1, np.size(self.coefficients))
+        numbers = finite_array(self.coefficients, (count,), element, "coefficients", self.name)
+        object.__setattr__(self, "coefficients", tuple(numbers.tolist()))
+        if self.leader is None and len(self.coefficients) != 1:
+            raise ModelError(
+                f"{element}: a tie to no joint has one coefficient, its position, got "
+                f"{len(self.coefficients)}; name the leader or leave the others out",
+                name=self.name,
+            )
+
+
+Closure: TypeAlias = LoopClosure | JointCoupling

@@ -1,0 +1,177 @@
+"""What a robot is built from, and whether its parts fit together."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tiburon.errors import ModelError, UnknownNameError
+from tiburon.model import tree
+from tiburon.model.actuator import Actuator
+from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.closure import Closure, JointCoupling, LoopClosure
+from tiburon.model.contact_point import ContactPoint
+from tiburon.model.joints import Joint
+from tiburon.model.numbers import check_name, finite_array
+from tiburon.model.thruster import Thruster
+
+JointPositions: TypeAlias = dict[str, tuple[float, ...]]
+"""Position variables by the name of the joint they belong to."""
+
+
+class Parts(NamedTuple):
+    """What a model is built from."""
+
+    bodies: tuple[Body, ...]
+    frames: tuple[Frame, ...] = ()
+    loops: tuple[Closure, ...] = ()
+    thrusters: tuple[Thruster, ...] = ()
+    contacts: tuple[ContactPoint, ...] = ()
+    actuators: tuple[Actuator, ...] = ()
+    poses: tuple[tuple[str, JointPositions], ...] = ()
+    """Named positions of the robot, joint by joint."""
+
+    def names(self) -> list[str]:
+        """Return the names of bodies and frames."""
+        return [*(body.name for body in self.bodies), *(frame.name for frame in self.frames)]
+
+    def joint_names(self) -> list[str]:
+        """Return the names of joints."""
+        return [body.joint.name for body in self.bodies]
+
+
+_KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
+    ("bodies", (Body,), "a Body"),
+    ("frames", (Frame,), "a Frame"),
+    ("loops", (LoopClosure, JointCoupling), "a LoopClosure or JointCoupling"),
+    ("thrusters", (Thruster,), "a Thruster"),
+    ("contacts", (ContactPoint,), "a ContactPoint"),
+    ("actuators", (Actuator,), "an Actuator"),
+)
+
+
+def checked(model: str, parts: Parts) -> Parts:
+    """Return the parts with parents before children, or say what does not fit.
+
+    Args:
+        model: Name of the robot, for messages.
+        parts: In any order.
+
+    Raises:
+        ModelError: If the parts do not make a robot; the message names the part.
+    """
+    for field, kinds, words in _KINDS:
+        for part in getattr(parts, field):
+            if not isinstance(part, kinds):
+                raise ModelError(f"model {model!r}: expected {words}, got {part!r}")
+    tree.check_unique(model, "body or frame", [WORLD, *parts.names()])
+    tree.check_unique(model, "joint", parts.joint_names())
+    for kind in ("loop", "thruster", "contact", "actuator"):
+        tree.check_unique(model, kind, [part.name for part in getattr(parts, kind + "s")])
+    ordered = tree.parents_first(parts.bodies)
+    tree.check_frames(parts.frames, [body.name for body in ordered])
+    tree.check_leaders(ordered)
+    tree.check_mass(ordered)
+    _check_places(parts)
+    _check_joints(parts)
+    return parts._replace(bodies=ordered)
+
+
+def _check_places(parts: Parts) -> None:
+    """Raise if something sits on a body or frame that does not exist."""
+    names = parts.names()
+    for thruster in parts.thrusters:
+        _check_known("body or frame", thruster.body, names, f"thruster {thruster.name!r}")
+    for contact in parts.contacts:
+        _check_known("body or frame", contact.body, names, f"contact {contact.name!r}")
+    for loop in parts.loops:
+        if isinstance(loop, LoopClosure):
+            for place in (loop.first, loop.second):
+                known = [WORLD, *names]
+                _check_known("body or frame", place, known, f"loop {loop.name!r}")
+
+
+def _check_joints(parts: Parts) -> None:
+    """Raise if an actuator or a tie names a joint that does not exist, or cannot be driven."""
+    joints = {body.joint.name: body.joint for body in parts.bodies}
+    for actuator in parts.actuators:
+        where = f"actuator {actuator.name!r}"
+        _check_known("joint", actuator.joint, joints, where)
+        if joints[actuator.joint].freedom_count == 0:
+            raise ModelError(
+                f"{where}: cannot drive the {joints[actuator.joint].kind} joint "
+                f"{actuator.joint!r}, which does not move; name another or leave the actuator out",
+                name=actuator.name,
+            )
+    for loop in parts.loops:
+        if isinstance(loop, JointCoupling):
+            for name in (loop.joint, loop.leader):
+                if name is not None:
+                    _check_known("joint", name, joints, f"loop {loop.name!r}")
+                    _check_one_freedom(joints[name], loop.name)
+
+
+def _check_known(kind: str, name: str, known: Iterable[str], where: str) -> None:
+    names = list(known)
+    if name not in names:
+        raise UnknownNameError(kind, name, names, where=where)
+
+
+def _check_one_freedom(joint: Joint, loop: str) -> None:
+    if joint.freedom_count != 1:
+        raise ModelError(
+            f"loop {loop!r}: only joints of one freedom can be tied, got the {joint.kind} joint "
+            f"{joint.name!r} with {joint.freedom_count}; use a LoopClosure between bodies",
+            name=loop,
+        )
+
+
+def joint_positions(
+    model: str, joints: Sequence[Joint], poses: Mapping[str, ArrayLike | Mapping[str, ArrayLike]]
+) -> tuple[tuple[str, JointPositions], ...]:
+    """Return named positions joint by joint.
+
+    Args:
+        model: Name of the robot, for messages.
+        joints: In the order of q.
+        poses: By name, a position of shape (nq,), or positions by joint name; joints left out are
+            in their neutral position.
+    """
+    if not isinstance(poses, Mapping):
+        raise ModelError(
+            f"model {model!r}: poses must be positions by name, got {poses!r}; write "
+            "poses={'home': q}"
+        )
+    return tuple((check_name(n, "pose"), _split(model, joints, n, x)) for n, x in poses.items())
+
+
+def _split(
+    model: str, joints: Sequence[Joint], name: str, given: ArrayLike | Mapping[str, ArrayLike]
+) -> JointPositions:
+    element = f"model {model!r}, pose {name!r}"
+    moving = [joint for joint in joints if joint.nq]
+    if isinstance(given, Mapping):
+        for joint_name in given:
+            _check_known("moving joint", joint_name, [joint.name for joint in moving], element)
+        return {
+            joint.name: tuple(
+                finite_array(
+                    np.atleast_1d(np.asarray(given[joint.name], dtype=np.float64)),
+                    (joint.nq,),
+                    element,
+                    f"position of joint {joint.name!r}",
+                ).tolist()
+            )
+            if joint.name in given
+            else joint.neutral()
+            for joint in moving
+        }
+    total = sum(joint.nq for joint in moving)
+    numbers = finite_array(given, (total,), element, "position").tolist()
+    result: JointPositions = {}
+    start = 0
+    for joint in moving:
+        result[joint.name] = tuple(numbers[start : start + joint.nq])
+        start += joint.nq
+    return result

@@ -1,0 +1,171 @@
+"""What a body looks like, and what it collides with."""
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from tiburon.errors import ModelError, OptionError
+from tiburon.model.numbers import Vec3, finite_array, number, vec3
+from tiburon.model.pose import Pose
+
+ROLES = ("both", "visual", "collision")
+"""What a shape serves for."""
+
+
+@dataclass(frozen=True, slots=True)
+class BoxShape:
+    """A box around the origin."""
+
+    size: Vec3
+    """Edge lengths along x, y, z [m]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", _positive3(self.size, "box", "size"))
+
+
+@dataclass(frozen=True, slots=True)
+class SphereShape:
+    """A ball around the origin."""
+
+    radius: float
+    """Radius [m]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", _positive(self.radius, "sphere", "radius"))
+
+
+@dataclass(frozen=True, slots=True)
+class CylinderShape:
+    """A cylinder along z, its middle at the origin."""
+
+    radius: float
+    """Radius [m]."""
+
+    length: float
+    """Length along z [m]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", _positive(self.radius, "cylinder", "radius"))
+        object.__setattr__(self, "length", _positive(self.length, "cylinder", "length"))
+
+
+@dataclass(frozen=True, slots=True)
+class CapsuleShape:
+    """A cylinder along z with half balls on its ends, its middle at the origin."""
+
+    radius: float
+    """Radius [m]."""
+
+    length: float
+    """Length of the cylinder alone, between the centers of the half balls [m]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", _positive(self.radius, "capsule", "radius"))
+        length = number(self.length, "capsule", "length", least=0.0)
+        object.__setattr__(self, "length", length)
+
+
+@dataclass(frozen=True, slots=True)
+class EllipsoidShape:
+    """An ellipsoid around the origin."""
+
+    radii: Vec3
+    """Half axes along x, y, z [m]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radii", _positive3(self.radii, "ellipsoid", "radii"))
+
+
+@dataclass(frozen=True, slots=True)
+class PlaneShape:
+    """The plane z = 0 without end, solid below."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeshShape:
+    """A surface kept in a file of its own."""
+
+    path: str
+    """Where the file is."""
+
+    scale: Vec3 = (1.0, 1.0, 1.0)
+    """Factors along x, y, z; a negative one mirrors."""
+
+    def __post_init__(self) -> None:
+        given: object = self.path
+        if not isinstance(given, str) or not given:
+            raise ModelError(f"mesh: path must be a non-empty string, got {given!r}")
+        object.__setattr__(self, "scale", vec3(self.scale, f"mesh {given!r}", "scale"))
+        if not all(self.scale):
+            raise ModelError(
+                f"mesh {given!r}: scale must not be zero, got {self.scale}; use 1 to keep a size"
+            )
+
+
+Geometry: TypeAlias = (
+    BoxShape | SphereShape | CylinderShape | CapsuleShape | EllipsoidShape | PlaneShape | MeshShape
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A geometry at a place on a body; immutable, compares by value.
+
+    Example:
+        ``Body("foot", "leg", joint=..., shapes=(Shape(SphereShape(0.02), role="collision"),))``
+    """
+
+    geometry: Geometry
+    """What it is."""
+
+    pose: Pose = field(default_factory=Pose)
+    """The geometry's own axes in body axes."""
+
+    role: str = "both"
+    """What it serves for: "visual", "collision" or "both"."""
+
+    color: tuple[float, float, float, float] | None = None
+    """Red, green, blue and opacity, each between 0 and 1."""
+
+    name: str = ""
+    """A name, where it has one; need not be unique."""
+
+    def __post_init__(self) -> None:
+        element = f"shape {self.name!r}" if self.name else "shape"
+        parts: list[tuple[str, object, object]] = [
+            ("geometry", self.geometry, Geometry),
+            ("pose", self.pose, Pose),
+            ("name", self.name, str),
+        ]
+        for quantity, given, kind in parts:
+            if not isinstance(given, kind):  # type: ignore[arg-type]
+                expected = {"geometry": "such as BoxShape((1, 1, 1))", "pose": "a Pose"}
+                raise ModelError(
+                    f"{element}: {quantity} must be {expected.get(quantity, 'a string')}, "
+                    f"got {given!r}"
+                )
+        if self.role not in ROLES:
+            raise OptionError("role", ROLES, self.role)
+        if self.color is not None:
+            r, g, b, a = finite_array(self.color, (4,), element, "color").tolist()
+            if not all(0.0 <= x <= 1.0 for x in (r, g, b, a)):
+                raise ModelError(
+                    f"{element}: color must be four numbers between 0 and 1, got {self.color}; "
+                    "divide those of 8 bits by 255"
+                )
+            object.__setattr__(self, "color", (r, g, b, a))
+
+
+def _positive(value: object, element: str, quantity: str) -> float:
+    x = number(value, element, quantity)
+    if x <= 0.0:
+        raise ModelError(f"{element}: {quantity} must be positive, got {x:g} m; give a length")
+    return x
+
+
+def _positive3(value: Vec3, element: str, quantity: str) -> Vec3:
+    x, y, z = vec3(value, element, quantity)
+    if min(x, y, z) <= 0.0:
+        raise ModelError(
+            f"{element}: {quantity} must be positive, got ({x:g}, {y:g}, {z:g}) m; give lengths"
+        )
+    return (x, y, z)
