@@ -1,0 +1,1 @@
+"""Robot files to models and back, one file or a few per format."""

@@ -1,0 +1,95 @@
+"""What reading one robot file may cost; files come from strangers.
+
+Every reader takes its bytes from `read_bytes` and reports to a `Budget`, so that an absurd file
+ends in a sentence and not in a full memory or a frozen program.
+"""
+
+import os
+import stat
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tiburon.errors import ModelFileError
+
+FILE_BYTES = 64 * 2**20
+"""Largest file read [bytes]; the largest known robot files, without meshes, have about 1 MB."""
+
+LINKS = 20_000
+"""Most bodies in one robot."""
+
+DEPTH = 2_000
+"""Most bodies on the way from the world to a tip."""
+
+SECONDS = 10.0
+"""Longest time spent on one file [s]."""
+
+
+@dataclass(slots=True)
+class Budget:
+    """The clock and the counts of reading one file, with those it includes."""
+
+    file: str
+    """The file asked for, as messages name it."""
+
+    deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
+    """When to give up, on the clock of `time.monotonic` [s]."""
+
+    def check_time(self) -> None:
+        """Raise `ModelFileError` if the time is up."""
+        if time.monotonic() > self.deadline:
+            raise ModelFileError(
+                self.file,
+                f"reading must end within {SECONDS:g} s, and has not; split the file, or build the "
+                "robot in Python",
+            )
+
+    def check_links(self, count: int) -> None:
+        """Raise `ModelFileError` if there are too many bodies."""
+        if count > LINKS:
+            raise ModelFileError(
+                self.file,
+                f"a robot from a file may have {LINKS} links, got {count} or more; build it in "
+                "Python if it is meant",
+            )
+
+    def check_depth(self, depth: int, name: str) -> None:
+        """Raise `ModelFileError` if a body has too many others between itself and the world."""
+        if depth > DEPTH:
+            raise ModelFileError(
+                self.file,
+                f"links may stand {DEPTH} deep on one another, got more on the way to {name!r}; "
+                "build the robot in Python if it is meant",
+                element=f"link {name!r}",
+            )
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return the content of a regular file of bearable size.
+
+    Raises:
+        ModelFileError: If there is no such file, it cannot be read, or it is too large.
+    """
+    file = str(path)
+    try:
+        with open(path, "rb", opener=_open_without_waiting) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise ModelFileError(file, "expected a file, got something else; give a robot file")
+            # one byte more than allowed tells a file that grows while it is read
+            content = stream.read(FILE_BYTES + 1)
+    except FileNotFoundError as error:
+        raise ModelFileError(file, "there is no such file; check the path") from error
+    except (OSError, ValueError) as error:
+        raise ModelFileError(file, f"cannot be read ({error}); check the path") from error
+    if len(content) > FILE_BYTES:
+        raise ModelFileError(
+            file,
+            f"a robot file may have {FILE_BYTES // 2**20} MB, got more; keep meshes in files of "
+            "their own",
+        )
+    return content
+
+
+def _open_without_waiting(path: str, flags: int) -> int:
+    """Open a file; a pipe without a writer must not make the reader wait for one."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -1,0 +1,88 @@
+"""Where a robot file's meshes are: names in files become paths, and only inside known folders.
+
+A file may name any path; nothing outside its own folder and the package folders that the caller
+gave is accepted, links on the disk included. Meshes are not opened here.
+"""
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from tiburon.formats.xml_tree import XmlElement
+
+PACKAGE_SCHEMES = ("package", "model")
+"""``package://name/path`` of ROS and ``model://name/path`` of Gazebo."""
+
+
+class MeshPaths:
+    """Finds the meshes that one robot file names."""
+
+    def __init__(self, folder: str | Path, package_paths: Iterable[str | Path] = ()) -> None:
+        """Fix the folders that may be read.
+
+        Args:
+            folder: Where the robot file is.
+            package_paths: Folders that hold packages, or are packages.
+        """
+        self.folder = os.path.realpath(folder)
+        self.packages = [os.path.realpath(path) for path in package_paths]
+
+    def find(self, uri: str, element: XmlElement) -> str:
+        """Return the path of a mesh, or the name as written where no such file is.
+
+        Args:
+            uri: As the file has it: a relative path, ``package://``, ``model://``, ``file://``.
+            element: Where it stands, for messages.
+
+        Raises:
+            ModelFileError: If the name leads outside the folders that may be read.
+        """
+        if "\0" in uri:
+            element.fail("the name of a mesh must be a path, got one with a zero byte; correct it")
+        for path in self._candidates(uri):
+            exists = os.path.isfile(path)
+            if not self._allowed(os.path.realpath(path) if exists else path):
+                # a place on the author's machine is harmless here as long as nothing is there
+                if os.path.isabs(uri.removeprefix("file://")) and not exists:
+                    continue
+                element.fail(
+                    "meshes may lie in the folder of the robot file or in package_paths, got "
+                    f"{uri[:80]!r}, which leads elsewhere; load it with package_paths=[...] naming "
+                    "a folder that holds it"
+                )
+            if exists:
+                return path
+        return uri
+
+    def _candidates(self, uri: str) -> list[str]:
+        """Return the absolute paths that a name may mean, best first, without links resolved."""
+        scheme, separator, rest = uri.partition("://")
+        roots = (*self.packages, self.folder)
+        if not separator:
+            paths = [os.path.join(self.folder, uri)]
+        elif scheme in PACKAGE_SCHEMES:
+            package, _, inside = unquote(rest).partition("/")
+            named = [root for root in roots if os.path.basename(root) == package]
+            holding = [os.path.join(root, package) for root in roots]
+            paths = [os.path.join(root, inside) for root in (*named, *holding)]
+        elif scheme == "file":
+            paths = [os.path.join(self.folder, unquote(_local_path(uri)))]
+        else:
+            # other schemes, such as https, name no file here
+            paths = []
+        return [os.path.normpath(path) for path in paths]
+
+    def _allowed(self, path: str) -> bool:
+        return any(
+            path == root or path.startswith(root.rstrip(os.sep) + os.sep)
+            for root in (self.folder, *self.packages)
+        )
+
+
+def _local_path(uri: str) -> str:
+    """Return the path of a ``file://`` address."""
+    try:
+        return urlsplit(uri).path
+    except ValueError:  # brackets that are no address
+        return uri.removeprefix("file://")

@@ -1,0 +1,209 @@
+"""Joints of URDF files: kinds, axes, limits, friction, and joints that mimic others."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tiburon.errors import ModelError, nearest_name
+from tiburon.formats.findings import Findings
+from tiburon.formats.xml_tree import XmlElement
+from tiburon.model.joint_limits import JointLimits
+from tiburon.model.joint_passive import JointPassive
+from tiburon.model.joints import Coupled, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
+from tiburon.model.numbers import Vec3
+from tiburon.model.pose import Pose
+
+KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
+"""Joint types that are read; "spherical" is an extension that some codes write."""
+
+_NO_TURN = Pose()
+
+
+@dataclass(frozen=True, slots=True)
+class Mimic:
+    """What a mimic joint follows: position = ratio times the leader's + offset."""
+
+    leader: str
+    ratio: float
+    offset: float
+    element: XmlElement
+
+
+def read_origin(element: XmlElement | None) -> Pose:
+    """Return the pose of the <origin> inside an element; none means the same frame."""
+    origin = None if element is None else element.find("origin")
+    if origin is None:
+        return _NO_TURN
+    xyz = origin.numbers("xyz", 3) or (0.0, 0.0, 0.0)
+    rpy = origin.numbers("rpy", 3)
+    quaternion = origin.numbers("quat_xyzw", 4)
+    if quaternion is not None:
+        if rpy is not None:
+            origin.fail("expected rpy or quat_xyzw, got both; keep one")
+        x, y, z, w = quaternion
+        try:
+            return Pose.from_quaternion((w, x, y, z), xyz)
+        except ModelError as error:
+            origin.fail(str(error))
+    if rpy is None or not any(rpy):
+        return Pose(translation=(xyz[0], xyz[1], xyz[2])) if any(xyz) else _NO_TURN
+    return Pose.from_rpy(rpy, xyz)
+
+
+def read_axis(element: XmlElement) -> Vec3:
+    """Return the axis of a joint in its own frame; x where none is given."""
+    axis = element.find("axis")
+    numbers = None if axis is None else axis.numbers("xyz", 3)
+    x, y, z = numbers or (1.0, 0.0, 0.0)
+    if not (x or y or z):
+        element.fail("axis must not be zero, got 0 0 0; say about which line the joint moves")
+    return (x, y, z)
+
+
+def read_joints(elements: Mapping[str, XmlElement], findings: Findings) -> dict[str, Joint]:
+    """Return all joints by name.
+
+    Args:
+        elements: The <joint> elements by name.
+        findings: Collects what was repaired.
+    """
+    mimics = {name: mimic for name, e in elements.items() if (mimic := _read_mimic(e)) is not None}
+    return {
+        name: _read_joint(name, element, _resolved(name, mimics, elements, findings), findings)
+        for name, element in elements.items()
+    }
+
+
+def _read_joint(name: str, element: XmlElement, mimic: Mimic | None, findings: Findings) -> Joint:
+    kind = element.attribute("type")
+    pose = read_origin(element)
+    try:
+        if kind == "fixed":
+            return Fixed(name, pose=pose)
+        limits = _read_limits(element, kind, findings)
+        passive = _read_passive(element)
+        if kind == "floating":
+            return Free(name, pose=pose, limits=limits, passive=passive)
+        if kind == "spherical":
+            return Spherical(name, pose=pose, limits=limits, passive=passive)
+        if kind not in KINDS:
+            near = nearest_name(kind, KINDS)
+            hint = f"did you mean {near!r}?" if near else f"write one of {', '.join(KINDS)}"
+            element.fail(f"unknown joint type {kind!r}; {hint}")
+        axis = read_axis(element)
+        if kind == "planar":
+            return Planar(name, axis, pose=pose, limits=limits, passive=passive)
+        moving = Prismatic if kind == "prismatic" else Revolute
+        if mimic is None:
+            return moving(name, axis, pose=pose, limits=limits, passive=passive)
+        if mimic.leader == "":
+            # the leader never moves, so the follower stands where that leaves it
+            return moving(name, axis, pose=pose).locked((mimic.offset,))
+        moves = moving(f"{name}.motion", axis)
+        return Coupled(
+            name,
+            moves,
+            mimic.leader,
+            mimic.ratio,
+            mimic.offset,
+            pose=pose,
+            limits=limits,
+            passive=passive,
+        )
+    except ModelError as error:
+        element.fail(str(error))
+
+
+def _read_limits(element: XmlElement, kind: str, findings: Findings) -> JointLimits | None:
+    """Return what the <limit> of a joint says; bounds that are not given are none."""
+    limit = element.find("limit")
+    if limit is None:
+        return None
+    lower, upper = -math.inf, math.inf
+    given = limit.attributes
+    if kind in ("revolute", "prismatic") and ("lower" in given or "upper" in given):
+        # the format's own default for the one left out
+        lower, upper = limit.number("lower", 0.0), limit.number("upper", 0.0)
+    velocity, force = limit.number("velocity", math.inf), limit.number("effort", math.inf)
+    if lower > upper:
+        findings.add(
+            f"joint {element.attributes.get('name')!r}: lower limit {lower:g} exceeds upper "
+            f"{upper:g}; both were left out",
+            limit.line,
+        )
+        lower, upper = -math.inf, math.inf
+    if velocity < 0.0 or force < 0.0:
+        findings.add(
+            f"joint {element.attributes.get('name')!r}: limits of velocity and effort must not be "
+            f"negative, got {velocity:g} and {force:g}; the negative ones were left out",
+            limit.line,
+        )
+        velocity = math.inf if velocity < 0.0 else velocity
+        force = math.inf if force < 0.0 else force
+    if (lower, upper, velocity, force) == (-math.inf, math.inf, math.inf, math.inf):
+        return None
+    return JointLimits(lower, upper, velocity, force)
+
+
+def _read_passive(element: XmlElement) -> JointPassive | None:
+    """Return damping and friction, if the joint has any."""
+    dynamics = element.find("dynamics")
+    if dynamics is None:
+        return None
+    damping, friction = dynamics.number("damping", 0.0), dynamics.number("friction", 0.0)
+    return JointPassive(damping, friction) if damping or friction else None
+
+
+def _read_mimic(element: XmlElement) -> Mimic | None:
+    """Return what a joint follows as written, if it is one that can follow."""
+    mimic = element.find("mimic")
+    kind = element.attributes.get("type", "").strip()
+    if mimic is None or kind not in ("revolute", "continuous", "prismatic"):
+        return None
+    ratio, offset = mimic.number("multiplier", 1.0), mimic.number("offset", 0.0)
+    return Mimic(mimic.attribute("joint"), ratio, offset, mimic)
+
+
+def _resolved(
+    name: str,
+    mimics: Mapping[str, Mimic],
+    elements: Mapping[str, XmlElement],
+    findings: Findings,
+) -> Mimic | None:
+    """Return the tie to a joint with a freedom of its own, through any that lie between.
+
+    An empty leader stands for one that never moves.
+    """
+    if name not in mimics:
+        return None
+    first = mimics[name]
+    leader, ratio, offset = first.leader, first.ratio, first.offset
+    passed = {name}
+    while leader in mimics:
+        if leader in passed:
+            first.element.fail(
+                f"joint {name!r} follows itself by way of {leader!r}; let one of them move freely"
+            )
+        passed.add(leader)
+        between = mimics[leader]
+        offset += ratio * between.offset
+        ratio *= between.ratio
+        leader = between.leader
+    if leader not in elements:
+        near = nearest_name(leader, elements)
+        hint = f", perhaps {near!r} was meant" if near else ""
+        findings.add(
+            f"joint {name!r}: mimics {leader!r}, which does not exist{hint}; it was read as a "
+            "joint that moves by itself",
+            first.element.line,
+        )
+        return None
+    kind = elements[leader].attributes.get("type", "").strip()
+    if kind == "fixed":
+        return Mimic("", ratio, offset, first.element)
+    if kind not in ("revolute", "continuous", "prismatic"):
+        first.element.fail(
+            f"joint {name!r}: can mimic a joint of one freedom, got the {kind} joint {leader!r}; "
+            "follow a revolute or prismatic one"
+        )
+    return Mimic(leader, ratio, offset, first.element)
