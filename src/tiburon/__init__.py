@@ -154,6 +154,15 @@ if TYPE_CHECKING:
     from tiburon.model import to_pinocchio as to_pinocchio
     from tiburon.model import wrench_from_mujoco as wrench_from_mujoco
     from tiburon.model import wrench_to_mujoco as wrench_to_mujoco
+    from tiburon.model.current import Current as Current
+    from tiburon.model.currents import CurrentSum as CurrentSum
+    from tiburon.model.currents import LinearShear as LinearShear
+    from tiburon.model.currents import PowerShear as PowerShear
+    from tiburon.model.currents import TableCurrent as TableCurrent
+    from tiburon.model.currents import Tide as Tide
+    from tiburon.model.currents import UniformCurrent as UniformCurrent
+    from tiburon.model.currents import Wave as Wave
+    from tiburon.model.currents import Waves as Waves
     from tiburon.native.export import c_source as c_source
     from tiburon.simulation import StateRecord as StateRecord
     from tiburon.simulation import integrate_rk4 as integrate_rk4
@@ -173,6 +182,8 @@ _EXPORTS: dict[str, str] = {
     "Conditions": "tiburon.algorithms.conditions",
     "ContactPoint": "tiburon.model",
     "Coupled": "tiburon.model",
+    "Current": "tiburon.model.current",
+    "CurrentSum": "tiburon.model.currents",
     "CylinderDrag": "tiburon.model",
     "CylinderShape": "tiburon.model",
     "Cylindrical": "tiburon.model",
@@ -199,6 +210,7 @@ _EXPORTS: dict[str, str] = {
     "JointLimits": "tiburon.model",
     "JointNumbers": "tiburon.model",
     "JointPassive": "tiburon.model",
+    "LinearShear": "tiburon.model.currents",
     "LinearThrust": "tiburon.model",
     "Linearization": "tiburon.simulation.linearization",
     "LoopClosure": "tiburon.model",
@@ -215,6 +227,7 @@ _EXPORTS: dict[str, str] = {
     "PlaneShape": "tiburon.model",
     "Polynomial": "tiburon.model",
     "Pose": "tiburon.model",
+    "PowerShear": "tiburon.model.currents",
     "Powering": "tiburon.model",
     "Prismatic": "tiburon.model",
     "QuadraticThrust": "tiburon.model",
@@ -227,14 +240,19 @@ _EXPORTS: dict[str, str] = {
     "SphereShape": "tiburon.model",
     "Spherical": "tiburon.model",
     "StateRecord": "tiburon.simulation",
+    "TableCurrent": "tiburon.model.currents",
     "TableThrust": "tiburon.model",
     "Thruster": "tiburon.model",
     "TiburonError": "tiburon.errors",
     "TiburonWarning": "tiburon.errors",
+    "Tide": "tiburon.model.currents",
     "TraceError": "tiburon.errors",
+    "UniformCurrent": "tiburon.model.currents",
     "Universal": "tiburon.model",
     "UnknownNameError": "tiburon.errors",
     "Water": "tiburon.model",
+    "Wave": "tiburon.model.currents",
+    "Waves": "tiburon.model.currents",
     "World": "tiburon.model",
     "added_mass_from": "tiburon.model",
     "apparent_inverse_inertia": "tiburon.algorithms.apparent_inertia",

@@ -1,8 +1,8 @@
 """Derivatives on the way to a result: on floats and while tracing."""
 
 import numpy as np
-from tests.tolerances import DIFFERENCE, assert_close
 
+from tests.tolerances import DIFFERENCE, assert_close
 from tiburon.trace.interpret import interpret
 from tiburon.trace.primitives.spd import solve_spd
 from tiburon.trace.program import trace

@@ -1,25 +1,104 @@
 """The water a robot moves in."""
 
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
+from tiburon.errors import ModelError
+from tiburon.model.current import Current, Flow, depends_on_place, depends_on_time, flow_at
+from tiburon.model.currents import FunctionCurrent, UniformCurrent
 from tiburon.model.numbers import Vec3, number, vec3
+from tiburon.spatial import Scalar
 
 
 @dataclass(frozen=True, slots=True)
 class Water:
-    """A fluid of uniform density and current; immutable, compares by value. Numbers only."""
+    """A fluid of uniform density, and how it moves; immutable, compares by value.
+
+    Example:
+        ``Water(density=1025.0, current=(0.3, 0, 0))``, or
+        ``Water(current=Waves((Wave(height=1.0, period=8.0),)))``
+    """
 
     density: float = 1025.0
     """Mass per volume [kg/m^3]; that of sea water by default."""
 
-    current: Vec3 = (0.0, 0.0, 0.0)
-    """Velocity of the water in world axes [m/s]."""
+    current: Vec3 | Current | Callable[[Any, Any], Any] = (0.0, 0.0, 0.0)
+    """How the water moves, world axes [m/s]: a velocity; a `Current` such as `LinearShear`, `Tide`
+    or `Waves`; or a function of time and position that gives a velocity."""
 
     viscosity: float = 0.0
-    """Dynamic viscosity [Pa s]; 0 where it is neglected."""
+    """Dynamic viscosity [Pa s], for reports such as Reynolds numbers; 0 where it is not known."""
+
+    strips: int = 4
+    """Into how many strips a cylinder is cut for drag."""
+
+    split_strips: bool = False
+    """Whether a cylinder is cut first where the flow across it is slowest: exact where that changes
+    sign, for twice the strips. In water that moves alike everywhere only."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "density", number(self.density, "water", "density", least=0.0))
-        object.__setattr__(self, "current", vec3(self.current, "water", "current"))
+        object.__setattr__(self, "current", _checked(self.current))
         viscosity = number(self.viscosity, "water", "viscosity", least=0.0)
         object.__setattr__(self, "viscosity", viscosity)
+        strips: object = self.strips
+        if not isinstance(strips, int) or strips < 1:
+            raise ModelError(
+                f"water: strips must be a positive whole number, got {strips!r}; four suit "
+                "most robots"
+            )
+
+    @property
+    def motion(self) -> Current:
+        """The current as one: a velocity is one that is the same everywhere."""
+        given = self.current
+        if isinstance(given, Current):
+            return given
+        return FunctionCurrent(given) if callable(given) else UniformCurrent(given)
+
+    @property
+    def moves_alike(self) -> bool:
+        """Whether the water moves alike everywhere."""
+        return not depends_on_place(self.motion)
+
+    @property
+    def depends_on_time(self) -> bool:
+        """Whether the velocity at a fixed place changes."""
+        return depends_on_time(self.motion)
+
+    def numbers(self) -> tuple[float, ...]:
+        """Return the numbers that a kernel takes at run time: density, and those of the current."""
+        return (*((self.density,) if self.density else ()), *self.motion.numbers())
+
+    def structure(self) -> tuple[object, ...]:
+        """Return what compiled code depends on beside `numbers`."""
+        return (self.density > 0.0, self.motion.structure(), self.strips, self.split_strips)
+
+    def state(self, numbers: Sequence[Scalar]) -> tuple[Scalar, "FlowField"]:
+        """Return density and motion with other scalars in place of `numbers`."""
+        given = tuple(numbers)
+        density, rest = (given[0], given[1:]) if self.density else (0.0, given)
+        return density, FlowField(self.motion, rest)
+
+    def with_density(self, density: float) -> "Water":
+        """Return the same water, heavier or lighter."""
+        return replace(self, density=density)
+
+
+@dataclass(frozen=True, slots=True)
+class FlowField:
+    """A current with scalars in place of its numbers."""
+
+    current: Current
+    numbers: tuple[Scalar, ...]
+
+    def at(self, time: Scalar, position: tuple[Scalar, Scalar, Scalar]) -> Flow:
+        """Return how the water moves at a time [s] and place [m], world axes."""
+        return flow_at(self.current, self.numbers, time, position)
+
+
+def _checked(current: object) -> Vec3 | Current | Callable[[Any, Any], Any]:
+    if isinstance(current, Current) or callable(current):
+        return current
+    return vec3(current, "water", "current")  # type: ignore[arg-type]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from tiburon.trace.graph import Graph
 
 __all__ = ["splice"]
 
 _COMPARISONS = ("less", "less_equal", "equal")
-_METHODS = {
+_METHODS: dict[str, Callable[..., int]] = {
     "neg": Graph.neg,
     "add": Graph.add,
     "sub": Graph.sub,
@@ -56,7 +56,8 @@ def splice(
             # never read: results stand for a call
             placed[node] = -1
         elif op == "require":
-            placed[node] = graph.require(*args, payload)
+            condition, value = args
+            placed[node] = graph.require(condition, value, payload)
         elif op in _METHODS:
             placed[node] = _METHODS[op](graph, *args)
         elif op in _COMPARISONS:

@@ -1,0 +1,304 @@
+"""A link of a robot under water: what its bodies' numbers come to in the frame of the plan.
+
+Bodies on fixed joints move as one link, so their added masses and displaced volumes add. Shapes of
+drag stay apart: what a shape feels depends on the square of the velocity where it is.
+
+Places and directions are structure, compiled in; masses, volumes and coefficients are numbers that
+a kernel takes at run time.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.hydro.added_mass import added_mass_bias
+from tiburon.hydro.buoyancy import total_buoyancy
+from tiburon.hydro.damping import damping_force
+from tiburon.hydro.strips import ball_drag, cylinder_drag, face_drag
+from tiburon.model.body_fluid import BodyFluid
+from tiburon.model.drag import BoxDrag, CylinderDrag, Drag, EllipsoidDrag, SphereDrag
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial.vec3 import ZERO3, add, add_cross, scale
+
+__all__ = ["Immersion", "Surroundings", "immersion_of"]
+
+Vector = Sequence[Scalar] | NDArray[np.float64]
+"""Three floats."""
+
+ROUNDING = 1e-14
+"""Parts of a unit vector or length below this are rounding of a turned frame, and zero."""
+
+
+class Surroundings(NamedTuple):
+    """What water does around one link, in the axes of its plan frame."""
+
+    density: Scalar
+    """[kg/m^3]."""
+
+    w: Vec3
+    """Angular velocity of the link [rad/s]."""
+
+    v_r: Vec3
+    """Velocity of the frame's origin relative to the fluid [m/s]."""
+
+    a_fg: Vec3
+    """Acceleration of the fluid less that of free fall [m/s^2]."""
+
+    flow: Callable[[Vec3], Vec3] | None = None
+    """By how much the fluid moves faster at a point of the link than where v_r was taken [m/s];
+    None where it moves alike everywhere."""
+
+    def relative(self, point: Vec3) -> Vec3:
+        """Return the velocity of a point of the link relative to the fluid there [m/s]."""
+        u = add_cross(self.v_r, self.w, point)
+        return u if self.flow is None else add(u, scale(self.flow(point), -1.0))
+
+
+class Strips(NamedTuple):
+    """How cylinders are cut for drag."""
+
+    points: int = 4
+    """Number of strips; the sources take four."""
+
+    split: bool = False
+    """Whether to cut where the flow across the cylinder is slowest, and take both parts."""
+
+
+@dataclass(frozen=True)
+class PlacedDrag:
+    """One shape on which drag acts, in a plan frame."""
+
+    kind: str
+    geometry: tuple[object, ...]
+    """Places, directions and lengths."""
+
+    numbers: tuple[Scalar, ...]
+    """Areas times coefficients."""
+
+    def force(self, around: Surroundings, strips: Strips) -> Force:
+        """Return the drag, about the origin of the plan frame."""
+        factors = [around.density * x for x in self.numbers]
+        geometry: tuple = self.geometry  # type: ignore[type-arg]
+        if self.kind == "cylinder":
+            axis, sides, start, length, same_ends = geometry
+            return cylinder_drag(
+                around.w,
+                around.relative,
+                axis=axis,
+                sides=sides,
+                start=start,
+                length=length,
+                side_factor=factors[0],
+                end_factors=(factors[1], factors[1 if same_ends else 2]),
+                points=strips.points,
+                uniform=around.flow is None,
+                split=strips.split,
+            )
+        if self.kind == "ball":
+            return ball_drag(around.relative, center=geometry[0], factor=factors[0])
+        total = Force.zero()
+        for (normal, points), factor in zip(geometry, factors, strict=True):
+            total = total + face_drag(around.relative, normal=normal, points=points, factor=factor)
+        return total
+
+
+@dataclass(frozen=True)
+class Damping:
+    """Lumped damping of one body, in its own frame."""
+
+    transform: Transform
+    """Map of motion from the plan frame to the body's."""
+
+    linear: tuple[tuple[Scalar, ...], ...] | None
+    quadratic: tuple[tuple[Scalar, ...], ...] | None
+
+
+@dataclass(frozen=True)
+class Immersion:
+    """A link under water, in its plan frame."""
+
+    added: ArticulatedInertia
+    """Added mass about the origin [kg m^2, kg m, kg]."""
+
+    volume: Scalar
+    """Displaced [m^3]."""
+
+    moment: Vec3
+    """Volume times center of buoyancy [m^4]."""
+
+    shapes: tuple[PlacedDrag, ...]
+    dampings: tuple[Damping, ...]
+
+    place: Vec3 = ZERO3
+    """Center of buoyancy, where water is taken to act on the whole link [m]: structure."""
+
+    def force(self, around: Surroundings, strips: Strips) -> Force:
+        """Return all that water does to the link beyond -I^A a', about the frame's origin.
+
+        The sum f^D + f^TB + beta^A (McMillan 1994, eq. 7.45; 1995, eq. 31).
+        """
+        total = added_mass_bias(self.added, around.w, around.v_r, around.a_fg)
+        displaced, moment = around.density * self.volume, scale(self.moment, around.density)
+        total = total + total_buoyancy(displaced, moment, around.a_fg)
+        for shape in self.shapes:
+            total = total + shape.force(around, strips)
+        for damping in self.dampings:
+            relative = damping.transform.motion(Motion(around.w, around.v_r))
+            f = damping_force(relative, damping.linear, damping.quadratic)
+            total = total + damping.transform.force_to_parent(f)
+        return total
+
+    def _scalars(self) -> Iterator[Scalar]:
+        """Go through all numbers a kernel may take at run time."""
+        yield from self.added
+        yield self.volume
+        yield from self.moment
+        for shape in self.shapes:
+            yield from shape.numbers
+        for damping in self.dampings:
+            for matrix in (damping.linear, damping.quadratic):
+                for row in matrix or ():
+                    yield from row
+
+    def numbers(self) -> tuple[float, ...]:
+        """Return the numbers a kernel takes at run time: those that are not zero."""
+        return tuple(x for x in self._scalars() if x != 0.0)
+
+    def with_numbers(self, numbers: Sequence[Scalar]) -> "Immersion":
+        """Return the same link with other scalars in place of `numbers`."""
+        given = iter(numbers)
+        all_of = iter([next(given) if x != 0.0 else 0.0 for x in self._scalars()])
+
+        def take(count: int) -> tuple[Scalar, ...]:
+            return tuple(next(all_of) for _ in range(count))
+
+        added = ArticulatedInertia.from_array(take(21))
+        (volume,) = take(1)
+        x, y, z = take(3)
+        shapes = tuple(replace(s, numbers=take(len(s.numbers))) for s in self.shapes)
+        dampings = tuple(
+            replace(
+                d,
+                linear=d.linear and tuple(take(6) for _ in range(6)),
+                quadratic=d.quadratic and tuple(take(6) for _ in range(6)),
+            )
+            for d in self.dampings
+        )
+        return Immersion(added, volume, (x, y, z), shapes, dampings, self.place)
+
+    def structure(self) -> tuple[object, ...]:
+        """Return what compiled code depends on."""
+        return (
+            tuple(x != 0.0 for x in self._scalars()),
+            tuple((s.kind, s.geometry, len(s.numbers)) for s in self.shapes),
+            tuple((d.transform, d.linear is None, d.quadratic is None) for d in self.dampings),
+            self.place,
+        )
+
+
+def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion | None:
+    """Gather the bodies of one link.
+
+    Args:
+        members: Numbers of each body, with the map of motion from the plan frame to its own.
+
+    Returns:
+        The link; None if water does nothing to it.
+    """
+    if not members:
+        return None
+    added = ArticulatedInertia.zero()
+    volume, moment = 0.0, ZERO3
+    shapes: list[PlacedDrag] = []
+    dampings: list[Damping] = []
+    for fluid, X in members:
+        if fluid.added_mass is not None:
+            added = added + X.inertia_to_parent(ArticulatedInertia.from_matrix(fluid.added_mass))
+        volume += fluid.volume
+        center = X.point_to_parent(fluid.center_of_buoyancy)
+        moment = add(moment, scale(center, fluid.volume))
+        shapes.extend(placed for drag in fluid.drag for placed in _placed(drag, X))
+        if fluid.linear_damping is not None or fluid.quadratic_damping is not None:
+            dampings.append(Damping(X, fluid.linear_damping, fluid.quadratic_damping))
+    clean = _without_rounding(tuple(added), 1.0)
+    place = _vec(scale(moment, 1.0 / volume)) if volume else ZERO3
+    moment = _vec(moment)
+    return Immersion(
+        ArticulatedInertia.from_array(clean), volume, moment, tuple(shapes), tuple(dampings), place
+    )
+
+
+def _placed(drag: Drag, X: Transform) -> Iterator[PlacedDrag]:
+    """Bring a shape into the plan frame."""
+
+    def turned(direction: Vector) -> Vec3:
+        return _vec(X.direction_to_parent((direction[0], direction[1], direction[2])))
+
+    def moved(point: Vector) -> Vec3:
+        return _vec(X.point_to_parent((point[0], point[1], point[2])))
+
+    if isinstance(drag, CylinderDrag):
+        axis = turned(drag.axis)
+        area = math.pi * drag.radius**2
+        first, other = drag.end_coefficients
+        # opposite faces that are alike need no choice between them
+        ends = [0.5 * first * area] + ([0.5 * other * area] if other != first else [])
+        numbers = (drag.side_coefficient * drag.radius, *ends)
+        geometry = (axis, _sides(axis), moved(drag.start), drag.length, first == other)
+        yield PlacedDrag("cylinder", geometry, numbers)
+    elif isinstance(drag, SphereDrag):
+        factor = 0.5 * drag.coefficient * math.pi * drag.radius**2
+        yield PlacedDrag("ball", (moved(drag.center),), (factor,))
+    else:
+        yield _solid(drag, turned, moved)
+
+
+def _solid(
+    drag: BoxDrag | EllipsoidDrag,
+    turned: Callable[[Vector], Vec3],
+    moved: Callable[[Vector], Vec3],
+) -> PlacedDrag:
+    """Cut a solid in its three middle planes; points and weights integrate cubics exactly."""
+    if isinstance(drag, BoxDrag):
+        halves = [0.5 * s for s in drag.size]
+        share, reach = 4.0, 1.0 / math.sqrt(3.0)
+    else:
+        halves = list(drag.radii)
+        share, reach = math.pi, 0.5
+    R, p = np.array(drag.pose.rotation), np.array(drag.pose.translation)
+    cuts, numbers = [], []
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        points = [
+            moved(p + R[:, i] * (a * reach * halves[i]) + R[:, j] * (b * reach * halves[j]))
+            for a in (-1.0, 1.0)
+            for b in (-1.0, 1.0)
+        ]
+        cuts.append((turned(R[:, k]), tuple(points)))
+        numbers.append(0.5 * drag.coefficients[k] * share * halves[i] * halves[j])
+    return PlacedDrag("cuts", tuple(cuts), tuple(numbers))
+
+
+def _sides(axis: Vec3) -> tuple[Vec3, Vec3]:
+    """Return two unit vectors that complete an axis; coordinate axes where it is one."""
+    a = np.array(axis)
+    k = int(np.argmax(np.abs(a)))
+    b = np.eye(3)[(k + 1) % 3]
+    b = b - a * float(a @ b)
+    b /= np.linalg.norm(b)
+    return _vec(b), _vec(np.cross(a, b))
+
+
+def _vec(values: Vector) -> Vec3:
+    x, y, z = _without_rounding([float(v) for v in values], 1.0)
+    return x, y, z
+
+
+def _without_rounding(values: Sequence[Scalar], least: float) -> tuple[float, ...]:
+    """Return numbers with those that only rounding made nonzero set to zero."""
+    scale_of = max(least, *(abs(v) for v in values))
+    return tuple(0.0 if abs(v) <= ROUNDING * scale_of else float(v) for v in values)

@@ -1,0 +1,106 @@
+"""How water moves: accelerations follow from velocities."""
+
+import numpy as np
+import pytest
+
+from tests.tolerances import DIFFERENCE, assert_close
+from tiburon.errors import ModelError
+from tiburon.model.current import depends_on_place, depends_on_time, flow_at
+from tiburon.model.currents import (
+    CurrentSum,
+    FunctionCurrent,
+    LinearShear,
+    PowerShear,
+    TableCurrent,
+    Tide,
+    UniformCurrent,
+    Wave,
+    Waves,
+)
+from tiburon.model.water import Water
+
+SHEAR = LinearShear((1.0, 0.2, 0.1), 30.0)
+TIDE = Tide((0.3, 0.1, 0.0), 12.0, 0.3, mean=(0.1, 0.0, 0.0))
+WAVES = Waves((Wave(1.0, 8.0, 0.3, 0.2), Wave(0.3, 4.0, 1.0)))
+CURRENTS = {
+    # current, whether it depends on place, and on time
+    "uniform": (UniformCurrent((0.3, 0.0, 0.1)), False, False),
+    "linear": (SHEAR, True, False),
+    "power": (PowerShear((1.0, 0.0, 0.3), 30.0, surface=1.0), True, False),
+    "tide": (TIDE, False, True),
+    "waves": (WAVES, True, True),
+    "table": (TableCurrent((0, 1, 5), ((0, 0, 0), (1, 0.2, 0), (0.4, 0, 0))), False, True),
+    "sum": (CurrentSum((TIDE, SHEAR)), True, True),
+    "function": (
+        FunctionCurrent(lambda t, p: (np.sin(t) * p[1], p[0] * p[2], 0.1 * p[2])),
+        True,
+        True,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CURRENTS)
+def test_acceleration_is_the_rate_of_velocity_on_the_path_of_a_particle(name):
+    current, _, _ = CURRENTS[name]
+    time, place, step = 1.7, np.array([1.0, 2.0, -3.0]), 1e-5
+    flow = flow_at(current, current.numbers(), time, tuple(place))
+    v = np.array(flow.velocity)
+    assert_close(v, np.array(current.velocity(time, tuple(place)), dtype=float))
+
+    def along(s):
+        # second order in the step: the particle's path is straight to first order
+        return np.array(current.velocity(time + s, tuple(place + s * v)), dtype=float)
+
+    assert_close(flow.acceleration, (along(step) - along(-step)) / (2 * step), DIFFERENCE)
+
+
+@pytest.mark.parametrize("name", CURRENTS)
+def test_what_a_current_depends_on_is_found_in_its_formula(name):
+    current, place, time = CURRENTS[name]
+    assert (depends_on_place(current), depends_on_time(current)) == (place, time)
+
+
+def test_numbers_change_without_changing_structure():
+    slow, fast = Tide((0.3, 0.1, 0.0), 12.0), Tide((0.7, 0.2, 0.0), 9.0)
+    assert slow.structure() == fast.structure()
+    assert slow.structure() != Tide((0.3, 0.1, 0.5), 12.0).structure()
+    there = flow_at(slow, fast.numbers(), 2.0, (0.0, 0.0, 0.0))
+    assert there == flow_at(fast, fast.numbers(), 2.0, (0.0, 0.0, 0.0))
+
+
+def test_waves_on_deep_water():
+    """Airy 1845: at the surface the water moves on circles of half the wave's height."""
+    height, period = 2.0, 9.0
+    waves = Waves((Wave(height, period),))
+    omega = 2 * np.pi / period
+    crest = flow_at(waves, waves.numbers(), 0.0, (0.0, 0.0, 0.0))
+    assert_close(crest.velocity, (0.5 * height * omega, 0.0, 0.0))
+    quarter = flow_at(waves, waves.numbers(), period / 4, (0.0, 0.0, 0.0))
+    assert_close(quarter.velocity, (0.0, 0.0, -0.5 * height * omega))
+    # one length down it moves by exp(-2 pi) of that, with the length g T^2 / 2 pi
+    length = 9.81 * period**2 / (2 * np.pi)
+    deep = flow_at(waves, waves.numbers(), 0.0, (0.0, 0.0, -length))
+    assert_close(deep.velocity[0], 0.5 * height * omega * np.exp(-2 * np.pi))
+
+
+def test_shear_stops_at_its_depth():
+    for z, share in ((0.0, 1.0), (-15.0, 0.5), (-30.0, 0.0), (-99.0, 0.0), (3.0, 1.0)):
+        assert_close(np.array(SHEAR.velocity(0.0, (0, 0, z))), share * np.array([1.0, 0.2, 0.1]))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: LinearShear((1, 0, 0), 0.0), "depth must be positive"),
+        (lambda: Tide((1, 0), 12.0), "amplitude"),
+        (lambda: Wave(1.0, -2.0), "period must be positive"),
+        (lambda: TableCurrent((0.0, 0.0), ((0, 0, 0), (1, 0, 0))), "increasing"),
+        (lambda: Water(density=-1.0), "density"),
+        (lambda: Water(current="fast"), "current"),
+        (lambda: Water(strips=0), "strips"),
+        (lambda: Water(current=lambda t, p: (1.0, 2.0)).structure(), "three components"),
+    ],
+)
+def test_bad_numbers_are_refused_in_words(make, words):
+    with pytest.raises(ModelError, match=words):
+        make()
