@@ -10,7 +10,7 @@ from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
 from tiburon.algorithms.bias import bias, weight
 from tiburon.algorithms.coriolis import coriolis
-from tiburon.algorithms.reactions import _run as reactions_on_floats
+from tiburon.algorithms.library import LIBRARY
 from tiburon.algorithms.reactions import split, unit_forces
 from tiburon.algorithms.regressor import inertial_parameters, regressor_rows
 from tiburon.spatial import Force
@@ -110,7 +110,7 @@ def test_joint_reactions_balance_what_each_joint_carries(model, seed):
     In the axes of the user's body, about its origin, whatever frames the dynamics runs in.
     """
     q, v, vd, _ = state(model, seed)
-    found = reactions_on_floats(model, tb.World(gravity=GRAVITY), (), q, v, vd)
+    found = LIBRARY["joint_reactions"].run(model, tb.World(gravity=GRAVITY), (), q, v, vd)
     links = absolute.links_of(model, q)
     h = DIFFERENCE_STEP / largest(v) / np.sqrt(largest(vd))
     moving = [number for number, body in enumerate(model.bodies) if body.joint.nv]

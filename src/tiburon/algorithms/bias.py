@@ -7,14 +7,20 @@ Symbols (Featherstone 1987, chapters 4 and 5):
     f       force a joint must transmit to its body
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
-from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.conditions import (
+    Conditions,
+    Setting,
+    call_under,
+    dynamics_function,
+    takes_conditions,
+)
 from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
@@ -88,13 +94,8 @@ def weight(plan: Plan, q: Sequence[Scalar], gravity: Vec3) -> tuple[Scalar, ...]
     return by_velocity(plan, kept)
 
 
-def _run_bias(
-    model: Model, world: World | None, options: Options, q: Any, v: Any, *wrenches: Any
-) -> Any:
-    plan, g = plan_and_gravity(model, world)
-    position = scalars(q)
-    forces = given_forces(plan, position, options, wrenches)
-    return as_traced(list(bias(plan, position, scalars(v), g, forces)))
+def _run_bias(around: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> Any:
+    return as_traced(list(bias(around.plan, q, v, around.gravity, around.external)))
 
 
 def _run_gravity(model: Model, world: World | None, options: Options, q: Any) -> Any:
@@ -102,19 +103,16 @@ def _run_gravity(model: Model, world: World | None, options: Options, q: Any) ->
     return as_traced(list(weight(plan, scalars(q), g)))
 
 
-_BIAS = LibraryFunction("bias_force", inputs_of("q", "v", external=True), _run_bias)
+_BIAS = dynamics_function("bias_force", ("q", "v"), _run_bias)
 _GRAVITY = LibraryFunction("gravity_force", inputs_of("q"), _run_gravity)
 
 
+@takes_conditions
 def bias_force(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
-    *,
-    world: World | None = None,
-    external_force: Mapping[str, ArrayLike] | None = None,
-    external_axes: str = "frame",
-    time: ArrayLike | None = None,
+    **conditions: Unpack[Conditions],
 ) -> NDArray[np.float64]:
     """Compute the joint forces that hold all joint accelerations at zero.
 
@@ -126,19 +124,12 @@ def bias_force(
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
-            frame's origin [N m, N], shape (..., 6).
-        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
-            world axes.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         Joint force [N or N m], shape (..., nv).
     """
-    options = external_options(external_force, external_axes)
-    wrenches = () if external_force is None else external_force.values()
-    answer: NDArray[np.float64] = call(_BIAS, model, (q, v, *wrenches), world, options, time=time)
+    answer: NDArray[np.float64] = call_under(conditions, _BIAS, model, (q, v))
     return answer
 
 

@@ -9,22 +9,26 @@ ID(q, v, FD(q, v, tau)) = tau for all states, so that forward dynamics FD has th
 "Analytical derivatives of rigid body dynamics algorithms", Robotics: Science and Systems).
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.conditions import (
+    Conditions,
+    Setting,
+    dynamics_function,
+    record_under,
+    takes_conditions,
+)
 from tiburon.algorithms.derivative_parts import Turning, no_turning
 from tiburon.algorithms.dynamics_derivatives import Rows, force_derivatives, state_terms
-from tiburon.algorithms.external import external_options, given_forces
-from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.kinematics import frame_places
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.library import Options, scalars
 from tiburon.algorithms.steps import JointVector, recorder
-from tiburon.model import Model, Plan, World
+from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.spatial.vec3 import IDENTITY3, cross, matrix_vector, transpose
@@ -166,13 +170,11 @@ def _array(rows: Rows, n: int) -> Any:
 
 
 def _run_inverse(
-    model: Model, world: World | None, options: Options, q: Any, v: Any, vd: Any, *wrenches: Any
+    around: Setting, position: Sequence[Scalar], rate: Sequence[Scalar], change: Sequence[Scalar]
 ) -> Any:
-    plan, gravity = plan_and_gravity(model, world)
-    position, rate, change = scalars(q), scalars(v), scalars(vd)
-    outside = given_forces(plan, position, options, wrenches)
-    turning = turning_forces(plan, position, options, wrenches)
-    terms = state_terms(plan, position, rate, gravity, outside, turning)
+    plan = around.plan
+    turning = turning_forces(plan, position, around.options, around.arrays)
+    terms = state_terms(plan, position, rate, around.gravity, around.external, turning)
     found = force_derivatives(plan, position, rate, change, terms)
     n = plan.nv
     return {
@@ -184,36 +186,27 @@ def _run_inverse(
 
 
 def _run_forward(
-    model: Model, world: World | None, options: Options, q: Any, v: Any, tau: Any, *wrenches: Any
+    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> Any:
-    plan, gravity = plan_and_gravity(model, world)
-    position = scalars(q)
-    outside = given_forces(plan, position, options, wrenches)
-    turning = turning_forces(plan, position, options, wrenches)
+    plan = around.plan
+    turning = turning_forces(plan, q, around.options, around.arrays)
     vd, by_q, by_v, by_tau = acceleration_derivatives(
-        plan, position, scalars(v), scalars(tau), gravity, outside, turning
+        plan, q, v, tau, around.gravity, around.external, turning
     )
     return {"vd": as_traced(list(vd)), "by_q": by_q, "by_v": by_v, "by_tau": by_tau}
 
 
-_INVERSE = LibraryFunction(
-    "inverse_dynamics_derivatives", inputs_of("q", "v", "vd", external=True), _run_inverse
-)
-_FORWARD = LibraryFunction(
-    "forward_dynamics_derivatives", inputs_of("q", "v", "tau", external=True), _run_forward
-)
+_INVERSE = dynamics_function("inverse_dynamics_derivatives", ("q", "v", "vd"), _run_inverse)
+_FORWARD = dynamics_function("forward_dynamics_derivatives", ("q", "v", "tau"), _run_forward)
 
 
+@takes_conditions
 def inverse_dynamics_derivatives(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     vd: ArrayLike,
-    *,
-    world: World | None = None,
-    external_force: Mapping[str, ArrayLike] | None = None,
-    external_axes: str = "frame",
-    time: ArrayLike | None = None,
+    **conditions: Unpack[Conditions],
 ) -> InverseDynamicsDerivatives:
     """Compute joint forces and how they change with position, velocity and acceleration.
 
@@ -227,32 +220,21 @@ def inverse_dynamics_derivatives(
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
-            frame's origin [N m, N], shape (..., 6).
-        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
-            world axes.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         Joint force, and its derivatives by q, v and vd.
     """
-    options = external_options(external_force, external_axes)
-    wrenches = () if external_force is None else external_force.values()
-    result = call(_INVERSE, model, (q, v, vd, *wrenches), world, options, time=time)
-    return InverseDynamicsDerivatives(*(result.values() if isinstance(result, dict) else result))
+    return InverseDynamicsDerivatives(*record_under(conditions, _INVERSE, model, (q, v, vd)))
 
 
+@takes_conditions
 def forward_dynamics_derivatives(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
-    *,
-    world: World | None = None,
-    external_force: Mapping[str, ArrayLike] | None = None,
-    external_axes: str = "frame",
-    time: ArrayLike | None = None,
+    **conditions: Unpack[Conditions],
 ) -> ForwardDynamicsDerivatives:
     """Compute joint accelerations and how they change with position, velocity and joint force.
 
@@ -266,12 +248,7 @@ def forward_dynamics_derivatives(
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
-            frame's origin [N m, N], shape (..., 6).
-        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
-            world axes.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         Joint acceleration, and its derivatives by q, v and tau.
@@ -279,7 +256,4 @@ def forward_dynamics_derivatives(
     Example:
         ``vd, by_q, by_v, by_tau = tb.forward_dynamics_derivatives(arm, q, v, tau)``
     """
-    options = external_options(external_force, external_axes)
-    wrenches = () if external_force is None else external_force.values()
-    result = call(_FORWARD, model, (q, v, tau, *wrenches), world, options, time=time)
-    return ForwardDynamicsDerivatives(*(result.values() if isinstance(result, dict) else result))
+    return ForwardDynamicsDerivatives(*record_under(conditions, _FORWARD, model, (q, v, tau)))

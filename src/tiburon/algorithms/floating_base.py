@@ -9,21 +9,24 @@ Symbols (Featherstone 1987, section 7.5.1):
     f       force a joint must transmit to its body
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
-from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.conditions import (
+    Conditions,
+    Setting,
+    dynamics_function,
+    record_under,
+    takes_conditions,
+)
 from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.sweep import inward, outward
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import (
     Force,
@@ -162,31 +165,21 @@ def floating_rnea(
     return tuple(accelerations), by_velocity(plan, [visit.tau for visit in solved])
 
 
-def _run(
-    model: Model, world: World | None, options: Options, q: Any, v: Any, vd: Any, *wrenches: Any
-) -> Any:
-    plan, gravity = plan_and_gravity(model, world)
-    position = scalars(q)
-    outside = given_forces(plan, position, options, wrenches)
-    rates, forces = floating_rnea(plan, position, scalars(v), scalars(vd), gravity, outside)
+def _run(around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]) -> Any:
+    rates, forces = floating_rnea(around.plan, q, v, vd, around.gravity, around.external)
     return {"vd": as_traced(list(rates)), "tau": as_traced(list(forces))}
 
 
-_FUNCTION = LibraryFunction(
-    "floating_base_inverse_dynamics", inputs_of("q", "v", "vd", external=True), _run
-)
+_FUNCTION = dynamics_function("floating_base_inverse_dynamics", ("q", "v", "vd"), _run)
 
 
+@takes_conditions
 def floating_base_inverse_dynamics(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     vd: ArrayLike,
-    *,
-    world: World | None = None,
-    external_force: Mapping[str, ArrayLike] | None = None,
-    external_axes: str = "frame",
-    time: ArrayLike | None = None,
+    **conditions: Unpack[Conditions],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute the motion of a floating base, and joint forces, from the motion of the other joints.
 
@@ -199,19 +192,11 @@ def floating_base_inverse_dynamics(
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); entries of floating bases are
             ignored.
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
-            frame's origin [N m, N], shape (..., 6).
-        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
-            world axes.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         Joint accelerations with those of the bases filled in, and joint forces, zero at the bases,
         shape (..., nv) each.
     """
-    options = external_options(external_force, external_axes)
-    wrenches = () if external_force is None else external_force.values()
-    result = call(_FUNCTION, model, (q, v, vd, *wrenches), world, options, time=time)
-    accelerations, forces = result.values() if isinstance(result, dict) else result
+    accelerations, forces = record_under(conditions, _FUNCTION, model, (q, v, vd))
     return accelerations, forces

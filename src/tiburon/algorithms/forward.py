@@ -1,20 +1,25 @@
 """Forward dynamics for users: by the method that needs fewer operations, or the one asked for."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.binding import DEFAULT_WORLD, plan_and_gravity, refuse_couplings
-from tiburon.algorithms.external import external_options, given_forces
-from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.binding import DEFAULT_WORLD, refuse_couplings
+from tiburon.algorithms.conditions import (
+    Conditions,
+    Setting,
+    call_under,
+    dynamics_function,
+    takes_conditions,
+)
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
-from tiburon.algorithms.library import LibraryFunction, LibrarySource, Options, call, scalars
+from tiburon.algorithms.library import LibrarySource, Options
 from tiburon.errors import OptionError
-from tiburon.model import Model, World
+from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.count import count
@@ -63,34 +68,27 @@ def cheaper_method(model: Model) -> str:
     return min(METHODS, key=operations)
 
 
-def _run(
-    model: Model, world: World | None, options: Options, q: Any, v: Any, tau: Any, *wrenches: Any
-) -> Any:
-    plan, gravity = plan_and_gravity(model, world)
-    position = scalars(q)
-    forces = given_forces(plan, position, options, wrenches)
-    method = dict(options).get("method") or cheaper_method(model)
+def _run(around: Setting, *state: Sequence[Scalar]) -> Any:
+    method = dict(around.options).get("method") or cheaper_method(around.model)
     if method == "articulated":
-        refuse_couplings(plan, "forward_dynamics with method 'articulated'")
+        refuse_couplings(around.plan, "forward_dynamics with method 'articulated'")
     solve = METHODS[method]
-    return as_traced(list(solve(plan, position, scalars(v), scalars(tau), gravity, forces)))
+    return as_traced(list(solve(around.plan, *state, around.gravity, around.external)))
 
 
-_FUNCTION = LibraryFunction("forward_dynamics", inputs_of("q", "v", "tau", external=True), _run)
+_FUNCTION = dynamics_function("forward_dynamics", ("q", "v", "tau"), _run)
 _latest, _recent = _FUNCTION.latest, _FUNCTION.recent
 
 
+@takes_conditions
 def forward_dynamics(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
     *,
-    world: World | None = None,
-    external_force: Mapping[str, ArrayLike] | None = None,
-    external_axes: str = "frame",
     method: str | None = None,
-    time: ArrayLike | None = None,
+    **conditions: Unpack[Conditions],
 ) -> NDArray[np.float64]:
     """Compute the joint accelerations that given joint forces produce.
 
@@ -102,26 +100,15 @@ def forward_dynamics(
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
-            frame's origin [N m, N], shape (..., 6).
-        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
-            world axes.
         method: "articulated" for articulated bodies, whose cost is linear in the number of bodies;
             "composite" for the mass matrix and its factors; by default the one that is predicted
             to cost less. Their results differ by rounding.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).
     """
-    if (
-        world is None
-        and external_force is None
-        and method is None
-        and time is None
-        and current_graph() is None
-    ):
+    if not conditions and method is None and current_graph() is None:
         # the plain case, in as few steps as Python allows
         known, kernel = _latest[0]
         if known is not model:
@@ -129,9 +116,7 @@ def forward_dynamics(
         if kernel is not None:
             result: NDArray[np.float64] = kernel(q, v, tau)
             return result
-    options = (*external_options(external_force, external_axes), *method_options(method))
-    wrenches = () if external_force is None else external_force.values()
-    answer: NDArray[np.float64] = call(
-        _FUNCTION, model, (q, v, tau, *wrenches), world, options, time=time
+    answer: NDArray[np.float64] = call_under(
+        conditions, _FUNCTION, model, (q, v, tau), method_options(method)
     )
     return answer

@@ -9,25 +9,29 @@ Symbols (Featherstone 1987, section 7.5.2):
     known   per velocity variable: whether its acceleration is given, rather than its force
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity, refuse_couplings
+from tiburon.algorithms.binding import refuse_couplings
+from tiburon.algorithms.conditions import (
+    Conditions,
+    Setting,
+    dynamics_function,
+    record_under,
+    takes_conditions,
+)
 from tiburon.algorithms.crba import crba
-from tiburon.algorithms.external import external_options, given_forces
 from tiburon.algorithms.forward import method_options
-from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.joint_space import freedom_parents
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.rnea import rnea, upward
 from tiburon.algorithms.steps import JointVector, recorder
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.errors import UnknownNameError
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 from tiburon.trace.array import as_traced
@@ -272,37 +276,23 @@ def known_rows(model: Model, names: str | Iterable[str]) -> tuple[int, ...]:
     return tuple(sorted(rows))
 
 
-def _run(
-    model: Model,
-    world: World | None,
-    options: Options,
-    q: Any,
-    v: Any,
-    tau: Any,
-    vd: Any,
-    *wrenches: Any,
-) -> Any:
-    plan, gravity = plan_and_gravity(model, world)
-    choices = dict(options)
+def _run(around: Setting, *state: Sequence[Scalar]) -> Any:
+    plan, choices = around.plan, dict(around.options)
     rows = set(choices.get("known_acceleration", ()))
-    known = [row in rows for row in range(model.nv)]
-    position = scalars(q)
-    outside = given_forces(plan, position, options, wrenches)
+    known = [row in rows for row in range(plan.nv)]
     method = choices.get("method") or ("composite" if plan.has_couplings else "articulated")
     if method == "articulated":
         refuse_couplings(plan, "hybrid_dynamics with method 'articulated'")
     solve = hybrid_crba if method == "composite" else hybrid_aba
-    accelerations, forces = solve(
-        plan, position, scalars(v), scalars(tau), scalars(vd), known, gravity, outside
-    )
+    q, v, tau, vd = state
+    accelerations, forces = solve(plan, q, v, tau, vd, known, around.gravity, around.external)
     return {"vd": as_traced(list(accelerations)), "tau": as_traced(list(forces))}
 
 
-_FUNCTION = LibraryFunction(
-    "hybrid_dynamics", inputs_of("q", "v", "tau", "vd", external=True), _run
-)
+_FUNCTION = dynamics_function("hybrid_dynamics", ("q", "v", "tau", "vd"), _run)
 
 
+@takes_conditions
 def hybrid_dynamics(
     model: Model,
     q: ArrayLike,
@@ -311,11 +301,8 @@ def hybrid_dynamics(
     vd: ArrayLike,
     known_acceleration: str | Iterable[str],
     *,
-    world: World | None = None,
-    external_force: Mapping[str, ArrayLike] | None = None,
-    external_axes: str = "frame",
     method: str | None = None,
-    time: ArrayLike | None = None,
+    **conditions: Unpack[Conditions],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute what is unknown where some joints have known accelerations, the others known forces.
 
@@ -330,14 +317,9 @@ def hybrid_dynamics(
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); ignored where it is unknown.
         known_acceleration: Names of joints whose accelerations are known; also names of single
             velocity variables (`model.v_names`).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
-            frame's origin [N m, N], shape (..., 6).
-        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
-            world axes.
         method: "articulated", whose cost is linear in the number of bodies, or "composite" for the
             mass matrix and its factors; by default the first, unless joints follow others.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         All joint accelerations and all joint forces, shape (..., nv) each.
@@ -346,11 +328,8 @@ def hybrid_dynamics(
         ``vd, tau = hybrid_dynamics(arm, q, v, tau, vd, known_acceleration=["elbow", "wrist"])``
     """
     options = (
-        *external_options(external_force, external_axes),
         *method_options(method),
         ("known_acceleration", known_rows(model, known_acceleration)),
     )
-    wrenches = () if external_force is None else external_force.values()
-    result = call(_FUNCTION, model, (q, v, tau, vd, *wrenches), world, options, time=time)
-    accelerations, forces = result.values() if isinstance(result, dict) else result
+    accelerations, forces = record_under(conditions, _FUNCTION, model, (q, v, tau, vd), options)
     return accelerations, forces

@@ -8,23 +8,27 @@ From H vd + C = tau at constant tau: d vd = -H^-1 Y. Y comes from the graph of i
 sweep back from each joint force.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import bias
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.conditions import (
+    Conditions,
+    Setting,
+    dynamics_function,
+    record_under,
+    takes_conditions,
+)
 from tiburon.algorithms.crba import crba
-from tiburon.algorithms.external import external_options, given_forces
-from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.joint_space import freedom_parents
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.library import scalars
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.steps import JointVector
 from tiburon.errors import TraceError
-from tiburon.model import Model, World
+from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.primitive import nodes_of
@@ -49,16 +53,14 @@ class InertiaDerivatives(NamedTuple):
 
 
 def _run(
-    model: Model, world: World | None, options: Options, q: Any, v: Any, tau: Any, *wrenches: Any
+    around: Setting, position: Sequence[Scalar], rate: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> Any:
-    plan, gravity = plan_and_gravity(model, world)
-    position, rate = scalars(q), scalars(v)
-    outside = given_forces(plan, position, options, wrenches)
-    held = bias(plan, position, rate, gravity, outside)
+    plan, gravity = around.plan, around.gravity
+    held = bias(plan, position, rate, gravity, around.external)
     n = plan.nv
     parents = freedom_parents(plan)
     H = as_traced([x for row in crba(plan, position) for x in row]).reshape(n, n)
-    free = [force - c for force, c in zip(scalars(tau), held, strict=True)]
+    free = [force - c for force, c in zip(tau, held, strict=True)]
     vd = solve_tree(parents, H, as_traced(free))
 
     @function
@@ -85,19 +87,16 @@ def _run(
     return {"vd": vd, "by_inertia": solve_tree_columns(parents, H, -Y)}
 
 
-_FUNCTION = LibraryFunction("inertia_derivatives", inputs_of("q", "v", "tau", external=True), _run)
+_FUNCTION = dynamics_function("inertia_derivatives", ("q", "v", "tau"), _run)
 
 
+@takes_conditions
 def inertia_derivatives(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
-    *,
-    world: World | None = None,
-    external_force: Mapping[str, ArrayLike] | None = None,
-    external_axes: str = "frame",
-    time: ArrayLike | None = None,
+    **conditions: Unpack[Conditions],
 ) -> InertiaDerivatives:
     """Compute joint accelerations and how they change with masses and inertias.
 
@@ -110,17 +109,9 @@ def inertia_derivatives(
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
-            frame's origin [N m, N], shape (..., 6).
-        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
-            world axes.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         Joint acceleration, and its derivative by the inertial numbers.
     """
-    options = external_options(external_force, external_axes)
-    wrenches = () if external_force is None else external_force.values()
-    result = call(_FUNCTION, model, (q, v, tau, *wrenches), world, options, time=time)
-    return InertiaDerivatives(*(result.values() if isinstance(result, dict) else result))
+    return InertiaDerivatives(*record_under(conditions, _FUNCTION, model, (q, v, tau)))

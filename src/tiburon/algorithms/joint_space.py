@@ -5,17 +5,23 @@ Symbols (Featherstone 1987, chapter 5; 2005):
     C       bias force
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import bias
 from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.conditions import (
+    Conditions,
+    Setting,
+    dynamics_function,
+    record_under,
+    takes_conditions,
+)
 from tiburon.algorithms.crba import crba
-from tiburon.algorithms.external import external_options, given_forces
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.steps import JointVector, recorder
@@ -151,13 +157,9 @@ def inverse_mass_matrix(
 # -- one factorization for many forces ------------------------------------------------------------
 
 
-def _run_prepare(
-    model: Model, world: World | None, options: Options, q: Any, v: Any, *wrenches: Any
-) -> Any:
-    plan, g = plan_and_gravity(model, world)
-    position = scalars(q)
-    forces = given_forces(plan, position, options, wrenches)
-    matrix, C = _terms(plan, position, scalars(v), g, forces)
+def _run_prepare(around: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> Any:
+    plan = around.plan
+    matrix, C = _terms(plan, q, v, around.gravity, around.external)
     factor = FactorTree(freedom_parents(plan)).apply(matrix)
     return {"factor": as_traced(factor), "bias": as_traced(list(C))}
 
@@ -175,7 +177,7 @@ def _run_finish(
     return as_traced(solve.apply([*scalars(factor), *right]))
 
 
-_PREPARE = LibraryFunction("prepare_dynamics", inputs_of("q", "v", external=True), _run_prepare)
+_PREPARE = dynamics_function("prepare_dynamics", ("q", "v"), _run_prepare)
 _FINISH = LibraryFunction("prepared_dynamics", _finish_inputs, _run_finish, parameters=())
 
 
@@ -206,15 +208,12 @@ class PreparedDynamics:
         return answer
 
 
+@takes_conditions
 def prepare_dynamics(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
-    *,
-    world: World | None = None,
-    external_force: Mapping[str, ArrayLike] | None = None,
-    external_axes: str = "frame",
-    time: ArrayLike | None = None,
+    **conditions: Unpack[Conditions],
 ) -> PreparedDynamics:
     """Factor the equation of motion once, to solve it for many joint forces.
 
@@ -226,12 +225,7 @@ def prepare_dynamics(
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
-            frame's origin [N m, N], shape (..., 6).
-        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
-            world axes.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         What ``prepared.accelerations(tau)`` needs.
@@ -239,8 +233,4 @@ def prepare_dynamics(
     Example:
         ``prepared = prepare_dynamics(arm, q, v); vd = prepared.accelerations(tau)``
     """
-    options = external_options(external_force, external_axes)
-    wrenches = () if external_force is None else external_force.values()
-    result = call(_PREPARE, model, (q, v, *wrenches), world, options, time=time)
-    factor, bias = result.values() if isinstance(result, dict) else result
-    return PreparedDynamics(model, factor, bias)
+    return PreparedDynamics(model, *record_under(conditions, _PREPARE, model, (q, v)))

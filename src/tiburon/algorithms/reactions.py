@@ -7,25 +7,31 @@ Symbols (Featherstone 1987, section 7.4.2):
     fr      reaction of the bearing, which does no work: S^T fr = 0
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
-from tiburon.algorithms.external import external_options, given_forces
+from tiburon.algorithms.conditions import (
+    Conditions,
+    Setting,
+    dynamics_function,
+    record_under,
+    takes_conditions,
+)
 from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.library import scalars
 from tiburon.algorithms.rnea import transmitted
-from tiburon.model import Model, World
+from tiburon.model import Model
 from tiburon.spatial import Force, Motion, Scalar
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.spd import factor_spd
 
 __all__ = ["JointReactions", "joint_reactions", "split", "unit_forces"]
+
+Scalars = Sequence[Scalar]
 
 
 class JointReactions(NamedTuple):
@@ -96,19 +102,15 @@ def split(S: Sequence[Motion], f: Force) -> tuple[tuple[Scalar, ...], Force, For
     return tau, actuator, f - actuator
 
 
-def _run(
-    model: Model, world: World | None, options: Options, q: Any, v: Any, vd: Any, *wrenches: Any
-) -> Any:
-    plan, gravity = plan_and_gravity(model, world)
-    position = scalars(q)
-    outside = given_forces(plan, position, options, wrenches)
-    forces = transmitted(plan, position, scalars(v), scalars(vd), gravity, outside)
+def _run(around: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
+    model, plan = around.model, around.plan
+    forces = transmitted(plan, q, v, vd, around.gravity, around.external)
     tau: list[tuple[Scalar, ...]] = []
     actuators: list[Scalar] = []
     bearings: list[Scalar] = []
     for body, f in zip(plan.bodies, forces, strict=True):
         # the user's own joint and body frame: what is reported must not depend on plan frames
-        S = model.body(body.name).joint.subspace(position[body.q])
+        S = model.body(body.name).joint.subspace(q[body.q])
         felt = plan.frame(body.name).transform.force(f)
         joint_force, actuator, bearing = split(S, felt)
         tau.append(joint_force)
@@ -122,19 +124,16 @@ def _run(
     }
 
 
-_FUNCTION = LibraryFunction("joint_reactions", inputs_of("q", "v", "vd", external=True), _run)
+_FUNCTION = dynamics_function("joint_reactions", ("q", "v", "vd"), _run)
 
 
+@takes_conditions
 def joint_reactions(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     vd: ArrayLike,
-    *,
-    world: World | None = None,
-    external_force: Mapping[str, ArrayLike] | None = None,
-    external_axes: str = "frame",
-    time: ArrayLike | None = None,
+    **conditions: Unpack[Conditions],
 ) -> JointReactions:
     """Compute what every joint carries, split into the wrenches of its actuator and its bearing.
 
@@ -147,18 +146,10 @@ def joint_reactions(
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
-            frame's origin [N m, N], shape (..., 6).
-        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
-            world axes.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         Joint forces, actuator wrenches and bearing wrenches of all joints that move, in the order
         of `model.joint_names`; fixed joints are left out, their bodies being one with their parent.
     """
-    options = external_options(external_force, external_axes)
-    wrenches = () if external_force is None else external_force.values()
-    result = call(_FUNCTION, model, (q, v, vd, *wrenches), world, options, time=time)
-    return JointReactions(*(result.values() if isinstance(result, dict) else result))
+    return JointReactions(*record_under(conditions, _FUNCTION, model, (q, v, vd)))

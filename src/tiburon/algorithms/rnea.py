@@ -12,26 +12,31 @@ Symbols (McMillan 1994, appendix B.2; Featherstone 1987, chapter 4):
 No velocity of any point is needed, only angular ones: that is what makes this form the cheapest.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
-from tiburon.algorithms.external import external_inputs, external_options, given_forces
+from tiburon.algorithms.conditions import (
+    Conditions,
+    Setting,
+    call_under,
+    dynamics_function,
+    takes_conditions,
+)
 from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.sweep import inward, outward
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Model, Plan, PlanBody
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3, rate_matrix
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, add_matrix_vector
 from tiburon.trace.array import as_traced
-from tiburon.trace.program import Input, current_graph
+from tiburon.trace.program import current_graph
 
 __all__ = ["inverse_dynamics", "rnea", "transmitted", "upward"]
 
 Kept = TypeVar("Kept")
+Scalars = Sequence[Scalar]
 
 
 class _Visit(NamedTuple):
@@ -139,38 +144,22 @@ def upward(gravity: Vec3) -> Motion:
     return Motion((0.0, 0.0, 0.0), (-x, -y, -z))
 
 
-def _inputs(model: Model, options: Options) -> list[Input]:
-    return [
-        Input("q", (model.nq,), described=model.describe_q()),
-        Input("v", (model.nv,), described=model.describe_v()),
-        Input("vd", (model.nv,), described=model.describe_v()),
-        *external_inputs(model, options),
-    ]
+def _run(around: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
+    plan, gravity = around.plan, around.gravity
+    return as_traced(list(rnea(plan, q, v, vd, gravity, around.external)))
 
 
-def _run(
-    model: Model, world: World | None, options: Options, q: Any, v: Any, vd: Any, *wrenches: Any
-) -> Any:
-    plan, gravity = plan_and_gravity(model, world)
-    position = scalars(q)
-    forces = given_forces(plan, position, options, wrenches)
-    return as_traced(list(rnea(plan, position, scalars(v), scalars(vd), gravity, forces)))
-
-
-_FUNCTION = LibraryFunction("inverse_dynamics", _inputs, _run)
+_FUNCTION = dynamics_function("inverse_dynamics", ("q", "v", "vd"), _run)
 _latest, _recent = _FUNCTION.latest, _FUNCTION.recent
 
 
+@takes_conditions
 def inverse_dynamics(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     vd: ArrayLike,
-    *,
-    world: World | None = None,
-    external_force: Mapping[str, ArrayLike] | None = None,
-    external_axes: str = "frame",
-    time: ArrayLike | None = None,
+    **conditions: Unpack[Conditions],
 ) -> NDArray[np.float64]:
     """Compute the joint forces that produce given joint accelerations.
 
@@ -182,17 +171,12 @@ def inverse_dynamics(
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: By name of a body or frame, the force on it from outside, [n; f] at the
-            frame's origin [N m, N], shape (..., 6).
-        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
-            world axes.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         Joint force [N or N m], shape (..., nv).
     """
-    if world is None and external_force is None and time is None and current_graph() is None:
+    if not conditions and current_graph() is None:
         # the plain case, in as few steps as Python allows
         known, kernel = _latest[0]
         if known is not model:
@@ -200,9 +184,5 @@ def inverse_dynamics(
         if kernel is not None:
             result: NDArray[np.float64] = kernel(q, v, vd)
             return result
-    options = external_options(external_force, external_axes)
-    wrenches = () if external_force is None else external_force.values()
-    answer: NDArray[np.float64] = call(
-        _FUNCTION, model, (q, v, vd, *wrenches), world, options, time=time
-    )
+    answer: NDArray[np.float64] = call_under(conditions, _FUNCTION, model, (q, v, vd))
     return answer

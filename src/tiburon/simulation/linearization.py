@@ -8,23 +8,28 @@ Steps of position do not commute where joints turn about several axes. Seen from
 at w, a step d changes by d x w even at constant velocity: that is the upper left block of A.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.conditions import (
+    Conditions,
+    Setting,
+    dynamics_function,
+    record_under,
+    takes_conditions,
+)
 from tiburon.algorithms.derivatives import acceleration_derivatives, turning_forces
-from tiburon.algorithms.external import external_options, given_forces
-from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.library import scalars
 from tiburon.algorithms.steps import JointVector
 from tiburon.errors import ModelError, TraceError
-from tiburon.model import Joint, Model, Plan, World
+from tiburon.model import Joint, Model
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.rk4 import rk4_step
-from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.forward import push_forward
 from tiburon.trace.graph import Graph
@@ -46,26 +51,20 @@ class Linearization(NamedTuple):
     """Change with the joint forces, shape (..., 2 nv, nv)."""
 
 
-class _Setting(NamedTuple):
-    """What acts on the robot, apart from its joint forces."""
-
-    model: Model
-    plan: Plan
-    gravity: Vec3
-    options: Options
-    wrenches: Sequence[Any]
-
-    def derivatives(
-        self, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar], *time: Scalar
-    ) -> list[list[Scalar]]:
-        """Return the accelerations, and their derivatives by q, v and tau, row by row."""
-        plan = self.plan.at(*time) if time else self.plan
-        q = JointVector(q)
-        outside = given_forces(plan, q, self.options, self.wrenches)
-        turning = turning_forces(plan, q, self.options, self.wrenches)
-        given = JointVector(v), JointVector(tau), self.gravity
-        found = acceleration_derivatives(plan, q, *given, outside, turning)
-        return [list(scalars(x)) for x in found]
+def _derivatives(
+    around: Setting,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    *time: Scalar,
+) -> list[list[Scalar]]:
+    """Return the accelerations, and their derivatives by q, v and tau, row by row."""
+    q = JointVector(q)
+    here = around.at(q, *time)
+    turning = turning_forces(here.plan, q, here.options, here.arrays)
+    given = JointVector(v), JointVector(tau), here.gravity
+    found = acceleration_derivatives(here.plan, q, *given, here.external, turning)
+    return [list(scalars(x)) for x in found]
 
 
 def _movable(model: Model) -> list[tuple[Joint, slice, slice]]:
@@ -89,13 +88,9 @@ def _movable(model: Model) -> list[tuple[Joint, slice, slice]]:
     return found
 
 
-def _run_continuous(
-    model: Model, world: World | None, options: Options, q: Any, v: Any, tau: Any, *wrenches: Any
-) -> Any:
-    joints, n = _movable(model), model.nv
-    setting = _Setting(model, *plan_and_gravity(model, world), options, wrenches)
-    rate = scalars(v)
-    _, by_q, by_v, by_tau = setting.derivatives(scalars(q), rate, scalars(tau))
+def _run_continuous(around: Setting, q: Scalars, rate: Scalars, tau: Scalars) -> Any:
+    joints, n = _movable(around.model), around.model.nv
+    _, by_q, by_v, by_tau = _derivatives(around, q, rate, tau)
     turning: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     for joint, _, j in joints:
         for k, unit in enumerate(np.eye(joint.nv).tolist(), start=j.start):
@@ -110,36 +105,22 @@ def _run_continuous(
     }
 
 
-def _run_step(
-    model: Model,
-    world: World | None,
-    options: Options,
-    q: Any,
-    v: Any,
-    tau: Any,
-    dt: Any,
-    *wrenches: Any,
-) -> Any:
-    joints, n = _movable(model), model.nv
-    plan, gravity = plan_and_gravity(model, world)
-    manifold = Manifold(model)
+def _run_step(around: Setting, q: Scalars, v: Scalars, tau: Scalars, dt: Scalars) -> Any:
+    joints, n = _movable(around.model), around.model.nv
+    plan = around.plan
+    manifold = Manifold(around.model)
 
     @function
-    def columns(q: Scalars, v: Scalars, tau: Scalars, dt: Scalar, outside: Any) -> Any:
-        setting = _Setting(model, plan, gravity, options, outside)
-        stages = _Stages(joints, tau, function(setting.derivatives))
+    def columns(q: Scalars, v: Scalars, tau: Scalars, dt: Scalar, arrays: Any) -> Any:
+        inside = around._replace(arrays=arrays, external=None)
+        stages = _Stages(joints, tau, function(partial(_derivatives, inside)))
         time = (plan.time,) if plan.depends_on_time else ()
         after = rk4_step(manifold, stages.acceleration, q, v, dt, *time)
         seeds = _seeds(joints, q, v, tau)
         return [stages.change(seed, *after) for seed in seeds]
 
-    found = columns(
-        tuple(scalars(q)),
-        tuple(scalars(v)),
-        tuple(scalars(tau)),
-        scalars(dt)[0],
-        tuple(tuple(scalars(wrench)) for wrench in wrenches),
-    )
+    arrays = tuple(tuple(scalars(array)) for array in around.arrays)
+    found = columns(tuple(q), tuple(v), tuple(tau), dt[0], arrays)
     whole = as_traced([x for column in found for x in column]).reshape(3 * n, 2 * n).T
     return {"A": whole[:, : 2 * n], "B": whole[:, 2 * n :]}
 
@@ -215,17 +196,11 @@ class _Stages:
         return [x for joint, i, _ in self._joints for x in joint.velocity_of_rate(q[i], rate[i])]
 
 
-def _step_inputs(model: Model, options: Options) -> list[Input]:
-    q, v, tau, *wrenches = inputs_of("q", "v", "tau", external=True)(model, options)
-    return [q, v, tau, Input("dt", ()), *wrenches]
+_CONTINUOUS = dynamics_function("linearize", ("q", "v", "tau"), _run_continuous)
+_STEP = dynamics_function("linearize_step", ("q", "v", "tau", Input("dt", ())), _run_step)
 
 
-_CONTINUOUS = LibraryFunction(
-    "linearize", inputs_of("q", "v", "tau", external=True), _run_continuous
-)
-_STEP = LibraryFunction("linearize_step", _step_inputs, _run_step)
-
-
+@takes_conditions
 def linearize(
     model: Model,
     q: ArrayLike,
@@ -233,10 +208,7 @@ def linearize(
     tau: ArrayLike,
     *,
     dt: ArrayLike | None = None,
-    world: World | None = None,
-    external_force: Mapping[str, ArrayLike] | None = None,
-    external_axes: str = "frame",
-    time: ArrayLike | None = None,
+    **conditions: Unpack[Conditions],
 ) -> Linearization:
     """Linearize the motion of a robot about a state: dx/dt = A x + B dtau near it.
 
@@ -251,12 +223,7 @@ def linearize(
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
         dt: Length of a step [s], shape (...); None for continuous time.
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        external_force: By name of a body or frame, the force on it from outside, held constant,
-            [n; f] at the frame's origin [N m, N], shape (..., 6).
-        external_axes: "frame" if external forces are given in the frame's own axes, "world" if in
-            world axes.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         A, shape (..., 2 nv, 2 nv), and B, shape (..., 2 nv, nv).
@@ -267,9 +234,5 @@ def linearize(
     Example:
         ``A, B = tb.linearize(arm, q, v, tau, dt=0.01)``
     """
-    options = external_options(external_force, external_axes)
-    wrenches = () if external_force is None else external_force.values()
-    step = () if dt is None else (dt,)
-    kind = _CONTINUOUS if dt is None else _STEP
-    result = call(kind, model, (q, v, tau, *step, *wrenches), world, options, time=time)
-    return Linearization(*(result.values() if isinstance(result, dict) else result))
+    kind, step = (_CONTINUOUS, ()) if dt is None else (_STEP, (dt,))
+    return Linearization(*record_under(conditions, kind, model, (q, v, tau, *step)))

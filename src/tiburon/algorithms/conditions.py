@@ -1,0 +1,190 @@
+"""What acts on a robot apart from its joints: one set of keywords for all of its dynamics.
+
+Public functions of dynamics take `Conditions` as keywords and hand them to `call_under`. Inside,
+their algorithms meet a `Setting`: what the keywords come to in one state. A new influence on the
+bodies is one more entry of `Conditions`, read in `_read` and felt in `Setting.at`.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, TypedDict, TypeVar
+
+from numpy.typing import ArrayLike
+
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.external import external_inputs, external_options, given_forces
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.errors import nearest_name
+from tiburon.model import Model, Plan, World
+from tiburon.spatial import Force, Scalar, Vec3
+from tiburon.trace.program import Input
+
+__all__ = [
+    "Conditions",
+    "Setting",
+    "call_under",
+    "dynamics_function",
+    "record_under",
+    "takes_conditions",
+]
+
+Arrays = Sequence[Any]
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Conditions(TypedDict, total=False):
+    """Keywords of all functions of dynamics: what acts on a robot, and when."""
+
+    world: World | None
+    """Surroundings; gravity (0, 0, -9.81) m/s^2 by default."""
+
+    external_force: Mapping[str, ArrayLike] | None
+    """By name of a body or frame, the force on it from outside, [n; f] at the frame's origin
+    [N m, N], shape (..., 6)."""
+
+    external_axes: str
+    """Axes in which external forces are given: "frame", the frame's own, by default, or "world"."""
+
+    time: ArrayLike | None
+    """When [s], shape (...), where `Driven` joints move by themselves; zero by default."""
+
+
+_KEYWORDS = frozenset(Conditions.__annotations__)
+
+
+class Setting(NamedTuple):
+    """What an algorithm runs under, in one state."""
+
+    model: Model
+    """The robot as its user built it."""
+
+    options: Options
+    """Choices that change the code."""
+
+    arrays: Arrays
+    """The arrays that conditions brought, as `condition_inputs` lists them."""
+
+    plan: Plan
+    """Layout of the model, with the numbers that its bodies have under these conditions."""
+
+    gravity: Vec3
+    """Acceleration of free fall, world axes [m/s^2]."""
+
+    external: tuple[Force, ...] | None = None
+    """Force on each plan body from outside, in its frame [N m, N]; None for no force at all."""
+
+    def at(self, q: Sequence[Scalar], *time: Scalar) -> "Setting":
+        """Return what acts at a position, and at a time [s] where one is given."""
+        plan = self.plan.at(*time) if time else self.plan
+        external = given_forces(plan, q, self.options, self.arrays)
+        return self._replace(plan=plan, external=external)
+
+
+def condition_inputs(model: Model, options: Options) -> list[Input]:
+    """Return the arrays that conditions add to those of a function."""
+    return external_inputs(model, options)
+
+
+def dynamics_function(
+    name: str,
+    inputs: Sequence[str | Input],
+    run: Callable[..., Any],
+    *,
+    more: Callable[[Model, Options], Sequence[Input]] | None = None,
+) -> LibraryFunction:
+    """Make a public function of dynamics that runs under any conditions.
+
+    Args:
+        name: Name of the public function.
+        inputs: Its arrays as `inputs_of` takes them, "q" first.
+        run: Called as ``run(setting, q, ...)`` with the scalars of each array of one case.
+        more: Further arrays of the function's own that depend on its options.
+    """
+    usual = inputs_of(*inputs)
+
+    def own_inputs(model: Model, options: Options) -> list[Input]:
+        return [*usual(model, options), *(more(model, options) if more else ())]
+
+    def all_inputs(model: Model, options: Options) -> list[Input]:
+        return [*own_inputs(model, options), *condition_inputs(model, options)]
+
+    def run_under(model: Model, world: World | None, options: Options, *arrays: Any) -> Any:
+        count = len(own_inputs(model, options)) if more else len(inputs)
+        own = [scalars(array) for array in arrays[:count]]
+        here = Setting(model, options, arrays[count:], *plan_and_gravity(model, world))
+        return run(here.at(own[0]), *own)
+
+    # a kernel that travels to another process names the module that makes its function
+    run_under.__module__ = run.__module__
+    return LibraryFunction(name, all_inputs, run_under)
+
+
+def _read(
+    world: World | None = None,
+    external_force: Mapping[str, ArrayLike] | None = None,
+    external_axes: str = "frame",
+    time: ArrayLike | None = None,
+) -> tuple[World | None, Options, Arrays, Any]:
+    """Return what `call` takes: world, options, arrays and time."""
+    options = external_options(external_force, external_axes)
+    return world, options, () if external_force is None else tuple(external_force.values()), time
+
+
+def takes_conditions(function: Function) -> Function:
+    """Spell out the keywords of `Conditions` in the signature that help shows; change no code."""
+    own = inspect.signature(function)
+    named = [x for x in own.parameters.values() if x.kind is not x.VAR_KEYWORD]
+    keywords = [
+        x.replace(kind=x.KEYWORD_ONLY) for x in inspect.signature(_read).parameters.values()
+    ]
+    function.__dict__["__signature__"] = own.replace(parameters=[*named, *keywords])
+    return function
+
+
+def call_under(
+    conditions: Conditions,
+    function: LibraryFunction,
+    model: Model,
+    arguments: Arrays,
+    options: Options = (),
+) -> Any:
+    """Run a public function under conditions, on numbers or inside a traced function.
+
+    Args:
+        conditions: The keywords its caller gave.
+        function: What to run, from `dynamics_function`.
+        model: The robot.
+        arguments: One array per input of the function's own.
+        options: Choices of the function's own that change the code.
+
+    Raises:
+        TypeError: If there is no such keyword.
+    """
+    if not conditions:
+        return call(function, model, arguments, None, options)
+    if not _KEYWORDS.issuperset(conditions):
+        raise TypeError(_unexpected(function.name, conditions))
+    world, around, arrays, time = _read(**conditions)
+    return call(function, model, (*arguments, *arrays), world, (*around, *options), time=time)
+
+
+def _unexpected(function: str, given: Iterable[str]) -> str:
+    """Say which keyword is none, and which one it is like."""
+    name = next(name for name in given if name not in _KEYWORDS)
+    near = nearest_name(name, _KEYWORDS)
+    hint = f"; did you mean {near!r}?" if near else ""
+    return f"{function}: unexpected keyword argument {name!r}{hint}"
+
+
+def record_under(
+    conditions: Conditions,
+    function: LibraryFunction,
+    model: Model,
+    arguments: Arrays,
+    options: Options = (),
+) -> tuple[Any, ...]:
+    """Run a public function of several results as `call_under` does; return them in order."""
+    result = call_under(conditions, function, model, arguments, options)
+    # traced functions hand on records, kernels return what is in them
+    return tuple(result.values() if isinstance(result, dict) else result)
