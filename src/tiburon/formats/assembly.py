@@ -76,6 +76,16 @@ def lenient_model(
         parts: Other keywords of `Model`.
     """
     try:
-        return Model(name, bodies, **parts)
+        model = Model(name, bodies, movable=False, **parts)
     except ModelError as error:
         raise ModelFileError(file, str(error), name=error.name) from error
+    if model.immovable_joint_names:
+        listed = ", ".join(repr(joint) for joint in model.immovable_joint_names[:4])
+        more = len(model.immovable_joint_names) - 4
+        findings.add(
+            f"nothing resists the motion of joint {listed}"
+            + (f" and {more} more" if more > 0 else "")
+            + ", so forward dynamics has no answer; give the bodies they move an inertia, or lock "
+            "them"
+        )
+    return model

@@ -78,7 +78,8 @@ def join_fixed(bodies: Sequence[Body], frames: Sequence[Frame]) -> Layout:
             places[body.name] = Place(carrier.link, joint_pose)
         place = places[body.name]
         # what is fixed to the world never moves, so its mass plays no part
-        if place.link != WORLD_LINK and body.inertia.mass > 0.0:
+        inertia = body.inertia
+        if place.link != WORLD_LINK and (inertia.mass > 0.0 or any(inertia.tensor)):
             members[place.link].append((body, place.pose))
     for frame in frames:
         carrier = places[frame.body]

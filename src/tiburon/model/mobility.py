@@ -28,13 +28,14 @@ def needs_check(bodies: Sequence[Body]) -> bool:
     return any(body.joint.nv > 0 and not body.inertia.is_definite for body in bodies)
 
 
-def check_movable(plan: Plan) -> None:
-    """Raise `ModelError` naming the first joint, from the leaves, that nothing resists."""
+def immovable_joints(plan: Plan) -> tuple[str, ...]:
+    """Return the names of the joints that nothing resists, from the leaves inward."""
     # a fixed seed: any generic position tells, and the answer must not change from run to run
     rng = np.random.default_rng(20)
     position = _generic_position(plan, rng)
     freed = [body.inertia.articulated() for body in plan.bodies]
     carried = list(freed)
+    found: list[str] = []
     for body in reversed(plan.bodies):
         inertia, felt = freed[body.index], carried[body.index]
         q = position[body.q]
@@ -43,17 +44,27 @@ def check_movable(plan: Plan) -> None:
         for s in reversed(directions):
             d, whole = s.dot(inertia.apply(s)), s.dot(felt.apply(s))
             if d <= SINGULAR * max(whole, _scale(felt, any(s.angular))):
-                raise ModelError(
-                    f"joint {body.joint.name!r}: something must resist its motion, got no inertia "
-                    f"along one of its directions from body {body.name!r} and what it carries; "
-                    "give the bodies mass away from the axis, or an inertia tensor",
-                    name=body.joint.name,
-                )
+                # what moves without resistance passes nothing on, as if it were locked
+                found.append(body.joint.name)
+                continue
             inertia, _, _ = eliminate_direction(inertia, Force.zero(), s, 0.0)
         if body.parent != WORLD_BODY:
             X = body.transform(q)
             freed[body.parent] = freed[body.parent] + X.inertia_to_parent(inertia)
             carried[body.parent] = carried[body.parent] + X.inertia_to_parent(felt)
+    # a joint of several freedoms may be listed for each
+    return tuple(dict.fromkeys(found))
+
+
+def nothing_resists(plan: Plan, joint: str) -> ModelError:
+    """Return the error about a joint that nothing resists."""
+    body = next(body for body in plan.bodies if body.joint.name == joint)
+    return ModelError(
+        f"joint {joint!r}: something must resist its motion, got no inertia along one of its "
+        f"directions from body {body.name!r} and what it carries; give the bodies mass away from "
+        "the axis, or an inertia tensor",
+        name=joint,
+    )
 
 
 def _generic_position(plan: Plan, rng: np.random.Generator) -> list[float]:

@@ -14,7 +14,7 @@ from tiburon.model.closure import Closure
 from tiburon.model.contact_point import ContactPoint
 from tiburon.model.denavit_hartenberg import DHLink, chain_parts
 from tiburon.model.joints import Joint
-from tiburon.model.mobility import check_movable, needs_check
+from tiburon.model.mobility import immovable_joints, needs_check, nothing_resists
 from tiburon.model.named_parts import NamedParts, joint_slices
 from tiburon.model.numbers import check_name
 from tiburon.model.parts import Parts, checked, joint_positions
@@ -41,10 +41,17 @@ class Model(NamedParts):
             ])
     """
 
-    __slots__ = ("_hash", "_plan")
+    __slots__ = ("_hash", "_plan", "immovable_joint_names")
 
     _hash: int
     _plan: Plan | None
+
+    immovable_joint_names: tuple[str, ...]
+    """Joints that no finite force moves in a definite way, because nothing resists them.
+
+    Empty unless the model was built with ``movable=False``. Forward dynamics of such a model has no
+    answer; kinematics, inverse dynamics and the mass matrix have.
+    """
 
     def __init__(
         self,
@@ -58,6 +65,7 @@ class Model(NamedParts):
         actuators: Iterable[Actuator] = (),
         poses: Mapping[str, ArrayLike | Mapping[str, ArrayLike]] | None = None,
         about: str = "",
+        movable: bool = True,
     ) -> None:
         """Check and order the parts.
 
@@ -72,6 +80,8 @@ class Model(NamedParts):
             poses: Named positions such as "home": nq numbers, or numbers by joint name, where the
                 joints left out are in their neutral position.
             about: What the robot is and where its numbers come from.
+            movable: Whether something must resist every joint. False takes robots as files have
+                them, with fingers of no mass; `immovable_joint_names` then lists their joints.
 
         Raises:
             ModelError: If the parts do not make a robot that can move; the message names the part.
@@ -80,7 +90,7 @@ class Model(NamedParts):
         if not isinstance(about, str):
             raise ModelError(f"model {name!r}: about must be a string, got {about!r}")
         listed = [tuple(x) for x in (bodies, frames, loops, thrusters, contacts, actuators)]
-        parts = checked(name, Parts(*listed))  # type: ignore[arg-type]
+        parts = checked(name, Parts(*listed), movable=movable)  # type: ignore[arg-type]
         ordered = parts.bodies
         nq, nv = (sum(getattr(b.joint, n) for b in ordered) for n in ("nq", "nv"))
         given = joint_positions(name, [body.joint for body in ordered], poses or {})
@@ -90,15 +100,17 @@ class Model(NamedParts):
         self._set(name=name, nq=nq, nv=nv, about=about, _poses=given)
         self._set(**{key: getattr(parts, key) for key in Parts._fields if key != "poses"})
         self._set(_slices=joint_slices(ordered), _hash=digest, _plan=None)
-        if needs_check(ordered):
-            check_movable(self.plan)
+        immovable = immovable_joints(self.plan) if needs_check(ordered) else ()
+        if immovable and movable:
+            raise nothing_resists(self.plan, immovable[0])
+        self._set(immovable_joint_names=immovable)
 
     @classmethod
-    def _of(cls, name: str, parts: Parts, about: str) -> "Model":
+    def _of(cls, name: str, parts: Parts, about: str, movable: bool = True) -> "Model":
         """Build a model from its parts."""
         kinds = parts._asdict()
         poses = dict(kinds.pop("poses"))
-        return cls(name, poses=poses, about=about, **kinds)
+        return cls(name, poses=poses, about=about, movable=movable, **kinds)
 
     @classmethod
     def from_dh(
@@ -154,7 +166,7 @@ class Model(NamedParts):
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Model._of, (self.name, self._parts, self.about)
+        return Model._of, (self.name, self._parts, self.about, not self.immovable_joint_names)
 
     def __repr__(self) -> str:
         loops = f", {len(self.loops)} loops" if self.loops else ""
@@ -330,11 +342,11 @@ class Model(NamedParts):
     def without(self, body: str, *, name: str | None = None) -> "Model":
         """Return this robot without a body, what it carries, and all that is fixed to them."""
         removed = self.body(body).name
-        return Model._of(name or self.name, composition.without(self._parts, removed), self.about)
+        return self._changed(composition.without(self._parts, removed), name)
 
     def without_loops(self, *, name: str | None = None) -> "Model":
         """Return the tree of this robot: the same bodies with every loop cut open."""
-        return Model._of(name or self.name, self._parts._replace(loops=()), self.about)
+        return self._changed(self._parts._replace(loops=()), name)
 
     def lock(
         self,
@@ -361,7 +373,7 @@ class Model(NamedParts):
         positions = composition.locked_positions(
             joints, self.joint, lambda joint: state[..., self.slice(joint)]
         )
-        return Model._of(name or self.name, composition.locked(self._parts, positions), self.about)
+        return self._changed(composition.locked(self._parts, positions), name)
 
     def _with(
         self,
@@ -381,7 +393,12 @@ class Model(NamedParts):
         added = composition.prefixed(other._parts, prefix) if prefix else other._parts
         added = composition.mounted(added, mount, joint, other.name)
         whole = composition.joined(rest, added, self.name, other.name)
-        return Model._of(name or self.name, whole, self.about)
+        movable = not (self.immovable_joint_names or other.immovable_joint_names)
+        return Model._of(name or self.name, whole, self.about, movable)
+
+    def _changed(self, parts: Parts, name: str | None) -> "Model":
+        """Return a model of other parts, as patient with joints that nothing resists as this."""
+        return Model._of(name or self.name, parts, self.about, not self.immovable_joint_names)
 
     @property
     def _parts(self) -> Parts:

@@ -51,12 +51,13 @@ _KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
 )
 
 
-def checked(model: str, parts: Parts) -> Parts:
+def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
     """Return the parts with parents before children, or say what does not fit.
 
     Args:
         model: Name of the robot, for messages.
         parts: In any order.
+        movable: Whether every joint must carry mass.
 
     Raises:
         ModelError: If the parts do not make a robot; the message names the part.
@@ -72,7 +73,8 @@ def checked(model: str, parts: Parts) -> Parts:
     ordered = tree.parents_first(parts.bodies)
     tree.check_frames(parts.frames, [body.name for body in ordered])
     tree.check_leaders(ordered)
-    tree.check_mass(ordered)
+    if movable:
+        tree.check_mass(ordered)
     _check_places(parts)
     _check_joints(parts)
     return parts._replace(bodies=ordered)

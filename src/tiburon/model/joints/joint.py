@@ -275,7 +275,14 @@ class Joint(ABC):
         Ia, pa = IA, pA
         carry: list[Eliminated] = []
         for S, force in reversed(list(zip(self.subspace(q), tau, strict=True))):
-            Ia, pa, eliminated = eliminate_direction(Ia, pa, S, force)
+            try:
+                Ia, pa, eliminated = eliminate_direction(Ia, pa, S, force)
+            except ZeroDivisionError as error:
+                raise ModelError(
+                    f"joint {self.name!r}: nothing resists its motion, so it has no definite "
+                    "acceleration; give what it moves an inertia, or lock it",
+                    name=self.name,
+                ) from error
             carry.append(eliminated)
         return Ia, Ia.apply(c, start=pa), tuple(carry)
 
