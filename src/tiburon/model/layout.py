@@ -14,6 +14,8 @@ from tiburon.model.pose import Pose
 WORLD_LINK = -1
 """Index of the link that never moves."""
 
+_SAME_FRAME = Pose()
+
 
 @dataclass(frozen=True, slots=True)
 class Place:
@@ -64,14 +66,14 @@ def join_fixed(bodies: Sequence[Body], frames: Sequence[Frame]) -> Layout:
         bodies: Parents first.
         frames: Extra frames.
     """
-    places = {WORLD: Place(WORLD_LINK, Pose())}
+    places = {WORLD: Place(WORLD_LINK, _SAME_FRAME)}
     heads: list[tuple[Body, int, Pose]] = []
     members: list[list[tuple[Body, Pose]]] = []
     for body in bodies:
         carrier = places[body.parent]
         joint_pose = carrier.pose @ body.joint.pose
         if not body.joint.is_rigid:
-            places[body.name] = Place(len(heads), Pose())
+            places[body.name] = Place(len(heads), _SAME_FRAME)
             heads.append((body, carrier.link, joint_pose))
             members.append([])
         else:

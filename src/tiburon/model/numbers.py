@@ -163,12 +163,13 @@ def matrix3(array: NDArray[np.float64]) -> Matrix3:
 
 def snap(values: Iterable[float]) -> tuple[float, ...]:
     """Replace entries within `SNAP` of 0, 1 or -1 by exactly that."""
-    return tuple(_snap_one(float(x)) for x in values)
-
-
-def _snap_one(x: float) -> float:
-    nearest = round(x)
-    return float(nearest) if abs(x - nearest) <= SNAP and -1 <= nearest <= 1 else x
+    # one expression: laying out a robot snaps thousands of entries
+    return tuple(
+        [
+            float(k) if abs(x - (k := round(x))) <= SNAP and -1 <= k <= 1 else float(x)
+            for x in values
+        ]
+    )
 
 
 def _plain(array: NDArray[Any]) -> object:

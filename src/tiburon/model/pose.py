@@ -108,10 +108,9 @@ class Pose:
 
     @classmethod
     def _of_rotation(cls, R: Matrix3, p: Vec3) -> "Pose":
-        """Build from numbers known to be a rotation up to rounding, without checking them."""
-        entries = snap(x for row in R for x in row)
+        """Build from finite numbers, R a rotation with snapped entries, without checking them."""
         pose = object.__new__(Pose)
-        object.__setattr__(pose, "rotation", (entries[0:3], entries[3:6], entries[6:9]))
+        object.__setattr__(pose, "rotation", R)
         object.__setattr__(pose, "translation", p)
         return pose
 
@@ -143,7 +142,11 @@ class Pose:
         if self.rotation == _IDENTITY and not any(self.translation):
             return other
         x, y, z = add(matrix_vector(self.rotation, other.translation), self.translation)
-        return Pose._of_rotation(matrix_product(self.rotation, other.rotation), (x, y, z))
+        if other.rotation == _IDENTITY:
+            return Pose._of_rotation(self.rotation, (x, y, z))
+        (a, b, c), (d, e, f), (g, h, i) = matrix_product(self.rotation, other.rotation)
+        a, b, c, d, e, f, g, h, i = snap((a, b, c, d, e, f, g, h, i))
+        return Pose._of_rotation(((a, b, c), (d, e, f), (g, h, i)), (x, y, z))
 
     def inverse(self) -> "Pose":
         """Return the pose of the parent frame in the child frame."""

@@ -79,6 +79,11 @@ class _Candidate:
     o: Vec3
     joint: Joint
 
+    @property
+    def pose(self) -> Pose:
+        """The frame in the user's link coordinates."""
+        return Pose._of_rotation(self.Q, self.o)
+
 
 _WORLD = _Candidate(IDENTITY3, ZERO3, Fixed("world"))
 
@@ -90,7 +95,7 @@ def choose_frames(layout: Layout) -> tuple[ChosenFrame, ...]:
     for link, frame in zip(layout.links, frames, strict=True):
         parent = _WORLD if link.parent == WORLD_LINK else frames[link.parent]
         placement, joint = _place(parent, link, frame)
-        chosen.append(ChosenFrame(Pose(frame.Q, frame.o), joint, placement.transform))
+        chosen.append(ChosenFrame(frame.pose, joint, placement.transform))
     return tuple(chosen)
 
 
@@ -157,18 +162,25 @@ def _weight(link: Link) -> Cost:
 
 def _place(parent: _Candidate, link: Link, frame: _Candidate) -> tuple[Placement, Joint]:
     """Return the placement of a link's frame in its parent's, and the joint between them."""
-    turned = matrix_product(transpose(parent.Q), link.pose.rotation)
-    entries = snap(x for row in matrix_product(turned, frame.Q) for x in row)
-    R = (entries[0:3], entries[3:6], entries[6:9])
-    to_origin = add(link.pose.translation, matrix_vector(link.pose.rotation, frame.o))
-    p = transpose_vector(parent.Q, subtract(to_origin, parent.o))
+    # R = Q_parent^T R_link Q, p = Q_parent^T (p_link + R_link o - o_parent); most frames are kept
+    R, p = link.pose.rotation, link.pose.translation
+    if frame.o is not ZERO3:
+        p = add(p, matrix_vector(R, frame.o))
+    if frame.Q is not IDENTITY3:
+        R = matrix_product(R, frame.Q)
+    if parent.o is not ZERO3:
+        p = subtract(p, parent.o)
+    if parent.Q is not IDENTITY3:
+        R, p = matrix_product(transpose(parent.Q), R), transpose_vector(parent.Q, p)
+    a, b, c, d, e, f, g, h, i = snap([*R[0], *R[1], *R[2]])
+    R = ((a, b, c), (d, e, f), (g, h, i))
     joint = frame.joint
     coordinate = joint.coordinate() if isinstance(joint, AxialJoint) else None
     if not isinstance(joint, AxialJoint) or coordinate is None:
-        return place_whole(R, p), joint  # type: ignore[arg-type]
+        return place_whole(R, p), joint
     k, sign = coordinate
     place = place_sliding if isinstance(joint, Prismatic) else place_turning
-    placement = place(R, p, k)  # type: ignore[arg-type]
+    placement = place(R, p, k)
     if placement.offset == 0.0:
         return placement, joint
     return placement, joint.rebased(joint.axis, joint.offset + sign * placement.offset)
@@ -238,7 +250,7 @@ def _along_z(joint: AxialJoint) -> AxialJoint:
 
 def _inertia_cost(link: Link, frame: _Candidate) -> int:
     """Return the operations of a link's first moments and products of inertia in a frame."""
-    to_frame = Pose(frame.Q, frame.o).inverse()
+    to_frame = frame.pose.inverse()
     moments: list[float] = [0.0] * 3
     products: list[float] = [0.0] * 3
     size = 0.0

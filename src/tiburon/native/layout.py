@@ -60,6 +60,14 @@ class Layout:
     tuple_new: int
     tuple_set: int
 
+    @property
+    def offsets(self) -> tuple[int, ...]:
+        """All offsets: what the code of trampolines depends on, as addresses are read at run time.
+
+        An address differs from process to process; an offset only from build to build.
+        """
+        return (self.type, self.data, self.nd, self.dims, self.descr, self.flags, self.number)
+
 
 def _address(name: str) -> int:
     return int(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0)

@@ -47,7 +47,7 @@ class Signature:
         return cls(program.inputs, results, program.single)
 
     def to_header(self) -> dict[str, Any]:
-        """Return the signature as JSON data."""
+        """Return the signature as plain data."""
         return {
             "inputs": [[i.name, list(i.shape), i.parameter, i.described] for i in self.inputs],
             "outputs": [[o.name, list(o.shape)] for o in self.outputs],
@@ -56,7 +56,7 @@ class Signature:
 
     @classmethod
     def from_header(cls, header: dict[str, Any]) -> Signature:
-        """Read the signature from JSON data."""
+        """Read the signature from plain data."""
         inputs = tuple(Input(n, tuple(s), bool(p), d) for n, s, p, d in header["inputs"])
         outputs = tuple(Result(n, tuple(s)) for n, s in header["outputs"])
         return cls(inputs, outputs, bool(header["single"]))

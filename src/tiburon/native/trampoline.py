@@ -32,11 +32,10 @@ _FASTCALL_KEYWORDS = 0x0080 | 0x0002
 def _trampoline(form: Form) -> LoadedCode:
     layout = object_layout()
     assert layout is not None
-    assembly = trampoline_assembly(layout, form)
-    key = cache.entry_key("trampoline", assembly)
+    key = cache.entry_key("trampoline", repr(layout.offsets), repr(form))
     entry = cache.load_entry(key)
     if entry is None:
-        code = compile_module(assembly)
+        code = compile_module(trampoline_assembly(layout, form))
         cache.store_entry(key, {"name": "trampoline"}, code)
     else:
         code = entry[1]
