@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tests.model.samples import random_inertia, random_pose, random_tree
+from tiburon.algorithms.kinematics import frame_places
 from tiburon.model import Body, Fixed, Frame, Free, Inertia, Model, Pose, Prismatic, Revolute
 from tiburon.model import reframe as reframe_module
 from tiburon.model.layout import WORLD_LINK, join_fixed
@@ -135,3 +136,28 @@ def test_models_without_moving_bodies_have_empty_plans():
     assert model.plan.bodies == ()
     assert model.parameters().shape == (0,)
     assert set(model.plan.frames) == {"world", "rock", "top"}
+
+
+@pytest.mark.parametrize("tilt", [1e-8, 1e-7, 3.7e-6, 1e-3])
+def test_axes_that_are_nearly_parallel_do_not_lose_digits(tilt):
+    """Files type right angles with few digits; the common normal is then kilometers away."""
+    rng = np.random.default_rng(4)
+    bodies = []
+    for i in range(4):
+        pose = Pose.from_rpy((tilt * (i + 1), 0.0, 0.3), rng.uniform(-0.3, 0.3, 3))
+        parent = f"body{i - 1}" if i else "world"
+        joint = Revolute(f"joint{i}", pose=pose)
+        bodies.append(Body(f"body{i}", parent, joint=joint, inertia=random_inertia(rng)))
+    model = Model("nearly parallel", bodies)
+    for body, chosen in zip(
+        bodies, reframe_module.choose_frames(join_fixed(bodies, ())), strict=True
+    ):
+        assert np.linalg.norm(chosen.pose.translation) < 10.0, body.name
+    q, _ = model.random_state(5)
+    expected = Pose()
+    for body, angle in zip(bodies, q, strict=True):
+        expected = expected @ body.joint.pose @ Pose.from_axis_angle((0, 0, 1), angle)
+    (place,) = frame_places(model.plan, q.tolist(), ["body3"])
+    # rotation entries within 1e-12 of 0 or 1 are made exact, once per joint
+    np.testing.assert_allclose(place.p, expected.translation, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(place.R, expected.rotation, rtol=0, atol=1e-11)

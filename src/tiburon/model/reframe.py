@@ -50,6 +50,13 @@ from tiburon.spatial.vec3 import (
 PARALLEL = 1e-9
 """Sine of the angle below which two axes are parallel: their common normal is then not unique."""
 
+REACH = 10.0
+"""Farthest foot of a common normal, in distances of the two joints.
+
+Axes that are nearly parallel meet their normal far away. Numbers about an origin there lose as many
+digits as the square of the distance has, which no operation saved is worth.
+"""
+
 MOMENT, PRODUCT = 9, 5
 """Operations added by a component of the first moment, and by an off-diagonal tensor entry."""
 
@@ -214,6 +221,9 @@ def _aligned(link: Link, children: Sequence[Link]) -> list[_Candidate]:
         assert isinstance(child.joint, AxialJoint)
         direction = matrix_vector(child.pose.rotation, child.joint.axis)
         x, foot = _common_normal(joint.axis, child.pose.translation, direction)
+        point = child.pose.translation
+        if dot(foot, foot) > REACH * REACH * dot(point, point):
+            continue
         frames.append(_Candidate(aligned_axes(joint.axis, x), foot, _along_z(joint)))
     return frames
 
