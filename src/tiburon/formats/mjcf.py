@@ -1,0 +1,186 @@
+"""MuJoCo's XML format (MJCF): robots as MuJoCo itself understands them.
+
+MuJoCo's own `MjSpec` reads the file, so that defaults, classes, includes, ``fromto``, units and
+inertia from geometry are exactly MuJoCo's; a robot is then built from the compiled numbers. What
+the file may open is checked before MuJoCo sees it (`mjcf_guard`).
+
+Bodies, joints and sites keep their names and frames; joints keep their order, so that `to_mujoco`
+and `from_mujoco` convert the numbers of both. Parts without a name get one from their kind and
+number. Left out, because they are no part of a robot: geometry of the world body, cameras, lights,
+sensors, contact parameters. Left out with a warning, because they act on the robot: tendons,
+flexible parts, gravity compensation.
+"""
+
+import importlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NoReturn
+
+from tiburon.errors import ModelError, ModelFileError
+from tiburon.formats.findings import Findings
+from tiburon.formats.limits import Budget
+from tiburon.formats.mjcf_actuators import read_actuators
+from tiburon.formats.mjcf_bodies import read_bodies
+from tiburon.formats.mjcf_equalities import read_equalities
+from tiburon.formats.mjcf_guard import check_files
+from tiburon.formats.mjcf_names import Names
+from tiburon.formats.mjcf_positions import read_positions
+from tiburon.formats.mjcf_shapes import mesh_paths
+from tiburon.model import Frame, Model, Pose, Water, World
+
+_LINE = re.compile(r"\bline(?: number)?\s*=?\s*(\d+)", re.IGNORECASE)
+_NAME = re.compile(r"Element (?:name )?'([^']*)'")
+
+
+def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
+    """Read a robot from an MJCF file.
+
+    Args:
+        path: The file.
+        package_paths: Folders beside the file's own in which included files and meshes may lie.
+
+    Returns:
+        The robot. Positions of its keyframes are among its `poses`, and "initial" where MuJoCo's
+        own starting position is not the neutral one.
+
+    Raises:
+        ModelFileError: If the file cannot be read; the message names file, line where known,
+            element and cure.
+
+    Warns:
+        ModelWarning: If something that acts on the robot could not be expressed.
+    """
+    budget = Budget(str(path))
+    compiled, spec = compile_mjcf(path, package_paths, budget)
+    findings = Findings(budget.file)
+    names = Names(importlib.import_module("mujoco"), compiled)
+    try:
+        meshes = mesh_paths(spec, compiled, names, path)
+        bodies = read_bodies(compiled, names, meshes, findings)
+        budget.check_time()
+        bodies, loops = read_equalities(compiled, names, bodies, findings)
+        frames = [
+            Frame(names.site(i), names.body(compiled.site_bodyid[i]), pose)
+            for i, pose in enumerate(_poses(compiled.site_pos, compiled.site_quat))
+        ]
+        actuators, thrusters = read_actuators(compiled, names, findings)
+        model = Model(
+            spec.modelname.strip() or path.stem,
+            bodies,
+            frames,
+            loops=loops,
+            actuators=actuators,
+            thrusters=thrusters,
+            poses=read_positions(compiled, names, bodies),
+        )
+    except ModelFileError:
+        raise
+    except ModelError as error:
+        raise ModelFileError(budget.file, str(error), name=error.name) from error
+    budget.check_time()
+    _note_losses(compiled, findings)
+    findings.warn()
+    return model
+
+
+def read_mjcf_world(path: Path, package_paths: Iterable[str | Path] = ()) -> World:
+    """Read the surroundings that an MJCF file states: gravity and what fills the space.
+
+    Args:
+        path: The file.
+        package_paths: As in `read_mjcf`.
+    """
+    compiled, _ = compile_mjcf(path, package_paths, Budget(str(path)))
+    options = compiled.opt
+    x, y, z = options.gravity.tolist()
+    switched_off = importlib.import_module("mujoco").mjtDisableBit.mjDSBL_GRAVITY
+    if int(options.disableflags) & int(switched_off):
+        x = y = z = 0.0
+    density, viscosity = float(options.density), float(options.viscosity)
+    fluid = None
+    if density > 0.0 or viscosity > 0.0:
+        wx, wy, wz = options.wind.tolist()
+        fluid = Water(density, (wx, wy, wz), viscosity)
+    return World(gravity=(x, y, z), fluid=fluid)
+
+
+def compile_mjcf(
+    path: Path, package_paths: Iterable[str | Path], budget: Budget
+) -> tuple[Any, Any]:
+    """Return MuJoCo's compiled model, and the specification it came from.
+
+    Args:
+        path: The file.
+        package_paths: As in `read_mjcf`.
+        budget: Clock and counts.
+
+    Returns:
+        An `MjModel` without pictures and skins, and its `MjSpec`.
+    """
+    try:
+        mujoco = importlib.import_module("mujoco")
+    except ImportError as error:
+        raise ModelFileError(
+            budget.file,
+            "MJCF is read by MuJoCo, which is not installed; run `pip install 'tiburon[mjcf]'`",
+        ) from error
+    check_files(path, package_paths, budget)
+    try:
+        spec = mujoco.MjSpec.from_file(str(path))
+    except Exception as error:
+        _fail(budget.file, error)
+    budget.check_links(len(spec.bodies) - 1)
+    budget.check_time()
+    _drop_scenery(spec)
+    try:
+        compiled = spec.compile()
+    except Exception as error:
+        _fail(budget.file, error)
+    budget.check_time()
+    return compiled, spec
+
+
+def _drop_scenery(spec: Any) -> None:
+    """Remove what costs time or memory to compile and is not used: pictures, muscle lengths."""
+    for material in spec.materials:
+        material.textures = [""] * len(material.textures)
+    for kind in ("textures", "skins"):
+        for part in list(getattr(spec, kind)):
+            spec.delete(part)
+    # the range of lengths of each muscle would be found by simulating
+    spec.compiler.LRopt.mode = 0
+    # room for contacts, which nobody simulates here; -1 is MuJoCo's own choice
+    for size in ("memory", "nconmax", "njmax", "nstack"):
+        setattr(spec, size, -1)
+
+
+def _fail(file: str, error: Exception) -> NoReturn:
+    """Raise a `ModelFileError` from what MuJoCo says."""
+    text = " ".join(str(error).split())
+    line, name = _LINE.search(text), _NAME.search(text)
+    raise ModelFileError(
+        file,
+        f"MuJoCo cannot read it: {text}; correct the file so that MuJoCo loads it",
+        line=int(line[1]) or None if line else None,
+        element=f"element {name[1]!r}" if name else None,
+    ) from error
+
+
+def _poses(positions: Any, quaternions: Any) -> list[Pose]:
+    return [
+        Pose.from_quaternion(q, p)
+        for p, q in zip(positions.tolist(), quaternions.tolist(), strict=True)
+    ]
+
+
+def _note_losses(compiled: Any, findings: Findings) -> None:
+    """Name the parts that act on a robot and have no counterpart."""
+    for count, words in [
+        (compiled.ntendon, "tendons"),
+        (compiled.nflex, "flexible parts"),
+        (int((compiled.body_gravcomp != 0.0).sum()), "compensations of gravity"),
+        (compiled.nmocap, "bodies that a user moves (mocap), which are fixed here"),
+    ]:
+        if count:
+            findings.add(f"left out: {count} {words}; a model has no such part")
