@@ -82,6 +82,8 @@ if TYPE_CHECKING:
     from tiburon.errors import TiburonWarning as TiburonWarning
     from tiburon.errors import TraceError as TraceError
     from tiburon.errors import UnknownNameError as UnknownNameError
+    from tiburon.formats.load import load as load
+    from tiburon.formats.save import save as save
     from tiburon.model import Actuator as Actuator
     from tiburon.model import Body as Body
     from tiburon.model import BodyFluid as BodyFluid
@@ -287,6 +289,7 @@ _EXPORTS: dict[str, str] = {
     "joint_reactions": "tiburon.algorithms.reactions",
     "kinetic_energy": "tiburon.algorithms.energy",
     "linearize": "tiburon.simulation.linearization",
+    "load": "tiburon.formats.load",
     "mass_matrix": "tiburon.algorithms.crba",
     "matrix_from_fossen": "tiburon.model",
     "matrix_to_fossen": "tiburon.model",
@@ -302,6 +305,7 @@ _EXPORTS: dict[str, str] = {
     "prepare_dynamics": "tiburon.algorithms.joint_space",
     "regressor": "tiburon.algorithms.regressor",
     "rotor": "tiburon.model",
+    "save": "tiburon.formats.save",
     "six_vector_from_fossen": "tiburon.model",
     "six_vector_from_pinocchio": "tiburon.model",
     "six_vector_to_fossen": "tiburon.model",

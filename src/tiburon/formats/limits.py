@@ -64,8 +64,13 @@ class Budget:
             )
 
 
-def read_bytes(path: Path) -> bytes:
+def read_bytes(path: Path, *, most: int = FILE_BYTES, whole: bool = True) -> bytes:
     """Return the content of a regular file of bearable size.
+
+    Args:
+        path: The file.
+        most: Largest number of bytes to read.
+        whole: Whether a longer file is refused; otherwise its beginning is returned.
 
     Raises:
         ModelFileError: If there is no such file, it cannot be read, or it is too large.
@@ -76,18 +81,23 @@ def read_bytes(path: Path) -> bytes:
             if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
                 raise ModelFileError(file, "expected a file, got something else; give a robot file")
             # one byte more than allowed tells a file that grows while it is read
-            content = stream.read(FILE_BYTES + 1)
+            content = stream.read(most + 1 if whole else most)
     except FileNotFoundError as error:
         raise ModelFileError(file, "there is no such file; check the path") from error
     except (OSError, ValueError) as error:
         raise ModelFileError(file, f"cannot be read ({error}); check the path") from error
-    if len(content) > FILE_BYTES:
+    if len(content) > most:
         raise ModelFileError(
             file,
-            f"a robot file may have {FILE_BYTES // 2**20} MB, got more; keep meshes in files of "
+            f"a robot file may have {most // 2**20} MB, got more; keep meshes in files of "
             "their own",
         )
     return content
+
+
+def read_start(path: Path, count: int = 65536) -> bytes:
+    """Return the first bytes of a regular file, enough to tell its format."""
+    return read_bytes(path, most=count, whole=False)
 
 
 def _open_without_waiting(path: str, flags: int) -> int:

@@ -54,17 +54,8 @@ def added_mass_from(
     Example:
         ``BodyFluid(added_mass=added_mass_from(MA, order="linear-first", axes="ned"))``
     """
-    if order not in ORDERS:
-        raise OptionError("order", ORDERS, order)
-    if axes not in AXES:
-        raise OptionError("axes", tuple(AXES), axes)
-    M = _full(matrix)
+    M = six_by_six_from(matrix, order=order, axes=axes)
     M = 0.5 * (M + M.T) if symmetrize else symmetric(M, "added mass")
-    if order == "linear-first":
-        swap = [3, 4, 5, 0, 1, 2]
-        M = M[np.ix_(swap, swap)]
-    signs = np.array(AXES[axes] * 2)
-    M = signs[:, None] * M * signs
     x, y, z = vec3(about, "added mass", "about")
     if any((x, y, z)):
         # motion at the origin to motion at the point: v_P = v_O + omega x p
@@ -72,7 +63,29 @@ def added_mass_from(
         X[3:, :3] = [[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]]
         M = X.T @ M @ X
         M = 0.5 * (M + M.T)
-    return M
+    return np.asarray(M, dtype=np.float64)
+
+
+def six_by_six_from(
+    matrix: ArrayLike, *, order: str = "angular-first", axes: str = "flu"
+) -> NDArray[np.float64]:
+    """Read a matrix from motion to force, such as damping, as it is published.
+
+    Arguments are those of `added_mass_from`; nothing is assumed of the matrix.
+
+    Returns:
+        The matrix, angular first, body axes, shape (6, 6).
+    """
+    if order not in ORDERS:
+        raise OptionError("order", ORDERS, order)
+    if axes not in AXES:
+        raise OptionError("axes", tuple(AXES), axes)
+    M = _full(matrix)
+    if order == "linear-first":
+        swap = [3, 4, 5, 0, 1, 2]
+        M = M[np.ix_(swap, swap)]
+    signs = np.array(AXES[axes] * 2)
+    return np.asarray(signs[:, None] * M * signs, dtype=np.float64)
 
 
 def symmetric(M: NDArray[np.float64], element: str) -> NDArray[np.float64]:

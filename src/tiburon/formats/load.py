@@ -1,0 +1,157 @@
+"""From a file of any known format, or the name of a robot that ships, to a model."""
+
+import importlib
+import os
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from tiburon import zoo
+from tiburon.errors import ModelError, ModelFileError, nearest_name
+from tiburon.formats.limits import read_start
+from tiburon.model.joints import Joint
+from tiburon.model.model import Model
+
+READERS = {
+    "native": ("tiburon.formats.native_read", "read_native"),
+    "urdf": ("tiburon.formats.urdf_read", "read_urdf"),
+    "mjcf": ("tiburon.formats.mjcf", "read_mjcf"),
+    "sdf": ("tiburon.formats.sdf_read", "read_sdf"),
+    "dynamechs": ("tiburon.formats.dynamechs", "read_dynamechs"),
+}
+"""Module and function that read each format; loaded when first needed."""
+
+ROOTED = ("urdf", "sdf")
+"""Formats that do not say how a robot moves in the world."""
+
+SUFFIXES = {
+    ".toml": "native",
+    ".urdf": "urdf",
+    ".xacro": "urdf",
+    ".xml": "mjcf",
+    ".mjcf": "mjcf",
+    ".sdf": "sdf",
+    ".world": "sdf",
+    ".dm": "dynamechs",
+}
+"""Formats by the end of a file's name; XML files by their root element first."""
+
+ROOTS = {"robot": "urdf", "mujoco": "mjcf", "mujocoinclude": "mjcf", "sdf": "sdf", "gazebo": "sdf"}
+"""Formats by the root element of XML."""
+
+_ROOT = re.compile(r"<([A-Za-z_][\w.:-]*)")
+_ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<!.*?(?:>|\Z)", re.DOTALL)
+
+
+def load(
+    source: str | os.PathLike[str],
+    *,
+    package_paths: Iterable[str | os.PathLike[str]] = (),
+    root_joint: Joint | None = None,
+) -> Model:
+    """Load a robot from a file, or one that ships by its name.
+
+    Args:
+        source: A name such as "puma560" (`tiburon models` lists them), or the path of a native
+            (.toml), URDF (.urdf), MJCF (.xml; needs the extra "mjcf"), SDF (.sdf) or DynaMechs
+            (.dm) file.
+        package_paths: Folders that hold packages, or are packages, for meshes named
+            ``package://name/...``; beside these only the file's own folder is looked into.
+        root_joint: How the root link moves in the world, for URDF and SDF, which do not say; by
+            default as these formats mean it. ``Free("base")`` makes a floating robot.
+
+    Raises:
+        ModelFileError: If the file cannot be read or makes no robot; the message names file, line
+            where known, element and cure.
+
+    Warns:
+        ModelWarning: If something was repaired, or could not be expressed.
+
+    Example:
+        ``arm = tiburon.load("arm.urdf")``, ``arm = tiburon.load("puma560")``
+    """
+    path = _find(source)
+    folders = _folders(package_paths)
+    word = format_of(path)
+    options: dict[str, Any] = {}
+    if root_joint is not None:
+        if word not in ROOTED:
+            raise ModelError(
+                f"{path}: root_joint is for {' and '.join(ROOTED)} files, which do not say how a "
+                f"robot moves in the world, got a {word} file; change the file, or attach the "
+                "robot with Model.attach(..., joint=...)"
+            )
+        options["root_joint"] = root_joint
+    module, function = READERS[word]
+    model: Model = getattr(importlib.import_module(module), function)(
+        path, package_paths=folders, **options
+    )
+    return model
+
+
+def format_of(path: Path) -> str:
+    """Return the format of a file by its content and name: one of `READERS`.
+
+    Raises:
+        ModelFileError: If it is of no known format.
+    """
+    start = read_start(path)
+    by_name = SUFFIXES.get(path.suffix.lower())
+    text = _decoded(start)
+    if text.lstrip().startswith("<"):
+        root = _ROOT.search(_ASIDE.sub("", text))
+        by_content = ROOTS.get(root.group(1)) if root is not None else None
+        if by_content is not None:
+            return by_content
+        if by_name in ("urdf", "mjcf", "sdf"):
+            return by_name
+        given = "no root element" if root is None else f"<{root.group(1)[:40]}>"
+        raise ModelFileError(
+            path, f"XML of a robot must be <robot>, <mujoco> or <sdf>, got {given}; check the file"
+        )
+    if by_name is not None:
+        return by_name
+    if "tiburon-model" in text:
+        return "native"
+    if "dynamechs" in text.lower():
+        return "dynamechs"
+    raise ModelFileError(
+        path,
+        f"a robot file must end in {', '.join(SUFFIXES)}, got {path.suffix!r} and an unknown "
+        "content; rename it, or convert it first",
+    )
+
+
+def _decoded(start: bytes) -> str:
+    """Return the beginning of a file as text, whatever its encoding."""
+    for mark, encoding in ((b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be")):
+        if start.startswith(mark):
+            return start[2:].decode(encoding, errors="replace")
+    return start.decode("utf-8-sig", errors="replace")
+
+
+def _find(source: str | os.PathLike[str]) -> Path:
+    """Return the file that a name or path means."""
+    if not isinstance(source, (str, os.PathLike)):
+        raise ModelError(f"load: expected the path of a file or a name, got {source!r}")
+    name = os.fspath(source)
+    if not isinstance(name, str):
+        raise ModelError(f"load: expected the path of a file as a string, got {name!r}")
+    path = Path(name)
+    if not isinstance(source, str) or "\0" in name or os.path.lexists(path):
+        return path
+    if name in zoo.names():
+        return zoo.path(name)
+    if path.suffix or len(path.parts) > 1:
+        return path
+    near = nearest_name(name, zoo.names())
+    hint = f"did you mean {near!r}?" if near else "`tiburon models` lists those that ship"
+    raise ModelFileError(name, f"no robot that ships has this name, and no file; {hint}")
+
+
+def _folders(package_paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]:
+    """Return folders as strings; one alone may be given without a list."""
+    if isinstance(package_paths, (str, os.PathLike)):
+        package_paths = (package_paths,)
+    return tuple(os.fspath(folder) for folder in package_paths)

@@ -1,0 +1,254 @@
+"""The tables of a native file, one function for each kind of data."""
+
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from tiburon.formats import native_schema as schema
+from tiburon.formats.native_schema import Record
+from tiburon.formats.toml_table import Table
+from tiburon.model.actuator import Actuator
+from tiburon.model.added_mass import added_mass_from, six_by_six_from
+from tiburon.model.body import Body, Frame
+from tiburon.model.body_fluid import BodyFluid
+from tiburon.model.closure import Closure, JointCoupling, LoopClosure
+from tiburon.model.contact_point import ContactPoint
+from tiburon.model.denavit_hartenberg import DHLink, chain_parts
+from tiburon.model.joints import Joint
+from tiburon.model.pose import Pose
+from tiburon.model.shape import Shape
+from tiburon.model.thruster import LinearThrust, Thruster
+
+_TURNS = ("rotation", "rpy", "quaternion", "axis_angle")
+"""The ways to write how a frame is turned."""
+
+
+def read_values(record: Record, table: Table) -> dict[str, Any]:
+    """Return the fields of a record that a table gives."""
+    values: dict[str, Any] = {}
+    for name in record.texts:
+        if record.required(name) or table.has(record.key(name)):
+            values[name] = table.text(record.key(name))
+    for name in record.numbers:
+        given = table.numbers(record.key(name))
+        if given is not None:
+            values[name] = given
+        elif record.required(name):
+            table.require(record.key(name))
+    if record.placed:
+        values["pose"] = read_pose(table)
+    return values
+
+
+def read_record(record: Record, table: Table) -> Any:
+    """Return what a whole table describes."""
+    values = read_values(record, table)
+    table.finish()
+    return table.build(record.make, **values)
+
+
+def read_kinded(records: Mapping[str, Record], table: Table) -> Any:
+    """Return what a whole table describes, by the word under "kind"."""
+    return read_record(table.choice("kind", dict(records)), table)
+
+
+def read_pose(table: Table) -> Pose:
+    """Return the pose that position and one of several rotations give."""
+    position = table.numbers("position")
+    translation = (0.0, 0.0, 0.0) if position is None else position
+    turns = {key: value for key in _TURNS if (value := table.numbers(key)) is not None}
+    if len(turns) > 1:
+        table.fail(f"a turn must be given in one way, got {' and '.join(turns)}; keep one of them")
+    if not turns:
+        # the default object marks poses that turn nothing
+        return table.build(Pose, translation=translation)
+    ((way, given),) = turns.items()
+    if way == "rotation":
+        return table.build(Pose, given, translation)
+    if way == "rpy":
+        return table.build(Pose.from_rpy, given, translation)
+    if way == "quaternion":
+        return table.build(Pose.from_quaternion, given, translation)
+    if not isinstance(given, tuple) or len(given) != 4:
+        table.fail(f"axis_angle must be [x, y, z, angle], got {given!r}; give four numbers", way)
+    return table.build(Pose.from_axis_angle, given[:3], given[3], translation)
+
+
+def read_joint(table: Table) -> Joint:
+    """Return a joint, with the joints it is made of."""
+    word = table.text("kind")
+    record = table.choice("kind", schema.JOINTS)
+    values = read_values(record, table)
+    values["pose"] = read_pose(table)
+    for key, inner_record in (("limits", schema.LIMITS), ("passive", schema.PASSIVE)):
+        inner = table.table(key)
+        if inner is not None:
+            values[key] = read_record(inner_record, inner)
+    armature = table.numbers("armature")
+    if armature is not None:
+        values["armature"] = armature
+    if word == "coupled":
+        values["moves"] = read_joint(table.need("moves"))
+    if word == "driven":
+        values["drive"] = read_joint(table.need("drive"))
+        values["path"] = tuple(read_kinded(schema.PATHS, path) for path in table.tables("path"))
+        carried = table.table("carried")
+        if carried is not None:
+            values["carried"] = read_joint(carried)
+    name = table.text("name")
+    table.finish()
+    joint: Joint = table.build(record.make, name, **values)
+    return joint
+
+
+def read_shape(table: Table, folders: tuple[str, ...]) -> Shape:
+    """Return a shape.
+
+    Args:
+        table: Its table.
+        folders: Real paths of the folders in which meshes may lie, that of the file first.
+    """
+    record = table.choice("kind", schema.GEOMETRIES)
+    values = read_values(record, table)
+    if "path" in values and folders:
+        values["path"] = _mesh_path(values["path"], folders, table)
+    pose, role, color = read_pose(table), table.text("role", "both"), table.numbers("color")
+    name = table.text("name", "")
+    table.finish()
+    geometry = table.build(record.make, **values)
+    return table.build(Shape, geometry, pose, role, color, name)
+
+
+def _mesh_path(path: str, folders: tuple[str, ...], table: Table) -> str:
+    """Return where a mesh is; the name as written where there is no such file.
+
+    Nothing outside the given folders is accepted, links on the disk included.
+    """
+    if "\0" in path:
+        table.fail("path must be that of a file, got one with a zero byte; correct it", "path")
+    found = os.path.normpath(os.path.join(folders[0], path))
+    exists = os.path.isfile(found)
+    real = os.path.realpath(found) if exists else found
+    inside = any(real.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)
+    if not inside and (exists or not os.path.isabs(path)):
+        table.fail(
+            "meshes may lie in the folder of the robot file or in package_paths, got "
+            f"{path[:80]!r}, which leads elsewhere; load it with package_paths=[...]",
+            "path",
+        )
+    return found if exists else path
+
+
+def read_fluid(table: Table) -> BodyFluid:
+    """Return what water needs to know of a body."""
+    values: dict[str, Any] = {}
+    for key in ("volume", "center_of_buoyancy"):
+        given = table.numbers(key)
+        if given is not None:
+            values[key] = given
+    added = table.table("added_mass")
+    if added is not None:
+        about, symmetrize = added.numbers("about"), added.get("symmetrize")
+        if symmetrize not in (None, True, False):
+            added.fail(f"symmetrize must be true or false, got {symmetrize!r}", "symmetrize")
+        values["added_mass"] = _stated(
+            added_mass_from,
+            added,
+            about=(0.0, 0.0, 0.0) if about is None else about,
+            symmetrize=bool(symmetrize),
+        )
+    for key in schema.DAMPINGS:
+        damping = table.table(key)
+        if damping is not None:
+            values[key] = _stated(six_by_six_from, damping)
+    drags = tuple(read_kinded(schema.DRAGS, drag) for drag in table.tables("drag"))
+    table.finish()
+    return table.build(BodyFluid, drag=drags, **values)
+
+
+def _stated(make: Any, table: Table, **options: Any) -> Any:
+    """Return a 6 x 6 matrix from a table that states its order and axes."""
+    order, axes = table.text("order"), table.text("axes")
+    table.require("matrix")
+    matrix = table.numbers("matrix")
+    table.finish()
+    return table.build(make, matrix, order=order, axes=axes, **options)
+
+
+def read_loop(table: Table) -> Closure:
+    """Return a joint that closes a loop, or a tie between joints."""
+    coupling = table.choice("kind", {"joint": False, "coupling": True}, "joint")
+    name = table.text("name")
+    if coupling:
+        leader = table.text("leader") if table.has("leader") else None
+        joint = table.text("joint")
+        table.require("coefficients")
+        coefficients = table.numbers("coefficients")
+        table.get("leader")
+        table.finish()
+        return table.build(JointCoupling, name, joint, leader, coefficients)
+    first, second = table.text("first"), table.text("second")
+    closing = read_joint(table.need("joint"))
+    placed = table.table("second_pose")
+    pose = Pose()
+    if placed is not None:
+        pose = read_pose(placed)
+        placed.finish()
+    table.finish()
+    return table.build(LoopClosure, name, first, second, closing, pose)
+
+
+def read_thruster(table: Table) -> Thruster:
+    """Return a thruster."""
+    record = Record(Thruster, (*schema.THRUSTER, *schema.PAIRS), ("name", "body"))
+    values = read_values(record, table)
+    curve = table.table("curve")
+    thrust = LinearThrust() if curve is None else read_kinded(schema.CURVES, curve)
+    table.finish()
+    return table.build(Thruster, curve=thrust, **values)
+
+
+def read_contact(table: Table) -> ContactPoint:
+    """Return a contact point."""
+    point: ContactPoint = read_record(
+        Record(ContactPoint, ("position", "radius"), ("name", "body")), table
+    )
+    return point
+
+
+def read_actuator(table: Table) -> Actuator:
+    """Return an actuator."""
+    values = read_values(Record(Actuator, schema.ACTUATOR, ("name", "joint")), table)
+    motor = table.table("motor")
+    if motor is not None:
+        values["motor"] = read_record(schema.MOTOR, motor)
+    table.finish()
+    return table.build(Actuator, **values)
+
+
+def read_dh(table: Table) -> tuple[list[Body], list[Frame]]:
+    """Return bodies and frames of a Denavit-Hartenberg table."""
+    convention = table.text("convention")
+    base, tool = table.table("base"), table.table("tool")
+    places = [None if place is None else read_pose(place) for place in (base, tool)]
+    for place in (base, tool):
+        if place is not None:
+            place.finish()
+    links = []
+    for row in table.tables("link"):
+        values = {
+            key: given
+            for key in ("a", "alpha", "d", "theta")
+            if (given := row.numbers(key)) is not None
+        }
+        for key, field in (("kind", "joint"), ("joint", "joint_name"), ("name", "body_name")):
+            if row.has(key):
+                values[field] = row.text(key)
+            row.get(key)
+        inertia = row.table("inertia")
+        if inertia is not None:
+            values["inertia"] = read_record(schema.INERTIA, inertia)
+        row.finish()
+        links.append(row.build(DHLink, **values))
+    table.finish()
+    return table.build(chain_parts, "dh", links, convention, places[0] or Pose(), places[1])

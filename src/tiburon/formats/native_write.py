@@ -1,0 +1,240 @@
+"""Write models in the native format, which can say all that a model can."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tiburon.errors import ModelError
+from tiburon.formats import native_schema as schema
+from tiburon.formats.native_schema import Record, word_of
+from tiburon.formats.toml_text import Inline, toml_text
+from tiburon.model.actuator import Actuator
+from tiburon.model.body import WORLD, Body
+from tiburon.model.body_fluid import BodyFluid
+from tiburon.model.closure import Closure, JointCoupling
+from tiburon.model.composition import changed
+from tiburon.model.inertia import Inertia
+from tiburon.model.joints import Coupled, Driven, Joint
+from tiburon.model.model import Model
+from tiburon.model.numbers import Matrix6
+from tiburon.model.pose import Pose
+from tiburon.model.shape import MeshShape, Shape
+from tiburon.model.thruster import Thruster
+
+_UNTURNED = Pose().rotation
+
+
+def write_native(model: Model, path: Path) -> tuple[str, tuple[str, ...]]:
+    """Return the text of a native file, and what needs care when it is read.
+
+    Args:
+        model: Any model without paths or joints of the user's own, which are code.
+        path: Where the file will be; meshes below its folder are named from there.
+
+    Raises:
+        ModelError: If a part of the model is code that no file can hold.
+    """
+    folder = os.path.realpath(path.parent)
+    outside: set[str] = set()
+
+    def local(shape: Shape) -> Shape:
+        mesh = shape.geometry
+        if not isinstance(mesh, MeshShape) or not os.path.isabs(mesh.path):
+            return shape
+        if not mesh.path.startswith(folder.rstrip(os.sep) + os.sep):
+            if os.path.isfile(mesh.path):
+                outside.add(os.path.dirname(mesh.path))
+            return shape
+        return replace(shape, geometry=replace(mesh, path=os.path.relpath(mesh.path, folder)))
+
+    bodies = [
+        changed(b, shapes=tuple(map(local, b.shapes))) if b.shapes else b for b in model.bodies
+    ]
+    sentences = [
+        f"meshes in {place} lie outside the folder of the file; load it with package_paths=[...]"
+        for place in sorted(outside)
+    ]
+    return native_text(model, bodies), tuple(sentences)
+
+
+def native_text(model: Model, bodies: Sequence[Body] | None = None) -> str:
+    """Return the text of a native file.
+
+    Args:
+        model: Any model without paths or joints of the user's own, which are code.
+        bodies: What to write instead of the model's own bodies.
+
+    Raises:
+        ModelError: If a part of the model is code that no file can hold.
+    """
+    document: dict[str, Any] = {
+        "format": schema.FORMAT,
+        "version": schema.VERSION,
+        "name": model.name,
+    }
+    if model.about:
+        document["about"] = model.about
+    lists: dict[str, list[dict[str, Any]]] = {
+        "body": [_body(body) for body in bodies or model.bodies],
+        "frame": [{"name": f.name, "body": f.body, **_pose(f.pose)} for f in model.frames],
+        "loop": [_loop(loop) for loop in model.loops],
+        "thruster": [_thruster(thruster) for thruster in model.thrusters],
+        "contact": [
+            {
+                "name": c.name,
+                "body": c.body,
+                "position": list(c.position),
+                **({"radius": c.radius} if c.radius else {}),
+            }
+            for c in model.contacts
+        ],
+        "actuator": [_actuator(actuator) for actuator in model.actuators],
+    }
+    document.update({key: tables for key, tables in lists.items() if tables})
+    if model.poses:
+        document["poses"] = {name: list(q) for name, q in model.poses.items()}
+    return toml_text(document)
+
+
+def _record(record: Record, value: object) -> dict[str, Any]:
+    """Return the fields of a value that are not as by default."""
+    table: dict[str, Any] = {}
+    for name in (*record.texts, *record.numbers):
+        given = getattr(value, name)
+        # by repr, which tells 0.0 from -0.0
+        if given is not None and repr(given) != repr(record.defaults[name]):
+            table[record.key(name)] = given
+    if record.placed:
+        table.update(_pose(value.pose))  # type: ignore[attr-defined]
+    return table
+
+
+def _kind(records: Mapping[str, Record], value: object, element: str) -> tuple[str, Record]:
+    """Return the word for the kind of a value, and its record."""
+    word = word_of(records, value)
+    if word is None:
+        raise ModelError(
+            f"{element}: a {type(value).__name__} is code, which no file can hold; build this "
+            "robot in Python"
+        )
+    return word, records[word]
+
+
+def _kinded(records: Mapping[str, Record], value: object, element: str) -> dict[str, Any]:
+    word, record = _kind(records, value, element)
+    return {"kind": word, **_record(record, value)}
+
+
+def _pose(pose: Pose) -> dict[str, Any]:
+    """Return position and rotation matrix, as far as they are not zero and identity."""
+    table: dict[str, Any] = {}
+    if any(pose.translation):
+        table["position"] = list(pose.translation)
+    if pose.rotation != _UNTURNED:
+        table["rotation"] = [list(row) for row in pose.rotation]
+    return table
+
+
+def _body(body: Body) -> dict[str, Any]:
+    table: dict[str, Any] = {"name": body.name}
+    if body.parent != WORLD:
+        table["parent"] = body.parent
+    table["joint"] = _joint(body.joint)
+    if body.inertia != Inertia():
+        table["inertia"] = _record(schema.INERTIA, body.inertia)
+    if body.fluid is not None:
+        table["fluid"] = _fluid(body.fluid, body.name)
+    if body.shapes:
+        table["shape"] = [_shape(shape, body.name) for shape in body.shapes]
+    return table
+
+
+def _joint(joint: Joint) -> dict[str, Any]:
+    element = f"joint {joint.name!r}"
+    word, record = _kind(schema.JOINTS, joint, element)
+    table: dict[str, Any] = {"kind": word, "name": joint.name, **_record(record, joint)}
+    table.update(_pose(joint.pose))
+    if joint.limits is not None:
+        table["limits"] = Inline(_record(schema.LIMITS, joint.limits))
+    if joint.passive is not None:
+        table["passive"] = Inline(_record(schema.PASSIVE, joint.passive))
+    if joint.armature != 0.0:
+        table["armature"] = joint.armature
+    if isinstance(joint, Coupled):
+        table["moves"] = _joint(joint.moves)
+    if isinstance(joint, Driven):
+        paths = joint.path if isinstance(joint.path, tuple) else (joint.path,)
+        table["drive"] = _joint(joint.drive)
+        table["path"] = [Inline(_kinded(schema.PATHS, path, element)) for path in paths]
+        table["carried"] = _joint(joint.carried)
+    return table
+
+
+def _shape(shape: Shape, body: str) -> dict[str, Any]:
+    table = _kinded(schema.GEOMETRIES, shape.geometry, f"body {body!r}, shape")
+    table.update(_pose(shape.pose))
+    if shape.role != "both":
+        table["role"] = shape.role
+    if shape.color is not None:
+        table["color"] = list(shape.color)
+    if shape.name:
+        table["name"] = shape.name
+    return table
+
+
+def _fluid(fluid: BodyFluid, body: str) -> dict[str, Any]:
+    table: dict[str, Any] = {"volume": fluid.volume}
+    if any(fluid.center_of_buoyancy):
+        table["center_of_buoyancy"] = list(fluid.center_of_buoyancy)
+    for name in ("added_mass", *schema.DAMPINGS):
+        matrix = getattr(fluid, name)
+        if matrix is not None:
+            table[name] = {
+                "order": "angular-first",
+                "axes": "flu",
+                "matrix": _diagonal(matrix) or [list(row) for row in matrix],
+            }
+    if fluid.drag:
+        element = f"body {body!r}, drag"
+        table["drag"] = [_kinded(schema.DRAGS, drag, element) for drag in fluid.drag]
+    return table
+
+
+def _diagonal(matrix: Matrix6) -> list[float] | None:
+    """Return the diagonal of a matrix that has nothing beside it."""
+    rest = [x for i, row in enumerate(matrix) for j, x in enumerate(row) if i != j]
+    # by repr, which tells 0.0 from -0.0
+    return [matrix[i][i] for i in range(6)] if all(repr(x) == "0.0" for x in rest) else None
+
+
+def _loop(loop: Closure) -> dict[str, Any]:
+    if isinstance(loop, JointCoupling):
+        table: dict[str, Any] = {"kind": "coupling", "name": loop.name, "joint": loop.joint}
+        if loop.leader is not None:
+            table["leader"] = loop.leader
+        return {**table, "coefficients": list(loop.coefficients)}
+    table = {"name": loop.name, "first": loop.first, "second": loop.second}
+    table["joint"] = _joint(loop.joint)
+    if loop.second_pose != Pose():
+        table["second_pose"] = _pose(loop.second_pose)
+    return table
+
+
+def _thruster(thruster: Thruster) -> dict[str, Any]:
+    record = Record(Thruster, (*schema.THRUSTER, *schema.PAIRS))
+    return {
+        "name": thruster.name,
+        "body": thruster.body,
+        **_record(record, thruster),
+        "curve": Inline(_kinded(schema.CURVES, thruster.curve, f"thruster {thruster.name!r}")),
+    }
+
+
+def _actuator(actuator: Actuator) -> dict[str, Any]:
+    record = Record(Actuator, schema.ACTUATOR)
+    table = {"name": actuator.name, "joint": actuator.joint, **_record(record, actuator)}
+    if actuator.motor is not None:
+        table["motor"] = Inline(_record(schema.MOTOR, actuator.motor))
+    return table

@@ -1,0 +1,280 @@
+"""TOML from strangers as tables that know where they stand, read in bounded time and memory."""
+
+import re
+import tomllib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+from tiburon.errors import ModelError, ModelFileError, TiburonError, nearest_name
+from tiburon.formats.limits import Budget
+
+Made = TypeVar("Made")
+
+CHARACTERS = 24_000_000
+"""Longest text; the parser passes about ten million characters a second."""
+
+WORDS = 1_500_000
+"""Most values, lines and escapes; the parser takes a few hundred thousand a second."""
+
+KEY_PARTS = 32
+"""Most parts of a dotted key; the parser's time grows with their square."""
+
+NESTING = 3
+"""Lists inside one another; the deepest data are matrices."""
+
+_PART = r"""(?:[\w-]+|"[^"\n]*"|'[^'\n]*')"""
+_LONG_KEY = re.compile(rf"(?<![\w-]){_PART}(?:[ \t]*\.[ \t]*{_PART}){{{KEY_PARTS}}}")
+_HEADER = re.compile(r"\s*(\[\[?)([^\[\]#]+)\]")
+_AT_LINE = re.compile(r"\s*\(at line (\d+), column \d+\)")
+
+
+class TomlSource:
+    """The text of a file, to find lines in once something is wrong."""
+
+    def __init__(self, file: str, text: str) -> None:
+        self.file = file
+        self.text = text
+
+    def line_of(self, path: tuple[str | int, ...]) -> int | None:
+        """Return the line where an element starts, or the nearest one around it that has a line.
+
+        Args:
+            path: Keys, and places in lists counted from 0, from the root of the file.
+        """
+        best, best_length = None, 0
+        counts: dict[tuple[str | int, ...], int] = {}
+        section: tuple[str | int, ...] = ()
+        for number, line in enumerate(self.text.split("\n"), start=1):
+            header = _HEADER.match(line)
+            if header is not None:
+                section = self._resolve(header, counts)
+                reached = section
+            else:
+                key = line.partition("=")[0].strip().strip("\"'")
+                reached = (*section, *key.split(".")) if key and "=" in line else ()
+            if len(reached) > best_length and reached == path[: len(reached)]:
+                best, best_length = number, len(reached)
+        return best
+
+    @staticmethod
+    def _resolve(
+        header: re.Match[str], counts: dict[tuple[str | int, ...], int]
+    ) -> tuple[str | int, ...]:
+        """Return the path of a header line, with the places in lists that it goes to."""
+        keys = [key.strip().strip("\"'") for key in header.group(2).split(".")]
+        path: tuple[str | int, ...] = ()
+        for position, key in enumerate(keys):
+            path = (*path, key)
+            if header.group(1) == "[[" and position == len(keys) - 1:
+                counts[path] = counts.get(path, -1) + 1
+            if path in counts:
+                path = (*path, counts[path])
+        return path
+
+
+class Table:
+    """One table of a file: what it says, what it is called in messages, what was looked at."""
+
+    __slots__ = ("data", "element", "path", "seen", "source")
+
+    def __init__(
+        self, source: TomlSource, data: dict[str, Any], path: tuple[str | int, ...], element: str
+    ) -> None:
+        self.source = source
+        self.data = data
+        self.path = path
+        self.element = element
+        self.seen: set[str] = set()
+
+    @property
+    def line(self) -> int | None:
+        """Line where the table starts, where known."""
+        return self.source.line_of(self.path)
+
+    def fail(self, message: str, key: str | None = None) -> NoReturn:
+        """Raise `ModelFileError` naming file, line and element."""
+        path = self.path if key is None else (*self.path, key)
+        line, element = self.source.line_of(path), self.element or None
+        raise ModelFileError(self.source.file, message, line=line, element=element)
+
+    def get(self, key: str) -> Any:
+        """Return what stands under a key, or None."""
+        self.seen.add(key)
+        return self.data.get(key)
+
+    def has(self, key: str) -> bool:
+        """Whether the table has a key."""
+        return key in self.data
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """Return a string; the default where it is not given."""
+        value = self.get(key)
+        if value is None and default is not None:
+            return default
+        if not isinstance(value, str):
+            self._wrong(key, "a string", value)
+        return value
+
+    def numbers(self, key: str) -> Any:
+        """Return a number, or lists of numbers as tuples; None where nothing is given."""
+        value = self.get(key)
+        return None if value is None else self._floats(key, value, NESTING)
+
+    def _floats(self, key: str, value: Any, depth: int) -> Any:
+        if type(value) is float:
+            return value
+        if isinstance(value, list) and depth > 0:
+            return tuple([self._floats(key, x, depth - 1) for x in value])
+        if isinstance(value, int) and not isinstance(value, bool):
+            try:
+                return float(value)
+            except OverflowError:
+                self._wrong(key, "a number below 1e308", "a larger one")
+        self._wrong(key, "a number or a list of numbers", value)
+
+    def table(self, key: str, name: str | None = None) -> "Table | None":
+        """Return a table inside this one, if there is one.
+
+        Args:
+            key: Where it stands.
+            name: What it is called in messages; by default the key after this table's own name.
+        """
+        value = self.get(key)
+        if value is None:
+            return None
+        if not isinstance(value, dict):
+            self._wrong(key, "a table", value)
+        called = name or (f"{self.element}, {key}" if self.element else key)
+        return Table(self.source, value, (*self.path, key), called)
+
+    def need(self, key: str) -> "Table":
+        """Return a table inside this one, or say that it is missing."""
+        inner = self.table(key)
+        if inner is None:
+            self.fail(f"expected the table {key!r}, got none; add it")
+        return inner
+
+    def tables(self, key: str) -> "list[Table]":
+        """Return the tables listed under a key; each is called by its name, where it has one."""
+        value = self.get(key)
+        if value is None:
+            return []
+        if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
+            self._wrong(key, f"a list of tables, each under [[{key}]]", value)
+        before = f"{self.element}, " if self.element else ""
+        result = []
+        for index, item in enumerate(value):
+            name = item.get("name")
+            called = f"{key} {name!r}" if isinstance(name, str) else f"{key} {index + 1}"
+            result.append(Table(self.source, item, (*self.path, key, index), before + called))
+        return result
+
+    def choice(self, key: str, choices: dict[str, Made], default: str | None = None) -> Made:
+        """Return what a word stands for.
+
+        Args:
+            key: Where the word stands.
+            choices: By word.
+            default: The word where none is given.
+        """
+        word = self.text(key, default)
+        if word not in choices:
+            near = nearest_name(word, choices)
+            hint = f"did you mean {near!r}?" if near else f"known: {', '.join(choices)}"
+            self.fail(f"{key} must be a known word, got {word[:60]!r}; {hint}", key)
+        return choices[word]
+
+    def require(self, key: str) -> None:
+        """Raise unless a key is given."""
+        if key not in self.data:
+            self.fail(f"expected the key {key!r}, got none; write {key} = ...")
+
+    def finish(self) -> None:
+        """Raise if the table has a key that nobody looked at."""
+        for key in self.data:
+            if key not in self.seen:
+                near = nearest_name(key, self.seen)
+                hint = (
+                    f"did you mean {near!r}?" if near else f"known: {', '.join(sorted(self.seen))}"
+                )
+                self.fail(f"unknown key {key[:60]!r}; {hint}", key)
+
+    def build(self, make: Callable[..., Made], /, *args: Any, **values: Any) -> Made:
+        """Return what a constructor makes of values, or say which element it refuses."""
+        with self.refusals():
+            return make(*args, **values)
+
+    @contextmanager
+    def refusals(self) -> Iterator[None]:
+        """Turn errors about the model into errors about this table of the file."""
+        try:
+            yield
+        except ModelFileError:
+            raise
+        except TiburonError as error:
+            name = error.name if isinstance(error, ModelError) else None
+            raise ModelFileError(
+                self.source.file,
+                str(error),
+                line=self.line,
+                element=self.element or None,
+                name=name,
+            ) from error
+
+    def _wrong(self, key: str, expected: str, value: object) -> NoReturn:
+        given = "nothing" if value is None else repr(value)
+        shown = given if len(given) <= 60 else given[:60] + "..."
+        self.fail(f"{key} must be {expected}, got {shown}; correct it", key)
+
+
+def parse_toml(content: bytes, budget: Budget) -> Table:
+    """Return the root table of a TOML text.
+
+    Args:
+        content: The file's bytes, in UTF-8.
+        budget: Clock and counts.
+
+    Raises:
+        ModelFileError: If this is no TOML, or is absurdly large or deep.
+    """
+    file = budget.file
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ModelFileError(
+            file, "TOML must be written in UTF-8, got other bytes; save it so", line=line
+        ) from error
+    words = sum(text.count(mark) for mark in (",", "\\", "[")) + 2 * text.count("\n")
+    if len(text) > CHARACTERS or words > WORDS:
+        raise ModelFileError(
+            file,
+            f"a TOML file may have {CHARACTERS} characters and about {WORDS} words, got "
+            f"{len(text)} and {words}; build the robot in Python if it is meant",
+        )
+    long = _LONG_KEY.search(text)
+    if long is not None:
+        raise ModelFileError(
+            file,
+            f"a key may have {KEY_PARTS} parts, got more; write tables one after the other",
+            line=text.count("\n", 0, long.start()) + 1,
+        )
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _AT_LINE.search(str(error))
+        problem = _AT_LINE.sub("", str(error))
+        raise ModelFileError(
+            file,
+            f"this is not well-formed TOML ({problem}); correct it there",
+            line=int(found.group(1)) if found else None,
+        ) from error
+    except RecursionError as error:
+        raise ModelFileError(
+            file, "lists and tables are nested absurdly deep; correct the file"
+        ) from error
+    except ValueError as error:
+        raise ModelFileError(file, f"holds an absurd value ({error}); correct it") from error
+    budget.check_time()
+    return Table(TomlSource(file, text), data, (), "")
