@@ -16,15 +16,19 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.pair_products import Vectors, before_products, components, joint_matrix
+from tiburon.algorithms.root_frame import Place, places_of
+from tiburon.algorithms.steps import JointVector, recorder
 from tiburon.algorithms.sweep import inward, outward, pairs
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import Force, RigidInertia, Scalar, Transform
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 
-__all__ = ["crba", "mass_matrix"]
+__all__ = ["composite_vectors", "crba", "mass_elements", "mass_matrix"]
 
 Forces = tuple[Force, ...]
+Numbers = tuple[Scalar, ...]
 
 
 def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
@@ -71,14 +75,59 @@ def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
     return tuple(tuple(row) for row in H)
 
 
+def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors]:
+    """Compute S and F of every freedom in one frame, that of the first body of its tree.
+
+    Composite bodies are those of `crba`, in their own coordinates, where numbers are small; only
+    what meets in a product is carried to the common frame. An entry of H is then S . F, and no
+    force is carried from body to body for each pair of them.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+
+    Returns:
+        S and F, six rows of one number per freedom each.
+    """
+
+    @before_products
+    def vectors(q: Sequence[Scalar]) -> tuple[Vectors, Vectors]:
+        position = JointVector(q)
+
+        def compose(
+            body: PlanBody, IC: RigidInertia, place: Place, X: Transform
+        ) -> tuple[tuple[tuple[Numbers, ...], tuple[Numbers, ...]], RigidInertia]:
+            S = body.joint.subspace(position[body.q])
+            axes = tuple(tuple(place.motion(s)) for s in S)
+            forces = tuple(tuple(place.force(IC.apply(s))) for s in S)
+            return (axes, forces), X.inertia_to_parent(IC)
+
+        found = places_of(plan, position)
+        places, transforms = [x.place for x in found], [x.X for x in found]
+        alone = [body.inertia for body in plan.bodies]
+        kept = inward(plan, compose, alone, places, transforms)
+        S, F = [s for S, _ in kept for s in S], [f for _, F in kept for f in F]
+        return components(S, 6), components(F, 6)
+
+    S, F = vectors(list(q))
+    return S, F
+
+
+def mass_elements(plan: Plan, q: Sequence[Scalar]) -> list[Scalar]:
+    """Compute the mass matrix, nv times nv scalars row by row, in the way that suits its size."""
+    if recorder() is None:
+        return [x for row in crba(plan, q) for x in row]
+    S, F = composite_vectors(plan, q)
+    return joint_matrix(plan, above=[(S, F)], below=[(F, S)])
+
+
 def _inputs(model: Model, options: Options) -> list[Input]:
     return [Input("q", (model.nq,), described=model.describe_q())]
 
 
 def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
     plan, _ = plan_and_gravity(model, world)
-    rows = crba(plan, scalars(q))
-    return as_traced([x for row in rows for x in row]).reshape(model.nv, model.nv)
+    return as_traced(mass_elements(plan, scalars(q))).reshape(model.nv, model.nv)
 
 
 _FUNCTION = LibraryFunction("mass_matrix", _inputs, _run, parameters=(INERTIA,))

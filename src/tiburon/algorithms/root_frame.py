@@ -9,13 +9,15 @@ Symbols (Featherstone 1987, chapters 2 and 4):
     X       map of motion from the parent's frame to the body's
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from tiburon.model import PlanBody
-from tiburon.spatial import Force, Mat3, Motion, RigidInertia, Transform, Vec3
+from tiburon.algorithms.sweep import outward
+from tiburon.model import Plan, PlanBody
+from tiburon.spatial import Force, Mat3, Motion, RigidInertia, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, add, add_cross, matrix_vector
 
-__all__ = ["Place"]
+__all__ = ["Place", "Placed", "places_of"]
 
 
 class Place(NamedTuple):
@@ -50,3 +52,28 @@ class Place(NamedTuple):
     def inertia(self, body: PlanBody) -> RigidInertia:
         """Return the inertia of the body."""
         return body.inertia.rotated(self.R).shifted(self.o)
+
+
+class Placed(NamedTuple):
+    """A body that has its place."""
+
+    X: Transform
+    """Map of motion from the parent's frame to the body's."""
+
+    place: Place | None
+    """None for the world."""
+
+
+def places_of(plan: Plan, q: Sequence[Scalar]) -> tuple[Placed, ...]:
+    """Find the place of every body.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+    """
+
+    def locate(body: PlanBody, parent: Placed) -> Placed:
+        X = body.transform(q[body.q])
+        return Placed(X, Place.first() if parent.place is None else parent.place.beyond(X))
+
+    return outward(plan, locate, Placed(Transform.identity(), None))

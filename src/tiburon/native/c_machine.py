@@ -89,7 +89,9 @@ class CMachine(NativeMachine):
 
     # loops
 
-    def counted_loop(self, start: Any, stop: Any, *, down: bool) -> Iterator[NativeIndex]:
+    def counted_loop(
+        self, start: Any, stop: Any, *, down: bool, independent: bool = False
+    ) -> Iterator[NativeIndex]:
         """Write a loop over indices."""
         k, first, end = self._name("k"), _text(start), _text(stop)
         if down:

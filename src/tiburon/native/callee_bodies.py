@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tiburon.errors import CompileError
-from tiburon.native.callees import CalleeWriter
+from tiburon.native.callees import CalleeWriter, with_loads
 from tiburon.native.llvm_machine import LlvmMachine
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import NativeMachine, Slots
@@ -23,7 +23,7 @@ from tiburon.native.tape import calls_few_functions, region_program
 from tiburon.native.target import Ref
 from tiburon.trace.callee import Callee
 from tiburon.trace.lower import Instruction, Order, lower
-from tiburon.trace.primitives.primitive import UNROLLED_OPERATIONS, Primitive
+from tiburon.trace.primitives.primitive import Primitive
 from tiburon.trace.regions import FixedLoop, FunctionRegion, WhileLoop
 from tiburon.trace.regions.region import GraphRegion
 
@@ -80,7 +80,7 @@ class _Body:
 
 def is_spelled_out(callee: Callee) -> bool:
     """Tell whether a primitive is short enough to be written without loops."""
-    return isinstance(callee, Primitive) and callee.count().total <= UNROLLED_OPERATIONS
+    return isinstance(callee, Primitive) and callee.is_short
 
 
 def write_callee(
@@ -268,7 +268,7 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
         f"define internal void @{name}(ptr noalias readonly %in, ptr noalias %out) {attributes} {{",
         "entry:",
         *writer.stack_lines,
-        *target.lines,
+        *with_loads(target.lines),
         "  ret void",
         "}",
         "",

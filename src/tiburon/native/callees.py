@@ -1,11 +1,14 @@
 """Calls of regions and primitives in native code: one internal function for each callee.
 
-A call stores its arguments in one stack array, calls, and loads the results from another.
+A call stores its arguments in one stack array, calls, and loads the results from another. Of many
+results, only those are loaded that straight code reads; others are copied from where they lie.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from tiburon.native.llvm_machine import LlvmMachine
 from tiburon.native.llvm_target import LlvmTarget
@@ -17,7 +20,15 @@ Origins = dict[Ref, tuple[Ref, int]]
 """Array and place that results of calls were loaded from."""
 
 SHORTEST_COPY = 16
-"""Results that are handed on together, side by side, are copied by a loop from this number on."""
+"""Results that are handed on together are copied by a loop from this number on."""
+
+LONG_COPY = 64
+"""Neighbors that get a loop of their own, rather than being looked up one by one."""
+
+MANY_RESULTS = 64
+"""Results of one call from which on they are loaded only where straight code reads them."""
+
+_LATE = re.compile(r"%late(\d+)_(\d+)")
 
 STORES_AT_ONCE = 32
 """Arguments between fences. A fence is no instruction; it keeps LLVM from comparing the places of
@@ -38,6 +49,7 @@ class CalleeWriter:
         self._names: dict[int, str] = {}
         self._functions: list[str] = []
         self._declarations: set[str] = set()
+        self._late = 0
 
     def call(
         self,
@@ -46,6 +58,7 @@ class CalleeWriter:
         origins: Origins,
         callee: Callee,
         arguments: list[Ref],
+        found: Ref | None = None,
     ) -> list[Ref]:
         """Emit a call into a target.
 
@@ -55,6 +68,7 @@ class CalleeWriter:
             origins: Where results of earlier calls in that function lie; the new ones are added.
             callee: What to call.
             arguments: References of the arguments.
+            found: Where the results go; a stack array by default.
 
         Returns:
             References of the results.
@@ -62,7 +76,8 @@ class CalleeWriter:
         name = self._name(callee)
         kind = target.float_type
         given = _reserve(stack_lines, kind, len(arguments))
-        found = _reserve(stack_lines, kind, callee.result_count)
+        if found is None:
+            found = _reserve(stack_lines, kind, callee.result_count)
         stored = 0
         for start, length, origin in runs_of(arguments, origins):
             if origin is None:
@@ -76,6 +91,12 @@ class CalleeWriter:
                 copy_run(target, stack_lines, origin, Slots(given, offset=start), length)
         target.lines.append(f"  call void @{name}(ptr {given}, ptr {found})")
         results = []
+        if callee.result_count >= MANY_RESULTS:
+            self._late += 1
+            results = [f"%late{self._late}_{k}" for k in range(callee.result_count)]
+            target.lines.append(_LateLoads(self._late, kind, found))
+            origins.update({ref: (found, k) for k, ref in enumerate(results)})
+            return results
         for number in range(callee.result_count):
             place = target.emit(f"getelementptr {kind}, ptr {found}, i64 {number}")
             results.append(target.emit(f"load {kind}, ptr {place}"))
@@ -103,19 +124,64 @@ class CalleeWriter:
         return set(self._declarations)
 
 
+class _LateLoads(str):
+    """A line that stands for the loads of a call's results."""
+
+    call: int
+    kind: str
+    array: Ref
+
+    def __new__(cls, call: int, kind: str, array: Ref) -> _LateLoads:
+        line = super().__new__(cls, "  ; results")
+        line.call, line.kind, line.array = call, kind, array
+        return line
+
+
+def with_loads(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a function with those loads of calls' results that it needs."""
+    if not any(isinstance(line, _LateLoads) for line in lines):
+        return list(lines)
+    used: dict[int, set[int]] = {}
+    for line in lines:
+        if "%late" in line:
+            for call, number in _LATE.findall(line):
+                used.setdefault(int(call), set()).add(int(number))
+    filled: list[str] = []
+    for line in lines:
+        filled.append(line)
+        if isinstance(line, _LateLoads):
+            for number in sorted(used.get(line.call, ())):
+                name = f"%late{line.call}_{number}"
+                filled += [
+                    f"  {name}p = getelementptr {line.kind}, ptr {line.array}, i64 {number}",
+                    f"  {name} = load {line.kind}, ptr {name}p",
+                ]
+    return filled
+
+
 def _reserve(stack_lines: list[str], kind: str, count: int) -> Ref:
     array = f"%stack{len(stack_lines)}"
     stack_lines.append(f"  {array} = alloca [{max(count, 1)} x {kind}], align 64")
     return array
 
 
-def runs_of(arguments: Sequence[Ref], origins: Origins) -> list[tuple[int, int, Slots | None]]:
-    """Cut arguments into runs that lie side by side in a result array, and others.
+@dataclass(frozen=True, slots=True)
+class Scattered:
+    """Numbers of one array that do not lie side by side."""
+
+    address: Ref
+    places: tuple[int, ...]
+
+
+def runs_of(
+    arguments: Sequence[Ref], origins: Origins
+) -> list[tuple[int, int, Slots | Scattered | None]]:
+    """Cut arguments into runs that lie in one result array, and others.
 
     Returns:
         First argument, number of arguments, and where they lie (None: nowhere) of each run.
     """
-    runs: list[tuple[int, int, Slots | None]] = []
+    runs: list[tuple[int, int, Slots | Scattered | None]] = []
     start = 0
     while start < len(arguments):
         end = start + 1
@@ -125,22 +191,56 @@ def runs_of(arguments: Sequence[Ref], origins: Origins) -> list[tuple[int, int, 
                 end += 1
             runs.append((start, end - start, None))
         else:
-            array, first = known
-            while end < len(arguments) and origins.get(arguments[end]) == (
-                array,
-                first + end - start,
-            ):
+            array = known[0]
+            places = [known[1]]
+            while end < len(arguments):
+                following = origins.get(arguments[end])
+                if following is None or following[0] != array:
+                    break
+                places.append(following[1])
                 end += 1
-            worth_it = end - start >= SHORTEST_COPY
-            runs.append((start, end - start, Slots(array, offset=first) if worth_it else None))
+            runs += [(start + k, length, run) for k, length, run in _runs_in(array, places)]
         start = end
     return runs
 
 
+def _runs_in(array: Ref, places: list[int]) -> list[tuple[int, int, Slots | Scattered | None]]:
+    """Cut places in one array into long runs of neighbors, and what is between them."""
+    runs: list[tuple[int, int, Slots | Scattered | None]] = []
+
+    def between(start: int, end: int) -> None:
+        if end - start >= SHORTEST_COPY:
+            runs.append((start, end - start, Scattered(array, tuple(places[start:end]))))
+        elif end > start:
+            runs.append((start, end - start, None))
+
+    waiting = start = 0
+    for end in range(1, len(places) + 1):
+        if end < len(places) and places[end] == places[end - 1] + 1:
+            continue
+        if end - start >= LONG_COPY or end - start == len(places) >= SHORTEST_COPY:
+            between(waiting, start)
+            runs.append((start, end - start, Slots(array, offset=places[start])))
+            waiting = end
+        start = end
+    between(waiting, len(places))
+    return runs
+
+
 def copy_run(
-    target: LlvmTarget, stack_lines: list[str], origin: Slots, given: Slots, length: int
+    target: LlvmTarget,
+    stack_lines: list[str],
+    origin: Slots | Scattered,
+    given: Slots,
+    length: int,
 ) -> None:
     """Emit a loop that copies numbers: in straight lines, hundreds of them compile for seconds."""
     m = LlvmMachine(target, "", stack_lines, labels=f"copy{len(stack_lines)}_")
+    if isinstance(origin, Slots):
+        for place in m.loop(0, length, independent=True):
+            m.store_slot(given, place, m.load_slot(origin, place))
+        return
+    table = target.table(origin.places)
     for place in m.loop(0, length):
-        m.store_slot(given, place, m.load_slot(origin, place))
+        there = m.lookup_index(table, place)
+        m.store_slot(given, place, m.load_slot(Slots(origin.address), there))

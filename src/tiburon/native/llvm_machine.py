@@ -135,7 +135,9 @@ class LlvmMachine(NativeMachine):
 
     # loops
 
-    def counted_loop(self, start: Any, stop: Any, *, down: bool) -> Iterator[NativeIndex]:
+    def counted_loop(
+        self, start: Any, stop: Any, *, down: bool, independent: bool = False
+    ) -> Iterator[NativeIndex]:
         """Write a loop over indices."""
         head, body, done = self._new_labels("head", "body", "done")
         counter = self._index_memory(stop if down else start)
@@ -151,7 +153,9 @@ class LlvmMachine(NativeMachine):
             index = self.index_operation("sub", index, 1)
         yield index
         self._store_index(counter, index if down else self.index_operation("add", index, 1))
-        self._line(f"br label %{head}")
+        # lanes are full already where every number is a vector
+        wide = independent and self.target.lanes == 1
+        self._line(f"br label %{head}{self.target.vector_loop() if wide else ''}")
         self._label(done)
 
     def repeat(self, limit: int) -> Iterator[None]:

@@ -4,9 +4,17 @@
 
 from __future__ import annotations
 
+import hashlib
 import struct
+from collections.abc import Sequence
 
 from tiburon.native.target import Ref
+
+_VECTOR_LOOP = (
+    "!100 = distinct !{!100, !101}",
+    '!101 = !{!"llvm.loop.vectorize.enable", i1 true}',
+)
+"""Asks LLVM for vectors, which it leaves alone elsewhere; shared by all loops that want them."""
 
 
 class LlvmTarget:
@@ -41,6 +49,8 @@ class LlvmTarget:
         self._prefix = prefix
         self._count = 0
         self._intrinsics: dict[str, int] = {}
+        self._has_vector_loops = False
+        self._tables: dict[str, str] = {}
 
     def _of(self, scalar: str) -> str:
         return scalar if self.lanes == 1 else f"<{self.lanes} x {scalar}>"
@@ -63,12 +73,26 @@ class LlvmTarget:
         return name
 
     def declarations(self) -> list[str]:
-        """Give the declarations of the intrinsics used so far, one line each, sorted."""
-        return [
+        """Give the declarations of what was used so far, one line each, sorted."""
+        loops = list(_VECTOR_LOOP) if self._has_vector_loops else []
+        return [*loops, *self._tables.values()] + [
             f"declare {self.float_type} @llvm.{name}.{self._suffix}"
             f"({', '.join([self.float_type] * arity)})"
             for name, arity in sorted(self._intrinsics.items())
         ]
+
+    def table(self, values: Sequence[int]) -> Ref:
+        """Give a row of constant indices; equal rows are one."""
+        listed = ", ".join(f"i32 {value}" for value in values)
+        # named by content, so that functions of one module share it
+        name = f"@table_{hashlib.blake2b(listed.encode(), digest_size=12).hexdigest()}"
+        self._tables[name] = f"{name} = internal constant [{len(values)} x i32] [{listed}]"
+        return name
+
+    def vector_loop(self) -> str:
+        """Give what stands after the branch back of a loop that is to run in vectors."""
+        self._has_vector_loops = True
+        return ", !llvm.loop !100"
 
     def _intrinsic(self, name: str, *arguments: Ref) -> Ref:
         self._intrinsics[name] = len(arguments)

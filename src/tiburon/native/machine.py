@@ -185,16 +185,20 @@ class NativeMachine(ABC):
 
     # loops
 
-    def loop(self, start: Any, stop: Any, *, down: bool = False) -> Iterator[Any]:
+    def loop(
+        self, start: Any, stop: Any, *, down: bool = False, independent: bool = False
+    ) -> Iterator[Any]:
         """Write a loop around what the body of the `for` writes."""
         known = isinstance(start, int) and isinstance(stop, int)
         if known and (self.spelled_out or stop - start <= 1):
             yield from range(stop - 1, start - 1, -1) if down else range(start, stop)
         else:
-            yield from self.counted_loop(start, stop, down=down)
+            yield from self.counted_loop(start, stop, down=down, independent=independent)
 
     @abstractmethod
-    def counted_loop(self, start: Any, stop: Any, *, down: bool) -> Iterator[NativeIndex]:
+    def counted_loop(
+        self, start: Any, stop: Any, *, down: bool, independent: bool = False
+    ) -> Iterator[NativeIndex]:
         """Write a loop over indices."""
 
     @abstractmethod

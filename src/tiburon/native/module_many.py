@@ -105,7 +105,9 @@ def _write_group(
     offsets = _parameter_offsets(program)
     for number, k in sorted({i.payload for i in instructions if i.op == "input"}):
         if number in offsets:
-            writer.inputs[number, k] = load_vector(target, "%parameters", offsets[number] + k)
+            vector = load_vector(target, "%parameters", offsets[number] + k)
+            writer.inputs[number, k] = vector
+            writer.origins[vector] = "%parameters", offsets[number] + k
     refs = emit_instructions(target, instructions, writer)
     for place, output in enumerate(program.outputs, start=len(arguments)):
         starts = [load(target, "ptr", "%rows", place * lanes + lane) for lane in range(lanes)]

@@ -25,7 +25,7 @@ from tiburon.native.staging import LONG_ROW, sum_of_vectors
 from tiburon.native.straight import emit_instructions
 from tiburon.native.target import Ref
 from tiburon.trace.lower import Order, lower
-from tiburon.trace.program import Program
+from tiburon.trace.program import Output, Program
 
 
 def module_for_one(
@@ -57,6 +57,10 @@ def module_for_one(
             argument, number = instruction.payload
             writer.inputs[argument, number] = load(target, "double", inputs[argument], number)
             writer.origins[writer.inputs[argument, number]] = inputs[argument], number
+    for pointer, output in zip(outputs, program.outputs, strict=True):
+        call = _whole_result(program, output)
+        if call is not None and len(output.nodes) >= LONG_ROW * vector_lanes:
+            writer.destinations.setdefault(call, pointer)
     refs = emit_instructions(target, instructions, writer)
     for pointer, output in zip(outputs, program.outputs, strict=True):
         values = [refs[node] for node in output.nodes]
@@ -67,6 +71,21 @@ def module_for_one(
     attributes = function_attributes(1)
     header = f"define i32 @one(ptr noalias %inputs, ptr noalias %outputs) {attributes} {{"
     return writer.module(header, [*target.lines, f"  ret i32 {status}"])
+
+
+def _whole_result(program: Program, output: Output) -> int | None:
+    """Return the call whose results, all of them in order, are an output; None if there is none."""
+    graph, nodes = program.graph, output.nodes
+    if not nodes or graph.ops[nodes[0]] != "result":
+        return None
+    (call,) = graph.args[nodes[0]]
+    if len(nodes) != graph.payloads[call].result_count:
+        return None
+    whole = all(
+        graph.ops[node] == "result" and graph.args[node] == (call,) and graph.payloads[node] == k
+        for k, node in enumerate(nodes)
+    )
+    return call if whole else None
 
 
 def _write(
@@ -80,7 +99,7 @@ def _write(
             for number in range(start, start + length):
                 place = element(target, "double", pointer, number)
                 target.lines.append(f"  store double {values[number]}, ptr {place}, align 8")
-        else:
+        elif origin != Slots(pointer, offset=start):
             # results of a call lie side by side: in straight lines LLVM would take minutes
             there = Slots(pointer, offset=start)
             copy_run(target, writer.stack_lines, origin, there, length)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tiburon.native import elementary
-from tiburon.native.callees import CalleeWriter, Origins
+from tiburon.native.callees import CalleeWriter, Origins, with_loads
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.target import Ref
 from tiburon.trace.lower import Instruction
@@ -34,6 +34,7 @@ class FunctionWriter:
         inputs: Reference of each input element that was loaded.
         stack_lines: Stack arrays, which stand at the start of the function.
         origins: Array and place of values that were loaded from a stack array.
+        destinations: Where the results of a call go, by its number; else to a stack array.
     """
 
     def __init__(self, target: LlvmTarget, callees: CalleeWriter, vector_lanes: int) -> None:
@@ -44,6 +45,7 @@ class FunctionWriter:
         self._vector_lanes = vector_lanes
         self._packed: dict[int, LlvmTarget] = {}
         self.origins: Origins = {}
+        self.destinations: dict[int, Ref] = {}
 
     def load(self, instruction: Instruction) -> Ref:
         """Give the reference of an input, loaded before."""
@@ -56,7 +58,12 @@ class FunctionWriter:
     def call(self, instruction: Instruction, arguments: list[Ref]) -> list[Ref]:
         """Emit a call of a region or primitive."""
         return self.callees.call(
-            self.target, self.stack_lines, self.origins, instruction.payload, arguments
+            self.target,
+            self.stack_lines,
+            self.origins,
+            instruction.payload,
+            arguments,
+            self.destinations.get(instruction.target),
         )
 
     def sin_cos(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
@@ -93,7 +100,7 @@ class FunctionWriter:
     def module(self, header: str, body: Sequence[str]) -> str:
         """Put the module together: internal functions, this function, declarations."""
         declarations = self.declarations() | self.callees.declarations()
-        function = [header, "entry:", *self.stack_lines, *body, "}"]
+        function = [header, "entry:", *self.stack_lines, *with_loads(body), "}"]
         return "\n".join([*self.callees.functions(), *function, *sorted(declarations), ""])
 
 

@@ -17,6 +17,9 @@ from tiburon.native.module_parts import element, load
 from tiburon.native.target import Ref
 from tiburon.native.transpose import columns_from_rows, rows_from_columns
 
+SUMS_AT_ONCE = 8
+"""Sums of an array that run side by side: an addition takes several cycles to arrive."""
+
 LONG_ROW = 64
 """Numbers in a row from which on it is staged."""
 
@@ -41,11 +44,11 @@ def stage_columns(
     m.store_slot(total, 0, target.const(0.0))
 
     def keep(first: Any, vectors: Sequence[Ref]) -> None:
-        so_far = m.load_slot(total, 0)
         for number, vector in enumerate(vectors):
             m.store_slot(columns, first + number, vector)
-            so_far = target.add(so_far, vector)
-        m.store_slot(total, 0, so_far)
+        if vectors:
+            so_far = m.load_slot(total, 0)
+            m.store_slot(total, 0, target.add(so_far, _pairwise(target, vectors)))
 
     for block in m.loop(0, size // lanes):
         first = block * lanes
@@ -77,13 +80,19 @@ def unstage_rows(
     """
     m = _machine(target, stack_lines)
     lanes, size = target.lanes, len(columns)
-    array, total = m.slots(size), m.slots(1)
-    for start, length, origin in runs_of(columns, origins):
-        if origin is None:
-            for number in range(start, start + length):
-                m.store_slot(array, number, columns[number])
-        else:
-            copy_run(target, stack_lines, origin, Slots(array.address, offset=start), length)
+    total = m.slots(1)
+    runs = runs_of(columns, origins)
+    if len(runs) == 1 and isinstance(runs[0][2], Slots):
+        # results of one call are read where they lie
+        array = runs[0][2]
+    else:
+        array = m.slots(size)
+        for start, length, origin in runs:
+            if origin is None:
+                for number in range(start, start + length):
+                    m.store_slot(array, number, columns[number])
+            else:
+                copy_run(target, stack_lines, origin, Slots(array.address, offset=start), length)
     m.store_slot(total, 0, target.const(0.0))
     for block in m.loop(0, size // lanes):
         first = block * lanes
@@ -91,9 +100,7 @@ def unstage_rows(
         square = [m.load_slot(array, first + number) for number in range(lanes)]
         rows_from_columns(target, _moved(target, starts, offset), square)
         so_far = m.load_slot(total, 0)
-        for column in square:
-            so_far = target.add(so_far, column)
-        m.store_slot(total, 0, so_far)
+        m.store_slot(total, 0, target.add(so_far, _pairwise(target, square)))
     done = size - size % lanes
     rows_from_columns(target, _moved(target, starts, done), columns[done:])
     found = m.load_slot(total, 0)
@@ -120,15 +127,32 @@ def sum_of_vectors(
     vector = LlvmTarget(lanes, fused=target.fused, prefix=f"sum{len(stack_lines)}_")
     vector.lines = target.lines
     m = _machine(vector, stack_lines)
-    total = m.slots(1)
-    m.store_slot(total, 0, vector.const(0.0))
-    for place in m.loop(0, count):
+    totals = [m.slots(1) for _ in range(SUMS_AT_ONCE)]
+    for total in totals:
+        m.store_slot(total, 0, vector.const(0.0))
+
+    def add(total: Slots, place: Any) -> None:
         first = place * lanes
         offset = first if isinstance(first, int) else first.ref
         address = element(vector, "double", pointer, offset)
         part = vector.emit(f"load {vector.float_type}, ptr {address}, align 8")
         m.store_slot(total, 0, vector.add(m.load_slot(total, 0), part))
-    return m.load_slot(total, 0)
+
+    for block in m.loop(0, count // SUMS_AT_ONCE):
+        for k, total in enumerate(totals):
+            add(total, block * SUMS_AT_ONCE + k)
+    for k in range(count - count % SUMS_AT_ONCE, count):
+        add(totals[0], k)
+    found = [m.load_slot(total, 0) for total in totals]
+    return _pairwise(vector, found)
+
+
+def _pairwise(target: LlvmTarget, values: Sequence[Ref]) -> Ref:
+    """Emit a sum whose additions wait for each other as little as possible."""
+    left = list(values)
+    while len(left) > 1:
+        left = [*map(target.add, left[::2], left[1::2]), *left[len(left) & ~1 :]]
+    return left[0]
 
 
 def load_staged(target: LlvmTarget, array: Slots, place: int) -> Ref:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import struct
 
-from tiburon.native.callees import CalleeWriter
+from tiburon.native.callees import CalleeWriter, with_loads
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.module_parts import FunctionWriter, element, function_attributes, load
 from tiburon.native.straight import emit_instructions
@@ -179,7 +179,7 @@ class TapeModule:
                 f"%parameters, ptr noalias readonly %row) noinline {self.attributes} {{",
                 "entry:",
                 *writer.stack_lines,
-                *target.lines,
+                *with_loads(target.lines),
                 "  ret void",
                 "}",
                 "",

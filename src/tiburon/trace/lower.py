@@ -108,11 +108,20 @@ def _arrange(
     instructions: dict[int, Instruction], roots: list[int], order: Order
 ) -> list[Instruction]:
     """Order instructions so that each follows its arguments."""
-    depth = _depths(instructions)
+    depth: dict[int, int] = {}
     arranged: list[Instruction] = []
     done: set[int] = set()
 
     def finish(root: int) -> None:
+        if root in done:
+            return
+        if all(a in done for a in instructions[root].args):
+            # nothing to choose; most instructions of a large program are of this kind
+            done.add(root)
+            arranged.append(instructions[root])
+            return
+        if not depth:
+            depth.update(_depths(instructions))
         stack = [(root, False)]
         while stack:
             number, ready = stack.pop()

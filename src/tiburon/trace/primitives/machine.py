@@ -8,6 +8,8 @@ assembly or C, with straight-line code or real loops. The order of operations is
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
@@ -84,8 +86,14 @@ class Machine(Protocol):
     def lookup(self, table: Table, place: Index) -> Index:
         """Read a constant."""
 
-    def loop(self, start: Index, stop: Index, *, down: bool = False) -> Iterator[Index]:
-        """Run the body of a `for` for each index start <= i < stop, from the top if `down`."""
+    def loop(
+        self, start: Index, stop: Index, *, down: bool = False, independent: bool = False
+    ) -> Iterator[Index]:
+        """Run the body of a `for` for each index start <= i < stop, from the top if `down`.
+
+        Where no pass of the loop reads or writes what another writes, `independent` says so:
+        native code then does several at a time, with the same bits.
+        """
 
 
 class DirectMachine:
@@ -173,7 +181,9 @@ class DirectMachine:
         """Read a constant."""
         return table[place]
 
-    def loop(self, start: Index, stop: Index, *, down: bool = False) -> Iterator[Index]:
+    def loop(
+        self, start: Index, stop: Index, *, down: bool = False, independent: bool = False
+    ) -> Iterator[Index]:
         """Run the body for each index."""
         return iter(range(stop - 1, start - 1, -1) if down else range(start, stop))
 
@@ -192,77 +202,85 @@ class FloatMachine(DirectMachine):
         return value
 
 
+class CountReached(Exception):
+    """There are more operations than somebody cares to count."""
+
+
 class CountingMachine(DirectMachine):
     """Count the operations of a primitive; numbers are all zero."""
 
-    def __init__(self) -> None:
-        self.multiplications = self.additions = self.divisions = 0
-        self.square_roots = self.selections = 0
+    def __init__(self, limit: float = math.inf) -> None:
+        """Start at zero.
+
+        Args:
+            limit: Number of operations beyond which to give up with `CountReached`.
+        """
+        self._counts: Counter[str] = Counter()
+        self._left = limit
 
     def count(self) -> OperationCount:
         """Give what was counted so far."""
         return OperationCount(
-            multiplications=self.multiplications,
-            additions=self.additions,
-            divisions=self.divisions,
-            square_roots=self.square_roots,
-            selections=self.selections,
+            multiplications=self._counts["multiplications"],
+            additions=self._counts["additions"],
+            divisions=self._counts["divisions"],
+            square_roots=self._counts["square_roots"],
+            selections=self._counts["selections"],
         )
+
+    def _counted(self, *names: str) -> Number:
+        self._counts.update(names)
+        self._left -= len(names)
+        if self._left < 0:
+            raise CountReached
+        return 0.0
 
     def add(self, a: Number, b: Number) -> Number:
         """Count a sum."""
-        self.additions += 1
-        return 0.0
+        return self._counted("additions")
 
     def mul(self, a: Number, b: Number) -> Number:
         """Count a product."""
-        self.multiplications += 1
-        return 0.0
+        return self._counted("multiplications")
 
     def div(self, a: Number, b: Number) -> Number:
         """Count a division."""
-        self.divisions += 1
-        return 0.0
+        return self._counted("divisions")
 
     def add_product(self, a: Number, b: Number, c: Number) -> Number:
         """Count a product and a sum."""
-        self.multiplications += 1
-        self.additions += 1
-        return 0.0
+        return self._counted("multiplications", "additions")
 
     def sub_product(self, a: Number, b: Number, c: Number) -> Number:
         """Count a product and a difference."""
-        return self.add_product(a, b, c)
+        return self._counted("multiplications", "additions")
 
     def sqrt(self, a: Number) -> Number:
         """Count a square root."""
-        self.square_roots += 1
-        return 0.0
+        return self._counted("square_roots")
 
     def less(self, a: Number, b: Number) -> Truth:
         """Count a comparison; it holds, so that loops run to their full length."""
-        self.selections += 1
+        self._counted("selections")
         return True
 
     def less_equal(self, a: Number, b: Number) -> Truth:
         """Count a comparison; it fails, so that nothing counts as negligible."""
-        self.selections += 1
+        self._counted("selections")
         return False
 
     def either(self, p: Truth, r: Truth) -> Truth:
         """Count an operation on truth values."""
-        self.selections += 1
+        self._counted("selections")
         return False
 
     def choose(self, condition: Truth, a: Number, b: Number) -> Number:
         """Count a choice."""
-        self.selections += 1
-        return 0.0
+        return self._counted("selections")
 
     def require(self, condition: Truth, value: Number, message: str) -> Number:
         """Count a choice."""
-        self.selections += 1
-        return 0.0
+        return self._counted("selections")
 
 
 def _is_array(*values: Any) -> bool:

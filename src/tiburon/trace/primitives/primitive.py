@@ -16,6 +16,7 @@ from tiburon.trace.count import OperationCount
 from tiburon.trace.graph import Graph, mix, text_key
 from tiburon.trace.primitives.machine import (
     CountingMachine,
+    CountReached,
     DirectMachine,
     FloatMachine,
     Machine,
@@ -85,6 +86,15 @@ class Primitive(ABC):
     def count(self) -> OperationCount:
         """Count the operations of one call."""
         return self._counted
+
+    @functools.cached_property
+    def is_short(self) -> bool:
+        """Whether it takes at most `UNROLLED_OPERATIONS`; found out without counting them all."""
+        try:
+            self._run(CountingMachine(UNROLLED_OPERATIONS), [0.0] * self.argument_count)
+        except CountReached:
+            return False
+        return True
 
     def explain(self, arguments: list[float]) -> str | None:
         """Return why there is no solution for some floats, None if there is one."""

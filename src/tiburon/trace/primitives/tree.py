@@ -122,7 +122,7 @@ class FactorTree(TreePrimitive, Factorization):
             for t in m.loop(0, depth, down=True):
                 entry = m.mul(m.load(found, start + t), inverse)
                 row = m.lookup(rows, start + t)
-                for s in m.loop(0, t + 1):
+                for s in m.loop(0, t + 1, independent=True):
                     old = m.load(found, row + s)
                     m.store(found, row + s, m.sub_product(entry, m.load(found, start + s), old))
                 m.store(found, start + t, entry)

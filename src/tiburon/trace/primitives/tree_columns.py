@@ -57,16 +57,16 @@ class SolveTreeColumns(TreePrimitive):
         for i in m.loop(0, n, down=True):
             for place in m.loop(m.lookup(starts, i), m.lookup(starts, i + 1) - 1):
                 entry, other = m.load(given, place), m.lookup(others, place)
-                for k in m.loop(0, width):
+                for k in m.loop(0, width, independent=True):
                     known, old = m.load(found, i * width + k), m.load(found, other + k)
                     m.store(found, other + k, m.sub_product(entry, known, old))
         for i in m.loop(0, n):
             inverse = m.load(given, m.lookup(starts, i + 1) - 1)
-            for k in m.loop(0, width):
+            for k in m.loop(0, width, independent=True):
                 m.store(found, i * width + k, m.mul(m.load(found, i * width + k), inverse))
             for place in m.loop(m.lookup(starts, i), m.lookup(starts, i + 1) - 1):
                 entry, other = m.load(given, place), m.lookup(others, place)
-                for k in m.loop(0, width):
+                for k in m.loop(0, width, independent=True):
                     known, old = m.load(found, other + k), m.load(found, i * width + k)
                     m.store(found, i * width + k, m.sub_product(entry, known, old))
 

@@ -56,7 +56,7 @@ class InvertTree(TreePrimitive):
             for t in m.loop(0, depth):
                 entry = m.load(given, start + t)
                 row = m.lookup(rows, start + t)
-                for s in m.loop(0, t + 1):
+                for s in m.loop(0, t + 1, independent=True):
                     old = m.load(W, start + s)
                     m.store(W, start + s, m.sub_product(entry, m.load(W, row + s), old))
         for place in m.loop(0, layout.stored):
@@ -77,12 +77,17 @@ class InvertTree(TreePrimitive):
 
     def _shared(self) -> list[int]:
         """Return how many rows each pair of rows hangs on in common, itself included."""
-        paths = self.layout.columns
-        return [
-            sum(a == b for a, b in zip(paths[i], paths[j], strict=False))
-            for i in range(len(paths))
-            for j in range(len(paths))
-        ]
+        paths, n = self.layout.columns, self.layout.size
+        shared = [0] * (n * n)
+        for i, path in enumerate(paths):
+            if len(path) > 1:
+                # as many as the row it hangs on, whose counts are known already
+                above = path[-2] * n
+                shared[i * n : i * n + i] = shared[above : above + i]
+            for j in range(i):
+                shared[j * n + i] = shared[i * n + j]
+            shared[i * n + i] = len(path)
+        return shared
 
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]

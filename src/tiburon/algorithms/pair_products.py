@@ -1,0 +1,236 @@
+"""Matrices with an entry for each pair of a joint and one that carries it.
+
+Where all vectors are written in one frame, an entry is the scalar product of a vector that belongs
+to the one joint and a vector that belongs to the other. This is the last step of the mass matrix,
+the Coriolis matrix, the regressor and the derivatives of dynamics of large models; before it, work
+grows with the number of bodies only.
+
+A freedom of a body is here one variable of its joint. Joints that follow another share its
+variables; their entries add up at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tiburon.algorithms.steps import recorder
+from tiburon.model import Plan
+from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import Scalar
+from tiburon.trace.primitives.row_products import ZERO, Kind, Piece, RowProducts
+from tiburon.trace.regions import function
+
+__all__ = [
+    "Vectors",
+    "before_products",
+    "components",
+    "joint_matrix",
+    "load_matrix",
+    "stored_elements",
+]
+
+Vectors = Sequence[Sequence[Scalar]]
+"""For each component, the numbers of all freedoms, bodies in the order of the plan."""
+
+INLINE_FREEDOMS = 12
+"""Freedoms up to which products are spelled out in the graph."""
+
+ABOVE, BELOW = 0, 1
+
+
+def before_products(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that finds the vectors: of its own where visits are steps of a tape."""
+    return function(call) if recorder() is not None else call
+
+
+def components(vectors: Sequence[Sequence[Scalar]], size: int) -> list[list[Scalar]]:
+    """Turn vectors of so many numbers into one row per component."""
+    rows: list[list[Scalar]] = [[] for _ in range(size)]
+    for vector in vectors:
+        for row, x in zip(rows, vector, strict=True):
+            row.append(x)
+    return rows
+
+
+def joint_matrix(
+    plan: Plan,
+    above: Sequence[tuple[Vectors, Vectors]],
+    below: Sequence[tuple[Vectors, Vectors]],
+    *,
+    own_block: int = BELOW,
+) -> list[Scalar]:
+    """Multiply vectors of all pairs of freedoms, one of which carries the other.
+
+    Args:
+        plan: Layout of the model.
+        above: Pairs of vectors whose products add up to the entry in the row of the carrying
+            freedom j and the column of the carried one k: of j, and of k. Where two vectors differ
+            in length, the rest of the longer one is left out.
+        below: The same for the entry in row k and column j: of k, and of j.
+        own_block: Which of the two makes the entries of two freedoms of one body.
+
+    Returns:
+        The matrix, nv times nv scalars, row by row; zero for freedoms of different branches.
+    """
+    freedoms = _freedoms(plan)
+    spans = [(own[0], own[-1] + 1) if own else (0, 0) for own in freedoms]
+    size = sum(map(len, freedoms))
+    carriers, carried = _relatives(plan)
+    pieces: list[Piece] = []
+    for body, own in enumerate(freedoms):
+        marks = [ZERO] * size
+        for other in carriers[body]:
+            marks[slice(*spans[other])] = [BELOW] * len(freedoms[other])
+        for other in carried[body]:
+            marks[slice(*spans[other])] = [ABOVE] * len(freedoms[other])
+        marks[slice(*spans[body])] = [own_block] * len(own)
+        runs = _runs(marks)
+        for row in own:
+            pieces += [
+                Piece(row, start, stop, kind, row * size + start) for start, stop, kind in runs
+            ]
+    entries = _multiplied(size, above, below, pieces)
+    return _gathered(plan, entries, plan.nv if plan.has_couplings else None)
+
+
+def load_matrix(plan: Plan, S: Vectors, loads: Vectors, bodies: Sequence[int]) -> list[Scalar]:
+    """Multiply the axes of all joints with forces on bodies that they carry.
+
+    Args:
+        plan: Layout of the model.
+        S: Direction of each freedom.
+        loads: For each component of a force, the numbers of all columns, as many for each body.
+        bodies: The plan body that each group of columns acts on; no joint feels those on the world.
+
+    Returns:
+        Joint forces, nv rows of one column per force, row by row.
+    """
+    freedoms = _freedoms(plan)
+    columns = len(loads[0])
+    width = columns // len(bodies)
+    carriers, _ = _relatives(plan)
+    reach: list[set[int]] = [set() for _ in plan.bodies]
+    for group, body in enumerate(bodies):
+        if body != WORLD_BODY:
+            for carrier in (body, *carriers[body]):
+                reach[carrier].add(group)
+    pieces: list[Piece] = []
+    for body, own in enumerate(freedoms):
+        marks = [ABOVE if group in reach[body] else ZERO for group in range(len(bodies))]
+        runs = [(a * width, b * width, kind) for a, b, kind in _runs(marks)]
+        for row in own:
+            pieces += [
+                Piece(row, start, stop, kind, row * columns + start) for start, stop, kind in runs
+            ]
+    entries = _multiplied(sum(map(len, freedoms)), [(S, loads)], [], pieces)
+    return _gathered_rows(plan, entries, columns)
+
+
+def stored_elements(plan: Plan, S: Vectors, F: Vectors, paths: Sequence[Sequence[int]]) -> Any:
+    """Multiply as for a symmetric matrix, and give only the elements that a factorization reads.
+
+    Args:
+        plan: Layout of the model; no joint of it follows another.
+        S: Direction of each freedom.
+        F: Force that goes with each freedom.
+        paths: For each row the columns of its elements, root first, the diagonal last.
+
+    Returns:
+        The elements, row by row.
+    """
+    pieces: list[Piece] = []
+    place = 0
+    for row, path in enumerate(paths):
+        start = 0
+        while start < len(path):
+            end = start + 1
+            while end < len(path) and path[end] == path[start] + end - start:
+                end += 1
+            pieces.append(Piece(row, path[start], path[start] + end - start, ABOVE, place))
+            place += end - start
+            start = end
+    return _multiplied(plan.nv, [(F, S)], [], pieces)
+
+
+def _multiplied(
+    size: int,
+    above: Sequence[tuple[Vectors, Vectors]],
+    below: Sequence[tuple[Vectors, Vectors]],
+    pieces: Sequence[Piece],
+) -> list[Any]:
+    """Return the entries of all pieces."""
+    places: dict[int, int] = {}
+    arrays: list[Vectors] = []
+
+    def kind_of(pairs: Sequence[tuple[Vectors, Vectors]]) -> Kind:
+        found = []
+        for pair in pairs:
+            for vectors in pair:
+                if id(vectors) not in places:
+                    places[id(vectors)] = len(arrays)
+                    arrays.append(vectors)
+            found.append((places[id(pair[0])], places[id(pair[1])]))
+        return found
+
+    kinds = [kind_of(above), kind_of(below)] if below else [kind_of(above)]
+    sizes = [(len(rows), len(rows[0])) for rows in arrays]
+    numbers = [x for rows in arrays for row in rows for x in row]
+    return RowProducts(sizes, kinds, pieces).apply(numbers, inline=size <= INLINE_FREEDOMS)
+
+
+def _freedoms(plan: Plan) -> list[range]:
+    """Return the numbers of each body's freedoms, counted over all bodies."""
+    found: list[range] = []
+    count = 0
+    for body in plan.bodies:
+        found.append(range(count, count + body.v.stop - body.v.start))
+        count = found[-1].stop
+    return found
+
+
+def _relatives(plan: Plan) -> tuple[list[list[int]], list[list[int]]]:
+    """Return for each body those that carry it, and those it carries."""
+    carriers: list[list[int]] = []
+    carried: list[list[int]] = [[] for _ in plan.bodies]
+    for body in plan.bodies:
+        above = [] if body.parent == WORLD_BODY else [*carriers[body.parent], body.parent]
+        carriers.append(above)
+        for other in above:
+            carried[other].append(body.index)
+    return carriers, carried
+
+
+def _runs(marks: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Return start, end and mark of each run of equal marks."""
+    runs: list[tuple[int, int, int]] = []
+    for place, mark in enumerate(marks):
+        if runs and runs[-1][2] == mark:
+            runs[-1] = (runs[-1][0], place + 1, mark)
+        else:
+            runs.append((place, place + 1, mark))
+    return runs
+
+
+def _gathered(plan: Plan, entries: list[Any], size: int | None) -> list[Any]:
+    """Add up entries of freedoms that share a variable, if joints follow others."""
+    if size is None:
+        return entries
+    rows = _gathered_rows(plan, entries, sum(map(len, _freedoms(plan))))
+    count = len(rows) // plan.nv
+    turned = [rows[row * count + column] for column in range(count) for row in range(plan.nv)]
+    found = _gathered_rows(plan, turned, plan.nv)
+    return [found[column * plan.nv + row] for row in range(plan.nv) for column in range(plan.nv)]
+
+
+def _gathered_rows(plan: Plan, entries: list[Any], columns: int) -> list[Any]:
+    """Add up rows of freedoms that share a variable."""
+    if not plan.has_couplings:
+        return entries
+    found: list[Any] = [0.0] * (plan.nv * columns)
+    for body, own in zip(plan.bodies, _freedoms(plan), strict=True):
+        for row, variable in zip(own, range(body.v.start, body.v.stop), strict=True):
+            for k in range(columns):
+                place = variable * columns + k
+                found[place] = found[place] + entries[row * columns + k]
+    return found
