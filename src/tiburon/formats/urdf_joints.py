@@ -16,6 +16,12 @@ from tiburon.model.pose import Pose
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
 """Joint types that are read; "spherical" is an extension that some codes write."""
 
+ROOT_JOINT = "root_joint"
+"""Name of the joint below the root link, which URDF leaves unsaid."""
+
+UNLIMITED = 1e16
+"""Numbers of this size stand for no limit where the format demands one, as in SDF."""
+
 _NO_TURN = Pose()
 
 
@@ -140,6 +146,11 @@ def _read_limits(element: XmlElement, kind: str, findings: Findings) -> JointLim
         )
         velocity = math.inf if velocity < 0.0 else velocity
         force = math.inf if force < 0.0 else force
+    if max(upper, -lower, velocity, force) >= UNLIMITED:
+        lower, upper, velocity, force = (
+            math.copysign(math.inf, x) if abs(x) >= UNLIMITED else x
+            for x in (lower, upper, velocity, force)
+        )
     if (lower, upper, velocity, force) == (-math.inf, math.inf, math.inf, math.inf):
         return None
     return JointLimits(lower, upper, velocity, force)

@@ -15,7 +15,7 @@ from tiburon.formats.findings import Findings
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.mesh_paths import MeshPaths
 from tiburon.formats.urdf_extras import read_actuators, read_loops
-from tiburon.formats.urdf_joints import read_joints, read_origin
+from tiburon.formats.urdf_joints import ROOT_JOINT, read_joints, read_origin
 from tiburon.formats.urdf_shapes import read_colors, read_shapes
 from tiburon.formats.xml_tree import XmlElement, parse_xml
 from tiburon.model.body import WORLD, Body
@@ -23,9 +23,6 @@ from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Fixed, Joint
 from tiburon.model.model import Model
 from tiburon.model.pose import Pose
-
-ROOT_JOINT = "root_joint"
-"""Name of the joint below the root link, which URDF leaves unsaid."""
 
 EXPAND = "expand it first with `xacro robot.urdf.xacro > robot.urdf`"
 """What to do with a xacro file."""
