@@ -1,0 +1,54 @@
+"""Chains of any length, to measure and to test with."""
+
+from tiburon.errors import DomainError
+from tiburon.model import Body, Frame, Inertia, Model, Pose, Revolute
+from tiburon.model.shape import CylinderShape, Shape
+
+LENGTH = 0.2
+"""Length of a link [m]."""
+
+RADIUS = 0.02
+"""Radius of a link [m]."""
+
+MASS = 1.0
+"""Mass of a link [kg]."""
+
+
+def chain(count: int) -> Model:
+    """Build a chain of equal cylinders, hung one below the other.
+
+    The joint axes alternate between y and x, so that the motion fills space. At zero position the
+    chain hangs straight down from the world's origin.
+
+    Args:
+        count: Number of links, at least one.
+
+    Returns:
+        The model "chain_<count>": links "link_1" and so on, joints "joint_1" and so on, and a frame
+        "tip" at the lower end.
+
+    Example:
+        ``tiburon.zoo.chain(30)``
+    """
+    if not isinstance(count, int) or count < 1:
+        raise DomainError("count", "a whole number of links, at least 1", repr(count))
+    middle = (0.0, 0.0, -0.5 * LENGTH)
+    end = Pose(translation=(0.0, 0.0, -LENGTH))
+    inertia = Inertia.cylinder(MASS, RADIUS, LENGTH, com=middle)
+    shape = Shape(CylinderShape(RADIUS, LENGTH), pose=Pose(translation=middle))
+    bodies = []
+    for number in range(1, count + 1):
+        first = number == 1
+        joint = Revolute(
+            f"joint_{number}",
+            (0.0, 1.0, 0.0) if number % 2 else (1.0, 0.0, 0.0),
+            pose=Pose() if first else end,
+        )
+        parent = "world" if first else f"link_{number - 1}"
+        bodies.append(Body(f"link_{number}", parent, joint=joint, inertia=inertia, shapes=(shape,)))
+    return Model(
+        f"chain_{count}",
+        bodies,
+        [Frame("tip", f"link_{count}", end)],
+        about=f"{count} equal cylinders on hinges whose axes alternate; hangs down at zero",
+    )

@@ -1,0 +1,97 @@
+"""Bodies that many robots of the zoo are made of."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+import tiburon as tb
+from tiburon.model.numbers import Vec3
+
+UPRIGHT = tb.Pose(((1.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 1.0, 0.0)))
+"""Stands a planar mechanism up: its x stays x, its y is up, its z points to -y of the world."""
+
+GREY = (0.6, 0.6, 0.62, 1.0)
+STEEL = (0.45, 0.48, 0.52, 1.0)
+ORANGE = (0.95, 0.5, 0.1, 1.0)
+YELLOW = (0.95, 0.8, 0.1, 1.0)
+BLUE = (0.2, 0.4, 0.75, 1.0)
+
+
+def at(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> tb.Pose:
+    """Return a place without a turn [m]."""
+    return tb.Pose(translation=(x, y, z))
+
+
+def upright(x: float = 0.0, y: float = 0.0) -> tb.Pose:
+    """Return a place in the upright plane of a planar mechanism, in the plane's x and y [m]."""
+    return at(x, 0.0, y) @ UPRIGHT
+
+
+def thin_rod(mass: float, length: float, radius: float = 0.01) -> tb.Inertia:
+    """Return the inertia of a uniform thin rod along x that starts at the origin.
+
+    Across the rod it is exactly m l^2 / 12, as books on planar mechanisms have it; along the rod,
+    where motion in a plane feels nothing, that of a round bar.
+    """
+    across = mass * length * length / 12.0
+    along = 0.5 * mass * radius * radius
+    return tb.Inertia(mass, (0.5 * length, 0.0, 0.0), (along, 0.0, 0.0, across, 0.0, across))
+
+
+def plate(mass: float, com: Vec3, moment: float) -> tb.Inertia:
+    """Return the inertia of a flat body in the plane of x and y, given its moment about z.
+
+    A flat body has Ixx + Iyy = Izz; both are taken as half of it.
+    """
+    half = 0.5 * moment
+    return tb.Inertia(mass, com, (half, 0.0, 0.0, half, 0.0, moment))
+
+
+def bar_shape(
+    length: float, radius: float, color: tuple[float, float, float, float] = GREY
+) -> tb.Shape:
+    """Return a round bar along x that starts at the origin."""
+    return line_shape((0.0, 0.0, 0.0), (length, 0.0, 0.0), radius, color)
+
+
+def line_shape(
+    start: Vec3,
+    end: Vec3,
+    radius: float,
+    color: tuple[float, float, float, float] = GREY,
+) -> tb.Shape:
+    """Return a round bar between two points of a body."""
+    a, b = np.array(start), np.array(end)
+    length = float(np.linalg.norm(b - a))
+    pose = tb.Pose(axes_along((b - a) / length), tuple(((a + b) / 2.0).tolist()))
+    return tb.Shape(tb.CapsuleShape(radius, length), pose=pose, color=color)
+
+
+def axes_along(direction: np.ndarray) -> tuple[Vec3, Vec3, Vec3]:
+    """Return a rotation whose z axis points along a direction, as rows of numbers."""
+    z = np.asarray(direction, dtype=float)
+    z = z / np.linalg.norm(z)
+    other = np.eye(3)[int(np.argmin(np.abs(z)))]
+    x = np.cross(other, z)
+    x = x / np.linalg.norm(x)
+    y = np.cross(z, x)
+    rows = np.column_stack([x, y, z]) + 0.0
+    return tuple(tuple(row) for row in rows.tolist())  # type: ignore[return-value]
+
+
+def turned_z(angle: float, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> tb.Pose:
+    """Return a place turned about z by an angle [rad]."""
+    return tb.Pose.from_axis_angle((0.0, 0.0, 1.0), angle, (x, y, z))
+
+
+def degrees(*angles: float) -> tuple[float, ...]:
+    """Return angles in radians."""
+    return tuple(math.radians(angle) for angle in angles)
+
+
+def prefixed(body: tb.Body, prefix: str, keep_parent: str | None = None) -> tb.Body:
+    """Return a body with a prefix before its name, its joint's and its parent's."""
+    parent = body.parent if body.parent == keep_parent else f"{prefix}{body.parent}"
+    joint = replace(body.joint, name=f"{prefix}{body.joint.name}")
+    return replace(body, name=f"{prefix}{body.name}", parent=parent, joint=joint)
