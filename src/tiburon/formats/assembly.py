@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from tiburon.errors import ModelError, ModelFileError
+from tiburon.formats.file_part import FilePart
 from tiburon.formats.findings import Findings
 from tiburon.formats.xml_tree import XmlElement
 from tiburon.model.body import Body
@@ -22,7 +23,7 @@ from tiburon.model.shape import Shape
 
 
 def lenient_body(
-    element: XmlElement,
+    element: XmlElement | FilePart,
     name: str,
     parent: str,
     joint: Joint,

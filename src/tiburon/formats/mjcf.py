@@ -13,11 +13,14 @@ flexible parts, gravity compensation.
 
 import importlib
 import re
+import warnings
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NoReturn
 
 from tiburon.errors import ModelError, ModelFileError
+from tiburon.formats.assembly import lenient_model
+from tiburon.formats.file_part import FilePart
 from tiburon.formats.findings import Findings
 from tiburon.formats.limits import Budget
 from tiburon.formats.mjcf_actuators import read_actuators
@@ -57,7 +60,8 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
     names = Names(importlib.import_module("mujoco"), compiled)
     try:
         meshes = mesh_paths(spec, compiled, names, path)
-        bodies = read_bodies(compiled, names, meshes, findings)
+        parts = _parts(spec, names, budget.file)
+        bodies = read_bodies(compiled, names, meshes, parts, findings)
         budget.check_time()
         bodies, loops = read_equalities(compiled, names, bodies, findings)
         frames = [
@@ -65,10 +69,12 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
             for i, pose in enumerate(_poses(compiled.site_pos, compiled.site_quat))
         ]
         actuators, thrusters = read_actuators(compiled, names, findings)
-        model = Model(
+        model = lenient_model(
+            budget.file,
             spec.modelname.strip() or path.stem,
             bodies,
-            frames,
+            findings=findings,
+            frames=frames,
             loops=loops,
             actuators=actuators,
             thrusters=thrusters,
@@ -92,6 +98,11 @@ def read_mjcf_world(path: Path, package_paths: Iterable[str | Path] = ()) -> Wor
         package_paths: As in `read_mjcf`.
     """
     compiled, _ = compile_mjcf(path, package_paths, Budget(str(path)))
+    return world_of(compiled)
+
+
+def world_of(compiled: Any) -> World:
+    """Return the surroundings that an `MjModel` states."""
     options = compiled.opt
     x, y, z = options.gravity.tolist()
     switched_off = importlib.import_module("mujoco").mjtDisableBit.mjDSBL_GRAVITY
@@ -126,17 +137,19 @@ def compile_mjcf(
             "MJCF is read by MuJoCo, which is not installed; run `pip install 'tiburon[mjcf]'`",
         ) from error
     check_files(path, package_paths, budget)
-    try:
-        spec = mujoco.MjSpec.from_file(str(path))
-    except Exception as error:
-        _fail(budget.file, error)
-    budget.check_links(len(spec.bodies) - 1)
-    budget.check_time()
-    _drop_scenery(spec)
-    try:
-        compiled = spec.compile()
-    except Exception as error:
-        _fail(budget.file, error)
+    with warnings.catch_warnings():
+        # MuJoCo warns of its own settings, and of mass matrices that are noted here anyway
+        warnings.simplefilter("ignore")
+        try:
+            spec = mujoco.MjSpec.from_file(str(path))
+            budget.check_links(len(spec.bodies) - 1)
+            budget.check_time()
+            _drop_scenery(spec)
+            compiled = spec.compile()
+        except ModelFileError:
+            raise
+        except Exception as error:
+            _fail(budget.file, error)
     budget.check_time()
     return compiled, spec
 
@@ -165,6 +178,16 @@ def _fail(file: str, error: Exception) -> NoReturn:
         line=int(line[1]) or None if line else None,
         element=f"element {name[1]!r}" if name else None,
     ) from error
+
+
+def _parts(spec: Any, names: Names, file: str) -> dict[int, FilePart]:
+    """Return where each body stands in the file."""
+    parts: dict[int, FilePart] = {}
+    for body in spec.bodies:
+        line = _LINE.search(body.info)
+        words = f"body {names.body(body.id)!r}"
+        parts[body.id] = FilePart(file, int(line[1]) if line else None, words)
+    return parts
 
 
 def _poses(positions: Any, quaternions: Any) -> list[Pose]:

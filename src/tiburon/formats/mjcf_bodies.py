@@ -12,6 +12,8 @@ between a joint and the body where p is not zero: they are named after body and 
 from collections.abc import Mapping
 from typing import Any
 
+from tiburon.formats.assembly import lenient_body
+from tiburon.formats.file_part import FilePart
 from tiburon.formats.findings import Findings
 from tiburon.formats.mjcf_names import Names
 from tiburon.formats.mjcf_shapes import read_fluid, read_shapes
@@ -43,7 +45,11 @@ SAME_FRAME, SAME_AXES = 1, 3
 
 
 def read_bodies(
-    compiled: Any, names: Names, meshes: Mapping[int, str], findings: Findings
+    compiled: Any,
+    names: Names,
+    meshes: Mapping[int, str],
+    parts: Mapping[int, FilePart],
+    findings: Findings,
 ) -> list[Body]:
     """Build the bodies, parents first, in MuJoCo's order.
 
@@ -51,6 +57,7 @@ def read_bodies(
         compiled: An `MjModel`.
         names: Of its parts.
         meshes: Paths of its meshes by number.
+        parts: Where its bodies stand in the file, by number.
         findings: Receives what could not be expressed.
     """
     armatures = _armatures(compiled)
@@ -87,13 +94,15 @@ def read_bodies(
                 parent = link
             joint = Fixed(names.new_joint(f"{name}_fixed"), pose=place)
         bodies.append(
-            Body(
+            lenient_body(
+                parts[index],
                 name,
                 parent,
-                joint=joint,
-                inertia=_inertia(compiled, index),
-                shapes=tuple(shapes.get(index, ())),
-                fluid=read_fluid(compiled, index),
+                joint,
+                _inertia(compiled, index),
+                shapes.get(index, ()),
+                read_fluid(compiled, index),
+                findings=findings,
             )
         )
     return bodies
