@@ -55,6 +55,22 @@ class MeshPaths:
                 return path
         return uri
 
+    def find_model(self, uri: str, element: XmlElement) -> str:
+        """Return the file of a model that another file includes.
+
+        Args:
+            uri: Name of a file, or of a folder with a "model.sdf" in it.
+            element: Where it stands, for messages.
+        """
+        for name in (uri, uri.rstrip("/") + "/model.sdf"):
+            path = self.find(name, element)
+            if os.path.isabs(path) and os.path.isfile(path) and self._allowed(path):
+                return path
+        element.fail(
+            f"the model {uri[:80]!r} was not found in the folder of the file or in package_paths; "
+            "load it with package_paths=[...] naming the folder that holds it"
+        )
+
     def _candidates(self, uri: str) -> list[str]:
         """Return the absolute paths that a name may mean, best first, without links resolved."""
         scheme, separator, rest = uri.partition("://")

@@ -1,0 +1,268 @@
+"""From the links and joints of an SDF file to a model."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tiburon.errors import ModelError
+from tiburon.formats.assembly import lenient_body, lenient_model
+from tiburon.formats.sdf_frames import pose_reference, read_pose
+from tiburon.formats.sdf_joints import SdfJoint, SdfTie, axis_of, make_joint, read_tie
+from tiburon.formats.sdf_links import read_fluid, read_inertia, read_shapes, value_of
+from tiburon.formats.sdf_scope import SdfScope
+from tiburon.formats.sdf_tree import Hold, SdfTree, grow_tree
+from tiburon.formats.urdf_joints import ROOT_JOINT
+from tiburon.formats.xml_tree import XmlElement
+from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.closure import Closure, JointCoupling, LoopClosure
+from tiburon.model.inertia import Inertia
+from tiburon.model.joints import Fixed, Free, Joint
+from tiburon.model.joints.axial import AxialJoint
+from tiburon.model.model import Model
+from tiburon.model.pose import Pose
+from tiburon.spatial import matrix_to_quaternion
+
+HINGED = ("revolute", "continuous", "screw", "ball", "universal", "revolute2")
+"""Joints that turn, so that it matters through which point."""
+
+ON_AXIS = 1e-9
+"""Distance from the joint's axis at which a link's origin counts as on it [m]: files have fewer
+digits, and the error in motion is no larger."""
+
+
+def build_model(scope: SdfScope, top: XmlElement, root_joint: Joint | None) -> Model:
+    """Return the model of everything collected.
+
+    Args:
+        scope: Links, joints and frames of the file.
+        top: The top <model>.
+        root_joint: How the one link that no joint holds moves; by default as the format means it.
+    """
+    if not scope.links:
+        top.fail("a robot needs at least one <link>, got none; check that the file is complete")
+    builder = _Builder(scope, top)
+    return builder.build(root_joint)
+
+
+class _Builder:
+    def __init__(self, scope: SdfScope, top: XmlElement) -> None:
+        self.scope = scope
+        self.top = top
+        self.frames = scope.frames
+        # the world in the top model's frame
+        placed = read_pose(top)
+        if pose_reference(top) not in ("", WORLD):
+            top.fail("the top model can only be placed in the world; leave relative_to out")
+        name = top.attributes.get("placement_frame", "").strip()
+        if name:
+            placed = placed @ self.frames.pose(self.frames.resolve(name, top)).inverse()
+        self.world = placed.inverse()
+        self.in_world = placed
+        self.taken = {WORLD, *scope.links, *scope.places}
+
+    def pose(self, name: str) -> Pose:
+        """Return a link, joint or frame, or the world, in the top model's frame."""
+        return self.world if name == WORLD else self.frames.pose(name)
+
+    def build(self, root_joint: Joint | None) -> Model:
+        scope = self.scope
+        gears = [joint for joint in scope.joints if joint.kind == "gearbox"]
+        others = [joint for joint in scope.joints if joint.kind != "gearbox"]
+        tree = grow_tree(scope.links, others, scope.budget)
+        bodies: list[Body] = []
+        poses: dict[str, dict[str, Any]] = {}
+        for root in tree.roots:
+            joint = self._root_joint(root, tree, root_joint)
+            if isinstance(joint, Free) and joint is not root_joint:
+                place = self.in_world @ self.pose(root)
+                if place != Pose():
+                    quaternion = matrix_to_quaternion(place.rotation)
+                    numbers = [float(x) for x in (*quaternion, *place.translation)]
+                    poses.setdefault("initial", {})[joint.name] = numbers
+            bodies.append(self._body(root, WORLD, joint))
+        ties = self._ties(tree)
+        for hold in tree.holds:
+            bodies += self._held(hold, ties.get(hold.joint.name))
+        scope.budget.check_time()
+        frames = [self._frame(name, element) for name, element in scope.places.items()]
+        loops: list[Closure] = [self._loop(joint) for joint in tree.loops]
+        loops += [gear for joint in gears for gear in self._gear(joint, tree)]
+        return lenient_model(
+            self.top.file,
+            self.top.attribute("name"),
+            bodies,
+            frames=frames,
+            loops=loops,
+            poses=poses,
+            findings=scope.findings,
+        )
+
+    def _root_joint(self, root: str, tree: SdfTree, root_joint: Joint | None) -> Joint:
+        if root_joint is not None:
+            if len(tree.roots) != 1:
+                self.top.fail(
+                    f"a root joint can be given where one link is held by no joint, got "
+                    f"{len(tree.roots)}; leave root_joint out"
+                )
+            return root_joint
+        used = {joint.name for joint in self.scope.joints}
+        name = ROOT_JOINT if len(tree.roots) == 1 else f"{root}.{ROOT_JOINT}"
+        while name in used:
+            name += "_"
+        if self.scope.is_static:
+            return Fixed(name, pose=self.in_world @ self.pose(root))
+        return Free(name)
+
+    def _body(self, link: str, parent: str, joint: Joint) -> Body:
+        named = self.scope.links[link]
+        findings = self.scope.findings
+        return lenient_body(
+            named.element,
+            link,
+            parent,
+            joint,
+            read_inertia(named.element, findings),
+            read_shapes(named.element, named.meshes, findings),
+            read_fluid(named.element),
+            findings=findings,
+        )
+
+    def _held(self, hold: Hold, tie: SdfTie | None) -> list[Body]:
+        """Return the body of a link, and one of no mass at the joint where they lie apart."""
+        joint = hold.joint
+        in_parent = self.pose(hold.parent).inverse()
+        link, place = self.pose(hold.child), self.pose(joint.name)
+        link_pose, joint_pose = in_parent @ link, in_parent @ place
+        turn = link.inverse() @ place
+        try:
+            if not self._apart(joint, turn):
+                made = make_joint(joint, self.frames, link_pose, turn, tie)
+                return [self._body(hold.child, hold.parent, _oriented(made, hold))]
+            made = make_joint(joint, self.frames, joint_pose, Pose(), tie)
+            name = joint.name
+            while name in self.taken:
+                name += "_joint"
+            self.taken.add(name)
+            between = Body(name, hold.parent, joint=_oriented(made, hold), inertia=Inertia())
+        except ModelError as error:
+            joint.element.fail(str(error))
+        weld = Fixed(f"{joint.name}.{hold.child}", pose=turn.inverse())
+        return [between, self._body(hold.child, name, weld)]
+
+    def _apart(self, joint: SdfJoint, turn: Pose) -> bool:
+        """Return whether the joint turns about a point off the link's origin."""
+        if joint.kind not in HINGED:
+            return False
+        p = np.array(turn.translation)
+        if joint.kind in ("revolute", "continuous", "screw"):
+            axis = np.array(turn.rotation) @ axis_of(joint, self.frames)
+            p = p - axis * (axis @ p)
+        return math.hypot(*p) > ON_AXIS
+
+    def _frame(self, name: str, element: XmlElement) -> Frame:
+        link = self.frames.link_of(name, element)
+        try:
+            return Frame(name, link, self.pose(link).inverse() @ self.pose(name))
+        except ModelError as error:
+            element.fail(str(error))
+
+    def _loop(self, joint: SdfJoint) -> LoopClosure:
+        place = self.pose(joint.name)
+        first, second = (self.pose(end).inverse() @ place for end in (joint.parent, joint.child))
+        try:
+            made = make_joint(joint, self.frames, first, Pose())
+            return LoopClosure(joint.name, joint.parent, joint.child, made, second)
+        except ModelError as error:
+            joint.element.fail(str(error))
+
+    def _ties(self, tree: SdfTree) -> dict[str, SdfTie]:
+        """Return what joints follow, through others that follow themselves."""
+        written = {
+            hold.joint.name: tie
+            for hold in tree.holds
+            if hold.joint.kind in ("revolute", "continuous", "prismatic", "screw")
+            and (tie := read_tie(hold.joint.element, hold.joint.scope)) is not None
+        }
+        free = {hold.joint.name for hold in tree.holds} - set(written)
+        return {name: _followed(name, written, free) for name in written}
+
+    def _gear(self, gear: SdfJoint, tree: SdfTree) -> list[JointCoupling]:
+        """Return the tie of a gearbox: angle 2 = -ratio times angle 1, from its reference body."""
+        reference = gear.element.find("gearbox_reference_body")
+        name = "" if reference is None else gear.scope + reference.text.strip()
+        ratio = value_of(gear.element, "gearbox_ratio", 1.0)
+        ends = []
+        for link, tag in ((gear.parent, "axis"), (gear.child, "axis2")):
+            found = [
+                h for h in tree.holds if {h.parent, h.child} == {name, link} and _is_hinge(h.joint)
+            ]
+            if not found:
+                self.scope.findings.add(
+                    f"{gear.element.describe()}: no hinge holds {link!r} on its reference body "
+                    f"{name!r}; the gear was left out",
+                    gear.element.line,
+                )
+                return []
+            ends.append((found[0], self._sense(found[0], gear, tag, name)))
+        (first, sense1), (second, sense2) = ends
+        factor = -ratio * sense1 / sense2
+        return [JointCoupling(gear.name, second.joint.name, first.joint.name, (0.0, factor))]
+
+    def _sense(self, hold: Hold, gear: SdfJoint, tag: str, reference: str) -> float:
+        """Return 1 or -1: whether a hinge counts as the gear does, from the reference body."""
+        axes = []
+        for joint, which in ((hold.joint, "axis"), (gear, tag)):
+            R = np.array(self.frames.pose(joint.name).rotation)
+            axes.append(R @ axis_of(joint, self.frames, which))
+        sense = 1.0 if float(axes[0] @ axes[1]) >= 0.0 else -1.0
+        return sense if hold.joint.parent == reference else -sense
+
+
+def _is_hinge(joint: SdfJoint) -> bool:
+    return joint.kind in ("revolute", "continuous")
+
+
+def _oriented(joint: Joint, hold: Hold) -> Joint:
+    """Return a joint read from child to parent: the same positions move the other way."""
+    if not hold.is_turned:
+        return joint
+    if isinstance(joint, AxialJoint):
+        return joint.rebased(_reversed(joint.axis), joint.offset)
+    moves = getattr(joint, "moves", None)
+    if isinstance(moves, AxialJoint):
+        return replace(joint, moves=moves.rebased(_reversed(moves.axis), moves.offset))  # type: ignore[call-arg]
+    return joint
+
+
+def _reversed(axis: tuple[float, float, float]) -> tuple[float, float, float]:
+    x, y, z = axis
+    return (0.0 - x, 0.0 - y, 0.0 - z)
+
+
+def _followed(name: str, written: Mapping[str, SdfTie], free: set[str]) -> SdfTie:
+    """Return the tie to a joint that moves by itself."""
+    tie = written[name]
+    passed = {name}
+    while tie.leader in written:
+        if tie.leader in passed:
+            written[name].element.fail(
+                f"joint {name!r} follows itself by way of {tie.leader!r}; let one of them move "
+                "freely"
+            )
+        passed.add(tie.leader)
+        between = written[tie.leader]
+        tie = replace(
+            tie,
+            leader=between.leader,
+            ratio=tie.ratio * between.ratio,
+            offset=tie.offset + tie.ratio * between.offset,
+        )
+    if tie.leader not in free:
+        tie.element.fail(
+            f"joint {name!r}: mimics {tie.leader!r}, which is no joint of the robot's tree; "
+            "correct the name"
+        )
+    return tie
