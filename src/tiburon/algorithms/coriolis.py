@@ -28,7 +28,17 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
-from tiburon.algorithms.sweep import inward, outward, pairs
+from tiburon.algorithms.pair_products import (
+    ABOVE,
+    Vectors,
+    before_products,
+    components,
+    has_few_pairs,
+    joint_matrix,
+)
+from tiburon.algorithms.root_frame import Place
+from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.sweep import each, inward, outward, pairs
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Transform
 from tiburon.spatial.vec3 import IDENTITY3, cross
@@ -93,6 +103,9 @@ class _Moving(NamedTuple):
     """What the outward pass knows of a body."""
 
     X: Transform
+    place: Place | None
+    """None for the world."""
+
     vel: Motion
     Sd: tuple[Motion, ...]
     alone: _Composite
@@ -111,13 +124,14 @@ class _Column(NamedTuple):
     """BC^T S: felt along the ancestor's axis; both give this freedom's row."""
 
 
+Rows = tuple[tuple[Scalar, ...], ...]
+Columns = tuple[_Column, ...]
+
 Entries = tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
 """For one freedom: its column in the rows of an ancestor, and its row in the ancestor's columns."""
 
 
-def coriolis(
-    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]
-) -> tuple[tuple[Scalar, ...], ...]:
+def coriolis(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Rows:
     """Compute the Coriolis matrix.
 
     Echeandia and Wensing 2021, algorithm 1, for joints of any kind; O(pairs of a body and an
@@ -131,19 +145,30 @@ def coriolis(
     Returns:
         Rows of the Coriolis matrix [N s or N m s], nv times nv scalars.
     """
+    if has_few_pairs(plan):
+        return _by_pairs(plan, q, *_columns(plan, q, v))
+    S, Sd, upper, inertial, turned = _vectors(plan, q, v)
+    below = [(inertial, Sd), (turned, S)]
+    entries = joint_matrix(plan, above=[(S, upper)], below=below, own_block=ABOVE)
+    return tuple(tuple(entries[i : i + plan.nv]) for i in range(0, len(entries), plan.nv))
+
+
+def _columns(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]
+) -> tuple[tuple[_Moving, ...], tuple[Columns, ...]]:
+    """Find the motion of each body, and the forces that go with each freedom, in body frames."""
 
     def motion(body: PlanBody, parent: _Moving) -> _Moving:
         joint, position, rate = body.joint, q[body.q], v[body.v]
         X = body.transform(position)
+        place = Place.first() if parent.place is None else parent.place.beyond(X)
         vel = X.motion(parent.vel) + joint.velocity(position, rate)
         S, change = joint.subspace(position), joint.subspace_rate(position, rate)
         Sd = tuple(vel.cross(s) + r for s, r in zip(S, change, strict=True))
         B = _VelocityProduct.of_body(body.inertia, vel)
-        return _Moving(X, vel, Sd, _Composite(body.inertia, B))
+        return _Moving(X, place, vel, Sd, _Composite(body.inertia, B))
 
-    def compose(
-        body: PlanBody, total: _Composite, moving: _Moving
-    ) -> tuple[tuple[_Column, ...], _Composite]:
+    def compose(body: PlanBody, total: _Composite, moving: _Moving) -> tuple[Columns, _Composite]:
         I, B = total.I, total.B
         columns = tuple(
             _Column(I.apply(sd) + B.apply(s), I.apply(s), B.apply_transpose(s))
@@ -152,9 +177,24 @@ def coriolis(
         X = moving.X
         return columns, _Composite(X.inertia_to_parent(I), B.to_parent(X))
 
+    zero = Force.zero()
+    nothing = _Composite(RigidInertia.zero(), _VelocityProduct(zero, zero, zero))
+    world = _Moving(Transform.identity(), None, Motion.zero(), (), nothing)
+    moving = outward(plan, motion, world)
+    return moving, inward(plan, compose, [visit.alone for visit in moving], moving)
+
+
+def _by_pairs(
+    plan: Plan,
+    q: Sequence[Scalar],
+    moving: Sequence[_Moving],
+    columns: Sequence[Columns],
+) -> Rows:
+    """Carry the forces of each freedom from body to body to the root, felt by all on the way."""
+
     def project(
-        body: PlanBody, columns: tuple[_Column, ...], moving: _Moving
-    ) -> tuple[tuple[Entries, ...], tuple[_Column, ...]]:
+        body: PlanBody, columns: Columns, moving: _Moving
+    ) -> tuple[tuple[Entries, ...], Columns]:
         S = body.joint.subspace(q[body.q])
         felt = tuple(
             (
@@ -170,10 +210,6 @@ def coriolis(
         )
         return felt, carried
 
-    zero = Force.zero()
-    nothing = _Composite(RigidInertia.zero(), _VelocityProduct(zero, zero, zero))
-    moving = outward(plan, motion, _Moving(Transform.identity(), Motion.zero(), (), nothing))
-    columns = inward(plan, compose, [visit.alone for visit in moving], moving)
     C: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
     for body, ancestor, felt in pairs(plan, project, columns, moving):
         for k, (column, row) in enumerate(felt, start=body.v.start):
@@ -183,6 +219,43 @@ def coriolis(
                 if body is not ancestor:
                     C[k][j] = C[k][j] + below
     return tuple(tuple(row) for row in C)
+
+
+def _vectors(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vectors, ...]:
+    """Return S, Sd and the three forces of all freedoms in the frame of their tree's first body."""
+
+    @before_products
+    def vectors(q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vectors, ...]:
+        position = JointVector(q)
+
+        def carry(
+            body: PlanBody, place: Place, Sd: tuple[Motion, ...], columns: Columns
+        ) -> list[tuple[tuple[Scalar, ...], ...]]:
+            return [
+                (
+                    tuple(place.motion(s)),
+                    tuple(place.motion(sd)),
+                    tuple(place.force(column.upper)),
+                    tuple(place.force(column.inertial)),
+                    # a couple is the same at every point
+                    place.force(column.turned).moment,
+                )
+                for s, sd, column in zip(
+                    body.joint.subspace(position[body.q]), Sd, columns, strict=True
+                )
+            ]
+
+        moving, columns = _columns(plan, position, JointVector(v))
+        places, rates = [visit.place for visit in moving], [visit.Sd for visit in moving]
+        carried = each(plan, carry, range(len(plan.bodies)), places, rates, columns)
+        freedoms = [freedom for body in carried for freedom in body]
+        return tuple(
+            components([freedom[k] for freedom in freedoms], size)
+            for k, size in enumerate((6, 6, 6, 6, 3))
+        )
+
+    found: tuple[Vectors, ...] = vectors(list(q), list(v))
+    return found
 
 
 def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:

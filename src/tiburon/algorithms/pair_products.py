@@ -25,6 +25,7 @@ __all__ = [
     "Vectors",
     "before_products",
     "components",
+    "has_few_pairs",
     "joint_matrix",
     "load_matrix",
     "stored_elements",
@@ -33,10 +34,18 @@ __all__ = [
 Vectors = Sequence[Sequence[Scalar]]
 """For each component, the numbers of all freedoms, bodies in the order of the plan."""
 
-INLINE_FREEDOMS = 12
-"""Freedoms up to which products are spelled out in the graph."""
+FEW_FREEDOMS = 12
+"""Freedoms up to which products are spelled out in the graph, if there are any."""
 
 ABOVE, BELOW = 0, 1
+
+
+def has_few_pairs(plan: Plan) -> bool:
+    """Tell whether vectors are better carried from body to body than into a common frame.
+
+    That takes fewer operations as long as each has only a few bodies to pass.
+    """
+    return recorder() is None and sum(map(len, _freedoms(plan))) <= FEW_FREEDOMS
 
 
 def before_products(call: Callable[..., Any]) -> Callable[..., Any]:
@@ -176,7 +185,7 @@ def _multiplied(
     kinds = [kind_of(above), kind_of(below)] if below else [kind_of(above)]
     sizes = [(len(rows), len(rows[0])) for rows in arrays]
     numbers = [x for rows in arrays for row in rows for x in row]
-    return RowProducts(sizes, kinds, pieces).apply(numbers, inline=size <= INLINE_FREEDOMS)
+    return RowProducts(sizes, kinds, pieces).apply(numbers, inline=size <= FEW_FREEDOMS)
 
 
 def _freedoms(plan: Plan) -> list[range]:

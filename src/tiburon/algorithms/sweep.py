@@ -15,7 +15,7 @@ from tiburon.algorithms.steps import recorder
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 
-__all__ = ["inward", "outward", "pairs", "to_root"]
+__all__ = ["each", "inward", "outward", "pairs", "to_root"]
 
 
 class Addable(Protocol):
@@ -56,6 +56,26 @@ def outward(
         parent = root if body.parent == WORLD_BODY else values[body.parent]
         values.append(_visit(visit, body, parent, *[x[body.index] for x in own]))
     return tuple(values)
+
+
+def each(
+    plan: Plan, visit: Callable[..., Value], bodies: Sequence[int], *own: Sequence[Any]
+) -> tuple[Value, ...]:
+    """Visit some bodies, a body as often as it is listed; no visit needs another.
+
+    Args:
+        plan: The bodies.
+        visit: Called as ``visit(body, *own values)``.
+        bodies: Indices of the bodies to visit.
+        own: Values, one per visit each.
+
+    Returns:
+        What each visit returned.
+    """
+    return tuple(
+        _visit(visit, plan.bodies[index], *[x[number] for x in own])
+        for number, index in enumerate(bodies)
+    )
 
 
 def inward(
