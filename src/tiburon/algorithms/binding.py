@@ -8,11 +8,14 @@ call the library with the model it has and meet the same inputs.
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, World
 from tiburon.spatial import Scalar, Vec3
+
+# water is loaded where a robot meets it: most robots stay on land
+if TYPE_CHECKING:
+    from tiburon.algorithms.water import WaterAround
 
 __all__ = [
     "DEFAULT_WORLD",
@@ -21,7 +24,8 @@ __all__ = [
     "gravity_numbers",
     "gravity_vector",
     "plan_and_gravity",
-    "refuse_couplings",
+    "surroundings",
+    "water_numbers",
 ]
 
 DEFAULT_WORLD = World()
@@ -33,6 +37,7 @@ class _Binding(NamedTuple):
     world: World
     plan: Plan
     gravity: Vec3
+    water: "WaterAround | None"
 
 
 _binding: ContextVar[_Binding | None] = ContextVar("tiburon_binding", default=None)
@@ -40,7 +45,9 @@ _time: ContextVar[Scalar | None] = ContextVar("tiburon_time", default=None)
 
 
 @contextlib.contextmanager
-def bound(model: Model, world: World, plan: Plan, gravity: Vec3) -> Iterator[None]:
+def bound(
+    model: Model, world: World, plan: Plan, gravity: Vec3, water: "WaterAround | None" = None
+) -> Iterator[None]:
     """Let calls that name a model, in its world, use other numbers for both.
 
     Args:
@@ -48,8 +55,9 @@ def bound(model: Model, world: World, plan: Plan, gravity: Vec3) -> Iterator[Non
         world: The world callers name, or mean by naming none.
         plan: Layout with the numbers to use.
         gravity: Gravity to use, world axes [m/s^2].
+        water: Water to use; none by default.
     """
-    token = _binding.set(_Binding(model, world, plan, gravity))
+    token = _binding.set(_Binding(model, world, plan, gravity, water))
     try:
         yield
     finally:
@@ -68,25 +76,46 @@ def at_time(time: Scalar | None) -> Iterator[None]:
 
 def plan_and_gravity(model: Model, world: World | None) -> tuple[Plan, Vec3]:
     """Return layout and gravity for a call of an algorithm: bound ones, or the model's own."""
+    plan, gravity, _ = surroundings(model, world)
+    return plan, gravity
+
+
+def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterAround | None"]:
+    """Return layout, gravity and water for a call: bound ones, or those of model and world.
+
+    In water the bodies of the layout carry their added mass.
+    """
     binding, time = _binding.get(), _time.get()
-    if binding is None or binding.model != model:
-        plan, gravity = model.plan, (world or DEFAULT_WORLD).gravity
+    own = binding is not None and binding.model == model
+    plan = binding.plan if binding is not None and own else model.plan
+    water = None
+    if binding is not None and own and (world is None or world == binding.world):
+        gravity, water = binding.gravity, binding.water
+        if water is not None and time is not None:
+            water = water._replace(time=time)
     else:
-        named = world is None or world == binding.world
-        plan, gravity = binding.plan, binding.gravity if named else (world or DEFAULT_WORLD).gravity
-    return plan if time is None else plan.at(time), gravity
+        named = world or DEFAULT_WORLD
+        gravity = named.gravity
+        if named.fluid is not None:
+            from tiburon.algorithms.water import water_around
+
+            numbers, bodies = water_numbers(model, named)
+            water = water_around(model, named.fluid, numbers, bodies, 0.0 if time is None else time)
+    if time is not None:
+        plan = plan.at(time)
+    if water is not None:
+        plan = plan.in_water([None if link is None else link.added for link in water.links])
+    return plan, gravity, water
 
 
-def refuse_couplings(plan: Plan, function: str) -> None:
-    """Raise `ModelError` if joints follow others, where a function takes each to move by itself."""
-    for body in plan.bodies:
-        if body.joint.follows is not None:
-            raise ModelError(
-                f"joint {body.joint.name!r}: {function} cannot be used where joints follow others, "
-                f"got a follower of {body.joint.follows!r}; use a function that works on the mass "
-                "matrix, such as forward_dynamics",
-                name=body.joint.name,
-            )
+def water_numbers(model: Model, world: World) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Return the numbers of the water, and of the bodies in it, that are not zero."""
+    if world.fluid is None:
+        return (), ()
+    from tiburon.algorithms.water import immersions
+
+    bodies = tuple(x for link in immersions(model) if link for x in link.numbers())
+    return world.fluid.numbers(), bodies
 
 
 def gravity_numbers(world: World) -> tuple[float, ...]:

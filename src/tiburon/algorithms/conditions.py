@@ -7,18 +7,23 @@ bodies is one more entry of `Conditions`, read in `_read` and felt in `Setting.a
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypedDict, TypeVar
+from dataclasses import replace
+from operator import add
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 
 from numpy.typing import ArrayLike
 
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import DEFAULT_WORLD, surroundings
 from tiburon.algorithms.external import external_inputs, external_options, given_forces
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.errors import nearest_name
-from tiburon.model import Model, Plan, World
+from tiburon.model import Model, Plan, Water, World
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.program import Input
+
+if TYPE_CHECKING:
+    from tiburon.algorithms.water import WaterAround
 
 __all__ = [
     "Conditions",
@@ -27,6 +32,7 @@ __all__ = [
     "dynamics_function",
     "record_under",
     "takes_conditions",
+    "world_with",
 ]
 
 Arrays = Sequence[Any]
@@ -37,7 +43,10 @@ class Conditions(TypedDict, total=False):
     """Keywords of all functions of dynamics: what acts on a robot, and when."""
 
     world: World | None
-    """Surroundings; gravity (0, 0, -9.81) m/s^2 by default."""
+    """Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default."""
+
+    fluid: Water | None
+    """The water a robot is in: short for a world of this fluid."""
 
     external_force: Mapping[str, ArrayLike] | None
     """By name of a body or frame, the force on it from outside, [n; f] at the frame's origin
@@ -47,7 +56,7 @@ class Conditions(TypedDict, total=False):
     """Axes in which external forces are given: "frame", the frame's own, by default, or "world"."""
 
     time: ArrayLike | None
-    """When [s], shape (...), where `Driven` joints move by themselves; zero by default."""
+    """When [s], shape (...), where `Driven` joints or water move by themselves; zero by default."""
 
 
 _KEYWORDS = frozenset(Conditions.__annotations__)
@@ -71,14 +80,31 @@ class Setting(NamedTuple):
     gravity: Vec3
     """Acceleration of free fall, world axes [m/s^2]."""
 
+    water: "WaterAround | None" = None
+    """The water around it; None on land."""
+
     external: tuple[Force, ...] | None = None
     """Force on each plan body from outside, in its frame [N m, N]; None for no force at all."""
 
-    def at(self, q: Sequence[Scalar], *time: Scalar) -> "Setting":
-        """Return what acts at a position, and at a time [s] where one is given."""
+    def at(self, q: Sequence[Scalar], v: Sequence[Scalar], *time: Scalar) -> "Setting":
+        """Return what acts in a state, and at a time [s] where one is given."""
         plan = self.plan.at(*time) if time else self.plan
+        water = self.water
         external = given_forces(plan, q, self.options, self.arrays)
-        return self._replace(plan=plan, external=external)
+        if water is not None:
+            from tiburon.algorithms.water import water_forces
+
+            water = water._replace(time=time[0]) if time else water
+            felt = water_forces(plan, q, v, self.gravity, water)
+            external = felt if external is None else tuple(map(add, external, felt))
+        return self._replace(plan=plan, water=water, external=external)
+
+
+def world_with(world: World | None, fluid: Water | None) -> World | None:
+    """Return the world with a fluid in place of its own, where one is given."""
+    if fluid is None:
+        return world
+    return replace(DEFAULT_WORLD if world is None else world, fluid=fluid)
 
 
 def condition_inputs(model: Model, options: Options) -> list[Input]:
@@ -97,7 +123,7 @@ def dynamics_function(
 
     Args:
         name: Name of the public function.
-        inputs: Its arrays as `inputs_of` takes them, "q" first.
+        inputs: Its arrays as `inputs_of` takes them, "q" and "v" first.
         run: Called as ``run(setting, q, ...)`` with the scalars of each array of one case.
         more: Further arrays of the function's own that depend on its options.
     """
@@ -112,8 +138,8 @@ def dynamics_function(
     def run_under(model: Model, world: World | None, options: Options, *arrays: Any) -> Any:
         count = len(own_inputs(model, options)) if more else len(inputs)
         own = [scalars(array) for array in arrays[:count]]
-        here = Setting(model, options, arrays[count:], *plan_and_gravity(model, world))
-        return run(here.at(own[0]), *own)
+        here = Setting(model, options, arrays[count:], *surroundings(model, world))
+        return run(here.at(*own[:2]), *own)
 
     # a kernel that travels to another process names the module that makes its function
     run_under.__module__ = run.__module__
@@ -122,12 +148,14 @@ def dynamics_function(
 
 def _read(
     world: World | None = None,
+    fluid: Water | None = None,
     external_force: Mapping[str, ArrayLike] | None = None,
     external_axes: str = "frame",
     time: ArrayLike | None = None,
 ) -> tuple[World | None, Options, Arrays, Any]:
     """Return what `call` takes: world, options, arrays and time."""
     options = external_options(external_force, external_axes)
+    world = world_with(world, fluid)
     return world, options, () if external_force is None else tuple(external_force.values()), time
 
 

@@ -20,7 +20,7 @@ from tiburon.spatial import Mat3, Scalar, Transform, Vec3
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-__all__ = ["Place", "body_places", "forward_kinematics", "frame_places"]
+__all__ = ["WORLD_PLACE", "Place", "body_places", "forward_kinematics", "frame_places"]
 
 
 class Place(NamedTuple):
@@ -48,7 +48,8 @@ class Place(NamedTuple):
         return Place((rows[0], rows[1], rows[2]), origin)
 
 
-_WORLD = Place(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0))
+WORLD_PLACE = Place(((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.0, 0.0, 0.0))
+"""Where the world is in itself."""
 
 
 def body_places(plan: Plan, q: Sequence[Scalar]) -> tuple[Place, ...]:
@@ -65,7 +66,7 @@ def body_places(plan: Plan, q: Sequence[Scalar]) -> tuple[Place, ...]:
     def visit(body: PlanBody, parent: Place) -> Place:
         return parent.moved(body.transform(q[body.q]))
 
-    return outward(plan, visit, _WORLD)
+    return outward(plan, visit, WORLD_PLACE)
 
 
 def frame_places(plan: Plan, q: Sequence[Scalar], frames: Sequence[str]) -> tuple[Place, ...]:
@@ -83,7 +84,7 @@ def frame_places(plan: Plan, q: Sequence[Scalar], frames: Sequence[str]) -> tupl
     found = []
     for name in frames:
         frame = plan.frame(name)
-        carrier = _WORLD if frame.body == WORLD_BODY else bodies[frame.body]
+        carrier = WORLD_PLACE if frame.body == WORLD_BODY else bodies[frame.body]
         found.append(carrier.moved(frame.transform))
     return tuple(found)
 

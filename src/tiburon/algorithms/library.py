@@ -21,6 +21,7 @@ from tiburon.algorithms.binding import (
     bound,
     gravity_numbers,
     gravity_vector,
+    water_numbers,
 )
 from tiburon.algorithms.steps import JointVector, taping
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
@@ -38,6 +39,7 @@ KERNELS_PER_FUNCTION = 64
 """How many kernels a public function keeps at least; twice as many at most."""
 
 INERTIA, GRAVITY, TIME = "inertia", "gravity", "time"
+FLUID, IMMERSION = "fluid", "immersion"
 
 INLINED_BODIES = 40
 """Bodies up to which every visit is inlined; larger models run on the tape."""
@@ -56,7 +58,7 @@ class LibraryFunction:
     run: Callable[..., Any]
     """Called as ``run(model, world, options, *arrays)`` with arrays of one case; returns arrays."""
 
-    parameters: tuple[str, ...] = (INERTIA, GRAVITY)
+    parameters: tuple[str, ...] = (INERTIA, GRAVITY, FLUID, IMMERSION)
     """Which numbers of model and world the result depends on."""
 
     recent: dict[Any, Kernel] = field(default_factory=dict, compare=False)
@@ -136,7 +138,7 @@ def call(
             function the time that is given to the kernel.
     """
     check_places(model, world)
-    if not model.plan.depends_on_time:
+    if not _depends_on_time(model, world or DEFAULT_WORLD):
         time = None
     if current_graph() is None:
         kernel = function.kernel(model, world, options)
@@ -190,7 +192,7 @@ class LibrarySource:
     def key(self) -> str:
         """Text that is equal exactly if the code is: functions, structure and options."""
         pattern = tuple(x != 0.0 for x in self.world.gravity)
-        text = repr(("library 1", self.names, self.options, pattern))
+        text = repr(("library 1", self.names, self.options, pattern, self._water_structure()))
         digest = hashlib.blake2b(text.encode(), digest_size=16)
         digest.update(self.model.structure_key())
         return digest.hexdigest()
@@ -200,14 +202,22 @@ class LibrarySource:
         modules = tuple(LIBRARY[name].run.__module__ for name in self.names)
         return _arrived, (modules, self.model, self.names, self.world, self.options)
 
+    def _water_structure(self) -> object:
+        """Return what code depends on of the water, and of the bodies in it; None on land."""
+        if self.world.fluid is None:
+            return None
+        from tiburon.algorithms.water import immersions
+
+        links = tuple(link and link.structure() for link in immersions(self.model))
+        return self.world.fluid.structure(), links
+
     def _used(self, parameter: str) -> bool:
         return any(parameter in LIBRARY[name].parameters for name in self.names)
 
     def parameters(self) -> dict[str, Any]:
         """Return the numbers the kernel is bound to."""
-        return parameter_values(
-            self.model, self.world, [name for name in (INERTIA, GRAVITY) if self._used(name)]
-        )
+        names = [name for name in (INERTIA, GRAVITY, FLUID, IMMERSION) if self._used(name)]
+        return parameter_values(self.model, self.world, names)
 
     def program(self) -> Program:
         """Trace the functions."""
@@ -237,10 +247,16 @@ def _arrived(modules: Sequence[str], *parts: Any) -> LibrarySource:
 def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[str, Any]:
     """Return the run-time numbers of model and world that are structurally not zero, by name."""
     values = {INERTIA: model.plan.parameters, GRAVITY: gravity_numbers(world)}
+    values[FLUID], values[IMMERSION] = water_numbers(model, world)
     found: dict[str, Any] = {name: values[name] for name in names if values[name]}
-    if model.plan.depends_on_time:
+    if _depends_on_time(model, world):
         found[TIME] = 0.0
     return found
+
+
+def _depends_on_time(model: Model, world: World) -> bool:
+    """Return whether time moves a joint of the robot, or the water around it."""
+    return model.plan.depends_on_time or (world.fluid is not None and world.fluid.depends_on_time)
 
 
 def trace_with_parameters(
@@ -271,13 +287,23 @@ def trace_with_parameters(
         plan: Plan = model.plan
         if INERTIA in parameters:
             plan = plan.with_parameters(scalars(given[INERTIA]))
+        time: Any = given.get(TIME, 0.0)
         if TIME in parameters:
-            plan = plan.at(given[TIME])
+            plan = plan.at(time)
         gravity = world.gravity
         if GRAVITY in parameters:
             gravity = gravity_vector(world, scalars(given[GRAVITY]))
+        water = None
+        if world.fluid is not None:
+            from tiburon.algorithms.water import water_around
+
+            own: dict[str, Sequence[Any]] = dict(
+                zip((FLUID, IMMERSION), water_numbers(model, world), strict=True)
+            )
+            own |= {key: scalars(given[key]) for key in own if key in parameters}
+            water = water_around(model, world.fluid, own[FLUID], own[IMMERSION], time)
         large = plan if len(plan.bodies) > INLINED_BODIES else None
-        with bound(model, world, plan, gravity), taping(large):
+        with bound(model, world, plan, gravity, water), taping(large):
             return run(given)
 
     return trace(function, declared, name=name)

@@ -60,7 +60,7 @@ def _derivatives(
 ) -> list[list[Scalar]]:
     """Return the accelerations, and their derivatives by q, v and tau, row by row."""
     q = JointVector(q)
-    here = around.at(q, *time)
+    here = around.at(q, JointVector(v), *time)
     turning = turning_forces(here.plan, q, here.options, here.arrays)
     given = JointVector(v), JointVector(tau), here.gravity
     found = acceleration_derivatives(here.plan, q, *given, here.external, turning)

@@ -1,0 +1,188 @@
+"""What water does to every body of a robot.
+
+Symbols (McMillan 1994, Tables 13-15; McMillan, Orin and McGhee 1995, Table I):
+    X       map of motion from the parent's frame to the body's
+    w       angular velocity of a body
+    v^r     velocity of its origin relative to the water
+    a_fg    acceleration of the water less that of free fall
+    R, p    axes and origin of a body in the world
+
+The part that goes with acceleration is added mass: it belongs to the bodies (`PlanBody.added`). All
+the rest is a force on each body. Where water moves alike everywhere, v^r and a_fg pass from body to
+body like velocities do; elsewhere each body meets the water at its own place.
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from tiburon.algorithms.kinematics import WORLD_PLACE, Place
+from tiburon.algorithms.sweep import outward
+from tiburon.errors import ModelError
+from tiburon.hydro.immersion import Immersion, Strips, Surroundings, immersion_of
+from tiburon.model import Model, Plan, PlanBody, Water
+from tiburon.model.body_fluid import BodyFluid
+from tiburon.model.plan import WORLD_BODY
+from tiburon.model.water import FlowField
+from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial.vec3 import ZERO3, add, matrix_vector, subtract, transpose_vector
+
+__all__ = ["WaterAround", "immersions", "water_around", "water_forces"]
+
+
+class WaterAround(NamedTuple):
+    """The water that a robot is in, with the numbers to use for it."""
+
+    density: Scalar
+    """[kg/m^3]."""
+
+    field: FlowField
+    """How the water moves."""
+
+    moves_alike: bool
+    """Whether it moves alike everywhere."""
+
+    strips: Strips
+    """How cylinders are cut for drag."""
+
+    links: tuple[Immersion | None, ...]
+    """What water meets, one entry per plan body."""
+
+    time: Scalar
+    """When [s]."""
+
+
+@lru_cache(maxsize=64)
+def immersions(model: Model) -> tuple[Immersion | None, ...]:
+    """Return what water meets of each plan body, None where it meets nothing.
+
+    Raises:
+        ModelError: If no body has any water numbers.
+    """
+    plan = model.plan
+    members: list[list[tuple[BodyFluid, Transform]]] = [[] for _ in plan.bodies]
+    for body in model.bodies:
+        frame = plan.frame(body.name)
+        # what is fixed to the world moves no water
+        if body.fluid is not None and frame.body != WORLD_BODY:
+            members[frame.body].append((body.fluid, frame.transform))
+    if not any(members):
+        raise ModelError(
+            f"model {model.name!r}: expected bodies with water numbers in a fluid, got none; give "
+            "bodies fluid=BodyFluid(volume=..., added_mass=...), or leave the fluid out"
+        )
+    return tuple(immersion_of(listed) for listed in members)
+
+
+def water_around(
+    model: Model, water: Water, numbers: Sequence[Scalar], bodies: Sequence[Scalar], time: Scalar
+) -> WaterAround:
+    """Return the water around a robot with other scalars in place of its numbers.
+
+    Args:
+        model: The robot.
+        water: The water.
+        numbers: For `Water.numbers`.
+        bodies: For those of all `immersions`, one after the other.
+        time: When [s].
+    """
+    given = iter(bodies)
+    links = tuple(
+        link and link.with_numbers([next(given) for _ in link.numbers()])
+        for link in immersions(model)
+    )
+    density, field = water.state(numbers)
+    strips = Strips(water.strips, water.split_strips)
+    return WaterAround(density, field, water.moves_alike, strips, links, time)
+
+
+class _Drifting(NamedTuple):
+    """What is known of a body in water that moves alike everywhere."""
+
+    relative: Motion
+    a_fg: Vec3
+
+
+class _Placed(NamedTuple):
+    """What is known of a body in water that moves differently in different places."""
+
+    velocity: Motion
+    place: Place
+
+
+def water_forces(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
+) -> tuple[Force, ...]:
+    """Compute all that water does to each body but the share of its acceleration.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+        around: The water.
+
+    Returns:
+        Force on each plan body in its frame [N m, N]: drag, total buoyancy and beta^A.
+    """
+    find = _forces_in_uniform_flow if around.moves_alike else _forces_in_varying_flow
+    return find(plan, q, v, gravity, around)
+
+
+def _forces_in_uniform_flow(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
+) -> tuple[Force, ...]:
+    """Hand the motion relative to the water from body to body (1995, Table I, part I)."""
+
+    def drift(body: PlanBody, parent: _Drifting) -> _Drifting:
+        X = body.transform(q[body.q])
+        vJ = body.joint.velocity(q[body.q], v[body.v])
+        return _Drifting(X.motion(parent.relative) + vJ, X.direction(parent.a_fg))
+
+    def force(body: PlanBody, _: Force, drifting: _Drifting, link: Immersion | None) -> Force:
+        if link is None:
+            return Force.zero()
+        relative = drifting.relative
+        here = Surroundings(around.density, relative.angular, relative.linear, drifting.a_fg)
+        return link.force(here, around.strips)
+
+    flow = around.field.at(around.time, ZERO3)
+    # seen from the water, the world drifts the other way
+    still = Motion(ZERO3, subtract(ZERO3, flow.velocity))
+    root = _Drifting(still, subtract(flow.acceleration, gravity))
+    drifting = outward(plan, drift, root)
+    return outward(plan, force, Force.zero(), drifting, around.links)
+
+
+def _forces_in_varying_flow(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
+) -> tuple[Force, ...]:
+    """Meet the water where each body is; strips meet it where they are."""
+
+    def move(body: PlanBody, parent: _Placed) -> _Placed:
+        X = body.transform(q[body.q])
+        vJ = body.joint.velocity(q[body.q], v[body.v])
+        return _Placed(X.motion(parent.velocity) + vJ, parent.place.moved(X))
+
+    def force(body: PlanBody, _: Force, placed: _Placed, link: Immersion | None) -> Force:
+        if link is None:
+            return Force.zero()
+        velocity, (R, p) = placed.velocity, placed.place
+
+        def world(point: Vec3) -> Vec3:
+            return add(p, matrix_vector(R, point))
+
+        flow = around.field.at(around.time, world(link.place))
+        v_f = transpose_vector(R, flow.velocity)
+        a_fg = transpose_vector(R, subtract(flow.acceleration, gravity))
+
+        def faster(point: Vec3) -> Vec3:
+            there = around.field.at(around.time, world(point)).velocity
+            return subtract(transpose_vector(R, there), v_f)
+
+        v_r = subtract(velocity.linear, v_f)
+        here = Surroundings(around.density, velocity.angular, v_r, a_fg, faster)
+        return link.force(here, around.strips)
+
+    placed = outward(plan, move, _Placed(Motion.zero(), WORLD_PLACE))
+    return outward(plan, force, Force.zero(), placed, around.links)
