@@ -9,7 +9,7 @@ import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.formats.assembly import lenient_body, lenient_model
-from tiburon.formats.sdf_frames import pose_reference, read_pose
+from tiburon.formats.sdf_frames import MODEL, pose_reference, read_pose
 from tiburon.formats.sdf_joints import SdfJoint, SdfTie, axis_of, make_joint, read_tie
 from tiburon.formats.sdf_links import read_fluid, read_inertia, read_shapes, value_of
 from tiburon.formats.sdf_scope import SdfScope
@@ -52,20 +52,15 @@ class _Builder:
         self.scope = scope
         self.top = top
         self.frames = scope.frames
-        # the world in the top model's frame
         placed = read_pose(top)
         if pose_reference(top) not in ("", WORLD):
             top.fail("the top model can only be placed in the world; leave relative_to out")
         name = top.attributes.get("placement_frame", "").strip()
         if name:
-            placed = placed @ self.frames.pose(self.frames.resolve(name, top)).inverse()
-        self.world = placed.inverse()
-        self.in_world = placed
+            frame = self.frames.resolve(name, top)
+            placed = placed @ self.frames.relative(frame, MODEL).inverse()
+        self.frames.top = placed
         self.taken = {WORLD, *scope.links, *scope.places}
-
-    def pose(self, name: str) -> Pose:
-        """Return a link, joint or frame, or the world, in the top model's frame."""
-        return self.world if name == WORLD else self.frames.pose(name)
 
     def build(self, root_joint: Joint | None) -> Model:
         scope = self.scope
@@ -77,7 +72,7 @@ class _Builder:
         for root in tree.roots:
             joint = self._root_joint(root, tree, root_joint)
             if isinstance(joint, Free) and joint is not root_joint:
-                place = self.in_world @ self.pose(root)
+                place = self.frames.relative(root, WORLD)
                 if place != Pose():
                     quaternion = matrix_to_quaternion(place.rotation)
                     numbers = [float(x) for x in (*quaternion, *place.translation)]
@@ -113,7 +108,7 @@ class _Builder:
         while name in used:
             name += "_"
         if self.scope.is_static:
-            return Fixed(name, pose=self.in_world @ self.pose(root))
+            return Fixed(name, pose=self.frames.relative(root, WORLD))
         return Free(name)
 
     def _body(self, link: str, parent: str, joint: Joint) -> Body:
@@ -133,15 +128,14 @@ class _Builder:
     def _held(self, hold: Hold, tie: SdfTie | None) -> list[Body]:
         """Return the body of a link, and one of no mass at the joint where they lie apart."""
         joint = hold.joint
-        in_parent = self.pose(hold.parent).inverse()
-        link, place = self.pose(hold.child), self.pose(joint.name)
-        link_pose, joint_pose = in_parent @ link, in_parent @ place
-        turn = link.inverse() @ place
+        turn = self.frames.relative(joint.name, hold.child)
         try:
             if not self._apart(joint, turn):
-                made = make_joint(joint, self.frames, link_pose, turn, tie)
+                pose = self.frames.relative(hold.child, hold.parent)
+                made = make_joint(joint, self.frames, pose, turn, tie)
                 return [self._body(hold.child, hold.parent, _oriented(made, hold))]
-            made = make_joint(joint, self.frames, joint_pose, Pose(), tie)
+            pose = self.frames.relative(joint.name, hold.parent)
+            made = make_joint(joint, self.frames, pose, Pose(), tie)
             name = joint.name
             while name in self.taken:
                 name += "_joint"
@@ -149,7 +143,9 @@ class _Builder:
             between = Body(name, hold.parent, joint=_oriented(made, hold), inertia=Inertia())
         except ModelError as error:
             joint.element.fail(str(error))
-        weld = Fixed(f"{joint.name}.{hold.child}", pose=turn.inverse())
+        weld = Fixed(
+            f"{joint.name}.{hold.child}", pose=self.frames.relative(hold.child, joint.name)
+        )
         return [between, self._body(hold.child, name, weld)]
 
     def _apart(self, joint: SdfJoint, turn: Pose) -> bool:
@@ -165,13 +161,14 @@ class _Builder:
     def _frame(self, name: str, element: XmlElement) -> Frame:
         link = self.frames.link_of(name, element)
         try:
-            return Frame(name, link, self.pose(link).inverse() @ self.pose(name))
+            return Frame(name, link, self.frames.relative(name, link))
         except ModelError as error:
             element.fail(str(error))
 
     def _loop(self, joint: SdfJoint) -> LoopClosure:
-        place = self.pose(joint.name)
-        first, second = (self.pose(end).inverse() @ place for end in (joint.parent, joint.child))
+        first, second = (
+            self.frames.relative(joint.name, end) for end in (joint.parent, joint.child)
+        )
         try:
             made = make_joint(joint, self.frames, first, Pose())
             return LoopClosure(joint.name, joint.parent, joint.child, made, second)
@@ -215,7 +212,7 @@ class _Builder:
         """Return 1 or -1: whether a hinge counts as the gear does, from the reference body."""
         axes = []
         for joint, which in ((hold.joint, "axis"), (gear, tag)):
-            R = np.array(self.frames.pose(joint.name).rotation)
+            R = np.array(self.frames.relative(joint.name, MODEL).rotation)
             axes.append(R @ axis_of(joint, self.frames, which))
         sense = 1.0 if float(axes[0] @ axes[1]) >= 0.0 else -1.0
         return sense if hold.joint.parent == reference else -sense

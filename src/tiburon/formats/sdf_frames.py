@@ -4,18 +4,20 @@ Names are kept whole: ``arm::hand`` is the link "hand" of the model "arm" nested
 frame of a model is ``arm::__model__``, that of the top model ``__model__``.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tiburon.errors import ModelError, nearest_name
 from tiburon.formats.limits import Budget
 from tiburon.formats.xml_tree import XmlElement
+from tiburon.model.body import WORLD
 from tiburon.model.pose import Pose
 
 MODEL = "__model__"
 """Name of a model's own frame inside it."""
 
 KNOWN = 1000
-"""Names among which the nearest to an unknown one is sought."""
+"""Names among which the nearest to an unknown one is sought, and other bounds on extra work."""
 
 SCOPE = "::"
 """Stands between the name of a model and those inside it."""
@@ -50,7 +52,8 @@ class SdfFrames:
         """
         self._budget = budget
         self._frames: dict[str, SdfFrame] = {}
-        self._found: dict[str, Pose] = {MODEL: Pose()}
+        self.top = Pose()
+        """The top model's own frame in the world."""
         self._links: set[str] = set()
         self.canonical = ""
         """Whole name of the link that carries the top model's own frame."""
@@ -81,30 +84,51 @@ class SdfFrames:
         hint = f"did you mean {near!r}?" if near else "add it, or correct the name"
         element.fail(f"unknown link or frame {whole!r}; {hint}")
 
-    def pose(self, name: str) -> Pose:
-        """Return a frame in the top model's frame."""
-        path: list[str] = []
-        on_path: set[str] = set()
-        current = name
-        while current not in self._found:
-            if current in on_path:
-                self._frames[current].element.fail(
-                    f"its pose is given relative to itself, by way of {path[-1]!r}; place one of "
-                    "them relative to the model"
+    def relative(self, name: str, to: str) -> Pose:
+        """Return a frame in another one, while no joint has moved.
+
+        Only the poses between the two are multiplied, so that numbers of the file come out as they
+        are where one is given in the other.
+
+        Args:
+            name: Whole name of a frame, or the world.
+            to: Likewise.
+        """
+        # walk up from both until one comes to where the other has been
+        paths = (self._path(name), self._path(to))
+        found: tuple[dict[str, Pose], dict[str, Pose]] = ({}, {})
+        poses = [Pose(), Pose()]
+        while True:
+            for side in (0, 1):
+                passed, step = next(paths[side], (WORLD, Pose()))
+                found[side][passed] = poses[side]
+                poses[side] = step @ poses[side]
+                if passed in found[1 - side]:
+                    return found[1][passed].inverse() @ found[0][passed]
+
+    def _path(self, name: str) -> Iterator[tuple[str, Pose]]:
+        """Walk from a frame to the world, each frame with its pose in the next."""
+        passed: set[str] = set()
+        while name != WORLD:
+            if name in passed:
+                self._frames[name].element.fail(
+                    "its pose is given relative to itself, by way of others; place one of them "
+                    "relative to the model"
                 )
-            path.append(current)
-            on_path.add(current)
-            frame = self._frames[current]
-            current = self.resolve(frame.relative_to, frame.element)
-        place = self._found[current]
-        for passed in reversed(path):
-            frame = self._frames[passed]
+            passed.add(name)
+            if len(passed) % KNOWN == 0:
+                self._budget.check_time()
+            if name == MODEL:
+                yield name, self.top
+                name = WORLD
+                continue
+            frame = self._frames[name]
             own = frame.pose
             if frame.placement:
-                own = own @ self.inside(passed, frame.placement).inverse()
-            place = place @ own
-            self._found[passed] = place
-        return self._found[name]
+                own = own @ self.inside(name, frame.placement).inverse()
+            yield name, own
+            name = self.resolve(frame.relative_to, frame.element)
+        yield WORLD, Pose()
 
     def inside(self, model: str, frame: str) -> Pose:
         """Return a frame of a nested model in that model's own frame."""

@@ -8,7 +8,7 @@ import numpy as np
 from tiburon.errors import nearest_name
 from tiburon.formats.sdf_frames import MODEL, SdfFrames
 from tiburon.formats.sdf_links import value_of
-from tiburon.formats.urdf_joints import UNLIMITED
+from tiburon.formats.urdf_joints import UNLIMITED, unit
 from tiburon.formats.xml_tree import XmlElement
 from tiburon.model.joint_limits import JointLimits
 from tiburon.model.joint_passive import JointPassive
@@ -98,14 +98,10 @@ def axis_of(joint: SdfJoint, frames: SdfFrames, tag: str = "axis") -> Vec3:
     if xyz is not None and xyz.text.strip():
         numbers = xyz.parse(xyz.text, 3, "axis")
     holder = joint.element if axis is None else axis
-    length = math.hypot(*numbers)
-    if length == 0.0:
-        holder.fail("axis must not be zero, got 0 0 0; say about which line the joint moves")
-    direction = np.array(numbers) / length
+    direction = np.array(unit(numbers, holder))
     frame = _axis_frame(joint, axis, xyz, frames)
     if frame is not None:
-        to_model = np.array(frames.pose(frame).rotation)
-        direction = np.array(frames.pose(joint.name).rotation).T @ to_model @ direction
+        direction = np.array(frames.relative(frame, joint.name).rotation) @ direction
     x, y, z = direction.tolist()
     return (x, y, z)
 

@@ -1,7 +1,7 @@
 """Joints of URDF files: kinds, axes, limits, friction, and joints that mimic others."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tiburon.errors import ModelError, nearest_name
@@ -57,13 +57,29 @@ def read_origin(element: XmlElement | None) -> Pose:
 
 
 def read_axis(element: XmlElement) -> Vec3:
-    """Return the axis of a joint in its own frame; x where none is given."""
+    """Return the axis of a joint in its own frame, of length 1; x where none is given."""
     axis = element.find("axis")
     numbers = None if axis is None else axis.numbers("xyz", 3)
-    x, y, z = numbers or (1.0, 0.0, 0.0)
-    if not (x or y or z):
-        element.fail("axis must not be zero, got 0 0 0; say about which line the joint moves")
-    return (x, y, z)
+    return (1.0, 0.0, 0.0) if axis is None or numbers is None else unit(numbers, axis)
+
+
+def unit(numbers: Sequence[float], element: XmlElement) -> Vec3:
+    """Return an axis of length 1, to the last bit as given if that is its length already.
+
+    Args:
+        numbers: Three of them.
+        element: Where they stand, for messages.
+    """
+    x, y, z = numbers
+    length = math.hypot(x, y, z)
+    if not 0.0 < length < math.inf:
+        element.fail(
+            f"axis must have a direction, got {x:g} {y:g} {z:g}; say about or along which line the "
+            "joint moves"
+        )
+    if abs(length - 1.0) <= 1e-15:
+        return (x, y, z)
+    return (x / length, y / length, z / length)
 
 
 def read_joints(elements: Mapping[str, XmlElement], findings: Findings) -> dict[str, Joint]:

@@ -49,7 +49,11 @@ class XmlElement:
 
     def fail(self, message: str) -> NoReturn:
         """Raise `ModelFileError` naming file, line and element."""
-        raise ModelFileError(self.file, message, line=self.line, element=self.describe())
+        element = self.describe()
+        # messages of the model name the element already
+        problem = message.removeprefix(f"{element}: ")
+        name = self.attributes.get("name")
+        raise ModelFileError(self.file, problem, line=self.line, element=element, name=name)
 
     def find(self, tag: str) -> "XmlElement | None":
         """Return the first child of a tag, if there is one."""
