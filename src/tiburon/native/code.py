@@ -16,6 +16,7 @@ from tiburon.native import cache
 from tiburon.native.arguments import Array, as_rows, pointers
 from tiburon.native.engine import LoadedCode, compile_module, host
 from tiburon.native.interpreted import InterpretedCode, native_code_wanted
+from tiburon.native.module_assembly import is_for_assembly, module_in_assembly
 from tiburon.native.module_many import module_for_many
 from tiburon.native.module_one import module_for_one
 from tiburon.native.pool import default_threads, run_in_parts
@@ -172,6 +173,8 @@ def _module_for_many(program: Program) -> str:
     while True:
         if taped:
             text = TapeModule(program, lanes=lanes, vector_lanes=lanes, fused=fused).text()
+        elif lanes == host().lanes and is_for_assembly(program, host()):
+            text = module_in_assembly(program)
         else:
             text = module_for_many(program, lanes=lanes, fused=fused)
         # fewer cases at a time need less room and give the same bits

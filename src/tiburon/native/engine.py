@@ -81,6 +81,8 @@ def _initialize() -> None:
     llvm = llvm_binding()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    # for the assembly inside of modules
+    llvm.initialize_native_asmparser()
 
 
 @functools.cache

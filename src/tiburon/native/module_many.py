@@ -13,6 +13,9 @@ instructions. The status is that of `one`.
 
 from __future__ import annotations
 
+import struct
+from collections.abc import Sequence
+
 from tiburon.native.callees import CalleeWriter
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.module_parts import (
@@ -78,7 +81,8 @@ def module_for_many(program: Program, *, lanes: int, fused: bool, order: Order =
         f"ptr noalias %parameters, ptr noalias %sums) noinline alignstack(64) {attributes} {{",
         [*target.lines, "  ret void"],
     )
-    return group + _loop(program, target, attributes)
+    constants = [struct.unpack("<Q", struct.pack("<d", value))[0] for value in target.constants]
+    return group + many_cases_loop(program, constants, lanes=lanes, fused=fused)
 
 
 def _write_group(
@@ -102,7 +106,7 @@ def _write_group(
         columns = columns_from_rows(target, starts, size)
         sums = add_to_sums(target, sums, columns)
         writer.inputs.update({(number, k): column for k, column in enumerate(columns)})
-    offsets = _parameter_offsets(program)
+    offsets = parameter_offsets(program)
     for number, k in sorted({i.payload for i in instructions if i.op == "input"}):
         if number in offsets:
             vector = load_vector(target, "%parameters", offsets[number] + k)
@@ -129,7 +133,7 @@ def _reads(instruction: Instruction, number: int) -> bool:
     return instruction.op == "input" and bool(instruction.payload[0] == number)
 
 
-def _parameter_offsets(program: Program) -> dict[int, int]:
+def parameter_offsets(program: Program) -> dict[int, int]:
     """Return where each parameter input begins in the table of parameters."""
     offsets: dict[int, int] = {}
     size = 0
@@ -140,12 +144,22 @@ def _parameter_offsets(program: Program) -> dict[int, int]:
     return offsets
 
 
-def _loop(program: Program, group: _LaneTarget, attributes: str) -> str:
-    """Write the function `many`: tables, and the loop over groups of cases."""
-    lanes = group.lanes
-    target = LlvmTarget(lanes, fused=group.fused)
+def many_cases_loop(program: Program, constants: Sequence[int], *, lanes: int, fused: bool) -> str:
+    """Write the function `many`: tables, and the loop over groups of cases.
+
+    Args:
+        program: What to compute.
+        constants: The table of constants, as bit patterns.
+        lanes: Cases at a time.
+        fused: Whether the host has a fused multiply-add.
+
+    Returns:
+        LLVM assembly that calls the function `group`.
+    """
+    target = LlvmTarget(lanes, fused=fused)
+    attributes = function_attributes(lanes)
     kind, align = target.float_type, 8 * lanes
-    offsets = _parameter_offsets(program)
+    offsets = parameter_offsets(program)
     arguments = [k for k, item in enumerate(program.inputs) if not item.parameter]
 
     # before the loop: pointers, strides, constants, sums
@@ -182,7 +196,7 @@ def _loop(program: Program, group: _LaneTarget, attributes: str) -> str:
         "parameters": sum(program.inputs[k].size for k in offsets),
         "sums": PARTIAL_SUMS,
     }
-    constants = ", ".join(f"{kind} {target.const(value)}" for value in group.constants)
+    table = ", ".join(f"{target.int_type} {target.int_const(pattern)}" for pattern in constants)
     lines = [
         "define i32 @many(ptr noalias %inputs, ptr noalias %input_strides, ptr noalias %outputs, "
         f"ptr noalias %output_strides, i64 %begin, i64 %end) {attributes} {{",
@@ -218,7 +232,7 @@ def _loop(program: Program, group: _LaneTarget, attributes: str) -> str:
         "  ret i32 %status",
         "}",
         "declare i64 @llvm.smin.i64(i64, i64)",
-        f"@constants = global [{len(group.constants)} x {kind}] [{constants}], "
+        f"@constants = global [{len(constants)} x {target.int_type}] [{table}], "
         f"align {max(align, 64)}",
         "!0 = !{}",
         "",
