@@ -1,4 +1,4 @@
-"""The fully specified underwater robots of the digests, z up in the world, z down in the sources."""
+"""The fully specified underwater robots of the digests, whose earth frame has z down."""
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def classical_to_rate(a, w, v):
     return np.concatenate([a[:3], np.asarray(a[3:]) - np.cross(w, v)])
 
 
-# -- McMillan 1994 digest, 6.3, fixture B ------------------------------------------------------------
+# -- McMillan 1994 digest, 6.3, fixture B ----------------------------------------------------------
 
 RHO_B = 1000.0
 
@@ -120,7 +120,7 @@ def water_b(time):
     return Water(RHO_B, lambda t, p: tuple(v[k] + a[k] * (t - time) for k in range(3)))
 
 
-# -- McMillan 1995 digest, 3.6 -----------------------------------------------------------------------
+# -- McMillan 1995 digest, 3.6 ---------------------------------------------------------------------
 
 RHO_1995 = 1025.0
 
