@@ -83,6 +83,7 @@ if TYPE_CHECKING:
     from tiburon.errors import TraceError as TraceError
     from tiburon.errors import UnknownNameError as UnknownNameError
     from tiburon.formats.load import load as load
+    from tiburon.formats.load_world import load_world as load_world
     from tiburon.formats.save import save as save
     from tiburon.model import Actuator as Actuator
     from tiburon.model import Body as Body
@@ -290,6 +291,7 @@ _EXPORTS: dict[str, str] = {
     "kinetic_energy": "tiburon.algorithms.energy",
     "linearize": "tiburon.simulation.linearization",
     "load": "tiburon.formats.load",
+    "load_world": "tiburon.formats.load_world",
     "mass_matrix": "tiburon.algorithms.crba",
     "matrix_from_fossen": "tiburon.model",
     "matrix_to_fossen": "tiburon.model",

@@ -14,7 +14,8 @@ flexible parts, gravity compensation.
 import importlib
 import re
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -60,6 +61,7 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
     names = Names(importlib.import_module("mujoco"), compiled)
     try:
         meshes = mesh_paths(spec, compiled, names, path)
+        _check_depth(compiled, names, budget)
         parts = _parts(spec, names, budget.file)
         bodies = read_bodies(compiled, names, meshes, parts, findings)
         budget.check_time()
@@ -86,7 +88,7 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
         raise ModelFileError(budget.file, str(error), name=error.name) from error
     budget.check_time()
     _note_losses(compiled, findings)
-    findings.warn()
+    findings.warn(stacklevel=4)
     return model
 
 
@@ -137,9 +139,7 @@ def compile_mjcf(
             "MJCF is read by MuJoCo, which is not installed; run `pip install 'tiburon[mjcf]'`",
         ) from error
     check_files(path, package_paths, budget)
-    with warnings.catch_warnings():
-        # MuJoCo warns of its own settings, and of mass matrices that are noted here anyway
-        warnings.simplefilter("ignore")
+    with silenced(mujoco):
         try:
             spec = mujoco.MjSpec.from_file(str(path))
             budget.check_links(len(spec.bodies) - 1)
@@ -152,6 +152,22 @@ def compile_mjcf(
             _fail(budget.file, error)
     budget.check_time()
     return compiled, spec
+
+
+@contextmanager
+def silenced(mujoco: Any) -> Iterator[None]:
+    """Keep MuJoCo from warning, which it does in a file in the current folder, too.
+
+    It warns of its own settings, and of mass matrices that are noted here anyway.
+    """
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(lambda message: None)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        mujoco.set_mju_user_warning(before)
 
 
 def _drop_scenery(spec: Any) -> None:
@@ -178,6 +194,14 @@ def _fail(file: str, error: Exception) -> NoReturn:
         line=int(line[1]) or None if line else None,
         element=f"element {name[1]!r}" if name else None,
     ) from error
+
+
+def _check_depth(compiled: Any, names: Names, budget: Budget) -> None:
+    """Refuse bodies that stand too deep on one another."""
+    depth = [0] * compiled.nbody
+    for i, parent in enumerate(compiled.body_parentid.tolist()[1:], start=1):
+        depth[i] = depth[parent] + max(1, int(compiled.body_jntnum[i]))
+        budget.check_depth(depth[i], names.body(i))
 
 
 def _parts(spec: Any, names: Names, file: str) -> dict[int, FilePart]:
