@@ -153,8 +153,8 @@ def holding(
     )
     home: dict[str, object] = {}
     for prefix, base in bases.items():
-        target = base.inverse() @ load.joint.pose @ grips[prefix]
-        for joint, angle in zip(puma().joint_names, reach(target), strict=True):
+        angles = reach(base.inverse() @ load.joint.pose @ grips[prefix])
+        for joint, angle in zip(puma().joint_names, angles, strict=True):
             home[f"{prefix}{joint}"] = angle
     return with_pose(whole, "home", close(whole, home, hold=(load.joint.name,)))
 

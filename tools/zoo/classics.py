@@ -79,7 +79,10 @@ def spherical_pendulum() -> Sheet:
         [body],
         about="A ball of 1 kg, 1 m below a ball joint: swings and spins in all directions",
     )
-    return Sheet(model, "A pendulum on a ball joint; all numbers are choices.")
+    return Sheet(
+        model,
+        "A pendulum on a ball joint, to try things on; all numbers are choices: those of pendulum.",
+    )
 
 
 def cart_pole() -> Sheet:

@@ -1,5 +1,6 @@
 """Positions at which the loops of a mechanism close, found by Newton's method on plain floats."""
 
+import math
 from collections.abc import Mapping
 
 import numpy as np
@@ -47,25 +48,37 @@ def closure_gap(model: tb.Model, q: Array) -> Array:
     for loop in model.loops:
         first = poses[loop.first] @ loop.joint.pose.matrix
         second = poses[loop.second] @ loop.second_pose.matrix
-        gaps.append(relative_gap(loop.joint, np.linalg.inv(first) @ second))
+        R = first[:3, :3].T
+        gaps.append(
+            relative_gap(loop.joint, R @ second[:3, :3], R @ (second[:3, 3] - first[:3, 3]))
+        )
     return np.concatenate(gaps)
 
 
-def relative_gap(joint: tb.Joint, pose: Array) -> Array:
-    """Return by how much a pose is none that a joint allows."""
-    R, p = pose[:3, :3], pose[:3, 3]
+def relative_gap(joint: tb.Joint, R: Array, p: Array) -> Array:
+    """Return by how much a rotation and an offset [m] are none that a joint allows."""
     if joint.kind == "spherical":
         return p
     if joint.kind == "revolute":
         axis = np.array(joint.axis)
         return np.concatenate([p, np.cross(axis, R @ axis)])
     if joint.kind == "fixed":
-        skew = 0.5 * (R - R.T)
-        return np.concatenate([p, [skew[2, 1], skew[0, 2], skew[1, 0]]])
+        return np.concatenate([p, turn_of(R)])
     if joint.kind == "universal":
         first, second = np.array(joint.axis), np.array(joint.second_axis)
         return np.append(p, first @ (R @ second) - first @ second)
     raise ValueError(f"no gap is known for a {joint.kind} joint that closes a loop")
+
+
+def turn_of(R: Array) -> Array:
+    """Return the axis of a rotation times its angle [rad], up to half a turn."""
+    axis = 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    sine = float(np.linalg.norm(axis))
+    cosine = 0.5 * (float(np.trace(R)) - 1.0)
+    if sine > 1e-9:
+        return axis / sine * math.atan2(sine, cosine)
+    # no turn, or half a turn about an axis that need not be known
+    return axis if cosine > 0.0 else np.array([math.pi, 0.0, 0.0])
 
 
 def close(model: tb.Model, guess: Mapping[str, object], hold: tuple[str, ...] = ()) -> Array:
@@ -84,20 +97,24 @@ def close(model: tb.Model, guess: Mapping[str, object], hold: tuple[str, ...] = 
         q[model.slice(name)] = value
     held = [index for name in hold for index in range(model.nv)[model.slice(name, of="v")]]
     free = [index for index in range(model.nv) if index not in held]
-    for _ in range(50):
+    last = math.inf
+    for attempt in range(25):
         gap = closure_gap(model, q)
-        if np.abs(gap).max() < 4e-16:
+        size = float(np.abs(gap).max())
+        # as closed as rounding lets it be, or wandering about
+        if size < 4e-16 or (size < 1e-13 and size >= last) or (attempt > 8 and size > 0.1):
             break
-        J = np.empty((gap.size, len(free)))
-        for column, index in enumerate(free):
-            step = np.zeros(model.nv)
-            step[index] = STEP
-            ahead, behind = (closure_gap(model, model.integrate(q, s * step)) for s in (1, -1))
-            J[:, column] = (ahead - behind) / (2.0 * STEP)
+        last = size
+        steps = STEP * np.eye(model.nv)[free]
+        ahead, behind = (
+            np.array([closure_gap(model, moved) for moved in model.integrate(q, sign * steps)])
+            for sign in (1.0, -1.0)
+        )
+        J = (ahead - behind).T / (2.0 * STEP)
         change = np.zeros(model.nv)
         change[free] = -np.linalg.lstsq(J, gap, rcond=1e-7)[0]
         q = model.integrate(q, change)
-    gap = np.abs(closure_gap(model, q)).max()
-    if gap > 1e-13:
-        raise ValueError(f"{model.name}: loops stay open by {gap:.2g}; give a better guess")
+    size = float(np.abs(closure_gap(model, q)).max())
+    if size > 1e-13:
+        raise ValueError(f"{model.name}: loops stay open by {size:.2g}; give a better guess")
     return q

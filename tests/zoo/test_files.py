@@ -1,0 +1,144 @@
+"""Every robot that ships: its file, its numbers, and the identities on its tree."""
+
+import tomllib
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.algorithms.on_floats import on_floats
+from tests.tolerances import SOLVE, assert_close
+from tests.zoo.loops import gaps, pose_of
+from tiburon import zoo
+from tiburon.errors import DomainError, UnknownNameError
+
+ALL = zoo.names()
+
+WANTED = {
+    *("tiburon_titan", "two_arm_rov", "aquarobot", "osu_hexapod", "puma560", "two_pumas"),
+    *("four_pumas", "planar_3rrr", "stewart", "delta", "four_bar", "balanced_four_bar"),
+    *("planar_walker", "four_legged_walker", "quadruped", "two_finger_hand", "three_finger_hand"),
+    *("kerr_roth_grasp", "panda", "space_arm", "remus100", "rexrov", "bluerov2_heavy"),
+    *("bluerov2_alpha", "strandbeest", "n_four_bar_2", "n_four_bar_40", "andrews_squeezer"),
+    *("bricard", "flyball_governor", "pendulum", "double_pendulum", "spherical_pendulum"),
+    *("cart_pole", "chain_10", "chain_100", "flexible_arm"),
+}
+
+every = pytest.mark.parametrize("name", ALL)
+
+
+def test_all_robots_are_there():
+    """Those promised, and no file that nobody listed."""
+    assert set(ALL) == WANTED
+
+
+@every
+def test_file_loads_as_the_robot_of_its_name(name):
+    """One line says what it is; the file begins with where its numbers come from."""
+    model = tb.load(name)
+    assert model.name == name
+    assert 20 <= len(model.about) <= 90
+    assert "\n" not in model.about
+    head = zoo.path(name).read_text(encoding="utf-8").split("\n\nformat =")[0]
+    assert all(line.startswith("#") for line in head.splitlines())
+    assert len(head) > 60
+
+
+@every
+def test_bodies_can_be_built_of_matter(name):
+    """Masses are positive, moments obey the triangle inequality, centers of mass are near."""
+    model = tb.load(name)
+    for body in model.bodies:
+        a, b, c = np.linalg.eigvalsh(body.inertia.matrix)
+        assert body.inertia.mass > 0.0
+        assert a > 0.0
+        # a flat plate sits on the limit, up to rounding
+        assert a + b >= c * (1.0 - 1e-9)
+
+
+@every
+def test_forward_dynamics_undoes_inverse_dynamics(name):
+    """FD(ID(vd)) = vd on the tree, in a random state in motion."""
+    tree = tb.load(name).without_loops()
+    rng = np.random.default_rng(7)
+    q, v = tree.random_state(rng)
+    vd = rng.normal(size=tree.nv)
+    tau = on_floats("inverse_dynamics", tree, q, v, vd)
+    H = on_floats("mass_matrix", tree, q)
+    assert np.array_equal(H, H.T)
+    assert np.linalg.eigvalsh(H).min() > 0.0
+    scale = max(1.0, np.abs(np.linalg.solve(H, tau)).max()) * np.linalg.cond(H)
+    assert_close(on_floats("forward_dynamics", tree, q, v, tau), vd, SOLVE, scale)
+    half = 0.5 * v @ H @ v
+    # the same sum of squares in another order
+    assert on_floats("kinetic_energy", tree, q, v) == pytest.approx(half, rel=1e-11)
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if tb.load(name).loops])
+def test_loops_close_at_home(name):
+    """At the pose "home", or at zero where there is none, the gaps are rounding."""
+    model = tb.load(name)
+    q = np.array(model.poses["home"]) if "home" in model.poses else model.neutral()
+    # a few products of lengths of about one meter
+    assert np.abs(gaps(model, q)).max() < 1e-14
+
+
+@pytest.mark.parametrize("name", [name for name in ALL if "stand" in tb.load(name).poses])
+def test_feet_stand_on_the_ground(name):
+    """At the pose "stand" the lowest contact points touch z = 0 and none is below."""
+    model = tb.load(name)
+    q = np.array(model.poses["stand"])
+    heights = []
+    for contact in model.contacts:
+        R, p = pose_of(model, q, contact.body)
+        heights.append((p + R @ contact.position)[2] - contact.radius)
+    # sums of a few lengths of about one meter
+    assert min(heights) == pytest.approx(0.0, abs=1e-14)
+
+
+def test_files_are_what_the_tool_writes():
+    """The files and the Python they come from say the same, up to the last bits of sines."""
+    from tools.zoo.__main__ import all_sheets
+    from tools.zoo.sheet import write_text
+
+    seen = set()
+    for sheet in all_sheets():
+        name = sheet.model.name
+        seen.add(name)
+        written = tomllib.loads(write_text(sheet))
+        shipped = tomllib.loads(zoo.path(name).read_text(encoding="utf-8"))
+        assert_same(written, shipped, name)
+    assert seen == set(ALL)
+
+
+def assert_same(a, b, where):
+    if isinstance(a, dict):
+        assert a.keys() == b.keys(), where
+        for key in a:
+            assert_same(a[key], b[key], f"{where}.{key}")
+    elif isinstance(a, list):
+        assert len(a) == len(b), where
+        for index, (x, y) in enumerate(zip(a, b, strict=True)):
+            assert_same(x, y, f"{where}[{index}]")
+    elif isinstance(a, float):
+        # other libraries of mathematics may round sines and roots otherwise
+        assert a == pytest.approx(b, rel=1e-12, abs=1e-14), where
+    else:
+        assert a == b, where
+
+
+def test_unknown_name_gets_the_nearest():
+    """A misspelled robot is answered with the one most like it."""
+    with pytest.raises(UnknownNameError, match=r"unknown robot 'puma_560'; did you mean 'puma560'"):
+        zoo.path("puma_560")
+
+
+def test_chain_of_any_length():
+    """A chain has as many links as asked for, and equals the one that ships."""
+    model = zoo.chain(7)
+    assert model.nv == 7
+    assert model.total_mass == pytest.approx(7.0)
+    assert zoo.chain(10) == tb.load("chain_10")
+    for wrong in (0, -1, 2.5):
+        with pytest.raises(DomainError, match="at least 1"):
+            zoo.chain(wrong)
