@@ -138,7 +138,7 @@ def call(
             function the time that is given to the kernel.
     """
     check_places(model, world)
-    if not _depends_on_time(model, world or DEFAULT_WORLD):
+    if not depends_on_time(model, world or DEFAULT_WORLD):
         time = None
     if current_graph() is None:
         kernel = function.kernel(model, world, options)
@@ -191,8 +191,8 @@ class LibrarySource:
     @property
     def key(self) -> str:
         """Text that is equal exactly if the code is: functions, structure and options."""
-        pattern = tuple(x != 0.0 for x in self.world.gravity)
-        text = repr(("library 1", self.names, self.options, pattern, self._water_structure()))
+        around = structure_around(self.model, self.world)
+        text = repr(("library 1", self.names, self.options, around))
         digest = hashlib.blake2b(text.encode(), digest_size=16)
         digest.update(self.model.structure_key())
         return digest.hexdigest()
@@ -201,15 +201,6 @@ class LibrarySource:
         """Travel with the modules to load, for a process that has not used the functions yet."""
         modules = tuple(LIBRARY[name].run.__module__ for name in self.names)
         return _arrived, (modules, self.model, self.names, self.world, self.options)
-
-    def _water_structure(self) -> object:
-        """Return what code depends on of the water, and of the bodies in it; None on land."""
-        if self.world.fluid is None:
-            return None
-        from tiburon.algorithms.water import immersions
-
-        links = tuple(link and link.structure() for link in immersions(self.model))
-        return self.world.fluid.structure(), links
 
     def _used(self, parameter: str) -> bool:
         return any(parameter in LIBRARY[name].parameters for name in self.names)
@@ -249,12 +240,23 @@ def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[s
     values = {INERTIA: model.plan.parameters, GRAVITY: gravity_numbers(world)}
     values[FLUID], values[IMMERSION] = water_numbers(model, world)
     found: dict[str, Any] = {name: values[name] for name in names if values[name]}
-    if _depends_on_time(model, world):
+    if depends_on_time(model, world):
         found[TIME] = 0.0
     return found
 
 
-def _depends_on_time(model: Model, world: World) -> bool:
+def structure_around(model: Model, world: World) -> tuple[object, ...]:
+    """Return what code depends on of the surroundings, and of the bodies in water."""
+    pattern = tuple(x != 0.0 for x in world.gravity)
+    if world.fluid is None:
+        return pattern
+    from tiburon.algorithms.water import immersions
+
+    links = tuple(link and link.structure() for link in immersions(model))
+    return (*pattern, world.fluid.structure(), links)
+
+
+def depends_on_time(model: Model, world: World) -> bool:
     """Return whether time moves a joint of the robot, or the water around it."""
     return model.plan.depends_on_time or (world.fluid is not None and world.fluid.depends_on_time)
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import DEFAULT_WORLD
+from tiburon.algorithms.library import depends_on_time
 from tiburon.errors import DomainError, ShapeError
 from tiburon.model import Model, World
 from tiburon.model.configuration import as_batch
@@ -86,7 +87,7 @@ def run_fixed_steps(
     slots = SLOTS if state.q.ndim == 1 else 1
     begin = _number("time", begin)
     kernel = fixed_step_kernel(model, world or DEFAULT_WORLD, method, slots)
-    timed = model.plan.depends_on_time
+    timed = depends_on_time(model, world or DEFAULT_WORLD)
     if timed:
         kernel = kernel.__self__.with_parameters(time=begin)  # type: ignore[attr-defined]
     runner = _Runner(kernel, force, dt, slots, begin, timed)

@@ -11,14 +11,19 @@ from functools import lru_cache
 from typing import Any
 
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import surroundings
+from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 from tiburon.algorithms.library import (
+    FLUID,
     GRAVITY,
+    IMMERSION,
     INERTIA,
     TIME,
+    depends_on_time,
     parameter_values,
     scalars,
+    structure_around,
     trace_with_parameters,
 )
 from tiburon.algorithms.steps import JointVector
@@ -68,15 +73,17 @@ def take_steps(
         Positions and velocities, one entry for each count.
     """
     manifold = Manifold(model)
-    plan, gravity = plan_and_gravity(model, None)
+    around = Setting(model, (), (), *surroundings(model, None))
     # articulated bodies cannot see what branches share through followers
-    solve = forward_by_mass_matrix if plan.has_couplings else aba
+    solve = forward_by_mass_matrix if around.plan.has_couplings else aba
 
     @function
     def acceleration(q: Scalars, v: Scalars, *time: Scalar) -> Scalars:
         # visits recorded as steps take what belongs to their body from joint vectors only
-        state = JointVector(q), JointVector(v), JointVector(tau)
-        return solve(plan.at(*time) if time else plan, *state, gravity)
+        position, rate = JointVector(q), JointVector(v)
+        here = around.at(position, rate, *time)
+        force = JointVector(tau)
+        return solve(here.plan, position, rate, force, here.gravity, here.external)
 
     @function
     def advance(q: Scalars, v: Scalars, count: Scalar, *start: Scalar) -> tuple[Scalars, Scalars]:
@@ -106,8 +113,8 @@ class FixedStepSource:
 
     The kernel is called as ``kernel(q, v, tau, dt, counts)`` and gives positions, shape (slots,
     nq), and velocities, shape (slots, nv): the state after counts[0] steps, after counts[1] more,
-    and so on. Where time moves joints, it also takes the number of steps done before, and the
-    parameter `time` is the time at the start of the run.
+    and so on. Where time moves joints or water, it also takes the number of steps done before, and
+    the parameter `time` is the time at the start of the run.
     """
 
     model: Model
@@ -124,15 +131,16 @@ class FixedStepSource:
     @property
     def key(self) -> str:
         """Text that is equal exactly if the code is."""
-        pattern = tuple(x != 0.0 for x in self.world.gravity)
-        text = repr(("fixed step 1", self.method, self.slots, pattern))
+        around = structure_around(self.model, self.world)
+        text = repr(("fixed step 1", self.method, self.slots, around))
         digest = hashlib.blake2b(text.encode(), digest_size=16)
         digest.update(self.model.structure_key())
         return digest.hexdigest()
 
     def parameters(self) -> dict[str, Any]:
         """Return the numbers of model and world that the kernel is bound to."""
-        return parameter_values(self.model, self.world, (INERTIA, GRAVITY))
+        names = (INERTIA, GRAVITY, FLUID, IMMERSION)
+        return parameter_values(self.model, self.world, names)
 
     def inputs(self) -> list[Input]:
         """Return what callers pass."""
@@ -143,7 +151,7 @@ class FixedStepSource:
             Input("tau", (model.nv,), described=model.describe_v()),
             Input("dt", ()),
             Input("counts", (self.slots,)),
-            *([Input("done", ())] if model.plan.depends_on_time else []),
+            *([Input("done", ())] if depends_on_time(model, self.world) else []),
         ]
 
     def program(self) -> Program:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from numpy.typing import ArrayLike
 
-from tiburon.model import Model, World
+from tiburon.model import Model, Water, World
 from tiburon.simulation.integrators.manifold import Manifold, Scalars, Steps
 from tiburon.simulation.record import StateRecord
 from tiburon.spatial import Scalar
@@ -106,6 +106,7 @@ def integrate_rk4(
     dt: float,
     steps: int,
     world: World | None = None,
+    fluid: Water | None = None,
     time: float = 0.0,
     record_every: int = 1,
     progress: Callable[[int, int], None] | None = None,
@@ -124,8 +125,9 @@ def integrate_rk4(
         tau: Joint force, the same at all times [N or N m], shape (..., nv); none by default.
         dt: Length of a step [s]; negative to go back in time.
         steps: Number of steps.
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        time: Time at the start [s]; `Driven` joints go on from there.
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
+        fluid: The water the robot is in: short for a world of this fluid.
+        time: Time at the start [s]; `Driven` joints and water go on from there.
         record_every: Steps between two recorded states. The first and last state are always
             recorded.
         progress: Called about every 20 ms and at the end, with the number of steps done and
@@ -146,6 +148,8 @@ def integrate_rk4(
             run = tb.integrate_rk4(arm, q, v, dt=1e-3, steps=10_000, record_every=10)
             energy = tb.kinetic_energy(arm, run.q, run.v) + tb.potential_energy(arm, run.q)
     """
+    from tiburon.algorithms.conditions import world_with
     from tiburon.simulation.chunks import run_fixed_steps
 
-    return run_fixed_steps("rk4", model, q, v, tau, dt, steps, world, time, record_every, progress)
+    around = world_with(world, fluid)
+    return run_fixed_steps("rk4", model, q, v, tau, dt, steps, around, time, record_every, progress)
