@@ -4,9 +4,8 @@ Symbols as in `tiburon.algorithms.dynamics_derivatives`: I inertia, B twice the 
 matrix, F force, all in the frame of the first body of a tree.
 """
 
-from dataclasses import dataclass
-
 from tiburon.algorithms.root_frame import Place
+from tiburon.record import record
 from tiburon.spatial import Force, Motion, RigidInertia, Sym3, Vec3
 from tiburon.spatial.vec3 import add, add_cross, cross, subtract, symmetric_vector
 
@@ -29,7 +28,7 @@ def no_turning() -> Turning:
     return (Force.zero(), Force.zero(), Force.zero())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class VelocityProduct:
     """B = [ K - n x, 0; -2 f x, 0 ]: K = d Ibar/dt, and n, f the momentum; they add."""
 
@@ -56,7 +55,7 @@ class VelocityProduct:
         return add(turned, add(once, once))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Composite:
     """What a body and all beyond it amount to; they add."""
 

@@ -1,13 +1,13 @@
 """Where frames should be, and how far joints may go: what inverse kinematics is asked."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.model import Model
+from tiburon.record import record
 
 __all__ = ["Array", "FrameTarget", "Limits", "checked_rotation", "read_limits"]
 
@@ -19,7 +19,7 @@ NOT_A_ROTATION = 1e-6
 """Largest deviation of a target's rotation matrix from orthonormal; smaller ones are repaired."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class FrameTarget:
     """Where a frame should be: its position, its orientation, or both.
 

@@ -6,7 +6,6 @@ Symbols (Featherstone 1987, chapter 5; 2005):
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Unpack
 
 import numpy as np
@@ -27,6 +26,7 @@ from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, 
 from tiburon.algorithms.steps import JointVector, recorder
 from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
+from tiburon.record import record
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.spd import INLINE_SIZE
@@ -181,7 +181,7 @@ _PREPARE = dynamics_function("prepare_dynamics", ("q", "v"), _run_prepare)
 _FINISH = LibraryFunction("prepared_dynamics", _finish_inputs, _run_finish, parameters=())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PreparedDynamics:
     """Factored mass matrix and bias force of one state or a batch, ready for many joint forces."""
 

@@ -1,14 +1,14 @@
 """Motors and the joints they drive."""
 
 import math
-from dataclasses import dataclass
 
 from tiburon.errors import ModelError
 from tiburon.model.numbers import check_name, number
 from tiburon.model.thruster import limit_pair
+from tiburon.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Motor:
     """Numbers of a direct-current motor (Nahon 1991, eqs. 6.44 to 6.47).
 
@@ -58,7 +58,7 @@ class Motor:
             object.__setattr__(self, quantity, value)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Actuator:
     """What drives a joint; immutable, compares by value. Numbers only.
 

@@ -1,7 +1,5 @@
 """The parts a robot is made of."""
 
-from dataclasses import dataclass, field
-
 from tiburon.errors import ModelError
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.inertia import Inertia
@@ -9,12 +7,13 @@ from tiburon.model.joints.joint import Joint
 from tiburon.model.numbers import check_name
 from tiburon.model.pose import Pose
 from tiburon.model.shape import Shape
+from tiburon.record import field, record
 
 WORLD = "world"
 """Name of the frame that never moves, parent of every root body."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Body:
     """A rigid body and the joint that holds it; immutable, compares by value.
 
@@ -82,7 +81,7 @@ class Body:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Frame:
     """A named place on a body: a tool, a sensor, a foot; immutable, compares by value."""
 

@@ -1,19 +1,18 @@
 """What still or moving water needs to know of a body."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.added_mass import symmetric
 from tiburon.model.drag import Drag
 from tiburon.model.numbers import Matrix6, Vec3, matrix6, number, vec3
+from tiburon.record import record
 
 DEFINITE = 1e-9
 """How far below zero an eigenvalue may fall, relative to the largest: rounding of typed digits."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BodyFluid:
     """Buoyancy, added mass and drag of one submerged body; immutable, compares by value.
 

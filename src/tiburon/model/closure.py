@@ -1,6 +1,5 @@
 """What ties parts of a robot together beyond its tree: loops and gears."""
 
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import numpy as np
@@ -9,9 +8,10 @@ from tiburon.errors import ModelError
 from tiburon.model.joints.joint import Joint
 from tiburon.model.numbers import check_name, finite_array
 from tiburon.model.pose import Pose
+from tiburon.record import field, record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LoopClosure:
     """A joint that closes a loop; immutable, compares by value.
 
@@ -63,7 +63,7 @@ class LoopClosure:
             )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JointCoupling:
     """A tie between the positions of two joints that is not reduced away; compares by value.
 

@@ -22,7 +22,7 @@ def neutral(joints: Sequence[Joint]) -> Array:
 
 
 def random_state(
-    joints: Sequence[Joint], rng: np.random.Generator, shape: tuple[int, ...]
+    joints: Sequence[Joint], rng: "np.random.Generator", shape: tuple[int, ...]
 ) -> tuple[Array, Array]:
     """Return random positions and velocities.
 

@@ -1,11 +1,10 @@
 """Where a robot may touch the ground."""
 
-from dataclasses import dataclass
-
 from tiburon.model.numbers import Vec3, check_name, number, vec3
+from tiburon.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ContactPoint:
     """A point of a body that may touch what surrounds it; immutable, compares by value.
 

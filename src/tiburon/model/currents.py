@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from tiburon.errors import ModelError
 from tiburon.model.current import Current
 from tiburon.model.numbers import Vec3 as FloatVec3
 from tiburon.model.numbers import finite_array, number, vec3
+from tiburon.record import field, record
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import add, scale
 
@@ -34,7 +34,7 @@ def _number(owner: str, name: str, value: Any, *, positive: bool = False) -> flo
     return found
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class UniformCurrent(Current):
     """The same velocity everywhere and always."""
 
@@ -49,7 +49,7 @@ class UniformCurrent(Current):
         return self.speed
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class LinearShear(Current):
     """A velocity that falls linearly from the surface to nothing, and stays nothing below."""
 
@@ -74,7 +74,7 @@ class LinearShear(Current):
         return scale(self.surface_speed, np.minimum(np.maximum(share, 0.0), 1.0))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class PowerShear(Current):
     """A turbulent stream over the sea floor: a power of the height above it, 1/7 by default."""
 
@@ -106,7 +106,7 @@ class PowerShear(Current):
         return scale(self.surface_speed, share**self.exponent)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Tide(Current):
     """A velocity that swings: mean + amplitude sin(2 pi t / period + phase), everywhere alike."""
 
@@ -134,7 +134,7 @@ class Tide(Current):
         return add(self.mean, scale(self.amplitude, swing))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Wave:
     """One train of long-crested waves on deep water."""
 
@@ -156,7 +156,7 @@ class Wave:
         object.__setattr__(self, "period", _number("wave", "period", self.period, positive=True))
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Waves(Current):
     """Airy waves on deep water, trains added up; water above the mean surface moves as on it.
 
@@ -207,7 +207,7 @@ class Waves(Current):
         return total
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class TableCurrent(Current):
     """Velocities logged over time, the same everywhere; straight lines between, held beyond."""
 
@@ -239,7 +239,7 @@ class TableCurrent(Current):
         return total
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class CurrentSum(Current):
     """Several currents at once: their velocities add."""
 
@@ -254,7 +254,7 @@ class CurrentSum(Current):
         return total
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class FunctionCurrent(Current):
     """A velocity given by a function of time and position; its own numbers are compiled in."""
 

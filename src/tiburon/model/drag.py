@@ -1,14 +1,14 @@
 """Shapes for which the drag of water on a body is summed up."""
 
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tiburon.errors import ModelError
 from tiburon.model.numbers import Vec3, finite_array, number, unit_vector, vec3
 from tiburon.model.pose import Pose
+from tiburon.record import field, record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CylinderDrag:
     """A round bar, on which drag acts strip by strip (McMillan, Orin and McGhee 1995)."""
 
@@ -42,7 +42,7 @@ class CylinderDrag:
         object.__setattr__(self, "end_coefficients", ends)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BoxDrag:
     """A box, on whose faces drag acts."""
 
@@ -59,7 +59,7 @@ class BoxDrag:
         _check_solid(self, "box drag", "size")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EllipsoidDrag:
     """An ellipsoid, on which drag acts."""
 
@@ -76,7 +76,7 @@ class EllipsoidDrag:
         _check_solid(self, "ellipsoid drag", "radii")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SphereDrag:
     """A ball, on which drag acts."""
 

@@ -1,14 +1,13 @@
 """The ground: where it is, how it gives way and how it rubs."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.numbers import finite_array, number
+from tiburon.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GroundGrid:
     """Heights of uneven ground over a rectangular grid; immutable, compares by value."""
 
@@ -46,7 +45,7 @@ class GroundGrid:
         return np.array(self.heights)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ground:
     """The ground under a robot; immutable, compares by value. Numbers only.
 

@@ -1,6 +1,5 @@
 """How mass is spread in one rigid body."""
 
-from dataclasses import dataclass
 from typing import Self, TypeAlias
 
 import numpy as np
@@ -9,6 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.errors import ModelError
 from tiburon.model.numbers import Vec3, finite_array, vec3
 from tiburon.model.pose import Pose
+from tiburon.record import record
 from tiburon.spatial import RigidInertia
 
 TRIANGLE = 1e-6
@@ -23,7 +23,7 @@ SYMMETRY = 1e-9
 Tensor6: TypeAlias = tuple[float, float, float, float, float, float]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Inertia:
     """Mass, center of mass and inertia tensor of a rigid body; immutable, compares by value.
 

@@ -1,17 +1,17 @@
 """How far, how fast and how hard a joint may move."""
 
 import math
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tiburon.errors import ModelError
 from tiburon.model.numbers import per_freedom
+from tiburon.record import record
 
 PerFreedom: TypeAlias = float | tuple[float, ...]
 """One number for every freedom of a joint, or one number each."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JointLimits:
     """Limits of a joint as its maker states them; immutable, compares by value.
 

@@ -1,12 +1,11 @@
 """What a joint does by itself: friction and springs."""
 
-from dataclasses import dataclass
-
 from tiburon.model.joint_limits import PerFreedom
 from tiburon.model.numbers import per_freedom
+from tiburon.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JointPassive:
     """Friction and springs of a joint; immutable, compares by value.
 

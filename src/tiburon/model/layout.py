@@ -5,11 +5,11 @@ become places on it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.joints import Joint
 from tiburon.model.pose import Pose
+from tiburon.record import record
 
 WORLD_LINK = -1
 """Index of the link that never moves."""
@@ -17,7 +17,7 @@ WORLD_LINK = -1
 _SAME_FRAME = Pose()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """A frame fixed on a link."""
 
@@ -28,7 +28,7 @@ class Place:
     """The frame in link coordinates."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Link:
     """A rigid part of the robot and the joint that moves it."""
 
@@ -50,7 +50,7 @@ class Link:
         return self.body.joint
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Layout:
     """The links of a model, parents first, and where every named frame sits."""
 

@@ -182,7 +182,7 @@ class Model(NamedParts):
         return configuration.neutral(self.joints)
 
     def random_state(
-        self, rng: np.random.Generator | int | None = None, shape: tuple[int, ...] = ()
+        self, rng: "np.random.Generator | int | None" = None, shape: tuple[int, ...] = ()
     ) -> tuple[Array, Array]:
         """Return random positions and velocities.
 

@@ -12,9 +12,9 @@ nothing. With modified Denavit-Hartenberg frames this is one x-screw and the joi
 """
 
 import math
-from dataclasses import dataclass
 
 from tiburon.model.numbers import SNAP, Matrix3, Vec3, snap
+from tiburon.record import record
 from tiburon.spatial import AxisRotation, Factor, Rotation, Transform, Translation
 from tiburon.spatial.vec3 import IDENTITY3, matrix_product, transpose
 
@@ -22,7 +22,7 @@ NEGLIGIBLE = 1e-14
 """Components of a translation below this fraction of its length are rounding, and zero."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cost:
     """Multiplications and additions that a move adds to forward dynamics."""
 
@@ -43,7 +43,7 @@ ON_WORLD = Cost(turn=6, step=0)
 """Only gravity passes a joint on the world."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Placement:
     """A placement taken apart."""
 

@@ -1,6 +1,5 @@
 """Where one frame sits in another."""
 
-from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
@@ -8,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import ModelError
 from tiburon.model.numbers import Matrix3, Vec3, finite_array, matrix3, snap, vec3
+from tiburon.record import record
 from tiburon.spatial import Rotation as RotationFactor
 from tiburon.spatial import (
     Transform,
@@ -30,7 +30,7 @@ ROUNDING = 1e-11
 _IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pose:
     """Placement of a child frame in a parent frame; immutable, compares by value.
 

@@ -8,7 +8,6 @@ Symbols: S motion sub-space, F force sub-space of the actuators, Qa their forces
 joint transmits, all in body coordinates.
 """
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import DomainError, ShapeError
 from tiburon.model.joints import Joint
+from tiburon.record import record
 from tiburon.spatial import subspace_matrix
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ DEPENDENT = 1e-10
 """Singular value, relative to the largest possible, below which a direction gets no power."""
 
 
-@dataclass(frozen=True, eq=False)
+@record(slots=False, eq=False)
 class Powering:
     """How the actuators of one joint work on its freedoms, at one position."""
 

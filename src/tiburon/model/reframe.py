@@ -12,7 +12,6 @@ Symbols: a link's frame (Q, o) has axes Q and origin o in the user's link coordi
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tiburon.model.joints.axial import AxialJoint
 from tiburon.model.joints.fixed import Fixed
@@ -32,6 +31,7 @@ from tiburon.model.placement import (
     place_whole,
 )
 from tiburon.model.pose import Pose
+from tiburon.record import record
 from tiburon.spatial import Transform
 from tiburon.spatial.vec3 import (
     IDENTITY3,
@@ -64,7 +64,7 @@ CHILD_AXES = 2
 """How many children, those with the largest subtrees first, a link tries to align its frame to."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChosenFrame:
     """The frame a link is computed in."""
 
@@ -78,7 +78,7 @@ class ChosenFrame:
     """Map of motion from the parent's chosen frame to the joint frame: constants."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Candidate:
     """A frame a link might take."""
 

@@ -1,17 +1,17 @@
 """What a body looks like, and what it collides with."""
 
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tiburon.errors import ModelError, OptionError
 from tiburon.model.numbers import Vec3, finite_array, number, vec3
 from tiburon.model.pose import Pose
+from tiburon.record import field, record
 
 ROLES = ("both", "visual", "collision")
 """What a shape serves for."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BoxShape:
     """A box around the origin."""
 
@@ -22,7 +22,7 @@ class BoxShape:
         object.__setattr__(self, "size", _positive3(self.size, "box", "size"))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class SphereShape:
     """A ball around the origin."""
 
@@ -33,7 +33,7 @@ class SphereShape:
         object.__setattr__(self, "radius", _positive(self.radius, "sphere", "radius"))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CylinderShape:
     """A cylinder along z, its middle at the origin."""
 
@@ -48,7 +48,7 @@ class CylinderShape:
         object.__setattr__(self, "length", _positive(self.length, "cylinder", "length"))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CapsuleShape:
     """A cylinder along z with half balls on its ends, its middle at the origin."""
 
@@ -64,7 +64,7 @@ class CapsuleShape:
         object.__setattr__(self, "length", length)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EllipsoidShape:
     """An ellipsoid around the origin."""
 
@@ -75,12 +75,12 @@ class EllipsoidShape:
         object.__setattr__(self, "radii", _positive3(self.radii, "ellipsoid", "radii"))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlaneShape:
     """The plane z = 0 without end, solid below."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MeshShape:
     """A surface kept in a file of its own."""
 
@@ -106,7 +106,7 @@ Geometry: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Shape:
     """A geometry at a place on a body; immutable, compares by value.
 

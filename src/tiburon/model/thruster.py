@@ -1,7 +1,6 @@
 """Propellers and jets: where they push, and how hard for a command."""
 
 import math
-from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -9,9 +8,10 @@ import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.numbers import Vec3, check_name, finite_array, number, unit_vector, vec3
+from tiburon.record import field, record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LinearThrust:
     """Thrust in proportion to the command."""
 
@@ -26,7 +26,7 @@ class LinearThrust:
         object.__setattr__(self, "dead_band", _dead_band(self.dead_band, "linear thrust"))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QuadraticThrust:
     """Thrust c u|u|, as a propeller gives at speed u; its two directions may differ."""
 
@@ -47,7 +47,7 @@ class QuadraticThrust:
         object.__setattr__(self, "dead_band", _dead_band(self.dead_band, element))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TableThrust:
     """Thrust read from a table, with straight lines between its rows; constant beyond them."""
 
@@ -78,7 +78,7 @@ class TableThrust:
 ThrustCurve: TypeAlias = LinearThrust | QuadraticThrust | TableThrust
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Thruster:
     """A propeller or jet on a body; immutable, compares by value. Numbers only.
 

@@ -1,17 +1,18 @@
 """The water a robot moves in."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from tiburon.errors import ModelError
 from tiburon.model.current import Current, Flow, depends_on_place, depends_on_time, flow_at
 from tiburon.model.currents import FunctionCurrent, UniformCurrent
 from tiburon.model.numbers import Vec3, number, vec3
+from tiburon.record import record
 from tiburon.spatial import Scalar
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Water:
     """A fluid of uniform density, and how it moves; immutable, compares by value.
 
@@ -86,7 +87,7 @@ class Water:
         return replace(self, density=density)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FlowField:
     """A current with scalars in place of its numbers."""
 

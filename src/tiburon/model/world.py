@@ -1,14 +1,13 @@
 """What surrounds a robot."""
 
-from dataclasses import dataclass
-
 from tiburon.errors import ModelError
 from tiburon.model.ground import Ground
 from tiburon.model.numbers import Vec3, vec3
 from tiburon.model.water import Water
+from tiburon.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class World:
     """The surroundings of a robot: gravity, ground and water; immutable, compares by value.
 

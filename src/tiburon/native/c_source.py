@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +16,7 @@ from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.native.c_callees import CCalleeWriter, CFunction, c_function, call_elementary
 from tiburon.native.c_target import CTarget
 from tiburon.native.straight import emit_instructions
+from tiburon.record import record
 from tiburon.trace.lower import Order, lower
 from tiburon.trace.program import Input, Program
 
@@ -36,7 +36,7 @@ _GUARDS = """\
 """
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Array:
     """How one array of the interface appears in the header comment."""
 

@@ -23,12 +23,12 @@ import sys
 import threading
 import time
 import warnings
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tiburon.errors import CacheWarning
 from tiburon.native.cache_file import FORMAT_VERSION, blake2b, pack_entry, read_name, unpack_entry
+from tiburon.record import record
 from tiburon.version import installed_version
 
 DEFAULT_SIZE_LIMIT = 512 << 20
@@ -47,7 +47,7 @@ _warned: set[str] = set()
 _warned_lock = threading.Lock()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CacheEntry:
     """One file of the cache.
 

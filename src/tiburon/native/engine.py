@@ -12,10 +12,10 @@ import os
 import sys
 import threading
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 from tiburon.errors import CompileError, TiburonWarning
+from tiburon.record import record
 
 _lock = threading.RLock()
 # llvmlite's own lock while a fork is under way
@@ -45,7 +45,7 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Host:
     """The machine that code is made for.
 
@@ -113,12 +113,12 @@ def host() -> Host:
     return Host(triple, llvm.get_host_cpu_name(), features.flatten(), lanes, fused)
 
 
-def _compiling_machine() -> Any:
+def _compiling_machine(level: int) -> Any:
     _initialize()
     machine = host()
     target = llvm_binding().Target.from_triple(machine.triple)
     return target.create_target_machine(
-        cpu=machine.cpu, features=machine.features, opt=2, reloc="pic", codemodel="small"
+        cpu=machine.cpu, features=machine.features, opt=level, reloc="pic", codemodel="small"
     )
 
 
@@ -145,7 +145,9 @@ def compile_module(assembly: str, *, optimize: bool = True) -> bytes:
     """
     llvm = llvm_binding()
     with _lock:
-        machine = _compiling_machine()
+        # at level 2 instructions are also sorted after registers are chosen: for loops that pays,
+        # straight-line code takes a quarter longer to compile and comes out up to 2 % slower
+        machine = _compiling_machine(2 if optimize else 1)
         try:
             module = llvm.parse_assembly(assembly)
             module.verify()

@@ -5,10 +5,11 @@ from __future__ import annotations
 import ctypes
 import functools
 import sys
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
+from tiburon.record import record
 
 # flags of numpy/ndarraytypes.h: NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
 CONTIGUOUS_ALIGNED = 0x0001 | 0x0100
@@ -18,7 +19,7 @@ _PYARRAY_SCALAR = 60
 _PYARRAY_NEW = 93
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Layout:
     """Byte offsets in an array object, and addresses of what trampolines call.
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tiburon.native.target import Ref, Target
+from tiburon.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Slots:
     """A row of floats in memory.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from tiburon.record import record
 from tiburon.trace.program import Input, Program
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Result:
     """Name and shape of one array a kernel gives."""
 
@@ -16,7 +16,7 @@ class Result:
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Signature:
     """What a kernel takes and gives; kept with the code, so that no tracing is needed.
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol
 
+from tiburon.record import record
 from tiburon.trace.program import Program
 
 
@@ -23,7 +23,7 @@ class Source(Protocol):
         """Trace the program."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class ProgramSource:
     """A program that was traced already, such as a user's function."""
 

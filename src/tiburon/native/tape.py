@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.record import record
 from tiburon.trace.graph import BOOLEAN_OPS, Graph
 from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.program import Input, Output, Program
@@ -59,7 +60,7 @@ def calls_few_functions(graph: Graph, roots: Iterable[int]) -> bool:
     return len(calls) >= CALLS_PER_CLASS * len({callee.key for callee in calls})
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Operand:
     """One operand of a class: a number at a fixed distance from one of the row's bases."""
 
@@ -86,7 +87,7 @@ class TapeClass:
     base_count: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tape:
     """A whole program."""
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tiburon.native.layout import CONTIGUOUS_ALIGNED, FLOAT64_NUMBER, Layout
+from tiburon.record import record
 
 
 class Place(enum.IntEnum):
@@ -32,7 +32,7 @@ class Place(enum.IntEnum):
     END = 12
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Form:
     """What decides the code of a trampoline.
 

@@ -9,12 +9,12 @@ sec. 6.2.2). Symbols of the articulated-body algorithm: U = I S, D = S^T U.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from numpy.typing import NDArray
 
 from tiburon.errors import DomainError
+from tiburon.record import record
 from tiburon.spatial.vec3 import (
     ZERO3,
     Mat3,
@@ -50,7 +50,7 @@ class ConvertibleInertia(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArticulatedInertia:
     """A symmetric 6x6 inertia about the origin of a frame, in its axes."""
 

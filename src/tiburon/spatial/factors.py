@@ -10,9 +10,9 @@ Symbols: E rotation matrix child-from-parent, r position of the child's origin i
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
+from tiburon.record import record
 from tiburon.spatial.vec3 import (
     Mat3,
     Scalar,
@@ -120,7 +120,7 @@ class _Turn(Factor):
         return Force(self.direction_to_parent(f.moment), self.direction_to_parent(f.force))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AxisRotation(_Turn):
     """Turn about a coordinate axis, shared by parent and child."""
 
@@ -151,7 +151,7 @@ class AxisRotation(_Turn):
         return AxisRotation(self.axis, self.cosine, -self.sine)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Rotation(_Turn):
     """Turn by any rotation matrix.
 
@@ -178,7 +178,7 @@ class Rotation(_Turn):
         return Rotation(transpose(self.E))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Translation(Factor):
     """Move of the origin; the axes stay parallel."""
 

@@ -8,12 +8,12 @@ Symbols: w, v angular and linear velocity; c, s cosine and sine; r a displacemen
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from numpy.typing import NDArray
 
 from tiburon.errors import ShapeError
+from tiburon.record import record
 from tiburon.spatial.articulated import ArticulatedInertia
 from tiburon.spatial.vec3 import (
     ZERO3,
@@ -43,7 +43,7 @@ from tiburon.spatial.vectors import Force, Motion
 __all__ = ["RigidInertia"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RigidInertia:
     """Inertia of a rigid body about the origin of a frame, in its axes."""
 

@@ -9,9 +9,9 @@ other part, rho the pitch.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from tiburon.record import record
 from tiburon.spatial.vec3 import (
     ZERO3,
     Scalar,
@@ -39,7 +39,7 @@ __all__ = [
 SpatialVector = TypeVar("SpatialVector", Motion, Force)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Screw(Generic[SpatialVector]):
     """A spatial vector taken apart into a line vector and a parallel free vector."""
 

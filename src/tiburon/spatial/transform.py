@@ -11,7 +11,6 @@ after the other ("successive axial screws"), which needs fewer operations than a
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.errors import OptionError
+from tiburon.record import record
 from tiburon.spatial.factors import AnyInertia, AxisRotation, Factor, Rotation, Translation
 from tiburon.spatial.vec3 import (
     IDENTITY3,
@@ -37,7 +37,7 @@ from tiburon.spatial.vectors import Force, Motion
 __all__ = ["Transform"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Transform:
     """Map from a parent frame to a child frame."""
 

@@ -9,11 +9,11 @@ Symbols: m, v motion; f force; ``x`` the motion cross product, ``x*`` its dual f
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from numpy.typing import NDArray
 
+from tiburon.record import record
 from tiburon.spatial.vec3 import (
     ZERO3,
     Scalar,
@@ -34,7 +34,7 @@ from tiburon.spatial.vec3 import (
 __all__ = ["Force", "Motion"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Motion:
     """A velocity, acceleration, displacement or joint axis: ``[omega; v]``.
 
@@ -142,7 +142,7 @@ class Motion:
         return add_cross(self.linear, self.angular, vec3(point, "point"))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Force:
     """A force, momentum or impulse: ``[n; f]``, the moment about the origin and the force."""
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from types import MappingProxyType
 
 from tiburon.errors import TraceError, UnknownNameError
+from tiburon.record import field, record
 from tiburon.trace.callee import CountedCallee, Region
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import Program
@@ -24,7 +25,7 @@ _SELECTIONS = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OperationCount:
     """How many operations of each kind a computation needs.
 

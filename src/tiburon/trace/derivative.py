@@ -10,13 +10,13 @@ All three forms compute exact derivatives of what was traced, on a copy of the p
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.errors import OptionError, TraceError
+from tiburon.record import record
 from tiburon.trace.forward import push_forward
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import Input, Output, Program
@@ -176,7 +176,7 @@ def sparsity(program: Program, *, of: Choice = None, by: Choice = None) -> NDArr
     return dependence(setting.graph, roots, setting.leaves)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Setting:
     """A private copy of a program's graph, and what to differentiate by what."""
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
 
 from tiburon.errors import ShapeError
+from tiburon.record import record
 from tiburon.trace.callee import ExplainingCallee, Region
 from tiburon.trace.graph import Graph
 from tiburon.trace.interpret import Read, batch_shape, evaluate_node, ordered_inputs
@@ -26,7 +27,7 @@ _MOST_PASSES = 1000
 """How far into a loop to look for what went wrong: about a second for a robot's dynamics."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Diagnosis:
     """Where a non-finite result comes from.
 
@@ -85,7 +86,7 @@ def diagnose(program: Program, inputs: Sequence[Any] | Mapping[str, Any]) -> Dia
     return Diagnosis("operation", message, fault.operation, fault.values, sources)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Fault:
     """The first thing that went wrong in a graph.
 

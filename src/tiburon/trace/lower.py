@@ -11,15 +11,15 @@ what else is compiled with it:
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from tiburon.record import record
 from tiburon.trace.graph import Graph
 
 Order = Literal["traced", "depth_first"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Instruction:
     """One operation to run.
 

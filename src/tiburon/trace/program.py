@@ -8,12 +8,12 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tiburon.errors import TraceError
+from tiburon.record import record
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.graph import Graph, mix, text_key
 from tiburon.trace.value import Value, node_of
@@ -36,7 +36,7 @@ def recording(graph: Graph) -> Iterator[None]:
         _current.reset(token)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Input:
     """One array a program takes.
 
@@ -65,7 +65,7 @@ class Input:
         return f"{self.name}[{', '.join(str(place) for place in index)}]"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Output:
     """One array a program gives.
 
@@ -80,7 +80,7 @@ class Output:
     nodes: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Program:
     """A traced function.
 

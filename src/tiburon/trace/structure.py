@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tiburon.errors import TraceError
+from tiburon.record import record
 from tiburon.trace.array import TracedArray
 from tiburon.trace.value import Value
 
@@ -23,7 +23,7 @@ __all__ = ["Structure", "flatten", "rebuild"]
 _NUMBERS = (float, np.floating, np.integer)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Structure:
     """The shape of a nested value, without its numbers.
 

@@ -2,15 +2,15 @@
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.turning import coordinate_of, unit_axis
 from tiburon.model.numbers import Vec3, finite_array
+from tiburon.record import record
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class AxialJoint(Joint):
     """A joint of one freedom with a fixed axis through the joint frame's origin."""
 

@@ -9,7 +9,6 @@ resists turning the housing (gyroscopic) come out by themselves.
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 import numpy as np
@@ -21,11 +20,12 @@ from tiburon.model.joints.revolute import Revolute
 from tiburon.model.joints.turning import across, aligned_axes
 from tiburon.model.numbers import Matrix3, check_name, finite_array
 from tiburon.model.pose import Pose
+from tiburon.record import field, record
 from tiburon.spatial import Motion, Scalar, Transform
 from tiburon.spatial.vec3 import IDENTITY3
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Coupled(Joint):
     """A hinge, slide or screw whose position is ratio times that of another joint, plus an offset.
 
@@ -116,7 +116,7 @@ class Coupled(Joint):
         """Return no number: it has no variables of its own."""
         return ()
 
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return no number."""
         return ()
 

@@ -3,7 +3,6 @@
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -18,11 +17,12 @@ from tiburon.model.joints.turning import (
     unit_axis,
 )
 from tiburon.model.numbers import Matrix3, Vec3
+from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Transform, Translation
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, scale
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Cylindrical(Joint):
     """A shaft in a sleeve: turns by q[0] [rad] about the axis and slides along it by q[1] [m].
 
@@ -67,7 +67,7 @@ class Cylindrical(Joint):
         """Return no turn and no slide."""
         return (0.0, 0.0)
 
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return an angle between -pi and pi and a displacement between -1 and 1 m."""
         return (float(rng.uniform(-math.pi, math.pi)), float(rng.uniform(-1.0, 1.0)))
 

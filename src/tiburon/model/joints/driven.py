@@ -10,7 +10,6 @@ so that xi = X xi', with X the map of the carried joint and xi' the velocity of 
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,10 +19,11 @@ from tiburon.model.joints.fixed import Fixed
 from tiburon.model.joints.joint import Joint, refuse_own_data
 from tiburon.model.joints.path import Path
 from tiburon.model.pose import Pose
+from tiburon.record import field, record
 from tiburon.spatial import Motion, Scalar, Transform
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Driven(Joint):
     """A joint frame that moves on a given path, whatever force that takes.
 
@@ -129,7 +129,7 @@ class Driven(Joint):
         """Return the carried joint's unmoved position."""
         return self.carried.neutral()
 
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return a random position of the carried joint."""
         return self.carried.random(rng)
 

@@ -1,16 +1,16 @@
 """No motion at all."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from tiburon.model.joints.joint import Joint
+from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Transform
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Fixed(Joint):
     """A rigid connection: the body stays in the joint frame.
 
@@ -26,7 +26,7 @@ class Fixed(Joint):
         """Return no number."""
         return ()
 
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return no number."""
         return ()
 

@@ -1,7 +1,6 @@
 """All six freedoms: a floating base."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from tiburon.model.joints.orientation import (
     random_quaternion,
     to_body_axes,
 )
+from tiburon.record import record
 from tiburon.spatial import (
     Force,
     Motion,
@@ -38,7 +38,7 @@ _SUBSPACE = tuple(Motion(axis, _ZERO) for axis in _AXES) + tuple(
 )
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Free(Joint):
     """A body that floats freely in its parent.
 
@@ -67,7 +67,7 @@ class Free(Joint):
         """Return no turn, at the origin."""
         return (1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return an orientation uniform over all rotations and a place within 1 m cubed."""
         return (*random_quaternion(rng), *rng.uniform(-1.0, 1.0, 3).tolist())
 

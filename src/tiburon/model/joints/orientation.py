@@ -34,7 +34,7 @@ def to_body_axes(quaternion: Quaternion, joint: str, order: str) -> Rotation:
     return Rotation(R).inverse()
 
 
-def random_quaternion(rng: np.random.Generator) -> tuple[float, float, float, float]:
+def random_quaternion(rng: "np.random.Generator") -> tuple[float, float, float, float]:
     """Return an orientation uniform over all rotations."""
     quaternion = rng.standard_normal(4)
     w, x, y, z = (quaternion / np.linalg.norm(quaternion)).tolist()

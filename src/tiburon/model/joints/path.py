@@ -1,12 +1,12 @@
 """Motions that are known functions of time."""
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.numbers import finite_array
+from tiburon.record import record
 from tiburon.spatial import Scalar
 
 
@@ -28,7 +28,7 @@ class Path(ABC):
         return (type(self).__qualname__, repr(self), *text)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Harmonic(Path):
     """A swing: mean + amplitude sin(2 pi frequency t + phase).
 
@@ -61,7 +61,7 @@ class Harmonic(Path):
         return self.mean + swing, self.amplitude * rate * np.cos(angle), -rate * rate * swing
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Polynomial(Path):
     """A polynomial in time: c[0] + c[1] t + c[2] t^2 + ...
 

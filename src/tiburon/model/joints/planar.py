@@ -8,7 +8,6 @@ body the columns of the slides turn with the angle (the book's text, section 8.2
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -22,11 +21,12 @@ from tiburon.model.joints.turning import (
     unit_axis,
 )
 from tiburon.model.numbers import Matrix3, Vec3
+from tiburon.record import record
 from tiburon.spatial import Factor, Motion, Scalar, Transform, Translation
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, add, cross, scale
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Planar(Joint):
     """A puck on a table: moves by q[0], q[1] [m] in the plane and turns by q[2] [rad].
 
@@ -89,7 +89,7 @@ class Planar(Joint):
         """Return no displacement and no turn."""
         return (0.0, 0.0, 0.0)
 
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return a place within 1 m and an angle between -pi and pi."""
         x, y = rng.uniform(-1.0, 1.0, 2).tolist()
         return (x, y, float(rng.uniform(-math.pi, math.pi)))

@@ -1,16 +1,16 @@
 """Sliding along an axis."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from tiburon.model.joints.axial import AxialJoint
+from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Transform, Translation
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Prismatic(AxialJoint):
     """A slide: the body moves along the axis by q + offset [m].
 
@@ -20,7 +20,7 @@ class Prismatic(AxialJoint):
 
     kind: ClassVar[str] = "prismatic"
 
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return a displacement between -1 and 1 m."""
         return (float(rng.uniform(-1.0, 1.0)),)
 

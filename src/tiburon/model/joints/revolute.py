@@ -2,17 +2,17 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from tiburon.model.joints.axial import AxialJoint
 from tiburon.model.joints.turning import cos_sin, turn_about
+from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Transform
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Revolute(AxialJoint):
     """A hinge: the body turns right-handed about the axis by q + offset [rad].
 
@@ -22,7 +22,7 @@ class Revolute(AxialJoint):
 
     kind: ClassVar[str] = "revolute"
 
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return an angle between -pi and pi."""
         return (float(rng.uniform(-math.pi, math.pi)),)
 

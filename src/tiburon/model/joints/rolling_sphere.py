@@ -8,7 +8,6 @@ and positions follow from g by integration.
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from tiburon.model.joints.orientation import (
     to_body_axes,
 )
 from tiburon.model.numbers import finite_array
+from tiburon.record import record
 from tiburon.spatial import (
     Motion,
     Quaternion,
@@ -40,7 +40,7 @@ from tiburon.spatial import (
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, negate, scale, vec3
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class RollingSphere(Joint):
     """A ball that rolls without slip on the xy plane of the joint frame, its center above it.
 
@@ -99,7 +99,7 @@ class RollingSphere(Joint):
         """Return no turn, above the origin of the joint frame."""
         return (0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
 
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return a place within 1 m squared and any orientation."""
         x, y = rng.uniform(-1.0, 1.0, 2).tolist()
         return (x, y, *random_quaternion(rng))

@@ -3,7 +3,6 @@
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
@@ -11,10 +10,11 @@ import numpy as np
 from tiburon.model.joints.axial import AxialJoint
 from tiburon.model.joints.turning import cos_sin, turn_about
 from tiburon.model.numbers import Vec3, finite_array
+from tiburon.record import record
 from tiburon.spatial import Force, Motion, Scalar, Transform, Translation, screw_unit_force
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Screw(AxialJoint):
     """A nut on a thread: turns by q + offset [rad], slides by pitch times that plus `lead` [m].
 
@@ -53,7 +53,7 @@ class Screw(AxialJoint):
             object.__setattr__(joint, field, value)
         return joint
 
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return an angle between -pi and pi."""
         return (float(rng.uniform(-math.pi, math.pi)),)
 

@@ -1,7 +1,6 @@
 """Turning about a point: a ball in a socket."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -12,6 +11,7 @@ from tiburon.model.joints.orientation import (
     random_quaternion,
     to_body_axes,
 )
+from tiburon.record import record
 from tiburon.spatial import (
     Force,
     Motion,
@@ -29,7 +29,7 @@ from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, vec3
 _SUBSPACE = tuple(Motion(axis, ZERO3) for axis in IDENTITY3)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Spherical(Joint):
     """A ball in a socket.
 
@@ -57,7 +57,7 @@ class Spherical(Joint):
         """Return no turn."""
         return (1.0, 0.0, 0.0, 0.0)
 
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return an orientation uniform over all rotations."""
         return random_quaternion(rng)
 

@@ -3,7 +3,6 @@
 import copy
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -18,6 +17,7 @@ from tiburon.model.joints.turning import (
     unit_axis,
 )
 from tiburon.model.numbers import Matrix3, Vec3, snap
+from tiburon.record import record
 from tiburon.spatial import Factor, Motion, Scalar, Transform
 from tiburon.spatial.vec3 import (
     IDENTITY3,
@@ -33,7 +33,7 @@ PARALLEL = 1e-6
 """Sine of the angle between the axes below which they are one axis."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Universal(Joint):
     """A cross between two forks: turns by q[0] about `axis`, then by q[1] about `second_axis`.
 
@@ -95,7 +95,7 @@ class Universal(Joint):
         """Return no turn."""
         return (0.0, 0.0)
 
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return angles between -pi and pi."""
         first, second = rng.uniform(-math.pi, math.pi, 2).tolist()
         return (first, second)
