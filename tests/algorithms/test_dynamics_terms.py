@@ -15,10 +15,10 @@ from tiburon.algorithms.bias import bias, weight
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.floating_base import floating_rnea
 from tiburon.algorithms.forward import METHODS, cheaper_method
-from tiburon.algorithms.hybrid import hybrid_aba
+from tiburon.algorithms.hybrid_articulated import hybrid_aba
 from tiburon.algorithms.library import LibrarySource
 from tiburon.algorithms.regressor import regressor_rows
-from tiburon.errors import ModelError, OptionError, ShapeError, UnknownNameError
+from tiburon.errors import OptionError, ShapeError, UnknownNameError
 from tiburon.trace.count import count
 
 ROVER = ROBOTS["rover"]
@@ -279,8 +279,6 @@ def test_hybrid_and_floating_dynamics_where_joints_follow_others():
     assert not forces[:, :6].any()
     found = tb.inverse_dynamics(model, q, v, rates, world=WORLD)
     assert_close(found, forces, SOLVE, scale * np.abs(rates).max())
-    with pytest.raises(ModelError, match="hybrid_dynamics with method 'articulated'"):
-        tb.hybrid_dynamics(model, q, v, tau, vd, "j_left", method="articulated")
 
 
 def test_terms_of_motion_at_a_time_where_a_joint_moves_by_itself():

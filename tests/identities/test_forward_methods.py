@@ -12,7 +12,8 @@ from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
 from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.floating_base import floating_rnea, floats
-from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
+from tiburon.algorithms.hybrid import hybrid_crba
+from tiburon.algorithms.hybrid_articulated import hybrid_aba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix, freedom_parents
 
 NO_GRAVITY = (0.0, 0.0, 0.0)

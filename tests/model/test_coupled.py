@@ -247,15 +247,6 @@ def test_locking_the_leader_locks_its_followers():
         model.lock("right")
 
 
-def test_what_takes_joints_to_be_free_refuses():
-    model = gripper()
-    q, v = model.random_state(1)
-    with pytest.raises(tb.ModelError, match=r"'right'.*method 'articulated'.*follower of 'left'"):
-        tb.forward_dynamics(model, q, v, 0 * v, method="articulated")
-    with pytest.raises(tb.ModelError, match=r"joint 'right': operational.space.inertia"):
-        tb.operational_space_inertia(model, q, "palm")
-
-
 def follower(**values):
     joint = tb.Coupled("f", **{"moves": tb.Revolute("r"), "leader": "l", **values})
     ball = tb.Inertia.sphere(1.0, 0.1)

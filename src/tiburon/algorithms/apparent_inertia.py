@@ -13,7 +13,8 @@ does not have. Started from the world, which does not accelerate, the same propa
 for grounded and floating robots alike; c is the last link that carries both i and j.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -26,14 +27,15 @@ from tiburon.algorithms.articulated_response import (
     directions,
     propagated,
 )
-from tiburon.algorithms.binding import plan_and_gravity, refuse_couplings
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.coupled_response import CoupledResponse
 from tiburon.algorithms.frame_motion import moved_to
 from tiburon.algorithms.kinematics import Place, frame_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.sweep import outward
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Motion, Scalar, Vec3
+from tiburon.spatial import Force, Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose_vector
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
@@ -97,6 +99,13 @@ def pair_response(plan: Plan, q: Sequence[Scalar], held: Sequence[Held], i: int,
     return _transposed(back)
 
 
+def coupled_pair_response(coupled: CoupledResponse, i: int, j: int) -> Columns:
+    """Find Phi_ij as `pair_response` does, where joints follow others."""
+    units = [Force.from_array(unit) for unit in np.eye(6).tolist()]
+    rows = coupled.response(coupled.rates(j, units), coupled.rates(i, units))
+    return tuple(Motion.from_array(row) for row in rows)
+
+
 def _told(columns: Columns, place: Place, offset: Vec3) -> Columns:
     """Return accelerations given in a frame in world axes, at a point."""
     return tuple(
@@ -109,8 +118,12 @@ class _Pairs:
     """Responses of frames by name, told at one world point each."""
 
     def __init__(self, plan: Plan, q: Sequence[Scalar], names: Sequence[str]) -> None:
-        self.plan, self.q = plan, q
-        self.held = articulated_inertias(plan, q)
+        self.plan = plan
+        self._pair: Callable[[int, int], Columns]
+        if plan.has_couplings:
+            self._pair = partial(coupled_pair_response, CoupledResponse(plan, q))
+        else:
+            self._pair = partial(pair_response, plan, q, articulated_inertias(plan, q))
         self.places = dict(zip(names, frame_places(plan, q, names), strict=True))
 
     def response(self, name: str, other: str, at: str, other_at: str) -> Columns:
@@ -118,7 +131,7 @@ class _Pairs:
         i, j = self.plan.frame(name), self.plan.frame(other)
         if WORLD_BODY in (i.body, j.body):
             return _ZERO
-        Phi = pair_response(self.plan, self.q, self.held, i.body, j.body)
+        Phi = self._pair(i.body, j.body)
         columns = self._moved(tuple(i.transform.motion(m) for m in Phi), name, at)
         rows = tuple(j.transform.motion(m) for m in _transposed(columns))
         return _transposed(self._moved(rows, other, other_at))
@@ -140,7 +153,6 @@ def _inputs(model: Model, options: Options) -> list[Input]:
 
 def _pair(model: Model, world: World | None, options: Options, q: Any) -> tuple[_Pairs, str, str]:
     plan, _ = plan_and_gravity(model, world)
-    refuse_couplings(plan, "apparent_inverse_inertia")
     choices = dict(options)
     frame, other = choices["frame"], choices["other"]
     return _Pairs(plan, scalars(q), (frame, other)), frame, other

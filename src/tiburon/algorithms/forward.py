@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.binding import DEFAULT_WORLD, refuse_couplings
+from tiburon.algorithms.binding import DEFAULT_WORLD
 from tiburon.algorithms.conditions import (
     Conditions,
     Setting,
@@ -16,10 +16,11 @@ from tiburon.algorithms.conditions import (
     dynamics_function,
     takes_conditions,
 )
+from tiburon.algorithms.hybrid_articulated import coupled_aba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 from tiburon.algorithms.library import LibrarySource, Options
 from tiburon.errors import OptionError
-from tiburon.model import Model
+from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.count import count
@@ -28,8 +29,14 @@ from tiburon.trace.program import current_graph
 
 __all__ = ["METHODS", "cheaper_method", "forward_dynamics", "method_options"]
 
+
+def articulated(plan: Plan, *given: Any) -> tuple[Scalar, ...]:
+    """Compute joint accelerations with articulated bodies, shared variables or not."""
+    return coupled_aba(plan, *given) if plan.has_couplings else aba(plan, *given)
+
+
 METHODS: dict[str, Callable[..., tuple[Scalar, ...]]] = {
-    "articulated": aba,
+    "articulated": articulated,
     "composite": forward_by_mass_matrix,
 }
 """Articulated bodies, O(n); mass matrix by composite bodies and its factors, O(n^3)."""
@@ -70,10 +77,7 @@ def cheaper_method(model: Model) -> str:
 
 def _run(around: Setting, *state: Sequence[Scalar]) -> Any:
     method = dict(around.options).get("method") or cheaper_method(around.model)
-    if method == "articulated":
-        refuse_couplings(around.plan, "forward_dynamics with method 'articulated'")
-    solve = METHODS[method]
-    return as_traced(list(solve(around.plan, *state, around.gravity, around.external)))
+    return as_traced(list(METHODS[method](around.plan, *state, around.gravity, around.external)))
 
 
 _FUNCTION = dynamics_function("forward_dynamics", ("q", "v", "tau"), _run)

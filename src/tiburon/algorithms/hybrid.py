@@ -1,22 +1,16 @@
 """Hybrid dynamics: at some joints the force is known, at the others the acceleration.
 
 Symbols (Featherstone 1987, section 7.5.2):
-    X       map of motion from the parent's frame to the body's
-    S       motion sub-space of a joint, its columns in body coordinates
-    IA, pA  articulated-body inertia and bias force of a body with all beyond it
-    c       velocity product of a joint, and the acceleration known along its freedoms
     H, C'   mass matrix, and joint forces at zero unknown acceleration
     known   per velocity variable: whether its acceleration is given, rather than its force
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import refuse_couplings
 from tiburon.algorithms.conditions import (
     Conditions,
     Setting,
@@ -26,155 +20,19 @@ from tiburon.algorithms.conditions import (
 )
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.forward import method_options
+from tiburon.algorithms.hybrid_articulated import Solution, hybrid_aba
 from tiburon.algorithms.joint_space import freedom_parents
-from tiburon.algorithms.rnea import rnea, upward
+from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.steps import JointVector, recorder
-from tiburon.algorithms.sweep import inward, outward
 from tiburon.errors import UnknownNameError
-from tiburon.model import Model, Plan, PlanBody
-from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
-from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
+from tiburon.model import Model, Plan
+from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.spd import INLINE_SIZE
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.regions import function
 
-__all__ = ["hybrid_aba", "hybrid_crba", "hybrid_dynamics", "known_rows"]
-
-Solution = tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
-"""Joint accelerations and joint forces, all of both."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Handle:
-    """Inertia and bias force of a body and all beyond it; they add."""
-
-    IA: ArticulatedInertia
-    pA: Force
-
-    def __add__(self, other: "_Handle") -> "_Handle":
-        return _Handle(self.IA + other.IA, self.pA + other.pA)
-
-
-class _Given(NamedTuple):
-    """What is given for a body: known accelerations, and the force from outside."""
-
-    known: tuple[bool, ...]
-    fx: Force | None
-
-
-class _Moving(NamedTuple):
-    """What the first pass knows of a body."""
-
-    X: Transform
-    vel: Motion
-    c: Motion
-    alone: _Handle
-
-
-class _Released(NamedTuple):
-    """What the second pass keeps of a body: its handle, and the freed directions, last first."""
-
-    whole: _Handle
-    freed: tuple[Eliminated, ...]
-
-
-class _Solved(NamedTuple):
-    """What the last pass knows of a body."""
-
-    qdd: tuple[Scalar, ...]
-    tau: tuple[Scalar, ...]
-    a: Motion
-
-
-def hybrid_aba(
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    vd: Sequence[Scalar],
-    known: Sequence[bool],
-    gravity: Vec3,
-    external: Sequence[Force] | None = None,
-) -> Solution:
-    """Compute unknown accelerations and forces with articulated bodies.
-
-    Featherstone 1987, eqs. 7.36-7.38 along freedoms of known acceleration, which hand on inertia as
-    a rigid connection does, and eqs. 6.56-6.65 along the others. O(number of bodies).
-
-    Args:
-        plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
-        tau: Joint force [N or N m], nv scalars; read where the acceleration is unknown.
-        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; read where it is known.
-        known: Whether the acceleration is known, one per velocity variable.
-        gravity: Acceleration of free fall, world axes [m/s^2].
-        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
-
-    Returns:
-        Joint accelerations and joint forces, nv scalars each.
-    """
-
-    def directions(body: PlanBody, given: _Given) -> list[tuple[Motion, bool, Scalar, Scalar]]:
-        S = body.joint.subspace(q[body.q])
-        return list(zip(S, given.known, tau[body.v], vd[body.v], strict=True))
-
-    def motion(body: PlanBody, parent: _Moving, given: _Given) -> _Moving:
-        position, rate = q[body.q], v[body.v]
-        X = body.transform(position)
-        vJ = body.joint.velocity(position, rate)
-        vel = X.motion(parent.vel) + vJ
-        c = vel.cross(vJ) + body.joint.bias(position, rate)
-        for S, known_rate, _, qdd in directions(body, given):
-            c = c + S * qdd if known_rate else c
-        p = body.inertia.bias(vel)
-        pA = p if given.fx is None else p - given.fx
-        return _Moving(X, vel, c, _Handle(body.inertia.articulated(), pA))
-
-    def release(
-        body: PlanBody, whole: _Handle, moving: _Moving, given: _Given
-    ) -> tuple[_Released, _Handle]:
-        Ia, pa = whole.IA, whole.pA
-        freed: list[Eliminated] = []
-        for S, known_rate, force, _ in reversed(directions(body, given)):
-            if not known_rate:
-                Ia, pa, eliminated = eliminate_direction(Ia, pa, S, force)
-                freed.append(eliminated)
-        X, pa = moving.X, pa + Ia.apply(moving.c)
-        handed_on = _Handle(X.inertia_to_parent(Ia), X.force_to_parent(pa))
-        return _Released(whole, tuple(freed)), handed_on
-
-    def solve(
-        body: PlanBody, parent: _Solved, moving: _Moving, released: _Released, given: _Given
-    ) -> _Solved:
-        a = moving.X.motion(parent.a) + moving.c
-        freed = list(released.freed)
-        qdd: list[Scalar] = []
-        for S, known_rate, _, rate in directions(body, given):
-            if not known_rate:
-                rate, a = accelerate_direction(freed.pop(), a, S)
-            qdd.append(rate)
-        f = released.whole.IA.apply(a) + released.whole.pA
-        forces = [
-            S.dot(f) if known_rate else force for S, known_rate, force, _ in directions(body, given)
-        ]
-        return _Solved(tuple(qdd), tuple(forces), a)
-
-    given = [
-        _Given(tuple(known[body.v]), None if external is None else external[body.index])
-        for body in plan.bodies
-    ]
-
-    nothing = _Handle(ArticulatedInertia.zero(), Force.zero())
-    at_rest = _Moving(Transform.identity(), Motion.zero(), Motion.zero(), nothing)
-    moving = outward(plan, motion, at_rest, given)
-    released = inward(plan, release, [visit.alone for visit in moving], moving, given)
-    solved = outward(plan, solve, _Solved((), (), upward(gravity)), moving, released, given)
-    return (
-        tuple(x for visit in solved for x in visit.qdd),
-        tuple(x for visit in solved for x in visit.tau),
-    )
+__all__ = ["hybrid_crba", "hybrid_dynamics", "known_rows"]
 
 
 def hybrid_crba(
@@ -191,20 +49,8 @@ def hybrid_crba(
 
     Featherstone 1987, eqs. 7.32-7.34: H_11 vd_1 = tau_1 - C'_1 and tau_2 = H_21 vd_1 + C'_2, where
     C' is the inverse dynamics with unknown accelerations set to zero. Columns of H for known
-    accelerations are never used, so a compiled kernel never computes them.
-
-    Args:
-        plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
-        tau: Joint force [N or N m], nv scalars; read where the acceleration is unknown.
-        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; read where it is known.
-        known: Whether the acceleration is known, one per velocity variable.
-        gravity: Acceleration of free fall, world axes [m/s^2].
-        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
-
-    Returns:
-        Joint accelerations and joint forces, nv scalars each.
+    accelerations are never used, so a compiled kernel never computes them. Arguments and results
+    are those of `hybrid_aba`.
     """
     unknown = [row for row, given in enumerate(known) if not given]
     rest = [row for row, given in enumerate(known) if given]
@@ -281,8 +127,6 @@ def _run(around: Setting, *state: Sequence[Scalar]) -> Any:
     rows = set(choices.get("known_acceleration", ()))
     known = [row in rows for row in range(plan.nv)]
     method = choices.get("method") or ("composite" if plan.has_couplings else "articulated")
-    if method == "articulated":
-        refuse_couplings(plan, "hybrid_dynamics with method 'articulated'")
     solve = hybrid_crba if method == "composite" else hybrid_aba
     q, v, tau, vd = state
     accelerations, forces = solve(plan, q, v, tau, vd, known, around.gravity, around.external)

@@ -7,7 +7,7 @@ Symbols (McMillan 1994, sec. 2.2; Featherstone 1987, sec. 9.5):
     Lambda      operational-space inertia, the inverse of J M^-1 J^T
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,8 @@ from tiburon.algorithms.articulated_response import (
     directions,
     passed_on,
 )
-from tiburon.algorithms.binding import plan_and_gravity, refuse_couplings
+from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.coupled_response import CoupledResponse
 from tiburon.algorithms.frame_motion import chosen_frames
 from tiburon.algorithms.kinematics import Place, frame_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
@@ -135,54 +136,100 @@ def _unit_forces(place: Place, reference: Reference, options: Options) -> list[F
     return [*couples, *pushes][PARTS[choices.get("part", "both")]]
 
 
-def _answers(
+class _Loads(NamedTuple):
+    """What all frames are pushed by."""
+
+    plan: Plan
+    q: Sequence[Scalar]
+
+    forces: tuple[tuple[int, tuple[Force, ...]], ...]
+    """For each frame its plan body and the unit forces on it, in the body's frame."""
+
+    @property
+    def size(self) -> int:
+        """Number of unit forces on all frames."""
+        return sum(len(forces) for _, forces in self.forces)
+
+
+def _loads(
     model: Model, world: World | None, options: Options, q: Any, point: Sequence[Any]
-) -> tuple[Plan, list[int], tuple[tuple[Answer, ...], ...]]:
-    """Return the layout, the plan body of each frame, and the answers to unit forces on each."""
+) -> _Loads:
     plan, _ = plan_and_gravity(model, world)
-    refuse_couplings(plan, "operational-space inertia")
     position = scalars(q)
     names, _ = chosen_frames(model, options)
     places = frame_places(plan, position, names)
     told_at = references(plan, position, None, places, options, point)
-    loads = []
+    found = []
     for name, place, reference in zip(names, places, told_at, strict=True):
         frame = plan.frame(name)
         forces = _unit_forces(place, reference, options)
-        loads.append((frame.body, [frame.transform.force_to_parent(f) for f in forces]))
-    return plan, [body for body, _ in loads], answers(plan, position, loads)
+        found.append((frame.body, tuple(frame.transform.force_to_parent(f) for f in forces)))
+    return _Loads(plan, position, tuple(found))
+
+
+def _blocks(loads: _Loads) -> Iterator[tuple[int, int, Sequence[Scalar]]]:
+    """Find J M^-1 J^T frame by frame: numbers of two frames, and entries by rows."""
+    plan, bodies = loads.plan, [body for body, _ in loads.forces]
+    pairs = [(i, j) for i in range(len(bodies)) for j in range(i + 1)]
+    if plan.has_couplings:
+        coupled = CoupledResponse(plan, loads.q)
+        rates = [coupled.rates(body, forces) for body, forces in loads.forces]
+        for i, j in pairs:
+            rows = coupled.response(rates[i], rates[j])
+            yield i, j, [x for row in rows for x in row]
+        return
+    found = answers(plan, loads.q, loads.forces)
+    for i, j in pairs:
+        shared = ancestors(plan, bodies[i]) & ancestors(plan, bodies[j])
+        # parents come first, so the last shared body is the nearest
+        common = max(shared, default=WORLD_BODY)
+        yield i, j, response(plan, found[i], found[j], len(loads.forces[i][1]), common)
+
+
+def _columns(loads: _Loads) -> list[list[Scalar]]:
+    """Find C with J M^-1 J^T = C C^T: one column per direction that moves any frame."""
+    plan, columns = loads.plan, []
+    if plan.has_couplings:
+        coupled = CoupledResponse(plan, loads.q)
+        rates = [coupled.rates(body, forces) for body, forces in loads.forces]
+        for body, inertias in coupled.d.items():
+            for k, d in enumerate(inertias):
+                column: list[Scalar] = []
+                for known, (_, forces) in zip(rates, loads.forces, strict=True):
+                    column += known[body][k] if body in known else (0.0,) * len(forces)
+                if any(body in known for known in rates):
+                    columns.append([x * np.sqrt(d) for x in column])
+        return columns
+    found = answers(plan, loads.q, loads.forces)
+    carried = (ancestors(plan, body) for body, _ in loads.forces)
+    for body in sorted(frozenset().union(*carried)):
+        softness = next(a[body].softness for a in found if a[body].rates)
+        for k, s in enumerate(softness):
+            rates_of_all = [
+                a[body].rates[k] if a[body].rates else (0.0,) * len(forces)
+                for a, (_, forces) in zip(found, loads.forces, strict=True)
+            ]
+            columns.append([x / np.sqrt(s) for part in rates_of_all for x in part])
+    return columns
 
 
 def _run_inverse(model: Model, world: World | None, options: Options, q: Any, *point: Any) -> Any:
-    plan, bodies, found = _answers(model, world, options, q, point)
-    size = _size(model, options)
-    block = size // len(bodies)
+    loads = _loads(model, world, options, q, point)
+    size = loads.size
+    block = size // len(loads.forces)
     A: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
-    for i, a in enumerate(found):
-        for j, b in enumerate(found[: i + 1]):
-            shared = ancestors(plan, bodies[i]) & ancestors(plan, bodies[j])
-            # parents come first, so the last shared body is the nearest
-            entries = response(plan, a, b, block, max(shared, default=WORLD_BODY))
-            for place, entry in enumerate(entries):
-                row, column = i * block + place // block, j * block + place % block
-                # symmetric entries of a frame's own block come out twice: one serves both
-                if column <= row:
-                    A[row][column] = A[column][row] = entry
+    for i, j, entries in _blocks(loads):
+        for place, entry in enumerate(entries):
+            row, column = i * block + place // block, j * block + place % block
+            # symmetric entries of a frame's own block come out twice: one serves both
+            if column <= row:
+                A[row][column] = A[column][row] = entry
     return as_traced([x for row in A for x in row]).reshape(size, size)
 
 
 def _run_inertia(model: Model, world: World | None, options: Options, q: Any, *point: Any) -> Any:
-    plan, bodies, found = _answers(model, world, options, q, point)
-    size = _size(model, options)
-    moving = sorted(frozenset().union(*(ancestors(plan, body) for body in bodies)))
-    columns: list[list[Scalar]] = []
-    for body in moving:
-        silent = (0.0,) * (size // len(bodies))
-        softness = next(a[body].softness for a in found if a[body].rates)
-        for k, s in enumerate(softness):
-            root = np.sqrt(s)
-            rates = [x for a in found for x in (a[body].rates[k] if a[body].rates else silent)]
-            columns.append([x / root for x in rates])
+    loads = _loads(model, world, options, q, point)
+    size, columns = loads.size, _columns(loads)
     if len(columns) < size:
         names, _ = chosen_frames(model, options)
         raise DomainError(
@@ -210,12 +257,6 @@ def _run_inertia(model: Model, world: World | None, options: Options, q: Any, *p
                 total = total + x * y
             Lambda[i][j] = Lambda[j][i] = require(independent, total, expected)
     return as_traced([x for row in Lambda for x in row]).reshape(size, size)
-
-
-def _size(model: Model, options: Options) -> int:
-    names, _ = chosen_frames(model, options)
-    part = PARTS[dict(options).get("part", "both")]
-    return len(names) * (part.stop - part.start)
 
 
 def _inputs(model: Model, options: Options) -> list[Input]:

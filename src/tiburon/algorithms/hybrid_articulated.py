@@ -1,0 +1,194 @@
+"""Hybrid dynamics with articulated bodies, also where joints share variables.
+
+Symbols (Featherstone 1987, section 7.5.2):
+    X       map of motion from the parent's frame to the body's
+    S       motion sub-space of a joint, its columns in body coordinates
+    IA, pA  articulated-body inertia and bias force of a body with all beyond it
+    c       velocity product of a joint, and the acceleration known along its freedoms
+    known   per velocity variable: whether its acceleration is given, rather than its force
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tiburon.algorithms.gathering import by_velocity
+from tiburon.algorithms.rnea import upward
+from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.sweep import inward, outward
+from tiburon.algorithms.ties import Closing, Handle, Rates, Released, closings, rates_of
+from tiburon.model import Plan, PlanBody
+from tiburon.model.joints.elimination import accelerate_direction
+from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
+
+__all__ = ["Solution", "coupled_aba", "hybrid_aba"]
+
+Solution = tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
+"""Joint accelerations and joint forces, all of both."""
+
+
+class _Given(NamedTuple):
+    """What is given for a body."""
+
+    known: tuple[bool, ...]
+    """Whether the acceleration is known, one per freedom of its joint."""
+
+    closing: Closing
+    """Variables shared by several joints that are solved for at the body."""
+
+    fx: Force | None
+    """Force on it from outside."""
+
+
+class _Moving(NamedTuple):
+    """What the first pass knows of a body."""
+
+    X: Transform
+    vel: Motion
+    c: Motion
+    alone: Handle
+
+
+class _Released(NamedTuple):
+    """What the second pass keeps of a body."""
+
+    whole: Handle
+    """The body with all beyond it, before anything is eliminated at it."""
+
+    joint: Released
+    """The body after its joint is freed, and what was eliminated."""
+
+    handed_on: Handle
+    """What its parent meets."""
+
+
+class _Solved(NamedTuple):
+    """What the last pass knows of a body."""
+
+    qdd: tuple[Scalar, ...]
+    tau: tuple[Scalar, ...]
+    a: Motion
+    rates: Rates
+
+
+def hybrid_aba(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    known: Sequence[bool],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+) -> Solution:
+    """Compute unknown accelerations and forces with articulated bodies.
+
+    Featherstone 1987, eqs. 7.36-7.38 along freedoms of known acceleration, which hand on inertia as
+    a rigid connection does, and eqs. 6.56-6.65 along the others. O(number of bodies).
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars; read where the acceleration is unknown.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; read where it is known.
+        known: Whether the acceleration is known, one per velocity variable.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+
+    Returns:
+        Joint accelerations and joint forces, nv scalars each.
+    """
+
+    def directions(body: PlanBody, given: _Given) -> list[tuple[Motion, bool, Scalar, Scalar]]:
+        S = body.joint.subspace(q[body.q])
+        return list(zip(S, given.known, tau[body.v], vd[body.v], strict=True))
+
+    def motion(body: PlanBody, parent: _Moving, given: _Given) -> _Moving:
+        position, rate = q[body.q], v[body.v]
+        X = body.transform(position)
+        vJ = body.joint.velocity(position, rate)
+        vel = X.motion(parent.vel) + vJ
+        c = vel.cross(vJ) + body.joint.bias(position, rate)
+        for S, known_rate, _, qdd in directions(body, given):
+            c = c + S * qdd if known_rate else c
+        p = body.inertia.bias(vel)
+        pA = p if given.fx is None else p - given.fx
+        return _Moving(X, vel, c, Handle(body.inertia.articulated(), pA))
+
+    def release(
+        body: PlanBody, whole: Handle, moving: _Moving, given: _Given
+    ) -> tuple[_Released, Handle]:
+        S, unknown = body.joint.subspace(q[body.q]), [not x for x in given.known]
+        released = whole.released(S, tau[body.v], unknown, given.closing)
+        handed_on = released.left.handed_on(moving.X, moving.c)
+        return _Released(whole, released, handed_on), handed_on
+
+    def solve(
+        body: PlanBody, parent: _Solved, moving: _Moving, released: _Released, given: _Given
+    ) -> _Solved:
+        a = moving.X.motion(parent.a) + moving.c
+        closing, whole, joint = given.closing, released.whole, released.joint
+        rates = rates_of(closing.own, joint.own, a, parent.rates)
+        freed = list(joint.freed)
+        qdd: list[Scalar] = []
+        for S, known_rate, _, rate in directions(body, given):
+            if closing.shared:
+                rate = dict(rates)[closing.shared[0]]
+                a = a + S * rate
+            elif not known_rate:
+                rate, a = accelerate_direction(freed.pop().met(rates), a, S)
+            qdd.append(rate)
+        rates = rates_of(closing.beyond, joint.beyond, a, rates)
+        f = whole.IA.apply(a) + whole.pA
+        for variable, F in zip(whole.open, whole.F, strict=True):
+            f = f + F * dict(rates)[variable]
+        forces = [
+            S.dot(f) if known_rate else 0.0 for S, known_rate, _, _ in directions(body, given)
+        ]
+        return _Solved(tuple(qdd), tuple(forces), a, rates)
+
+    closing, at_world = closings(plan, tau, [not x for x in known])
+    given = [
+        _Given(
+            tuple(known[body.v]),
+            closing[body.index],
+            None if external is None else external[body.index],
+        )
+        for body in plan.bodies
+    ]
+    # outward: velocities, and what each body would need alone
+    at_rest = _Moving(Transform.identity(), Motion.zero(), Motion.zero(), Handle.zero())
+    moving = outward(plan, motion, at_rest, given)
+    # inward: free each joint of unknown acceleration, shared ones where all of them have come in
+    released = inward(plan, release, [visit.alone for visit in moving], moving, given)
+    # trees that share variables meet in the world
+    total, up = Handle.zero(), upward(gravity)
+    for body, kept in zip(plan.bodies, released, strict=True):
+        total = total + kept.handed_on if body.parent == WORLD_BODY else total
+    rates = rates_of(at_world.beyond, total.closed(at_world.beyond)[1], up, ())
+    # outward: the world accelerating upward acts on every body as gravity does
+    solved = outward(plan, solve, _Solved((), (), up, rates), moving, released, given)
+    accelerations, forces = list(vd), list(tau)
+    needed = by_velocity(plan, [visit.tau for visit in solved])
+    for body, visit in zip(plan.bodies, solved, strict=True):
+        accelerations[body.v] = visit.qdd
+    for row, given_rate in enumerate(known):
+        forces[row] = needed[row] if given_rate else tau[row]
+    return tuple(accelerations), tuple(forces)
+
+
+def coupled_aba(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+) -> tuple[Scalar, ...]:
+    """Compute the joint accelerations that given joint forces produce, as `aba` does.
+
+    Joints may follow others; what their bodies share is eliminated where it meets (see `ties`).
+    """
+    nowhere, unknown = JointVector([0.0] * plan.nv), (False,) * plan.nv
+    return hybrid_aba(plan, q, v, tau, nowhere, unknown, gravity, external)[0]

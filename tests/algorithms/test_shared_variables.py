@@ -1,0 +1,143 @@
+"""Articulated bodies whose joints share variables, against the mass matrix of the tied robot."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.model.samples import random_axis, random_inertia, random_pose
+from tests.model.test_coupled import tied
+from tests.running import Interpreted
+from tests.tolerances import ALGEBRA, SOLVE, assert_close
+from tiburon.algorithms.hybrid import hybrid_crba
+from tiburon.algorithms.hybrid_articulated import coupled_aba, hybrid_aba
+from tiburon.algorithms.joint_space import forward_by_mass_matrix
+from tiburon.algorithms.library import LIBRARY, scalars
+
+GRAVITY = (1.5, -2.5, -9.0)
+
+BASES = [(1, "free"), (2, "revolute"), (3, "spherical"), (4, "fixed")]
+"""Without a moving base the branches that share variables meet in the world."""
+
+
+@pytest.fixture(params=BASES, ids=lambda p: p[1])
+def case(request):
+    model = tied(*request.param)
+    rng = np.random.default_rng(request.param[0])
+    q, v = model.random_state(rng)
+    return model, q, v, rng.standard_normal(model.nv), rng.standard_normal(model.nv)
+
+
+def on_floats(name, model, q, **options):
+    return np.asarray(LIBRARY[name].run(model, None, tuple(options.items()), q), dtype=float)
+
+
+def loss(model, q):
+    """Return what solving with the mass matrix may lose, relative to the result."""
+    return np.linalg.cond(on_floats("mass_matrix", model, q))
+
+
+def test_articulated_bodies_equal_the_mass_matrix(case):
+    """Where shared variables meet, they are eliminated as the factors of the mass matrix do."""
+    model, q, v, tau, _ = case
+    given = [scalars(x) for x in (q, v, tau)]
+    expected = np.array(forward_by_mass_matrix(model.plan, *given, GRAVITY))
+    found = np.array(coupled_aba(model.plan, *given, GRAVITY))
+    assert_close(found, expected, SOLVE, np.abs(expected).max() * loss(model, q))
+
+
+@pytest.mark.parametrize("pattern", range(4))
+def test_hybrid_methods_agree_whatever_shared_accelerations_are_known(case, pattern):
+    """A known shared acceleration moves all its joints, and its force is felt at all of them."""
+    model, q, v, tau, vd = case
+    known = [bool((row + pattern) % (2 + pattern // 2)) for row in range(model.nv)]
+    given = [scalars(x) for x in (q, v, tau, vd)]
+    found = hybrid_aba(model.plan, *given, known, GRAVITY)
+    expected = hybrid_crba(model.plan, *given, known, GRAVITY)
+    for ours, theirs in zip(found, expected, strict=True):
+        theirs = np.array(theirs)
+        assert_close(np.array(ours), theirs, SOLVE, np.abs(theirs).max() * loss(model, q))
+
+
+def test_a_follower_without_inertia_of_its_own_is_no_obstacle():
+    """Only the tied motion must meet inertia: the follower's own freedom is never solved for."""
+    rng = np.random.default_rng(5)
+    arm = tb.Body("arm", joint=tb.Revolute("elbow", random_axis(rng)), inertia=random_inertia(rng))
+    needle = tb.Body(
+        "needle",
+        "arm",
+        joint=tb.Coupled("gauge", tb.Revolute("turn", (0, 0, 1)), "elbow", 3.0),
+        inertia=tb.Inertia(0.1, (0, 0, 0.2), (0.004, 0.004, 0.0)),
+    )
+    model = tb.Model("dial", [arm, needle])
+    given = [scalars(x) for x in ([0.4], [1.3], [0.7])]
+    expected = forward_by_mass_matrix(model.plan, *given, GRAVITY)
+    assert_close(coupled_aba(model.plan, *given, GRAVITY), expected)
+
+
+def test_method_articulated_runs_native_on_a_tied_robot():
+    """The public function takes the method and agrees with the default one."""
+    model = tied(1, "free")
+    q, v = model.random_state(6)
+    tau = np.ones(model.nv)
+    found = tb.forward_dynamics(model, q, v, tau, method="articulated")
+    expected = tb.forward_dynamics(model, q, v, tau, method="composite")
+    assert_close(found, expected, SOLVE, np.abs(expected).max() * loss(model, q))
+
+
+def test_shared_variables_run_on_the_tape():
+    """A chain of 45 links, each with the rotor of its motor on the link before, agrees."""
+    rng = np.random.default_rng(7)
+    bodies = []
+    for k in range(45):
+        before = f"link{k - 1}" if k else "world"
+        joint = tb.Revolute(f"joint{k}", (0, 0, 1), pose=random_pose(rng))
+        bodies.append(tb.Body(f"link{k}", before, joint=joint, inertia=random_inertia(rng)))
+        if k % 9 == 0:
+            bodies.append(
+                tb.rotor(f"motor{k}", before, f"joint{k}", ratio=5.0, inertia=1e-3, mass=0.2)
+            )
+    model = tb.Model("geared", bodies)
+    q, v = model.random_state(rng)
+    tau = rng.standard_normal(model.nv)
+    options = (("method", "articulated"),)
+    found = Interpreted(model).run("forward_dynamics", (q, 0.1 * v, tau), options)
+    given = [scalars(x) for x in (q, 0.1 * v, tau)]
+    expected = np.array(coupled_aba(model.plan, *given, (0.0, 0.0, -9.81)))
+    H = on_floats("mass_matrix", model, q)
+    assert_close(found, expected, SOLVE, np.abs(expected).max() * np.linalg.cond(H))
+
+
+@pytest.mark.parametrize("frames", [("tip",), ("tip", "left_tip"), ("rotor", "right_tip", "left")])
+def test_inverse_inertia_of_frames_is_J_over_M_J(case, frames):
+    """Frames on followers answer with all that shares their variables: J M^-1 J^T."""
+    model, q, *_ = case
+    J = on_floats("frame_jacobian", model, q, frames=frames).reshape(-1, model.nv)
+    H = on_floats("mass_matrix", model, q)
+    expected = J @ np.linalg.solve(H, J.T)
+    found = on_floats("operational_space_inverse_inertia", model, q, frames=frames)
+    scale = np.abs(J).max() * np.linalg.cond(H)
+    assert_close(found.reshape(expected.shape), expected, SOLVE, scale)
+
+
+@pytest.mark.parametrize("base", BASES[:3], ids=lambda p: p[1])
+def test_inertia_of_a_frame_inverts_its_inverse(base):
+    """The operational-space inertia of a tied robot, where the base lets the frame move enough."""
+    model = tied(*base)
+    q, _ = model.random_state(base[0])
+    given = {"frames": ("tip",), "part": "position"}
+    inverse = on_floats("operational_space_inverse_inertia", model, q, **given).reshape(3, 3)
+    inertia = on_floats("operational_space_inertia", model, q, **given).reshape(3, 3)
+    assert_close(inertia @ inverse, np.eye(3), SOLVE, np.linalg.cond(inverse))
+
+
+def test_cross_inertia_of_two_links_is_J_over_M_J(case):
+    """Acceleration of one frame per force on another, and its transpose the other way."""
+    model, q, *_ = case
+    J = {name: on_floats("frame_jacobian", model, q, frames=name) for name in ("tip", "left_tip")}
+    H = on_floats("mass_matrix", model, q)
+    expected = J["tip"] @ np.linalg.solve(H, J["left_tip"].T)
+    scale = max(np.abs(x).max() for x in J.values()) * np.linalg.cond(H)
+    found = on_floats("cross_inverse_inertia", model, q, frame="tip", other="left_tip")
+    back = on_floats("cross_inverse_inertia", model, q, frame="left_tip", other="tip")
+    assert_close(found, expected, SOLVE, scale)
+    assert_close(back, found.T, ALGEBRA)
