@@ -93,11 +93,11 @@ def aba(
         p = body.inertia.gyroscopic_force(w)
         # p is a force the body needs; what comes from outside need not be supplied
         pA = p if fx is None else p - fx
-        return _Moving(X, w, z, c, _Articulated(body.inertia.articulated(), pA))
+        return _Moving(X, w, z, c, _Articulated(body.felt.articulated(), pA))
 
     def release(body: PlanBody, total: _Articulated, moving: _Moving) -> tuple[Carry, _Articulated]:
         IA, pA = total.IA, total.pA
-        Ia, pa, carry = body.joint.release(q[body.q], IA, pA, moving.c, tau[body.v])
+        Ia, pa, carry = body.joint.release(q[body.q], IA, pA, moving.c, tau[body.v], body.armature)
         felt = moving.X.inertia_to_parent(Ia)
         bias = felt.apply(Motion(ZERO3, moving.z), start=moving.X.force_to_parent(pa))
         return carry, _Articulated(felt, bias)
@@ -106,7 +106,7 @@ def aba(
         body: PlanBody, parent: _Accelerating, moving: _Moving, carry: Carry
     ) -> _Accelerating:
         a = moving.X.motion(parent.a + Motion(ZERO3, moving.z)) + moving.c
-        return _Accelerating(*body.joint.accelerate(q[body.q], carry, a))
+        return _Accelerating(*body.joint.accelerate(q[body.q], carry, a, body.armature))
 
     # outward: velocities, and what each body would need alone
     nothing = _Articulated(ArticulatedInertia.zero(), Force.zero())

@@ -66,7 +66,7 @@ def articulated_inertias(plan: Plan, q: Sequence[Scalar]) -> tuple[Held, ...]:
         return Held(X, IA), X.inertia_to_parent(Ia)
 
     transforms = outward(plan, transform, Transform.identity())
-    alone = [body.inertia.articulated() for body in plan.bodies]
+    alone = [body.felt.articulated() for body in plan.bodies]
     return inward(plan, release, alone, transforms)
 
 
@@ -78,7 +78,7 @@ def _released(
     tau: Sequence[Scalar],
 ) -> tuple[ArticulatedInertia, Force, Carry]:
     """Free a joint at rest."""
-    return body.joint.release(q[body.q], IA, p, Motion.zero(), tau)
+    return body.joint.release(q[body.q], IA, p, Motion.zero(), tau, body.armature)
 
 
 def _giving_way(carry: Carry, place: int | None = None, rate: Scalar = 0.0) -> Carry:
@@ -99,7 +99,7 @@ def propagated(body: PlanBody, held: Held, q: Sequence[Scalar], a: Motion) -> Mo
     """
     nothing = (0.0,) * body.joint.nv
     carry = _released(body, held.IA, q, Force.zero(), nothing)[2]
-    return body.joint.accelerate(q[body.q], _giving_way(carry), held.X.motion(a))[1]
+    return body.joint.accelerate(q[body.q], _giving_way(carry), held.X.motion(a), body.armature)[1]
 
 
 def directions(body: PlanBody, held: Held, q: Sequence[Scalar]) -> tuple[Direction, ...]:
@@ -118,8 +118,9 @@ def directions(body: PlanBody, held: Held, q: Sequence[Scalar]) -> tuple[Directi
         # carries begin with the last direction, the first to be freed
         place = joint.nv - 1 - k
         pushed = _giving_way(carry, place, carry[place].rate)
-        qdd, _ = joint.accelerate(position, pushed, Motion.zero())
-        _, u = joint.accelerate(position, _giving_way(carry, place, 1.0), Motion.zero())
+        still, own = Motion.zero(), body.armature
+        qdd, _ = joint.accelerate(position, pushed, still, own)
+        _, u = joint.accelerate(position, _giving_way(carry, place, 1.0), still, own)
         found.append(Direction(u, qdd[k]))
     return tuple(found)
 

@@ -15,13 +15,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.gathering import with_armature
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.pair_products import Vectors, before_products, components, joint_matrix
 from tiburon.algorithms.root_frame import Place, places_of
 from tiburon.algorithms.steps import JointVector, recorder
 from tiburon.algorithms.sweep import inward, outward, pairs
 from tiburon.model import Model, Plan, PlanBody, World
-from tiburon.spatial import Force, RigidInertia, Scalar, Transform
+from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 
@@ -29,6 +30,7 @@ __all__ = ["composite_vectors", "crba", "mass_elements", "mass_matrix"]
 
 Forces = tuple[Force, ...]
 Numbers = tuple[Scalar, ...]
+AnyInertia = RigidInertia | ArticulatedInertia
 
 
 def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
@@ -46,10 +48,10 @@ def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
         Rows of the mass matrix [kg, kg m or kg m^2], nv times nv scalars.
     """
 
-    def place(body: PlanBody, _: object) -> tuple[RigidInertia, Transform]:
-        return body.inertia, body.transform(q[body.q])
+    def place(body: PlanBody, _: object) -> tuple[AnyInertia, Transform]:
+        return body.felt, body.transform(q[body.q])
 
-    def compose(body: PlanBody, IC: RigidInertia, X: Transform) -> tuple[Forces, RigidInertia]:
+    def compose(body: PlanBody, IC: AnyInertia, X: Transform) -> tuple[Forces, AnyInertia]:
         F = tuple(IC.apply(S) for S in body.joint.subspace(q[body.q]))
         return F, X.inertia_to_parent(IC)
 
@@ -58,7 +60,7 @@ def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
         return felt, tuple(X.force_to_parent(f) for f in F)
 
     # outward: coordinates; inward: composite bodies, and the forces of unit joint accelerations
-    nowhere = (RigidInertia.zero(), Transform.identity())
+    nowhere: tuple[AnyInertia, Transform] = (RigidInertia.zero(), Transform.identity())
     visits = outward(plan, place, nowhere)
     inertias, transforms = [visit[0] for visit in visits], [visit[1] for visit in visits]
     forces = inward(plan, compose, inertias, transforms)
@@ -72,7 +74,7 @@ def crba(plan: Plan, q: Sequence[Scalar]) -> tuple[tuple[Scalar, ...], ...]:
                     # joints that share a variable add up, twice where one carries the other
                     felt = entry + entry if body is not ancestor and row == column else entry
                     H[row][column] = H[column][row] = H[row][column] + felt
-    return tuple(tuple(row) for row in H)
+    return with_armature(plan, H)
 
 
 def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors]:
@@ -95,8 +97,8 @@ def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors
         position = JointVector(q)
 
         def compose(
-            body: PlanBody, IC: RigidInertia, place: Place, X: Transform
-        ) -> tuple[tuple[tuple[Numbers, ...], tuple[Numbers, ...]], RigidInertia]:
+            body: PlanBody, IC: AnyInertia, place: Place, X: Transform
+        ) -> tuple[tuple[tuple[Numbers, ...], tuple[Numbers, ...]], AnyInertia]:
             S = body.joint.subspace(position[body.q])
             axes = tuple(tuple(place.motion(s)) for s in S)
             forces = tuple(tuple(place.force(IC.apply(s))) for s in S)
@@ -104,7 +106,7 @@ def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors
 
         found = places_of(plan, position)
         places, transforms = [x.place for x in found], [x.X for x in found]
-        alone = [body.inertia for body in plan.bodies]
+        alone = [body.felt for body in plan.bodies]
         kept = inward(plan, compose, alone, places, transforms)
         S, F = [s for S, _ in kept for s in S], [f for _, F in kept for f in F]
         return components(S, 6), components(F, 6)
@@ -118,7 +120,11 @@ def mass_elements(plan: Plan, q: Sequence[Scalar]) -> list[Scalar]:
     if recorder() is None:
         return [x for row in crba(plan, q) for x in row]
     S, F = composite_vectors(plan, q)
-    return joint_matrix(plan, above=[(S, F)], below=[(F, S)])
+    elements = list(joint_matrix(plan, above=[(S, F)], below=[(F, S)]))
+    for k, own in enumerate(plan.armatures):
+        place = k * (plan.nv + 1)
+        elements[place] = elements[place] + own
+    return elements
 
 
 def _inputs(model: Model, options: Options) -> list[Input]:

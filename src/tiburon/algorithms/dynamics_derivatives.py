@@ -33,7 +33,7 @@ from tiburon.algorithms.derivative_parts import (
     no_turning,
     turned,
 )
-from tiburon.algorithms.gathering import by_velocity
+from tiburon.algorithms.gathering import by_velocity, with_armature
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.sweep import inward, outward, pairs
@@ -158,7 +158,7 @@ def state_terms(
                     M[row][column] = M[row][column] + (entry + entry if both else entry)
                     M[column][row] = M[row][column]
     bias = by_velocity(plan, [visit[2] for visit in kept])
-    return StateTerms(bias, tuple(map(tuple, M)), moving, tuple(visit[0] for visit in kept))
+    return StateTerms(bias, with_armature(plan, M), moving, tuple(visit[0] for visit in kept))
 
 
 class _Accelerating(NamedTuple):
@@ -268,7 +268,11 @@ def force_derivatives(
             tuple(place.motion(ds).dot(F) for ds in body.joint.subspace_rate(q[body.q], unit))
             for unit in _units(moving.S)
         )
-        return (columns, tuple(s.dot(F) for s in moving.S), bent), added
+        tau = tuple(s.dot(F) for s in moving.S)
+        if body.armature is not None:
+            shares = zip(tau, body.armature, vd[body.v], strict=True)
+            tau = tuple(force + own * rate for force, own, rate in shares)
+        return (columns, tau, bent), added
 
     def project(
         body: PlanBody,

@@ -34,6 +34,8 @@ class _Moving(NamedTuple):
 def kinetic(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
     """Compute the kinetic energy, the sum of 1/2 vel . I vel (Featherstone 1987, sec. 3.9).
 
+    Armatures add 1/2 times the square of their joint's velocity.
+
     Args:
         plan: Layout of the model.
         q: Position [m or rad], nq scalars.
@@ -46,7 +48,10 @@ def kinetic(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
     def visit(body: PlanBody, parent: _Moving) -> _Moving:
         vJ = body.joint.velocity(q[body.q], v[body.v])
         vel = body.transform(q[body.q]).motion(parent.vel) + vJ
-        return _Moving(vel, vel.dot(body.inertia.apply(vel)))
+        twice = vel.dot(body.inertia.apply(vel))
+        for own, rate in zip(body.armature or (), v[body.v], strict=False):
+            twice = twice + own * rate * rate
+        return _Moving(vel, twice)
 
     twice: Scalar = 0.0
     for moving in outward(plan, visit, _Moving(Motion.zero(), 0.0)):

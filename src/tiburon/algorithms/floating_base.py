@@ -29,6 +29,7 @@ from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import (
+    ArticulatedInertia,
     Force,
     Motion,
     RigidInertia,
@@ -47,7 +48,7 @@ __all__ = ["floating_base_inverse_dynamics", "floating_rnea", "floats"]
 class _Composite:
     """Composite inertia and the force it needs; they add."""
 
-    IC: RigidInertia
+    IC: RigidInertia | ArticulatedInertia
     p: Force
 
     def __add__(self, other: "_Composite") -> "_Composite":
@@ -123,9 +124,11 @@ def floating_rnea(
             ar = X.motion(parent.ar) + body.joint.motion(position, vd[body.v]) + c
         a = spatial_to_classical(ar, vel)
         p = body.inertia.rate_of_momentum(rate_matrix(vel.angular, a.angular), a.linear)
+        if body.added is not None:
+            p = body.added.apply(a, start=p)
         if given.fx is not None:
             p = p - given.fx
-        return _Moving(X, vel, c, ar, _Composite(body.inertia, p))
+        return _Moving(X, vel, c, ar, _Composite(body.felt, p))
 
     def compose(
         body: PlanBody, total: _Composite, moving: _Moving
@@ -141,12 +144,17 @@ def floating_rnea(
             # all freedoms of the base are freed: the whole robot is one rigid body to them
             none = (0.0,) * 6
             IC = total.IC.articulated()
-            _, _, carry = joint.release(position, IC, total.p, moving.c, none)
-            rates, a0 = joint.accelerate(position, carry, moving.X.motion(up) + moving.c)
+            own = body.armature
+            _, _, carry = joint.release(position, IC, total.p, moving.c, none, own)
+            rates, a0 = joint.accelerate(position, carry, moving.X.motion(up) + moving.c, own)
             return _Solved(a0, rates, none)
         a0 = moving.X.motion(parent.a0)
         f = total.IC.apply(a0) + total.p
-        return _Solved(a0, (), joint.project(position, f))
+        tau = joint.project(position, f)
+        if body.armature is not None:
+            shares = zip(tau, body.armature, vd[body.v], strict=True)
+            tau = tuple(force + own * rate for force, own, rate in shares)
+        return _Solved(a0, (), tau)
 
     nothing = _Composite(RigidInertia.zero(), Force.zero())
     given = [

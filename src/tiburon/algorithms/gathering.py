@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tiburon.model import Plan
 from tiburon.spatial import Scalar
 
-__all__ = ["by_velocity"]
+__all__ = ["by_velocity", "with_armature"]
 
 
 def by_velocity(plan: Plan, parts: Sequence[Sequence[Scalar]]) -> tuple[Scalar, ...]:
@@ -29,3 +29,17 @@ def by_velocity(plan: Plan, parts: Sequence[Sequence[Scalar]]) -> tuple[Scalar, 
         for place, x in enumerate(part, start=body.v.start):
             total[place] = total[place] + x
     return tuple(total)
+
+
+def with_armature(plan: Plan, H: Sequence[Sequence[Scalar]]) -> tuple[tuple[Scalar, ...], ...]:
+    """Add what joints feel beyond the bodies they move to the diagonal of the mass matrix.
+
+    Args:
+        plan: Layout of the model.
+        H: Rows of the mass matrix of the bodies, nv times nv scalars.
+    """
+    rows = [list(row) for row in H]
+    for body in plan.bodies:
+        for k, own in enumerate(body.armature or (), start=body.v.start):
+            rows[k][k] = rows[k][k] + own
+    return tuple(map(tuple, rows))

@@ -42,10 +42,10 @@ class JointReactions(NamedTuple):
     """
 
     tau: NDArray[np.float64]
-    """Joint force [N or N m], shape (..., nv)."""
+    """Joint force [N or N m], shape (..., nv), with what accelerates armatures."""
 
     actuator: NDArray[np.float64]
-    """Wrench of the actuator [N m, N], shape (..., joints, 6)."""
+    """Wrench of the actuator on the body [N m, N], shape (..., joints, 6)."""
 
     bearing: NDArray[np.float64]
     """Wrench of the bearing [N m, N], shape (..., joints, 6)."""
@@ -113,6 +113,9 @@ def _run(around: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
         S = model.body(body.name).joint.subspace(q[body.q])
         felt = plan.frame(body.name).transform.force(f)
         joint_force, actuator, bearing = split(S, felt)
+        if body.armature is not None:
+            shares = zip(joint_force, body.armature, vd[body.v], strict=True)
+            joint_force = tuple(force + own * rate for force, own, rate in shares)
         tau.append(joint_force)
         actuators += actuator
         bearings += bearing

@@ -138,8 +138,9 @@ def regressor(
 
     ``regressor(model, q, v, vd) @ inertial_parameters(model)`` equals
     ``inverse_dynamics(model, q, v, vd)``; stacked over many states, it finds the parameters from
-    measured forces by least squares. One state or a batch; traced arrays inside a compiled
-    function, one state at a time.
+    measured forces by least squares. Armatures are no parameters of bodies: what they need,
+    armature times vd, is not in it; to find them too, append ``np.diag(vd)``. One state or a batch;
+    traced arrays inside a compiled function, one state at a time.
 
     Args:
         model: The robot; the masses it has do not matter.

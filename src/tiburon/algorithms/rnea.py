@@ -76,7 +76,12 @@ def rnea(
     """
 
     def project(body: PlanBody, f: Force) -> tuple[Scalar, ...]:
-        return body.joint.project(q[body.q], f)
+        tau = body.joint.project(q[body.q], f)
+        if body.armature is None:
+            return tau
+        # a rotor takes its share before the body gets any
+        shares = zip(tau, body.armature, vd[body.v], strict=True)
+        return tuple(force + own * rate for force, own, rate in shares)
 
     kept = _recursion(plan, q, v, vd, gravity, external, project)
     return by_velocity(plan, kept)
@@ -124,6 +129,8 @@ def _recursion(
         a = add(add_cross(a, add(w, carried), vJ.linear), aJ.linear)
         # what the body itself needs; what comes from outside need not be transmitted
         f = body.inertia.rate_of_momentum(Omega, a)
+        if body.added is not None:
+            f = body.added.apply(Motion(wd, a), start=f)
         return _Visit(X, w, wd, Omega, a, f if fx is None else f - fx)
 
     def transmit(body: PlanBody, f: Force, visit: _Visit) -> tuple[Kept, Force]:

@@ -166,7 +166,7 @@ class StepRecorder:
             offset = offset or body.joint.no_offset()
         placement = _general(body.placement) if rare else body.placement
         leaves: list[Any] = list(offset)
-        parts = (joint.numbers(), placement, body.inertia, tuple(values))
+        parts = (joint.numbers(), placement, body.inertia, body.added, body.armature, tuple(values))
         structure = _take(parts, leaves, lift_all=rare)
         # in a general class, constants and traced numbers may stand at the same place
         pattern = None if rare else tuple(isinstance(leaf, Value) for leaf in leaves)
@@ -229,7 +229,9 @@ class _Tracing:
         self._operands = [self._inner.input(0, k) for k in range(len(leaves))]
         given = [Value(self._inner, node) for node in self._operands]
         self._offset = given[:offsets]
-        numbers, placement, inertia, values = _rebuild(structure, iter(given[offsets:]))
+        numbers, placement, inertia, added, armature, values = _rebuild(
+            structure, iter(given[offsets:])
+        )
         self._vectors: list[tuple[JointVector, str, tuple[float | None, ...]]] = []
         self._taken: dict[tuple[int, str], list[Scalar]] = {}
         index: Any = _NoIndex("index")
@@ -247,6 +249,8 @@ class _Tracing:
             joint=joint.with_numbers(numbers),
             placement=placement,
             inertia=inertia,
+            added=added,
+            armature=armature,
             members=(),
         )
         self._name = getattr(visit, "__name__", "visit")
@@ -317,7 +321,8 @@ def _pattern(body: PlanBody) -> Any:
     """Return what a special class of visits to a body would be made for."""
     numbers: list[Any] = []
     joint, offset = body.joint.without_offset()
-    structure = _take((joint.numbers(), body.placement, body.inertia), numbers)
+    own = (joint.numbers(), body.placement, body.inertia, body.added, body.armature)
+    structure = _take(own, numbers)
     traced = tuple(isinstance(x, Value) for x in numbers)
     return (_code(joint), len(offset), structure, traced)
 

@@ -41,13 +41,14 @@ def immovable_joints(plan: Plan) -> tuple[str, ...]:
         q = position[body.q]
         # a follower is not free by itself
         directions = () if body.joint.follows is not None else body.joint.subspace(q)
-        for s in reversed(directions):
-            d, whole = s.dot(inertia.apply(s)), s.dot(felt.apply(s))
+        armature = body.armature or (0.0,) * len(directions)
+        for s, own in reversed(list(zip(directions, armature[: len(directions)], strict=True))):
+            d, whole = s.dot(inertia.apply(s)) + own, s.dot(felt.apply(s)) + own
             if d <= SINGULAR * max(whole, _scale(felt, any(s.angular))):
                 # what moves without resistance passes nothing on, as if it were locked
                 found.append(body.joint.name)
                 continue
-            inertia, _, _ = eliminate_direction(inertia, Force.zero(), s, 0.0)
+            inertia, _, _ = eliminate_direction(inertia, Force.zero(), s, 0.0, own)
         if body.parent != WORLD_BODY:
             X = body.transform(q)
             freed[body.parent] = freed[body.parent] + X.inertia_to_parent(inertia)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from tiburon.errors import ShapeError, UnknownNameError
 from tiburon.model.body import Body
-from tiburon.model.joints import Joint
+from tiburon.model.joints import Coupled, Joint
 from tiburon.model.layout import WORLD_LINK, join_fixed
 from tiburon.model.pose import Pose
 from tiburon.model.reframe import choose_frames
-from tiburon.spatial import RigidInertia, Scalar, Transform
+from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalar, Transform
 
 if TYPE_CHECKING:
     from tiburon.model.model import Model
@@ -78,6 +78,17 @@ class PlanBody:
     members: tuple[tuple[str, Transform], ...]
     """The user's bodies with mass that make up the link, each with the map to its own frame."""
 
+    armature: tuple[Scalar, ...] | None = None
+    """Inertia that each freedom of the joint feels beyond what it moves; None if it feels none."""
+
+    added: ArticulatedInertia | None = None
+    """Inertia of the water that the link moves, about the same origin; None on land."""
+
+    @property
+    def felt(self) -> RigidInertia | ArticulatedInertia:
+        """Inertia that an acceleration of the link meets: its own, and that of water around it."""
+        return self.inertia if self.added is None else self.added + self.inertia
+
     def transform(self, q: Sequence[Scalar]) -> Transform:
         """Return the map of motion from the parent's frame to the body's.
 
@@ -111,7 +122,10 @@ class Plan:
     frames: Mapping[str, PlanFrame]
 
     parameter_names: tuple[str, ...]
-    """Names of the inertial numbers that are not zero, in the order of bodies and `NUMBERS`."""
+    """Names of the inertial numbers that are not zero, in the order of bodies and `NUMBERS`.
+
+    Those of armatures, in the order of bodies, come after all of these.
+    """
 
     time: Scalar = 0.0
     """When joints that time moves are met [s]."""
@@ -134,6 +148,7 @@ class Plan:
         for index, link in enumerate(layout.links):
             if link.parent != WORLD_LINK:
                 children[link.parent].append(index)
+        armatures = armatures_of(model.joints)
         bodies = []
         for index, (link, frame) in enumerate(zip(layout.links, chosen, strict=True)):
             placed = [(body, to_plan[index] @ pose) for body, pose in link.members]
@@ -149,6 +164,7 @@ class Plan:
                     placement=frame.placement,
                     inertia=_float_inertia(placed),
                     members=tuple((body.name, pose.transform) for body, pose in placed),
+                    armature=armatures.get(link.joint.name),
                 )
             )
         frames = {}
@@ -163,6 +179,12 @@ class Plan:
             for number, x in zip(NUMBERS, body.inertia, strict=True)
             if x != 0.0
         )
+        names += tuple(
+            f"{body.name}.{word}"
+            for body in bodies
+            for word, x in zip(_armature_words(body), body.armature or (), strict=True)
+            if x != 0.0
+        )
         return cls(model.name, model.nq, model.nv, tuple(bodies), frames, names)
 
     @property
@@ -170,13 +192,18 @@ class Plan:
         """The inertial numbers that are structurally not zero, in the order of their names."""
         # a plan made from parameters keeps Python zeros where the structure has them
         numbers = [x for body in self.bodies for x in body.inertia]
+        numbers += [x for body in self.bodies for x in body.armature or ()]
         return tuple(x for x, used in zip(numbers, self._used, strict=True) if used)
 
     @cached_property
     def _used(self) -> tuple[bool, ...]:
-        """Which of all bodies' inertial numbers are parameters."""
+        """Which of all bodies' inertial numbers, and then of their armatures, are parameters."""
         names = set(self.parameter_names)
-        return tuple(f"{body.name}.{number}" in names for body in self.bodies for number in NUMBERS)
+        bodies = self.bodies
+        return (
+            *(f"{body.name}.{number}" in names for body in bodies for number in NUMBERS),
+            *(f"{body.name}.{word}" in names for body in bodies for word in _armature_words(body)),
+        )
 
     def with_parameters(self, parameters: Sequence[Scalar]) -> "Plan":
         """Return the same plan with other inertial numbers in place of those not zero."""
@@ -190,9 +217,14 @@ class Plan:
             )
         values = iter(given)
         numbers = iter([next(values) if used else 0.0 for used in self._used])
+        inertias = [RigidInertia.from_array([next(numbers) for _ in NUMBERS]) for _ in self.bodies]
         bodies = [
-            replace(body, inertia=RigidInertia.from_array([next(numbers) for _ in NUMBERS]))
-            for body in self.bodies
+            replace(
+                body,
+                inertia=inertia,
+                armature=tuple(next(numbers) for _ in body.armature) if body.armature else None,
+            )
+            for body, inertia in zip(self.bodies, inertias, strict=True)
         ]
         return replace(self, bodies=tuple(bodies))
 
@@ -215,10 +247,29 @@ class Plan:
             bodies.append(replace(body, inertia=total))
         return replace(self, bodies=tuple(bodies))
 
+    def in_water(self, added: Sequence[ArticulatedInertia | None]) -> "Plan":
+        """Return the same plan with the inertia of the water that each body moves."""
+        bodies = [replace(body, added=I_A) for body, I_A in zip(self.bodies, added, strict=True)]
+        return replace(self, bodies=tuple(bodies))
+
     @cached_property
     def depends_on_time(self) -> bool:
         """Whether time moves any joint."""
         return any(body.joint.depends_on_time for body in self.bodies)
+
+    @property
+    def armatures(self) -> list[Scalar]:
+        """What armatures add to the diagonal of the mass matrix [kg m^2 or kg], nv scalars."""
+        found: list[Scalar] = [0.0] * self.nv
+        for body in self.bodies:
+            if body.armature is not None:
+                found[body.v] = body.armature
+        return found
+
+    @cached_property
+    def has_armature(self) -> bool:
+        """Whether any joint feels an inertia beyond what it moves."""
+        return any(body.armature is not None for body in self.bodies)
 
     @cached_property
     def has_couplings(self) -> bool:
@@ -255,10 +306,30 @@ class Plan:
                 (body.name, body.parent, body.joint.name, body.joint.structure(), body.placement)
                 for body in self.bodies
             ],
+            [body.armature and len(body.armature) for body in self.bodies],
             self._used,
             sorted(self.frames.items()),
         )
         return hashlib.sha256(repr(structure).encode()).digest()
+
+
+def armatures_of(joints: Sequence[Joint]) -> dict[str, tuple[float, ...]]:
+    """Return the armatures of joints that have any and variables of their own, by name.
+
+    That of a joint that follows another is felt by its leader: ratio squared times as much.
+    """
+    found = {joint.name: joint.armatures for joint in joints if joint.nv and any(joint.armatures)}
+    for joint in joints:
+        if isinstance(joint, Coupled) and any(joint.armatures):
+            (own,), (felt,) = joint.armatures, found.get(joint.leader, (0.0,))
+            found[joint.leader] = (felt + joint.ratio * joint.ratio * own,)
+    return found
+
+
+def _armature_words(body: PlanBody) -> tuple[str, ...]:
+    """Return what the armatures of a body's joint are called among the parameters."""
+    count = len(body.armature or ())
+    return ("armature",) if count == 1 else tuple(f"armature_{k + 1}" for k in range(count))
 
 
 def _float_inertia(placed: Sequence[tuple[Body, Pose]]) -> RigidInertia:

@@ -39,12 +39,23 @@ def eliminate_direction(
     p: Force,
     s: Motion,
     tau: Scalar,
+    armature: Scalar | None = None,
 ) -> tuple[ArticulatedInertia, Force, Eliminated]:
-    """Return I - U U^T / d, p + U u / d, and what `accelerate_direction` needs."""
+    """Return I - U U^T / d, p + U u / d, and what `accelerate_direction` needs.
+
+    Args:
+        I: Inertia of the body.
+        p: Its bias force.
+        s: The direction.
+        tau: Force along it.
+        armature: Inertia that the motion along s alone feels, as of a geared rotor: it adds to d.
+    """
     axis = coordinate_axis(s)
     if axis is None:
         U = I.apply(s)
         d = s.dot(U)
+        if armature is not None:
+            d = d + armature
         u = tau - s.dot(p)
         W = Force.from_array([x / d for x in U])
         return I.subtract_products((U,), (W,)), p + W * u, Eliminated(W, u / d)
@@ -54,6 +65,11 @@ def eliminate_direction(
     d = entries[k]
     signed_tau = sign * tau
     u = signed_tau - forces[k]
+    if armature is not None:
+        # the rotor takes its share of the joint force, so that nothing is known beforehand
+        d = d + armature
+        W = Force.from_array([x / d for x in entries])
+        return I.subtract_products((U,), (W,)), p + W * u, Eliminated(W, u / d)
     w = [x / d for x in entries]
     w[k] = 1.0
     handed_on = [f + wi * u for f, wi in zip(forces, w, strict=True)]
@@ -63,14 +79,23 @@ def eliminate_direction(
     return I.subtract_products((U,), (W,)), Force.from_array(handed_on), Eliminated(W, u / d)
 
 
-def accelerate_direction(freed: Eliminated, a: Motion, s: Motion) -> tuple[Scalar, Motion]:
-    """Return the acceleration along s and the acceleration a + s qdd of the body."""
+def accelerate_direction(
+    freed: Eliminated, a: Motion, s: Motion, armature: Scalar | None = None
+) -> tuple[Scalar, Motion]:
+    """Return the acceleration along s and the acceleration a + s qdd of the body.
+
+    `armature` is what `eliminate_direction` was given.
+    """
     axis = coordinate_axis(s)
     if axis is None:
         qdd = freed.rate - a.dot(freed.W)
         return qdd, a + s * qdd
     k, sign = axis
     entries = list(a)
+    if armature is not None:
+        along = freed.rate - a.dot(freed.W)
+        entries[k] = entries[k] + along
+        return sign * along, Motion.from_array(entries)
     # W_k = 1, so that adding qdd to the body's component cancels the component itself
     total = freed.rate
     for index, (w, x) in enumerate(zip(freed.W, entries, strict=True)):

@@ -255,11 +255,13 @@ class Joint(ABC):
         pA: Force,
         c: Motion,
         tau: Sequence[Scalar],
+        armature: Sequence[Scalar] | None = None,
     ) -> tuple[ArticulatedInertia, Force, Carry]:
         """Free the joint: find what the parent feels of this body and all beyond it.
 
         Directions of S are freed one by one, the last first, as a chain of one-freedom joints with
-        massless links would be; this is an LDL^T factorization of S^T IA S.
+        massless links would be; this is an LDL^T factorization of S^T IA S, with armatures added
+        to its diagonal.
 
         Args:
             q: Position of the joint, nq scalars.
@@ -267,6 +269,7 @@ class Joint(ABC):
             pA: Its bias force.
             c: Velocity product of the joint.
             tau: Joint force, nv scalars.
+            armature: Inertia that each freedom alone feels, nv scalars; None if there is none.
 
         Returns:
             Ia, pa and what `accelerate` needs, so that the parent feels Ia a + pa for
@@ -274,9 +277,11 @@ class Joint(ABC):
         """
         Ia, pa = IA, pA
         carry: list[Eliminated] = []
-        for S, force in reversed(list(zip(self.subspace(q), tau, strict=True))):
+        columns = self.subspace(q)
+        felt = (None,) * len(columns) if armature is None else armature
+        for S, force, own in reversed(list(zip(columns, tau, felt, strict=True))):
             try:
-                Ia, pa, eliminated = eliminate_direction(Ia, pa, S, force)
+                Ia, pa, eliminated = eliminate_direction(Ia, pa, S, force, own)
             except ZeroDivisionError as error:
                 raise ModelError(
                     f"joint {self.name!r}: nothing resists its motion, so it has no definite "
@@ -287,7 +292,11 @@ class Joint(ABC):
         return Ia, Ia.apply(c, start=pa), tuple(carry)
 
     def accelerate(
-        self, q: Sequence[Scalar], carry: Carry, a: Motion
+        self,
+        q: Sequence[Scalar],
+        carry: Carry,
+        a: Motion,
+        armature: Sequence[Scalar] | None = None,
     ) -> tuple[tuple[Scalar, ...], Motion]:
         """Find the joint acceleration.
 
@@ -295,13 +304,16 @@ class Joint(ABC):
             q: Position of the joint, nq scalars.
             carry: From `release`.
             a: X a_parent + c, the acceleration the body would have at zero joint acceleration.
+            armature: As given to `release`.
 
         Returns:
             The joint acceleration, nv scalars, and the body's acceleration a + S qdd (eq. 6.45).
         """
         qdd: list[Scalar] = []
-        for S, eliminated in zip(self.subspace(q), reversed(carry), strict=True):
-            rate, a = accelerate_direction(eliminated, a, S)
+        columns = self.subspace(q)
+        felt = (None,) * len(columns) if armature is None else armature
+        for S, eliminated, own in zip(columns, reversed(carry), felt, strict=True):
+            rate, a = accelerate_direction(eliminated, a, S, own)
             qdd.append(rate)
         return tuple(qdd), a
 
