@@ -1,0 +1,517 @@
+"""MJCF files: the same numbers as MuJoCo, everything else as data, nothing read outside."""
+
+import re
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.tolerances import ALGEBRA, assert_close
+
+mujoco = pytest.importorskip("mujoco", reason="MJCF is read by MuJoCo")
+
+from tests.cross.loaded_mujoco import LoadedPeer  # noqa: E402
+
+RANDOM = np.random.default_rng(0)
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load a model from text, expecting no warning."""
+
+    def function(text, name="robot.xml"):
+        path = tmp_path / name
+        path.write_text(f"<mujoco>{text}</mujoco>")
+        return tb.load(path)
+
+    return function
+
+
+@pytest.fixture
+def agree(tmp_path):
+    """Compare a model with MuJoCo at a random state; return both."""
+
+    def function(text):
+        path = tmp_path / "robot.xml"
+        path.write_text(f"<mujoco>{text}</mujoco>")
+        peer = LoadedPeer(path)
+        q, v = peer.model.random_state(RANDOM)
+        matrix, force, pose = peer.errors(q, v, RANDOM.standard_normal(peer.model.nv))
+        # a few hundred products added in another order
+        assert matrix < ALGEBRA
+        assert force < ALGEBRA
+        assert pose < ALGEBRA
+        return peer
+
+    return function
+
+
+def one_body(joints, more=""):
+    return f"""
+    <compiler angle="radian"/>
+    <worldbody>
+      <body name="base" pos="0.1 -0.2 0.3" euler="0.3 -0.2 0.5">
+        {joints}
+        <geom name="bar" type="box" size="0.1 0.2 0.3" pos="0.05 0.02 -0.1" euler="0.1 0.2 0.3"/>
+        <site name="tip" pos="0.2 0.1 0" euler="0 0 1"/>
+      </body>
+    </worldbody>{more}"""
+
+
+JOINTS = {
+    "hinge": '<joint name="a" axis="1 2 3"/>',
+    "hinge off the origin": '<joint name="a" axis="1 2 3" pos="0.3 -0.1 0.2"/>',
+    "reference angle": '<joint name="a" axis="0 1 0" ref="0.7" pos="0 0 0.4"/>',
+    "slide": '<joint name="a" type="slide" axis="1 -1 2" ref="0.2"/>',
+    "ball": '<joint name="a" type="ball"/>',
+    "ball off the origin": '<joint name="a" type="ball" pos="0.1 0.2 -0.3"/>',
+    "free": '<freejoint name="a"/>',
+    "several": """<joint name="a" type="slide" axis="1 0 0"/>
+        <joint name="b" axis="0 1 0" pos="0.1 0 0.2" armature="0.3"/>
+        <joint name="c" axis="0 0 1" pos="0 -0.3 0"/>
+        <joint name="d" type="ball" pos="0.1 0.1 0.1" armature="0.2"/>""",
+    "armature": '<joint name="a" axis="1 2 3" armature="0.7"/>',
+    "welded": "",
+}
+
+
+@pytest.mark.parametrize("joints", JOINTS.values(), ids=JOINTS)
+def test_joints_move_as_in_mujoco(agree, joints):
+    """Anchors, reference positions and the order of joints on one body."""
+    agree(one_body(joints))
+
+
+def test_armature_of_a_free_body_resists_rates_in_body_axes(tmp_path):
+    """MuJoCo lets it resist rates in world axes, which differ by omega x v when the body turns."""
+    path = tmp_path / "robot.xml"
+    joint = '<joint name="a" type="free" armature="0.4"/>'
+    path.write_text(f"<mujoco>{one_body(joint)}</mujoco>")
+    peer = LoadedPeer(path)
+    q, v = peer.model.random_state(RANDOM)
+    a = RANDOM.standard_normal(6)
+    matrix, _, pose = peer.errors(q, v, a)
+    assert max(matrix, pose) < ALGEBRA
+    theirs = peer.reduction(q).T @ peer.data.qfrc_inverse
+    difference = theirs - peer.ours.inverse_dynamics(q, v, a)
+    scale = float(np.abs(theirs).max())
+    assert_close(difference[:3], np.zeros(3), ALGEBRA, scale)
+    assert_close(difference[3:], 0.4 * np.cross(v[:3], v[3:]), ALGEBRA, scale)
+
+
+def test_tree_of_all_joints_agrees(agree):
+    """A floating tree with branches, inertia from geometry of several kinds, and given inertia."""
+    agree("""
+    <default><joint damping="0.1" armature="0.05"/><geom density="700"/>
+      <default class="light"><geom density="90"/></default></default>
+    <option gravity="0.3 -0.4 -9.7"/>
+    <worldbody>
+      <body name="trunk" pos="0 0 1" quat="1 2 3 4">
+        <freejoint/>
+        <geom type="capsule" fromto="0 0 0 0.3 0.2 0.1" size="0.05"/>
+        <body name="arm" pos="0.3 0.2 0.1" euler="20 30 40">
+          <joint axis="0 1 0" pos="0 0 0.02" range="-90 90"/>
+          <geom class="light" type="cylinder" size="0.03 0.2" pos="0 0 0.2"/>
+          <body pos="0 0 0.4">
+            <joint type="ball"/>
+            <joint type="slide" axis="1 0 0"/>
+            <inertial mass="0.4" pos="0.01 0.02 0.03" fullinertia="2e-3 3e-3 4e-3 1e-4 2e-4 3e-4"/>
+          </body>
+        </body>
+        <body name="leg" pos="-0.1 0 -0.2">
+          <joint axis="1 0 0"/><joint axis="0 1 0"/>
+          <geom type="ellipsoid" size="0.05 0.06 0.1"/>
+          <body name="foot" pos="0 0 -0.3"><geom type="sphere" size="0.04" pos="0.02 0 0"/></body>
+        </body>
+      </body>
+    </worldbody>""")
+
+
+def test_bodies_joints_and_sites_keep_their_names_and_others_get_one(load):
+    model = load("""<worldbody>
+      <body name="arm"><joint/><geom size="0.1"/><site/><site name="arm"/></body>
+      <body><joint name="joint_0" pos="1 0 0"/><geom size="0.1"/></body>
+    </worldbody>""")
+    assert model.joint_names == ("joint_0_2", "joint_0", "body_2_fixed")
+    assert model.body_names == ("arm", "body_2.joint_0", "body_2")
+    assert [frame.name for frame in model.frames] == ["site_0", "arm_site"]
+
+
+def test_data_of_joints_come_over(load):
+    """Limits, damping, friction and springs, in our units and order."""
+    model = load(
+        one_body(
+            """<joint name="a" axis="0 0 1" pos="0.3 0 0" damping="0.4" frictionloss="0.3" stiffness="7"
+             springref="0.2" range="-1 2" actuatorfrcrange="-3 5" ref="0.1"/>
+            <joint name="b" type="ball" range="0 0.8" stiffness="2"/>"""
+        )
+    )
+    a, b = model.joint("a"), model.joint("b")
+    assert a.limits == tb.JointLimits(-1.0, 2.0, force=5.0)
+    assert a.passive == tb.JointPassive(0.4, 0.3, 7.0, 0.2)
+    assert b.limits == tb.JointLimits(upper=0.8)
+    assert b.passive == tb.JointPassive(stiffness=2.0, rest=(1.0, 0.0, 0.0, 0.0))
+
+
+def test_actuators_reflect_their_armature_by_the_gear(load):
+    model = load(
+        one_body(
+            '<joint name="a" axis="0 0 1" armature="0.5"/>',
+            """<actuator><motor name="m" joint="a" gear="-10" forcerange="-2 3"
+            forcelimited="true"/></actuator>""",
+        )
+    )
+    (motor,) = model.actuators
+    assert motor == tb.Actuator("m", "a", -10.0, force_limits=(-30.0, 20.0))
+    assert model.actuated_joint_names == ("a",)
+
+
+def test_actuators_on_sites_are_thrusters(load):
+    """The force along the gear's direction, the propeller's moment with it, limits of control."""
+    model = load(
+        one_body(
+            "<freejoint/>",
+            """<actuator>
+            <general name="rotor" site="tip" gear="0 0 2 0 0 -0.1" gainprm="3"
+             ctrlrange="0 5" ctrllimited="true"/></actuator>""",
+        )
+    )
+    (rotor,) = model.thrusters
+    assert rotor == tb.Thruster(
+        "rotor",
+        "tip",
+        direction=(0.0, 0.0, 1.0),
+        curve=tb.LinearThrust(6.0),
+        torque_ratio=-0.05,
+        command_limits=(0.0, 5.0),
+    )
+
+
+def test_shapes_come_over_in_whole_lengths(load):
+    model = load("""<worldbody><geom type="plane" size="1 1 1"/><body name="b">
+        <geom name="a" size="0.1" rgba="1 0 0 0.5"/>
+        <geom type="capsule" size="0.1 0.2" pos="1 2 3" contype="0" conaffinity="0"/>
+        <geom type="cylinder" size="0.1 0.2" group="3"/>
+        <geom type="box" size="0.1 0.2 0.3"/>
+        <geom type="ellipsoid" size="0.1 0.2 0.3"/>
+    </body></worldbody>""")
+    a, capsule, cylinder, box, ellipsoid = model.body("b").shapes
+    assert (a.geometry, a.color, a.name) == (tb.SphereShape(0.1), (1.0, 0.0, 0.0, 0.5), "a")
+    assert (capsule.geometry, capsule.role) == (tb.CapsuleShape(0.1, 0.4), "visual")
+    assert capsule.pose == tb.Pose(translation=(1.0, 2.0, 3.0))
+    assert (cylinder.geometry, cylinder.role) == (tb.CylinderShape(0.1, 0.4), "collision")
+    assert (box.geometry, box.role) == (tb.BoxShape((0.2, 0.4, 0.6)), "both")
+    assert ellipsoid.geometry == tb.EllipsoidShape((0.1, 0.2, 0.3))
+
+
+TETRAHEDRON = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+
+
+def test_meshes_are_found_and_placed_as_in_their_file(load, tmp_path):
+    """MuJoCo turns meshes into their principal axes; the shape undoes that."""
+    (tmp_path / "shapes").mkdir()
+    (tmp_path / "shapes" / "wedge.obj").write_text(TETRAHEDRON)
+    model = load("""<compiler meshdir="shapes"/>
+      <asset><mesh file="wedge.obj" scale="2 1 1"/></asset>
+      <worldbody><body name="b"><joint/><geom type="mesh" mesh="wedge" pos="1 2 3"/></body>
+      </worldbody>""")
+    (shape,) = model.body("b").shapes
+    assert shape.geometry == tb.MeshShape(str(tmp_path / "shapes" / "wedge.obj"), (2.0, 1.0, 1.0))
+    assert_close(shape.pose.matrix, tb.Pose(translation=(1.0, 2.0, 3.0)).matrix, ALGEBRA)
+    # a tetrahedron has a sixth of its box's volume, and its center a quarter of the way
+    assert model.body("b").inertia.mass == pytest.approx(1000.0 * 2.0 / 6.0)
+    assert_close(model.body("b").inertia.com, (1.5, 2.25, 3.25), ALGEBRA)
+
+
+LOOP = """
+    <worldbody>
+      <body name="a"><joint name="a" axis="0 1 0"/><geom size="0.1" pos="1 0 0"/>
+        <site name="a_end" pos="1 0 0" euler="0 0 30"/></body>
+      <body name="b" pos="0 1 0"><joint name="b" axis="0 1 0"/><geom size="0.1" pos="1 0 0"/>
+        <site name="b_end" pos="1 -1 0" euler="0 0 30"/></body>
+    </worldbody>
+    <equality>{}</equality>"""
+
+LOOPS = {
+    "connect": ('<connect name="e" body1="a" body2="b" anchor="1 0 0"/>', "spherical"),
+    "connect to the world": ('<connect name="e" body1="a" anchor="1 0 0"/>', "spherical"),
+    "connect sites": ('<connect name="e" site1="a_end" site2="b_end"/>', "spherical"),
+    "weld": ('<weld name="e" body1="a" body2="b" anchor="0.1 0.2 0.3"/>', "fixed"),
+    "weld sites": ('<weld name="e" site1="a_end" site2="b_end"/>', "fixed"),
+}
+
+
+@pytest.mark.parametrize(("equality", "kind"), LOOPS.values(), ids=LOOPS)
+def test_loops_close_where_mujoco_starts(load, equality, kind):
+    """Both frames of a closure coincide at MuJoCo's own starting position."""
+    model = load(LOOP.format(equality))
+    (loop,) = model.loops
+    assert (loop.name, loop.joint.kind) == ("e", kind)
+    tree = model.without_loops()
+    ends = []
+    for place, pose in [(loop.first, loop.joint.pose), (loop.second, loop.second_pose)]:
+        T = np.eye(4)
+        if place != "world":
+            R, p = tb.forward_kinematics(tree, tree.neutral(), place)
+            T[:3, :3], T[:3, 3] = R, p
+        ends.append(T @ pose.matrix)
+    gap = np.linalg.inv(ends[0]) @ ends[1]
+    assert_close(gap[:3, 3], np.zeros(3), ALGEBRA)
+    if kind == "fixed":
+        assert_close(gap, np.eye(4), ALGEBRA)
+
+
+def test_joints_tied_by_a_line_follow_exactly(agree):
+    """q_b = 0.3 + 2 (q_a - 0.1) leaves one variable; masses are reduced by the tie."""
+    text = LOOP.format('<joint joint1="b" joint2="a" polycoef="0.3 2 0 0 0"/>')
+    peer = agree(text.replace('name="a" axis="0 1 0"', 'name="a" axis="0 1 0" ref="5.7295779513"'))
+    follower = peer.model.joint("b")
+    assert (peer.model.nv, follower.kind, follower.leader) == (1, "coupled", "a")
+    assert follower.ratio == 2.0
+    assert follower.offset == pytest.approx(0.3 - 2.0 * np.radians(5.7295779513))
+
+
+def test_joints_tied_to_a_constant_are_fixed(agree):
+    peer = agree(LOOP.format('<joint joint1="b" polycoef="0.4 0 0 0 0"/>'))
+    assert peer.model.moving_joint_names == ("a",)
+
+
+def test_chains_of_ties_end_at_the_joint_that_moves_them_all(load):
+    model = load(
+        LOOP.format(
+            """<joint joint1="a" joint2="c" polycoef="1 2 0 0 0"/>
+            <joint joint1="b" joint2="a" polycoef="0.5 3 0 0 0"/>"""
+        ).replace(
+            "</worldbody>",
+            """<body name="c"><joint name="c" axis="0 1 0"/><geom size="0.1" pos="1 0 0"/></body>
+            </worldbody>""",
+        )
+    )
+    b = model.joint("b")
+    assert (b.leader, b.ratio, b.offset) == ("c", 6.0, 3.5)
+
+
+def test_ties_that_are_no_line_or_form_a_ring_stay_closures(load):
+    model = load(LOOP.format('<joint name="e" joint1="b" joint2="a" polycoef="1 2 3 0 0"/>'))
+    assert model.loops == (tb.JointCoupling("e", "b", "a", (1.0, 2.0, 3.0)),)
+    ring = """<joint name="e" joint1="b" joint2="a" polycoef="0 2 0 0 0"/>
+        <joint name="f" joint1="a" joint2="b" polycoef="0 3 0 0 0"/>"""
+    model = load(LOOP.format(ring))
+    assert [loop.name for loop in model.loops] == ["f"]
+
+
+def test_inactive_equalities_are_no_loops(load):
+    equality = LOOPS["connect"][0].replace("name=", 'active="false" name=')
+    assert load(LOOP.format(equality)).loops == ()
+
+
+def test_keyframes_and_the_start_are_poses(load):
+    model = load(
+        """<worldbody><body name="b" pos="1 2 3" quat="0 1 0 0"><freejoint/><geom size="0.1"/>
+        <body><joint axis="0 0 1" pos="0 0 1"/><geom size="0.1"/></body></body></worldbody>
+        <keyframe><key name="up" qpos="4 5 6 1 0 0 0 0.5"/></keyframe>"""
+    )
+    assert model.poses["initial"] == (0.0, 1.0, 0.0, 0.0, 1.0, 2.0, 3.0, 0.0)
+    assert model.poses["up"] == (1.0, 0.0, 0.0, 0.0, 4.0, 5.0, 6.0, 0.5)
+
+
+def test_surroundings_come_from_the_options(tmp_path):
+    path = tmp_path / "robot.xml"
+    path.write_text(
+        '<mujoco><option gravity="1 2 3" density="1.2" viscosity="2e-5" wind="4 5 6"/></mujoco>'
+    )
+    world = tb.load_world(path)
+    assert world.gravity == (1.0, 2.0, 3.0)
+    assert (world.fluid.density, world.fluid.viscosity) == (1.2, 2e-5)
+    assert world.fluid.current == (4.0, 5.0, 6.0)
+    path.write_text('<mujoco><option gravity="1 2 3"><flag gravity="disable"/></option></mujoco>')
+    assert tb.load_world(path) == tb.World(gravity=(0.0, 0.0, 0.0))
+
+
+def fluid_force(compiled, data):
+    """Return the force of MuJoCo's fluid on the joints."""
+    mujoco.mj_forward(compiled, data)
+    return np.array(data.qfrc_fluid)
+
+
+def test_box_of_inertia_drags_as_in_mujoco(load, tmp_path):
+    """Along one axis of the box: half the density times the face, and Stokes' resistance."""
+    text = one_body("<freejoint/>").replace(
+        "<worldbody>", '<option {} gravity="0 0 0"/><worldbody>'
+    )
+    for option in ('density="800"', 'viscosity="0.3"'):
+        fluid = load(text.format(option)).body("base").fluid
+        compiled = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
+        data = mujoco.MjData(compiled)
+        R = np.array(tb.Pose.from_quaternion(compiled.body_iquat[1]).rotation)
+        body = np.array(tb.Pose.from_quaternion(compiled.body_quat[1]).rotation)
+        direction = body @ R[:, 1]
+        data.qvel[:3] = 1.5 * direction
+        force = fluid_force(compiled, data)[:3] @ direction
+        if fluid.drag:
+            (box,) = fluid.drag
+            x, _, z = box.size
+            assert force == pytest.approx(-0.5 * 800.0 * x * z * 1.5**2, rel=1e-9)
+        else:
+            D = np.array(fluid.linear_damping)
+            v = np.concatenate([np.zeros(3), body.T @ direction * 1.5])
+            assert force == pytest.approx(-(D @ v)[3:] @ (body.T @ direction), rel=1e-9)
+
+
+def test_ellipsoids_drag_as_in_mujoco_along_their_axes(load, tmp_path):
+    """Drag along an axis, and added mass, which MuJoCo shows in the force of turning flow."""
+    model = load("""<option density="1000" gravity="0 0 0"/><worldbody>
+      <body name="b"><freejoint/>
+      <geom type="ellipsoid" size="0.1 0.2 0.3" pos="0.1 0.2 0.3" fluidshape="ellipsoid"
+       fluidcoef="0.5 0.25 1.5 0 0"/></body></worldbody>""")
+    fluid = model.body("b").fluid
+    compiled = mujoco.MjModel.from_xml_path(str(tmp_path / "robot.xml"))
+    (drag,) = fluid.drag
+    for axis in range(3):
+        data = mujoco.MjData(compiled)
+        data.qvel[axis] = 1.5
+        areas = np.pi * np.array([0.2 * 0.3, 0.3 * 0.1, 0.1 * 0.2])
+        expected = -0.5 * 1000.0 * drag.coefficients[axis] * areas[axis] * 1.5**2
+        assert fluid_force(compiled, data)[axis] == pytest.approx(expected, rel=1e-9)
+    added = np.array(fluid.added_mass)
+    assert_close(added, added.T, ALGEBRA)
+    assert_close(np.diag(added)[3:], 1000.0 * compiled.geom_fluid[0][6:9], ALGEBRA)
+    assert fluid.volume == 0.0
+
+
+def test_what_acts_on_a_robot_and_cannot_be_kept_is_said(tmp_path):
+    path = tmp_path / "robot.xml"
+    text = one_body(
+        '<joint name="a" axis="0 0 1"/>',
+        '<tendon><fixed name="t"><joint joint="a" coef="1"/></fixed></tendon>'
+        '<actuator><motor tendon="t"/></actuator>',
+    )
+    text = text.replace('name="base"', 'name="base" gravcomp="1"')
+    path.write_text(f"<mujoco>{text}</mujoco>")
+    with pytest.warns(tb.ModelWarning) as caught:
+        tb.load(path)
+    message = str(caught[0].message)
+    for words in ("1 tendons", "1 compensations of gravity", "1 actuators that are neither"):
+        assert f"left out: {words}" in message
+
+
+def test_includes_are_read_from_the_same_folder(load, tmp_path):
+    (tmp_path / "part.xml").write_text(
+        '<mujoco><worldbody><body name="b"><joint/><geom size="0.1"/></body></worldbody></mujoco>'
+    )
+    assert load('<include file="part.xml"/>').body_names == ("b",)
+
+
+REFUSED = {
+    "no such joint": (
+        '<equality><joint joint1="x"/></equality>',
+        "MuJoCo cannot read it: .*unknown",
+    ),
+    "schema": ("<worldbody>\n<bdy/></worldbody>", "line 2.*MuJoCo cannot read it"),
+    "xml": ("<worldbody>", "not well-formed XML"),
+    "include outside": (
+        '<include file="../part.xml"/>',
+        "leads elsewhere; load the model with pack",
+    ),
+    "include missing": ('<include file="part.xml"/>', "there is no file 'part.xml' beside"),
+    "mesh outside": ('<asset><mesh file="../m.obj"/></asset>', "leads elsewhere"),
+    "mesh folder outside": (
+        '<compiler meshdir=".."/><asset><mesh file="m.obj"/></asset>',
+        "leads elsewhere",
+    ),
+    "absolute": ('<asset><hfield name="h" file="/etc/passwd" size="1 1 1 1"/></asset>', "leads"),
+    "copies": (
+        '<worldbody><replicate count="1000"><replicate count="1000"><body/></replicate>'
+        "</replicate></worldbody>",
+        "may have 20000 links, got more by counting copies",
+    ),
+    "cable": (
+        '<worldbody><composite type="cable" count="999999 1 1" size="1"/></worldbody>',
+        "counting copies",
+    ),
+    "field": ('<asset><hfield name="h" nrow="9999" ncol="9999" size="1 1 1 1"/></asset>', "points"),
+    "count": ('<worldbody><replicate count="1e300"/></worldbody>', "counts must be moderate"),
+    "nan": ('<worldbody><body pos="nan 0 0"/></worldbody>', "cannot read it|must be finite"),
+    "no mass": ('<worldbody><body name="b"><joint/></body></worldbody>', "mass and inertia"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
+def test_bad_files_are_refused_with_words(tmp_path, text, message):
+    folder = tmp_path / "robot"
+    folder.mkdir()
+    for name in ("part.xml", "m.obj"):
+        (tmp_path / name).write_text("<mujoco/>")
+    path = folder / "robot.xml"
+    path.write_text(f"<mujoco>{text}</mujoco>")
+    with pytest.raises(tb.ModelFileError, match=re.compile(message, re.DOTALL)) as caught:
+        tb.load(path)
+    assert caught.value.file == str(path)
+
+
+def test_links_on_the_disk_do_not_lead_outside(tmp_path):
+    folder = tmp_path / "robot"
+    folder.mkdir()
+    (tmp_path / "m.obj").write_text(TETRAHEDRON)
+    (folder / "m.obj").symlink_to(tmp_path / "m.obj")
+    path = folder / "robot.xml"
+    path.write_text('<mujoco><asset><mesh file="m.obj"/></asset></mujoco>')
+    with pytest.raises(tb.ModelFileError, match="leads elsewhere"):
+        tb.load(path)
+
+
+def test_package_paths_open_other_folders(tmp_path):
+    folder = tmp_path / "robot"
+    folder.mkdir()
+    (tmp_path / "m.obj").write_text(TETRAHEDRON)
+    path = folder / "robot.xml"
+    path.write_text(
+        '<mujoco><asset><mesh file="../m.obj"/></asset><worldbody><body name="b"><joint/>'
+        '<geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+    )
+    assert tb.load(path, package_paths=[tmp_path]).body_names == ("b",)
+
+
+def test_entities_are_refused(tmp_path):
+    path = tmp_path / "robot.xml"
+    path.write_text(
+        '<!DOCTYPE mujoco [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><mujoco model="&b;"/>'
+    )
+    with pytest.raises(tb.ModelFileError, match="entities"):
+        tb.load(path)
+
+
+def test_missing_textures_do_not_matter(load):
+    """Pictures are not opened, so a model without them loads."""
+    text = """<asset><texture name="t" type="2d" file="none.png"/><material name="m" texture="t"/>
+      </asset>
+      <worldbody><body name="b"><joint/><geom size="0.1" material="m"/></body></worldbody>"""
+    assert load(text).body_names == ("b",)
+
+
+def test_reading_writes_no_log(load, tmp_path, monkeypatch):
+    """MuJoCo logs its warnings into the current folder unless told otherwise."""
+    monkeypatch.chdir(tmp_path)
+    slides = "".join(f'<joint type="slide" axis="{a}"/>' for a in ("1 0 0", "1 0 0"))
+    with pytest.warns(tb.ModelWarning, match="nothing resists"):
+        load(f'<worldbody><body name="b">{slides}<geom size="0.1"/></body></worldbody>')
+    assert [path.name for path in tmp_path.iterdir()] == ["robot.xml"]
+
+
+def test_without_mujoco_the_error_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    path = tmp_path / "robot.xml"
+    path.write_text("<mujoco/>")
+    with pytest.raises(tb.ModelFileError, match=r"pip install 'tiburon\[mjcf\]'"):
+        tb.load(path)
+
+
+def test_deep_trees_load(tmp_path):
+    """Bodies nest as deep as their elements; a snake of 300 is no attack."""
+    path = tmp_path / "snake.xml"
+    inside = '<body pos="0.1 0 0"><joint axis="0 0 1"/><geom size="0.1"/>'
+    path.write_text(f"<mujoco><worldbody>{inside * 300}{'</body>' * 300}</worldbody></mujoco>")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tb.load(path).nv == 300
