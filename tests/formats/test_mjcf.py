@@ -142,8 +142,8 @@ def test_data_of_joints_come_over(load):
     """Limits, damping, friction and springs, in our units and order."""
     model = load(
         one_body(
-            """<joint name="a" axis="0 0 1" pos="0.3 0 0" damping="0.4" frictionloss="0.3" stiffness="7"
-             springref="0.2" range="-1 2" actuatorfrcrange="-3 5" ref="0.1"/>
+            """<joint name="a" axis="0 0 1" pos="0.3 0 0" damping="0.4" frictionloss="0.3"
+             stiffness="7" springref="0.2" range="-1 2" actuatorfrcrange="-3 5" ref="0.1"/>
             <joint name="b" type="ball" range="0 0.8" stiffness="2"/>"""
         )
     )
