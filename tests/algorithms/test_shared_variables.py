@@ -1,5 +1,7 @@
 """Articulated bodies whose joints share variables, against the mass matrix of the tied robot."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,26 @@ def test_hybrid_methods_agree_whatever_shared_accelerations_are_known(case, patt
     model, q, v, tau, vd = case
     known = [bool((row + pattern) % (2 + pattern // 2)) for row in range(model.nv)]
     given = [scalars(x) for x in (q, v, tau, vd)]
+    found = hybrid_aba(model.plan, *given, known, GRAVITY)
+    expected = hybrid_crba(model.plan, *given, known, GRAVITY)
+    for ours, theirs in zip(found, expected, strict=True):
+        theirs = np.array(theirs)
+        assert_close(np.array(ours), theirs, SOLVE, np.abs(theirs).max() * loss(model, q))
+
+
+@pytest.mark.parametrize("known_leader", [False, True])
+def test_armatures_of_shared_joints_count_once(known_leader):
+    """Rotor inertia on the diagonal of the mass matrix, also of a leader and of known motion."""
+    model = tied(2, "revolute")
+    bodies = [
+        replace(body, joint=replace(body.joint, armature=0.7)) if body.joint.nv else body
+        for body in model.bodies
+    ]
+    model = tb.Model("geared", bodies)
+    q, v = model.random_state(8)
+    given = [scalars(x) for x in (q, v, np.ones(model.nv), -np.ones(model.nv))]
+    known = [False] * model.nv
+    known[model.slice("j_left", of="v")] = [known_leader]
     found = hybrid_aba(model.plan, *given, known, GRAVITY)
     expected = hybrid_crba(model.plan, *given, known, GRAVITY)
     for ours, theirs in zip(found, expected, strict=True):

@@ -64,7 +64,8 @@ class CoupledResponse:
 
         def released(body: PlanBody, whole: Handle, closing: Closing) -> Released:
             S = body.joint.subspace(q[body.q])
-            return whole.released(S, (0.0,) * len(S), (True,) * len(S), closing)
+            zeros, all_free = (0.0,) * len(S), (True,) * len(S)
+            return whole.released(S, zeros, all_free, closing, body.armature)
 
         def transform(body: PlanBody, _: object) -> Transform:
             return body.transform(q[body.q])
@@ -90,7 +91,7 @@ class CoupledResponse:
         self._plan, self._push = plan, push
         self._closing, self._at_world = closings(plan, (0.0,) * plan.nv, (True,) * plan.nv)
         transforms = outward(plan, transform, Transform.identity())
-        alone = [Handle(body.inertia.articulated(), Force.zero()) for body in plan.bodies]
+        alone = [Handle(body.felt.articulated(), Force.zero()) for body in plan.bodies]
         self._held = inward(plan, hold, alone, transforms, self._closing)
         self._world = Handle.zero()
         for body, held in zip(plan.bodies, self._held, strict=True):

@@ -20,6 +20,7 @@ from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.elimination import accelerate_direction
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial.vec3 import ZERO3, cross
 
 __all__ = ["Solution", "coupled_aba", "hybrid_aba"]
 
@@ -113,14 +114,18 @@ def hybrid_aba(
         for S, known_rate, _, qdd in directions(body, given):
             c = c + S * qdd if known_rate else c
         p = body.inertia.bias(vel)
+        if body.added is not None:
+            # forces of water go with classical accelerations, the recursion with spatial ones
+            turning = cross(vel.angular, vel.linear)
+            p = body.added.apply(Motion(ZERO3, turning), start=p)
         pA = p if given.fx is None else p - given.fx
-        return _Moving(X, vel, c, Handle(body.inertia.articulated(), pA))
+        return _Moving(X, vel, c, Handle(body.felt.articulated(), pA))
 
     def release(
         body: PlanBody, whole: Handle, moving: _Moving, given: _Given
     ) -> tuple[_Released, Handle]:
         S, unknown = body.joint.subspace(q[body.q]), [not x for x in given.known]
-        released = whole.released(S, tau[body.v], unknown, given.closing)
+        released = whole.released(S, tau[body.v], unknown, given.closing, body.armature)
         handed_on = released.left.handed_on(moving.X, moving.c)
         return _Released(whole, released, handed_on), handed_on
 
@@ -132,20 +137,22 @@ def hybrid_aba(
         rates = rates_of(closing.own, joint.own, a, parent.rates)
         freed = list(joint.freed)
         qdd: list[Scalar] = []
-        for S, known_rate, _, rate in directions(body, given):
+        own_inertia = body.armature or (None,) * len(given.known)
+        for (S, known_rate, _, rate), own in zip(directions(body, given), own_inertia, strict=True):
             if closing.shared:
                 rate = dict(rates)[closing.shared[0]]
                 a = a + S * rate
             elif not known_rate:
-                rate, a = accelerate_direction(freed.pop().met(rates), a, S)
+                rate, a = accelerate_direction(freed.pop().met(rates), a, S, own)
             qdd.append(rate)
         rates = rates_of(closing.beyond, joint.beyond, a, rates)
         f = whole.IA.apply(a) + whole.pA
         for variable, F in zip(whole.open, whole.F, strict=True):
             f = f + F * dict(rates)[variable]
-        forces = [
-            S.dot(f) if known_rate else 0.0 for S, known_rate, _, _ in directions(body, given)
-        ]
+        forces: list[Scalar] = []
+        for (S, known_rate, _, rate), own in zip(directions(body, given), own_inertia, strict=True):
+            felt = S.dot(f) if own is None else S.dot(f) + own * rate
+            forces.append(felt if known_rate else 0.0)
         return _Solved(tuple(qdd), tuple(forces), a, rates)
 
     closing, at_world = closings(plan, tau, [not x for x in known])

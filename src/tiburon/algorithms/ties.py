@@ -111,16 +111,19 @@ class Handle:
     def _entry(self, i: int, j: int) -> Scalar:
         return self.H[i][j] if j <= i else self.H[j][i]
 
-    def free(self, S: Motion, tau: Scalar) -> tuple["Handle", Freed]:
+    def free(
+        self, S: Motion, tau: Scalar, armature: Scalar | None = None
+    ) -> tuple["Handle", Freed]:
         """Eliminate a direction S of the body's own joint, along which tau acts."""
-        Ia, pa, eliminated = eliminate_direction(self.IA, self.pA, S, tau)
+        Ia, pa, eliminated = eliminate_direction(self.IA, self.pA, S, tau, armature)
         axis = coordinate_axis(S)
         # along a coordinate axis the direction that was eliminated is the axis, whatever its sign
         s = S if axis is None else S * axis[1]
         h = tuple(s.dot(F) for F in self.F)
-        return self._without(Ia, pa, eliminated, s.dot(self.IA.apply(s)), h)
+        d = s.dot(self.IA.apply(s))
+        return self._without(Ia, pa, eliminated, d if armature is None else d + armature, h)
 
-    def tie(self, variable: int, S: Motion) -> "Handle":
+    def tie(self, variable: int, S: Motion, armature: Scalar | None = None) -> "Handle":
         """Let the body's own joint move along S by a shared variable, which becomes open."""
         wide = self
         if variable not in self.open:
@@ -134,6 +137,8 @@ class Handle:
             row, column = max(j, k), min(j, k)
             # the variable moves the body through both its joints where one carries the other
             H[row][column] = H[row][column] + (S.dot(U) + x + x if k == j else x)
+        if armature is not None:
+            H[j][j] = H[j][j] + armature
         r = [x + S.dot(self.pA) if k == j else x for k, x in enumerate(wide.r)]
         return Handle(self.IA, self.pA, wide.open, tuple(F), tuple(map(tuple, H)), tuple(r))
 
@@ -191,6 +196,7 @@ class Handle:
         tau: Sequence[Scalar],
         unknown: Sequence[bool],
         closing: "Closing",
+        armature: Sequence[Scalar] | None = None,
     ) -> "Released":
         """Eliminate all that can be at a body: what ends there, and its own joint.
 
@@ -199,14 +205,16 @@ class Handle:
             tau: Joint force along each.
             unknown: Whether the acceleration along each is to be solved for.
             closing: Shared variables that end here.
+            armature: Inertia that each freedom alone feels; None if there is none.
         """
         left, beyond = self.closed(closing.beyond)
         freed: list[Freed] = []
-        for s, force, free in reversed(list(zip(S, tau, unknown, strict=True))):
+        own_inertia = armature or (None,) * len(S)
+        for s, force, free, felt in reversed(list(zip(S, tau, unknown, own_inertia, strict=True))):
             if closing.shared:
-                left = left.tie(closing.shared[0], s)
+                left = left.tie(closing.shared[0], s, felt)
             elif free:
-                left, one = left.free(s, force)
+                left, one = left.free(s, force, felt)
                 freed.append(one)
         left, own = left.closed(closing.own)
         return Released(left, beyond, tuple(freed), own)
