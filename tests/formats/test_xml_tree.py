@@ -1,0 +1,154 @@
+"""XML from strangers: lines and names in messages, nothing expanded or fetched, bounded size."""
+
+import os
+import time
+from itertools import pairwise
+
+import pytest
+
+import tiburon as tb
+from tiburon.formats import limits, xml_tree
+from tiburon.formats.limits import Budget, read_bytes
+from tiburon.formats.xml_tree import parse_xml
+
+
+def parse(text, **options):
+    """Parse a text as the content of a file."""
+    content = text if isinstance(text, bytes) else text.encode()
+    return parse_xml(content, Budget("robot.xml", **options))
+
+
+def test_elements_know_their_lines_and_names():
+    """A message leads from the file to the line and the element."""
+    root = parse('<a>\n<b name="x"/>\n<c>\n 1 2 </c></a>')
+    b, c = root.children
+    assert (b.line, c.line, c.text.split()) == (2, 3, ["1", "2"])
+    with pytest.raises(tb.ModelFileError, match=r"^robot.xml, line 2: b 'x': expected the attr"):
+        b.attribute("size")
+    with pytest.raises(tb.ModelFileError) as caught:
+        root.need("d")
+    assert (caught.value.file, caught.value.line, caught.value.element) == ("robot.xml", 1, "<a>")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not well-formed"),
+        ("<a>", "not well-formed"),
+        ("<a><b></a></b>", "mismatched tag"),
+        ('<a x="1" x="2"/>', "duplicate attribute"),
+        ("no xml at all", "not well-formed"),
+        (b"<a>\xff\xfe\xff</a>", "not well-formed"),
+        ('<?xml version="1.0" encoding="no-such"?><a/>', "encoding"),
+        ('<?xml version="1.0" encoding="utf-7"?><a/>', "encoding|not well-formed"),
+        ('<?xml version="1.0" encoding="shift_jis"?><a/>', "encoding|not well-formed"),
+    ],
+)
+def test_what_is_no_xml_is_said_so(text, message):
+    """A broken text or encoding is an error of the file, never one of the parser."""
+    with pytest.raises(tb.ModelFileError, match=message):
+        parse(text)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "iso-8859-1"])
+def test_common_encodings_are_read(encoding):
+    """Names outside ASCII survive in the encodings that files have."""
+    name = "utf-8" if encoding == "utf-8-sig" else encoding
+    text = f'<?xml version="1.0" encoding="{name}"?><a name="Gelenk Größe"/>'
+    assert parse(text.encode(encoding)).attribute("name") == "Gelenk Größe"
+
+
+BOMB = (
+    '<!DOCTYPE r [<!ENTITY a "ha">'
+    + "".join(f'<!ENTITY {y} "{f"&{x};" * 10}">' for x, y in pairwise("abcdefghi"))
+    + "]><r>&i;</r>"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BOMB,
+        '<!DOCTYPE r [<!ENTITY x SYSTEM "file:///etc/passwd">]><r>&x;</r>',
+        '<!DOCTYPE r [<!ENTITY % p SYSTEM "http://127.0.0.1/x.dtd"> %p;]><r/>',
+        '<!DOCTYPE r [<!NOTATION n SYSTEM "n"><!ENTITY x SYSTEM "e" NDATA n>]><r/>',
+    ],
+)
+def test_entities_are_refused_where_they_are_declared(text):
+    """Bombs and references to other files end in a sentence with the cure."""
+    begin = time.monotonic()
+    with pytest.raises(tb.ModelFileError, match="entities and external references are not read"):
+        parse(text)
+    assert time.monotonic() - begin < 1.0
+
+
+def test_an_external_dtd_is_not_fetched(tmp_path):
+    """A document type that names another file is passed over without opening it."""
+    pipe = tmp_path / "never-opened"
+    os.mkfifo(pipe)
+    root = parse(f'<!DOCTYPE r SYSTEM "file://{pipe}"><r/>')
+    assert root.tag == "r"
+
+
+def test_undeclared_prefixes_are_names():
+    """Files of old simulators use prefixes that nobody declared."""
+    assert parse("<r><sensor:ray/></r>").children[0].tag == "sensor:ray"
+
+
+def test_nesting_is_bounded():
+    """Deep nesting is refused, not followed."""
+    deep = xml_tree.NESTING + 1
+    with pytest.raises(tb.ModelFileError, match="nested"):
+        parse("<a>" * deep + "</a>" * deep)
+    fine = xml_tree.NESTING
+    assert parse("<a>" * fine + "</a>" * fine).tag == "a"
+
+
+def test_elements_are_counted(monkeypatch):
+    """A file of millions of elements does not fill the memory."""
+    monkeypatch.setattr(xml_tree, "ELEMENTS", 5000)
+    with pytest.raises(tb.ModelFileError, match="5000 elements"):
+        parse("<a>" + "<b/>" * 10_000 + "</a>")
+
+
+def test_the_clock_is_watched():
+    """A file that takes too long is given up."""
+    with pytest.raises(tb.ModelFileError, match="within 10 s"):
+        parse("<a>" + "<b/>" * 10_000 + "</a>", deadline=time.monotonic() - 1.0)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 2", "3 numbers, got '1 2'"),
+        ("1 2 x", "3 numbers"),
+        ("1,5 2 3", "with a point for decimals"),
+        ("1_0 2 3", "3 numbers"),
+        ("1 2 nan", "finite"),
+        ("1 2 1e999", "finite"),
+        ("${width} 2 3", "xacro"),
+    ],
+)
+def test_numbers_are_finite_and_as_many_as_needed(text, message):
+    """What is no list of numbers is quoted in the message."""
+    with pytest.raises(tb.ModelFileError, match=message):
+        parse(f'<a size="{text}"/>').numbers("size", 3)
+
+
+def test_only_regular_files_of_bearable_size_are_read(tmp_path, monkeypatch):
+    """Folders, pipes, missing and huge files are refused at once."""
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path, message in [
+        (tmp_path / "missing", "no such file"),
+        (tmp_path, "cannot be read|something else"),
+        (pipe, "something else"),
+        (tmp_path / "a\0b", "cannot be read"),
+    ]:
+        with pytest.raises(tb.ModelFileError, match=message):
+            read_bytes(path)
+    large = tmp_path / "large"
+    large.write_bytes(b"x" * 1001)
+    monkeypatch.setattr(limits, "FILE_BYTES", 1000)
+    with pytest.raises(tb.ModelFileError, match="MB"):
+        read_bytes(large, most=1000)
