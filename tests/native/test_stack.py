@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tiburon.errors import CompileError
-from tiburon.native import code, stack
+from tiburon.native import code, module_choice, stack
 from tiburon.native.engine import host
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.module_many import module_for_many
@@ -31,7 +31,7 @@ def systems(count):
 
 def limit_stack(monkeypatch, limit):
     monkeypatch.setattr(stack, "STACK_LIMIT", limit)
-    monkeypatch.setattr(code, "STACK_LIMIT", limit)
+    monkeypatch.setattr(module_choice, "STACK_LIMIT", limit)
 
 
 def test_arrays_are_counted_in_bytes():
@@ -65,7 +65,7 @@ def test_narrower_vectors_give_the_same_bits(solver, monkeypatch):
         written.append(lanes)
         return module_for_many(program, lanes=lanes, fused=fused)
 
-    monkeypatch.setattr(code, "module_for_many", write)
+    monkeypatch.setattr(module_choice, "module_for_many", write)
     code.forget_codes()
     assert make_kernel(ProgramSource(solver))(A, b).tobytes() == expected.tobytes()
     assert written == [host().lanes, host().lanes // 2]

@@ -5,12 +5,9 @@ model and calls it. Inside a traced function it runs its algorithm on what it is
 user's function may call it.
 """
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from pathlib import Path
-from pkgutil import iter_modules
 from typing import Any
 
 import numpy as np
@@ -26,6 +23,7 @@ from tiburon.algorithms.binding import (
 from tiburon.algorithms.steps import JointVector, taping
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model import Model, Plan, World
+from tiburon.native.cache_file import blake2b
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, Program, current_graph, trace
 
@@ -107,6 +105,9 @@ class _Library(dict[str, LibraryFunction]):
 
     def __missing__(self, name: str) -> LibraryFunction:
         """Load all algorithms, to find one by its name alone."""
+        from pathlib import Path
+        from pkgutil import iter_modules
+
         for module in iter_modules([str(Path(__file__).parent)], f"{__package__}."):
             import_module(module.name)
         if name not in self:
@@ -193,7 +194,7 @@ class LibrarySource:
         """Text that is equal exactly if the code is: functions, structure and options."""
         around = structure_around(self.model, self.world)
         text = repr(("library 1", self.names, self.options, around))
-        digest = hashlib.blake2b(text.encode(), digest_size=16)
+        digest = blake2b(text.encode(), digest_size=16)
         digest.update(self.model.structure_key())
         return digest.hexdigest()
 

@@ -16,16 +16,9 @@ from tiburon.native import cache
 from tiburon.native.arguments import Array, as_rows, pointers
 from tiburon.native.engine import LoadedCode, compile_module, host
 from tiburon.native.interpreted import InterpretedCode, native_code_wanted
-from tiburon.native.module_assembly import is_for_assembly, module_in_assembly
-from tiburon.native.module_many import module_for_many
-from tiburon.native.module_one import module_for_one
 from tiburon.native.pool import default_threads, run_in_parts
 from tiburon.native.signature import Signature
 from tiburon.native.source import Source
-from tiburon.native.stack import STACK_LIMIT, check_stack, stack_bytes
-from tiburon.native.tape import is_tape
-from tiburon.native.tape_module import TapeModule
-from tiburon.trace.program import Program
 
 CODES_IN_MEMORY = 256
 """How many programs' machine code is kept; what a kernel in use holds stays alive regardless."""
@@ -54,20 +47,22 @@ class Code:
         self._loaded_many: LoadedCode | None = None
         # time of one case in a batch, 0 until it was measured [s]
         self._seconds = 0.0
-        code, header = self._obtain("one", _module_for_one)
+        code, header = self._obtain("one")
         self.signature = Signature.from_header(header)
         self._loaded_one = LoadedCode(code)
         self.one_address: int | None = self._loaded_one.address("one")
         self._one: Callable[..., int] = _ONE(self.one_address)
 
-    def _obtain(self, part: str, write: Callable[[Program], str]) -> tuple[bytes, dict[str, Any]]:
+    def _obtain(self, part: str) -> tuple[bytes, dict[str, Any]]:
         """Take one part from the disk cache, or compile it and put it there."""
         key = cache.entry_key(part, self._source.key)
         entry = cache.load_entry(key)
         if entry is not None:
             return entry[1], entry[0]
+        from tiburon.native.module_choice import write_module
+
         program = self._source.program()
-        code = compile_module(write(program), optimize=program.has_calls)
+        code = compile_module(write_module(program, part), optimize=program.has_calls)
         label = f"{self._source.name} ({part} case{'s' if part == 'many' else ''})"
         header = {"name": label, **Signature.of(program).to_header()}
         cache.store_entry(key, header, code)
@@ -146,7 +141,7 @@ class Code:
         if self._many is None:
             with _making:
                 if self._many is None:
-                    code, _ = self._obtain("many", _module_for_many)
+                    code, _ = self._obtain("many")
                     self._loaded_many = LoadedCode(code)
                     self._many = _MANY(self._loaded_many.address("many"))
         return self._many
@@ -156,31 +151,6 @@ class Code:
         # about 6 bytes an instruction, two instructions a cycle at 3 GHz
         size = len(self._loaded_many.code) if self._loaded_many else len(self._loaded_one.code)
         return size / 6 / 2 / 3e9 / host().lanes
-
-
-def _module_for_one(program: Program) -> str:
-    lanes, fused = host().lanes, host().fused
-    if is_tape(program):
-        text = TapeModule(program, lanes=1, vector_lanes=lanes, fused=fused).text()
-    else:
-        text = module_for_one(program, vector_lanes=lanes, fused=fused)
-    return check_stack(program.name, text)
-
-
-def _module_for_many(program: Program) -> str:
-    lanes, fused = host().lanes, host().fused
-    taped = is_tape(program)
-    while True:
-        if taped:
-            text = TapeModule(program, lanes=lanes, vector_lanes=lanes, fused=fused).text()
-        elif lanes == host().lanes and is_for_assembly(program, host()):
-            text = module_in_assembly(program)
-        else:
-            text = module_for_many(program, lanes=lanes, fused=fused)
-        # fewer cases at a time need less room and give the same bits
-        if lanes == 2 or stack_bytes(text) <= STACK_LIMIT:
-            return check_stack(program.name, text)
-        lanes //= 2
 
 
 _codes: OrderedDict[str, Code | InterpretedCode] = OrderedDict()
