@@ -14,20 +14,20 @@ there, z stays in the parent's frame, where the inertia that it meets is needed 
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.joint import Carry
+from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, cross
 
 __all__ = ["aba"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Articulated:
     """Inertia and bias force of a body and all beyond it; they add."""
 

@@ -19,7 +19,6 @@ so that B is three forces, one per component of angular velocity, and stays so i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -40,6 +39,7 @@ from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import each, inward, outward, pairs
 from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.record import record
 from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Transform
 from tiburon.spatial.vec3 import IDENTITY3, cross
 from tiburon.trace.array import as_traced
@@ -47,7 +47,7 @@ from tiburon.trace.array import as_traced
 __all__ = ["coriolis", "coriolis_matrix"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _VelocityProduct:
     """B as three columns, the forces of unit angular velocities about x, y and z."""
 
@@ -88,7 +88,7 @@ class _VelocityProduct:
         return _VelocityProduct(x, y, z)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Composite:
     """I and B of a body and all beyond it; they add."""
 

@@ -10,7 +10,6 @@ Symbols (Featherstone 1987, section 7.5.1):
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -28,6 +27,7 @@ from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
+from tiburon.record import record
 from tiburon.spatial import (
     ArticulatedInertia,
     Force,
@@ -44,7 +44,7 @@ from tiburon.trace.array import as_traced
 __all__ = ["floating_base_inverse_dynamics", "floating_rnea", "floats"]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Composite:
     """Composite inertia and the force it needs; they add."""
 

@@ -6,7 +6,6 @@ user's function may call it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -24,6 +23,7 @@ from tiburon.algorithms.steps import JointVector, taping
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model import Model, Plan, World
 from tiburon.native.cache_file import blake2b
+from tiburon.record import field, record
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, Program, current_graph, trace
 
@@ -43,7 +43,7 @@ INLINED_BODIES = 40
 """Bodies up to which every visit is inlined; larger models run on the tape."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LibraryFunction:
     """What it takes to run a public function."""
 
@@ -175,7 +175,7 @@ def scalars(array: Any) -> JointVector:
     return JointVector(as_traced(array).reshape(-1).tolist())
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class LibrarySource:
     """Where the kernel of public functions comes from: found by key, traced only when needed."""
 

@@ -13,13 +13,13 @@ felt along it are complete, and is eliminated there. Nothing is spent where noth
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tiburon.algorithms.articulated_response import ancestors
 from tiburon.model import Plan
 from tiburon.model.joints.elimination import Eliminated, coordinate_axis, eliminate_direction
 from tiburon.model.plan import WORLD_BODY
+from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 
 __all__ = ["Closing", "Freed", "Handle", "Rates", "Released", "closings", "rates_of"]
@@ -51,7 +51,7 @@ class Freed(NamedTuple):
         return met.rate - a.dot(met.W)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Handle:
     """A body with all beyond it, as its joint meets it; handles of several bodies add."""
 

@@ -9,7 +9,7 @@ a kernel takes at run time.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +21,7 @@ from tiburon.hydro.damping import damping_force
 from tiburon.hydro.strips import ball_drag, cylinder_drag, face_drag
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.drag import BoxDrag, CylinderDrag, Drag, EllipsoidDrag, SphereDrag
+from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, scale
 
@@ -68,7 +69,7 @@ class Strips(NamedTuple):
     """Whether to cut where the flow across the cylinder is slowest, and take both parts."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class PlacedDrag:
     """One shape on which drag acts, in a plan frame."""
 
@@ -106,7 +107,7 @@ class PlacedDrag:
         return total
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Damping:
     """Lumped damping of one body, in its own frame."""
 
@@ -117,7 +118,7 @@ class Damping:
     quadratic: tuple[tuple[Scalar, ...], ...] | None
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Immersion:
     """A link under water, in its plan frame."""
 

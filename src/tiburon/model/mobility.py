@@ -68,7 +68,7 @@ def nothing_resists(plan: Plan, joint: str) -> ModelError:
     )
 
 
-def _generic_position(plan: Plan, rng: np.random.Generator) -> list[float]:
+def _generic_position(plan: Plan, rng: "np.random.Generator") -> list[float]:
     """Return a random position of all joints that have variables of their own."""
     position = [0.0] * plan.nq
     for body in plan.bodies:

@@ -5,10 +5,9 @@ for cheap arithmetic (`reframe`). Joint variables are the user's: positions, vel
 of a plan are those of its model. Frames lead back to what the user named.
 """
 
-import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -18,6 +17,8 @@ from tiburon.model.joints import Coupled, Joint
 from tiburon.model.layout import WORLD_LINK, join_fixed
 from tiburon.model.pose import Pose
 from tiburon.model.reframe import choose_frames
+from tiburon.native.cache_file import blake2b
+from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalar, Transform
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ ZERO = 1e-14
 """Inertial numbers below this fraction of what was summed are rounding, and zero."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlanBody:
     """A link of the robot in the frame chosen for it."""
 
@@ -98,7 +99,7 @@ class PlanBody:
         return self.placement.then(self.joint.transform(q))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlanFrame:
     """A frame the user named."""
 
@@ -109,7 +110,7 @@ class PlanFrame:
     """Map of motion from the plan body's frame to this one: constants."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Plan:
     """All plan bodies, parents first, and all frames by name."""
 
@@ -310,7 +311,7 @@ class Plan:
             self._used,
             sorted(self.frames.items()),
         )
-        return hashlib.sha256(repr(structure).encode()).digest()
+        return blake2b(repr(structure).encode(), digest_size=32).digest()
 
 
 def armatures_of(joints: Sequence[Joint]) -> dict[str, tuple[float, ...]]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from tiburon.errors import CompileError
@@ -21,6 +20,7 @@ from tiburon.native.module_parts import FunctionWriter, function_attributes
 from tiburon.native.straight import emit_instructions
 from tiburon.native.tape import calls_few_functions, region_program
 from tiburon.native.target import Ref
+from tiburon.record import record
 from tiburon.trace.callee import Callee
 from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.primitives.primitive import Primitive
@@ -48,7 +48,7 @@ class Base(Protocol):
         """Emit sine and cosine of several angles that are known at the same time."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Known:
     """Payload of an input that an earlier part of the same body computed."""
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tiburon.native.llvm_machine import LlvmMachine
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import Slots
 from tiburon.native.target import Ref
+from tiburon.record import record
 from tiburon.trace.callee import Callee
 
 Origins = dict[Ref, tuple[Ref, int]]
@@ -165,7 +165,7 @@ def _reserve(stack_lines: list[str], kind: str, count: int) -> Ref:
     return array
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scattered:
     """Numbers of one array that do not lie side by side."""
 

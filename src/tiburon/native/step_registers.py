@@ -8,10 +8,10 @@ instruction may take one operand from memory, so numbers used once more are not 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tiburon.native.steps import Step
 from tiburon.native.target import Ref
+from tiburon.record import record
 
 REGISTERS = 16
 VECTOR_BYTES = 32
@@ -46,7 +46,7 @@ _UNARY = {"copy": "vmovapd", "sqrt": "vsqrtpd", "floor": "vroundpd $$9,"}
 _SHIFT = {"shl": "vpsllq", "lshr": "vpsrlq"}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Assembled:
     """Steps as assembly.
 

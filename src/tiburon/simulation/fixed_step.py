@@ -6,7 +6,6 @@ recorded state is an argument. The dynamics is a function inside it, called at e
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -28,6 +27,7 @@ from tiburon.algorithms.library import (
 )
 from tiburon.algorithms.steps import JointVector
 from tiburon.model import Model, World
+from tiburon.record import record
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.rk4 import rk4_step
 from tiburon.spatial import Scalar
@@ -107,7 +107,7 @@ def take_steps(
     return positions, velocities
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class FixedStepSource:
     """Where a kernel of equal steps comes from.
 

@@ -1,16 +1,16 @@
 """What a run leaves behind: states at recorded times."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
+
+from tiburon.record import record
 
 __all__ = ["StateRecord"]
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@record(eq=False)
 class StateRecord:
     """Times, positions and velocities of a run; time is the first dimension.
 

@@ -10,7 +10,7 @@ Symbols (Featherstone 1987, chapters 6 and 7):
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import fields
 from typing import ClassVar, Self
 
 import numpy as np
@@ -21,6 +21,7 @@ from tiburon.model.joint_passive import JointPassive
 from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
 from tiburon.model.numbers import Matrix3, check_name, matrix3, per_freedom
 from tiburon.model.pose import Pose
+from tiburon.record import field, record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.spatial.vec3 import IDENTITY3
 
@@ -28,7 +29,7 @@ Carry = tuple[Eliminated, ...]
 """What `Joint.release` keeps for `Joint.accelerate`, one entry per velocity variable."""
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Joint(ABC):
     """How one body may move in its parent; immutable, compares by value.
 
@@ -202,7 +203,7 @@ class Joint(ABC):
         """Return the position variables at which the body frame is "unmoved" (q = 0 or no turn)."""
 
     @abstractmethod
-    def random(self, rng: np.random.Generator) -> tuple[float, ...]:
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return random position variables that cover all orientations."""
 
     @abstractmethod
