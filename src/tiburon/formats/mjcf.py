@@ -181,7 +181,11 @@ def _drop_scenery(spec: Any) -> None:
     spec.compiler.LRopt.mode = 0
     # room for contacts, which nobody simulates here; -1 is MuJoCo's own choice
     for size in ("memory", "nconmax", "njmax", "nstack"):
-        setattr(spec, size, -1)
+        try:
+            setattr(spec, size, -1)
+        except TypeError:
+            # sizes without a sign, up to MuJoCo 3.7
+            setattr(spec, size, 2**64 - 1)
 
 
 def _fail(file: str, error: Exception) -> NoReturn:
