@@ -58,7 +58,8 @@ def package_folder(name):
 
 
 ABOUT = (
-    f"All MJCF models with joints in the wheels of these packages: {_versions()}. Nothing of them "
+    f"All MJCF models with joints in the wheels of these packages that one of both codes loads "
+    f"(others are parts to include): {_versions()}. Nothing of them "
     "is imported, so unpacked wheels on the search path will do. Armature is part of both results. "
     "Springs, dampers, friction, fluids, contacts and equality constraints are switched off in "
     "MuJoCo: a model keeps them as data. Joints tied by a linear equality have no variable of "
@@ -67,7 +68,7 @@ ABOUT = (
 
 
 def compare_all():
-    """Return one row per model that MuJoCo or we can load and that moves."""
+    """Return one row per model that MuJoCo or we can load and that has joints."""
     rows = []
     for name in PACKAGES:
         folder = package_folder(name)
@@ -79,7 +80,7 @@ def compare_all():
 
 
 def compare_file(path, folder):
-    """Compare one file; None if it is no model, or nothing in it moves.
+    """Compare one file; None if it is no model, neither loads it, or nothing in it moves.
 
     Args:
         path: The file.
@@ -100,7 +101,7 @@ def compare_file(path, folder):
         peer, warned = quietly(LoadedPeer, path, [folder])
     except ModelFileError as error:
         if theirs is None:
-            return Compared(robot, False, False, note=f"MuJoCo: {why}".replace("|", "/"))
+            return None
         return Compared(robot, True, False, note=error.problem)
     if theirs is None:
         return Compared(robot, False, True, peer.model.nv, note=f"MuJoCo: {why}".replace("|", "/"))
@@ -222,7 +223,8 @@ class LoadedPeer:
         self.data.qpos[:] = self.qpos(q)
         self.data.qvel[:] = G @ v
         self.data.qacc[:] = self.acceleration(q, v, a, G)
-        mujoco.mj_inverse(self.compiled, self.data)
+        with silenced(mujoco):
+            mujoco.mj_inverse(self.compiled, self.data)
         matrix = G.T @ self._mass_matrix() @ G
         force = G.T @ self.data.qfrc_inverse
         return (

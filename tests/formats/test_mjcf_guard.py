@@ -1,0 +1,146 @@
+"""MJCF files from strangers: nothing outside is read, nothing absurd is built, errors say why."""
+
+import re
+import sys
+import warnings
+
+import pytest
+
+import tiburon as tb
+
+pytest.importorskip("mujoco", reason="MJCF is read by MuJoCo")
+
+TETRAHEDRON = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load a model from text."""
+
+    def function(text):
+        path = tmp_path / "robot.xml"
+        path.write_text(f"<mujoco>{text}</mujoco>")
+        return tb.load(path)
+
+    return function
+
+
+def test_includes_are_read_from_the_same_folder(load, tmp_path):
+    (tmp_path / "part.xml").write_text(
+        '<mujoco><worldbody><body name="b"><joint/><geom size="0.1"/></body></worldbody></mujoco>'
+    )
+    assert load('<include file="part.xml"/>').body_names == ("b",)
+
+
+REFUSED = {
+    "no such joint": (
+        '<equality><joint joint1="x"/></equality>',
+        "MuJoCo cannot read it: .*unknown",
+    ),
+    "schema": ("<worldbody>\n<bdy/></worldbody>", "line 2.*MuJoCo cannot read it"),
+    "xml": ("<worldbody>", "not well-formed XML"),
+    "include outside": (
+        '<include file="../part.xml"/>',
+        "leads elsewhere; load the model with pack",
+    ),
+    "include missing": ('<include file="part.xml"/>', "there is no file 'part.xml' beside"),
+    "mesh outside": ('<asset><mesh file="../m.obj"/></asset>', "leads elsewhere"),
+    "mesh folder outside": (
+        '<compiler meshdir=".."/><asset><mesh file="m.obj"/></asset>',
+        "leads elsewhere",
+    ),
+    "absolute": ('<asset><hfield name="h" file="/etc/passwd" size="1 1 1 1"/></asset>', "leads"),
+    "copies": (
+        '<worldbody><replicate count="1000"><replicate count="1000"><body/></replicate>'
+        "</replicate></worldbody>",
+        "may have 20000 links, got more by counting copies",
+    ),
+    "cable": (
+        '<worldbody><composite type="cable" count="999999 1 1" size="1"/></worldbody>',
+        "counting copies",
+    ),
+    "field": ('<asset><hfield name="h" nrow="9999" ncol="9999" size="1 1 1 1"/></asset>', "points"),
+    "count": ('<worldbody><replicate count="1e300"/></worldbody>', "counts must be moderate"),
+    "nan": ('<worldbody><body pos="nan 0 0"/></worldbody>', "cannot read it|must be finite"),
+    "no mass": ('<worldbody><body name="b"><joint/></body></worldbody>', "mass and inertia"),
+}
+
+
+@pytest.mark.parametrize(("text", "message"), REFUSED.values(), ids=REFUSED)
+def test_bad_files_are_refused_with_words(tmp_path, text, message):
+    folder = tmp_path / "robot"
+    folder.mkdir()
+    for name in ("part.xml", "m.obj"):
+        (tmp_path / name).write_text("<mujoco/>")
+    path = folder / "robot.xml"
+    path.write_text(f"<mujoco>{text}</mujoco>")
+    with pytest.raises(tb.ModelFileError, match=re.compile(message, re.DOTALL)) as caught:
+        tb.load(path)
+    assert caught.value.file == str(path)
+
+
+def test_links_on_the_disk_do_not_lead_outside(tmp_path):
+    folder = tmp_path / "robot"
+    folder.mkdir()
+    (tmp_path / "m.obj").write_text(TETRAHEDRON)
+    (folder / "m.obj").symlink_to(tmp_path / "m.obj")
+    path = folder / "robot.xml"
+    path.write_text('<mujoco><asset><mesh file="m.obj"/></asset></mujoco>')
+    with pytest.raises(tb.ModelFileError, match="leads elsewhere"):
+        tb.load(path)
+
+
+def test_package_paths_open_other_folders(tmp_path):
+    folder = tmp_path / "robot"
+    folder.mkdir()
+    (tmp_path / "m.obj").write_text(TETRAHEDRON)
+    path = folder / "robot.xml"
+    path.write_text(
+        '<mujoco><asset><mesh file="../m.obj"/></asset><worldbody><body name="b"><joint/>'
+        '<geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
+    )
+    assert tb.load(path, package_paths=[tmp_path]).body_names == ("b",)
+
+
+def test_entities_are_refused(tmp_path):
+    path = tmp_path / "robot.xml"
+    path.write_text(
+        '<!DOCTYPE mujoco [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><mujoco model="&b;"/>'
+    )
+    with pytest.raises(tb.ModelFileError, match="entities"):
+        tb.load(path)
+
+
+def test_missing_textures_do_not_matter(load):
+    """Pictures are not opened, so a model without them loads."""
+    text = """<asset><texture name="t" type="2d" file="none.png"/><material name="m" texture="t"/>
+      </asset>
+      <worldbody><body name="b"><joint/><geom size="0.1" material="m"/></body></worldbody>"""
+    assert load(text).body_names == ("b",)
+
+
+def test_reading_writes_no_log(load, tmp_path, monkeypatch):
+    """MuJoCo logs its warnings into the current folder unless told otherwise."""
+    monkeypatch.chdir(tmp_path)
+    slides = "".join(f'<joint type="slide" axis="{a}"/>' for a in ("1 0 0", "1 0 0"))
+    with pytest.warns(tb.ModelWarning, match="nothing resists"):
+        load(f'<worldbody><body name="b">{slides}<geom size="0.1"/></body></worldbody>')
+    assert [path.name for path in tmp_path.iterdir()] == ["robot.xml"]
+
+
+def test_without_mujoco_the_error_says_how_to_install_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "mujoco", None)
+    path = tmp_path / "robot.xml"
+    path.write_text("<mujoco/>")
+    with pytest.raises(tb.ModelFileError, match=r"pip install 'tiburon\[mjcf\]'"):
+        tb.load(path)
+
+
+def test_deep_trees_load(tmp_path):
+    """Bodies nest as deep as their elements; a snake of 300 is no attack."""
+    path = tmp_path / "snake.xml"
+    inside = '<body pos="0.1 0 0"><joint axis="0 0 1"/><geom size="0.1"/>'
+    path.write_text(f"<mujoco><worldbody>{inside * 300}{'</body>' * 300}</worldbody></mujoco>")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert tb.load(path).nv == 300
