@@ -1,7 +1,9 @@
 """Damaged robot files: what editors, programs and strangers do to XML."""
 
+import copy
 import random
 import re
+from xml.etree import ElementTree
 
 PARTS = re.compile(rb'<[^<>]*>|"[^"]*"|[^<>"]+')
 NUMBERS = re.compile(rb"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -28,9 +30,48 @@ HEADS = [
 def mutated(content, seed):
     """Return a file with one to four damages, the same for the same seed."""
     rng = random.Random(seed)
+    # what is still XML comes further than what is not
+    if rng.random() < 0.6:
+        return _tree(content, rng)
     for _ in range(rng.randint(1, 4)):
         content = rng.choice(DAMAGES)(content, rng)
     return content
+
+
+def _tree(content, rng):
+    """Change elements, attributes and texts, and leave the file well-formed."""
+    plain = content.replace(b"undeclared:", b"").decode(errors="ignore")
+    root = ElementTree.fromstring(plain[plain.index("<") :])
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        holders = [element for element in root.iter() if len(element)]
+        everything = list(root.iter())
+        holder = rng.choice(holders or [root])
+        kind = rng.randrange(7)
+        if kind == 0 and len(holder):
+            holder.remove(rng.choice(list(holder)))
+        elif kind == 1 and len(holder):
+            holder.append(copy.deepcopy(rng.choice(list(holder))))
+        elif kind == 2:
+            rng.choice(everything).append(copy.deepcopy(rng.choice(everything[1:] or everything)))
+        elif kind == 3:
+            random_element = rng.choice(everything)
+            random_element.tag = rng.choice(everything).tag
+        else:
+            _change_value(everything, rng)
+    return ElementTree.tostring(root)
+
+
+def _change_value(everything, rng):
+    """Give an attribute or text a strange value, or that of another element."""
+    element, other = rng.choice(everything), rng.choice(everything)
+    values = [*other.attrib.values(), other.text or ""]
+    value = rng.choice([*values, *(x.decode(errors="ignore") for x in rng.sample(STRANGE, 3))])
+    value = "".join(c for c in value if c >= " ")
+    keys = list(element.attrib)
+    if keys and rng.random() < 0.8:
+        element.set(rng.choice(keys), value)
+    else:
+        element.text = value
 
 
 def _flip(content, rng):
