@@ -98,7 +98,10 @@ class Block:
         """Return the whole number of a label; the default where it is not given."""
         value = self.number(label, None if default is None else float(default))
         if value != int(value):
-            self.fail(f"{label} must be a whole number, got {value:g}", self.labels[label].line)
+            self.fail(
+                f"{label} must be a whole number, got {value:g}; correct it",
+                self.labels[label].line,
+            )
         return int(value)
 
     def text(self, label: str) -> str:
@@ -178,7 +181,9 @@ def parse_blocks(content: bytes, budget: Budget, last: tuple[str, ...] = ()) -> 
                 _add(open_blocks[-1], label_name, label)
                 word = None
             if label is None:
-                open_blocks[-1].fail(f"a label must come before {str(value)[:40]!r}", line)
+                open_blocks[-1].fail(
+                    f"{str(value)[:40]!r} belongs to no label; write one before it", line
+                )
             label.values.append(value)
             continue
         if word is not None:

@@ -160,7 +160,9 @@ def _axial(block: Block, name: str, place: Pose, parts: Parts) -> tuple[Joint, t
         return Prismatic(name, pose=pose, limits=limits, passive=_friction(block)), (d,)
     motor = block.whole("Actuator_Type", NO_MOTOR)
     if motor not in (NO_MOTOR, DC_MOTOR):
-        block.fail(f"Actuator_Type must be {NO_MOTOR} (none) or {DC_MOTOR} (motor), got {motor}")
+        block.fail(
+            f"Actuator_Type must be {NO_MOTOR} (none) or {DC_MOTOR} (motor), got {motor}; fix it"
+        )
     armature = _motor(block, name, parts) if motor == DC_MOTOR else 0.0
     pose = before @ Pose(translation=(0.0, 0.0, d))
     joint = Revolute(name, pose=pose, limits=limits, passive=_friction(block), armature=armature)
@@ -263,7 +265,9 @@ def _read_contacts(block: Block, name: str, parts: Parts) -> None:
     for kind in ("", "Dynamic_"):
         count = block.whole(f"Number_of_{kind}Contact_Points", 0)
         if count < 0:
-            block.fail(f"Number_of_{kind}Contact_Points must not be negative, got {count}")
+            block.fail(
+                f"Number_of_{kind}Contact_Points must not be negative, got {count}; count them"
+            )
         places = block.numbers(f"{kind}Contact_Locations", 3 * count) if count else []
         for i in range(0, 3 * count, 3):
             number += 1
