@@ -11,6 +11,7 @@ from tests.robots import ROBOTS, kicked
 from tests.running import OnFloats
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
+from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.derivatives import acceleration_derivatives
 from tiburon.algorithms.dynamics_derivatives import force_derivatives, state_terms
@@ -102,7 +103,8 @@ def test_acceleration_derivatives_equal_central_differences(model, seed):
     """Slopes of FD by q and v, against articulated bodies; dFD/dtau is the inverse mass matrix."""
     q, v, tau, _ = state(model, seed)
     plan, ours = model.plan, OnFloats(model, GRAVITY)
-    vd, by_q, by_v, by_tau = acceleration_derivatives(plan, *lists(q, v, tau), GRAVITY)
+    around = Setting(model, (), (), plan, GRAVITY)
+    vd, by_q, by_v, by_tau = acceleration_derivatives(around, *lists(q, v, tau))
     H = ours.mass_matrix(q)
     condition = np.linalg.cond(H)
     expected = slopes(lambda q, v: ours.forward_dynamics(q, v, tau), model, q, v)

@@ -86,6 +86,13 @@ class Setting(NamedTuple):
     external: tuple[Force, ...] | None = None
     """Force on each plan body from outside, in its frame [N m, N]; None for no force at all."""
 
+    @property
+    def now(self) -> tuple[Scalar, ...]:
+        """The time [s], as `at` takes it: nothing where nothing depends on it."""
+        if self.water is not None:
+            return (self.water.time,)
+        return (self.plan.time,) if self.plan.depends_on_time else ()
+
     def at(self, q: Sequence[Scalar], v: Sequence[Scalar], *time: Scalar) -> "Setting":
         """Return what acts in a state, and at a time [s] where one is given."""
         plan = self.plan.at(*time) if time else self.plan

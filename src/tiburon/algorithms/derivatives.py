@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.algorithms.bias import bias as bias_of
 from tiburon.algorithms.conditions import (
     Conditions,
     Setting,
@@ -22,15 +23,23 @@ from tiburon.algorithms.conditions import (
     record_under,
     takes_conditions,
 )
+from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.derivative_parts import Turning, no_turning
-from tiburon.algorithms.dynamics_derivatives import Rows, force_derivatives, state_terms
+from tiburon.algorithms.dynamics_derivatives import (
+    ForceDerivatives,
+    Rows,
+    force_derivatives,
+    state_terms,
+)
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.library import Options, scalars
+from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.steps import JointVector, recorder
+from tiburon.algorithms.traced_derivatives import ForceChanges, traced_changes
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Force, Scalar, Vec3
+from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, cross, matrix_vector, transpose
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.tree import solve_tree
@@ -85,32 +94,43 @@ class ForwardDynamicsDerivatives(NamedTuple):
 
 
 def acceleration_derivatives(
-    plan: Plan,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    gravity: Vec3,
-    external: Sequence[Force] | None = None,
-    turning: Sequence[Turning] | None = None,
+    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
-    """Compute accelerations and their derivatives; arguments as for `state_terms`.
+    """Compute accelerations and their derivatives.
+
+    Args:
+        around: What acts in this state.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
 
     Returns:
         vd, nv scalars, and its derivatives by position, velocity and force, each an array of shape
         (nv, nv).
     """
+    plan, gravity, external = around.plan, around.gravity, around.external
+    turning = turning_forces(plan, q, around.options, around.arrays)
     n = plan.nv
 
     def resting(*state: Any) -> tuple[tuple[Scalar, ...], Rows]:
         position, rate = map(JointVector, state)
+        if around.water is not None:
+            here = around.at(position, rate, *around.now)
+            H = mass_elements(plan, position)
+            rows = tuple(tuple(H[i * n : (i + 1) * n]) for i in range(n))
+            return bias_of(plan, position, rate, gravity, here.external), rows
         terms = state_terms(plan, position, rate, gravity, external, turning)
         return terms.bias, terms.mass
 
     def needed(*state: Any) -> list[Scalar]:
         """Return the joint forces that each change calls for, rows by q and by v side by side."""
         position, rate, change = map(JointVector, state)
-        terms = state_terms(plan, position, rate, gravity, external, turning)
-        found = force_derivatives(plan, position, rate, change, terms)
+        found: ForceDerivatives | ForceChanges
+        if around.water is not None:
+            found = _changes_in_water(around, position, rate, change)
+        else:
+            terms = state_terms(plan, position, rate, gravity, external, turning)
+            found = force_derivatives(plan, position, rate, change, terms)
         both = zip(found.by_q, found.by_v, strict=True)
         return [x for rows in both for row in rows for x in row]
 
@@ -129,6 +149,18 @@ def acceleration_derivatives(
     else:
         change = -solve_tree_columns(parents, H, forces, inline=inline)
     return tuple(vd), change[:, :n], change[:, n:], inverse
+
+
+def _changes_in_water(
+    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]
+) -> ForceChanges:
+    """Differentiate inverse dynamics with all that acts, water included, as it was traced."""
+
+    def forces(q: JointVector, v: JointVector, vd: JointVector) -> Sequence[Scalar]:
+        here = around.at(q, v, *around.now)
+        return rnea(here.plan, q, v, vd, here.gravity, here.external)
+
+    return traced_changes(around.plan, forces, q, v, vd)
 
 
 def turning_forces(
@@ -172,11 +204,18 @@ def _array(rows: Rows, n: int) -> Any:
 def _run_inverse(
     around: Setting, position: Sequence[Scalar], rate: Sequence[Scalar], change: Sequence[Scalar]
 ) -> Any:
-    plan = around.plan
+    plan, n = around.plan, around.plan.nv
+    if around.water is not None:
+        changes = _changes_in_water(around, position, rate, change)
+        return {
+            "tau": as_traced(list(changes.tau)),
+            "by_q": _array(changes.by_q, n),
+            "by_v": _array(changes.by_v, n),
+            "by_vd": as_traced(mass_elements(plan, position)).reshape(n, n),
+        }
     turning = turning_forces(plan, position, around.options, around.arrays)
     terms = state_terms(plan, position, rate, around.gravity, around.external, turning)
     found = force_derivatives(plan, position, rate, change, terms)
-    n = plan.nv
     return {
         "tau": as_traced(list(found.tau)),
         "by_q": _array(found.by_q, n),
@@ -188,11 +227,7 @@ def _run_inverse(
 def _run_forward(
     around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> Any:
-    plan = around.plan
-    turning = turning_forces(plan, q, around.options, around.arrays)
-    vd, by_q, by_v, by_tau = acceleration_derivatives(
-        plan, q, v, tau, around.gravity, around.external, turning
-    )
+    vd, by_q, by_v, by_tau = acceleration_derivatives(around, q, v, tau)
     return {"vd": as_traced(list(vd)), "by_q": by_q, "by_v": by_v, "by_tau": by_tau}
 
 

@@ -22,7 +22,7 @@ from tiburon.algorithms.conditions import (
     record_under,
     takes_conditions,
 )
-from tiburon.algorithms.derivatives import acceleration_derivatives, turning_forces
+from tiburon.algorithms.derivatives import acceleration_derivatives
 from tiburon.algorithms.library import scalars
 from tiburon.algorithms.steps import JointVector
 from tiburon.errors import ModelError, TraceError
@@ -61,9 +61,7 @@ def _derivatives(
     """Return the accelerations, and their derivatives by q, v and tau, row by row."""
     q = JointVector(q)
     here = around.at(q, JointVector(v), *time)
-    turning = turning_forces(here.plan, q, here.options, here.arrays)
-    given = JointVector(v), JointVector(tau), here.gravity
-    found = acceleration_derivatives(here.plan, q, *given, here.external, turning)
+    found = acceleration_derivatives(here, q, JointVector(v), JointVector(tau))
     return [list(scalars(x)) for x in found]
 
 
@@ -107,14 +105,13 @@ def _run_continuous(around: Setting, q: Scalars, rate: Scalars, tau: Scalars) ->
 
 def _run_step(around: Setting, q: Scalars, v: Scalars, tau: Scalars, dt: Scalars) -> Any:
     joints, n = _movable(around.model), around.model.nv
-    plan = around.plan
     manifold = Manifold(around.model)
 
     @function
     def columns(q: Scalars, v: Scalars, tau: Scalars, dt: Scalar, arrays: Any) -> Any:
         inside = around._replace(arrays=arrays, external=None)
         stages = _Stages(joints, tau, function(partial(_derivatives, inside)))
-        time = (plan.time,) if plan.depends_on_time else ()
+        time = around.now
         after = rk4_step(manifold, stages.acceleration, q, v, dt, *time)
         seeds = _seeds(joints, q, v, tau)
         return [stages.change(seed, *after) for seed in seeds]
