@@ -63,7 +63,7 @@ def nothing_resists(plan: Plan, joint: str) -> ModelError:
     return ModelError(
         f"joint {joint!r}: something must resist its motion, got no inertia along one of its "
         f"directions from body {body.name!r} and what it carries; give the bodies mass away from "
-        "the axis, or an inertia tensor",
+        "the axis, or an inertia tensor, or the joint an armature",
         name=joint,
     )
 

@@ -94,7 +94,7 @@ def check_leaders(bodies: Sequence[Body]) -> None:
 
 
 def check_mass(bodies: Sequence[Body]) -> None:
-    """Raise `ModelError` if a joint moves nothing that has mass.
+    """Raise `ModelError` if a joint moves nothing that has mass, and has no armature.
 
     Args:
         bodies: Parents first.
@@ -105,7 +105,9 @@ def check_mass(bodies: Sequence[Body]) -> None:
             carries[body.parent] = True
     # from the leaves, so that the message names the body that lacks the mass
     for body in reversed(bodies):
-        if body.joint.nv > 0 and not carries[body.name]:
+        # a rotor resists by itself
+        resists = carries[body.name] or all(body.joint.armatures)
+        if body.joint.nv > 0 and not resists:
             raise ModelError(
                 f"body {body.name!r}: mass must be positive on the {body.joint.kind} joint "
                 f"{body.joint.name!r}, got 0 kg and nothing heavy beyond it; give the body an "
