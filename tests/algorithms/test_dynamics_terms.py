@@ -116,7 +116,7 @@ def test_floating_base_costs_less_than_forward_dynamics():
     assert floating < operations(model, "forward_dynamics")
 
 
-def test_the_method_is_chosen_by_counted_operations():
+def test_the_method_of_small_models_is_chosen_by_counted_operations():
     """Short chains use the mass matrix, long ones articulated bodies; either can be forced."""
     assert cheaper_method(ROBOTS["gantry"]) == "composite"
     assert cheaper_method(measured.chain(16)) == "articulated"

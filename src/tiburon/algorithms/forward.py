@@ -16,6 +16,7 @@ from tiburon.algorithms.conditions import (
     dynamics_function,
     takes_conditions,
 )
+from tiburon.algorithms.cost import articulated_cost, composite_cost
 from tiburon.algorithms.hybrid_articulated import coupled_aba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 from tiburon.algorithms.library import LibrarySource, Options
@@ -53,18 +54,17 @@ def method_options(method: str | None) -> Options:
 
 @lru_cache(maxsize=256)
 def cheaper_method(model: Model) -> str:
-    """Return the method that needs fewer operations for a model, counted exactly.
+    """Return the method that is predicted to take less time for a model.
 
     Featherstone 1987, sec. 8.4 finds the crossover between 9 and 12 joints for his counts. Ours is
-    between 4 and 8, depending on how the joint axes lie. Up to six freedoms the mass matrix is
-    factored in straight code and operations tell the time; beyond, the factorization is a loop in
-    memory, which takes longer than articulated bodies wherever it was measured.
+    between 4 and 8, depending on how the joint axes lie. Up to six freedoms all code is straight
+    and operations, counted exactly, tell the time; beyond, the factorization is a loop in memory,
+    and both costs follow from the shape of the tree (see `cost`).
     """
-    if model.plan.has_couplings:
-        # what branches share through followers, articulated bodies cannot see
-        return "composite"
     if model.nv > INLINE_SIZE:
-        return "articulated"
+        plan = model.plan
+        cheaper = articulated_cost(plan) <= composite_cost(plan)
+        return "articulated" if cheaper else "composite"
 
     def operations(method: str) -> int:
         options = method_options(method)

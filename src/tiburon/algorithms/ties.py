@@ -279,6 +279,11 @@ class Closing(NamedTuple):
     own: tuple[tuple[int, Scalar], ...] = ()
     """The same for the variable of its own joint."""
 
+    @property
+    def variables(self) -> tuple[int, ...]:
+        """All variables that end at the body."""
+        return tuple(variable for variable, _ in (*self.beyond, *self.own))
+
 
 def closings(
     plan: Plan, tau: Sequence[Scalar], unknown: Sequence[bool]
