@@ -82,6 +82,7 @@ if TYPE_CHECKING:
     from tiburon.errors import TiburonWarning as TiburonWarning
     from tiburon.errors import TraceError as TraceError
     from tiburon.errors import UnknownNameError as UnknownNameError
+    from tiburon.formats.description import describe as describe
     from tiburon.formats.load import load as load
     from tiburon.formats.load_world import load_world as load_world
     from tiburon.formats.save import save as save
@@ -166,6 +167,7 @@ if TYPE_CHECKING:
     from tiburon.model.currents import UniformCurrent as UniformCurrent
     from tiburon.model.currents import Wave as Wave
     from tiburon.model.currents import Waves as Waves
+    from tiburon.model.suspicions import suspicions as suspicions
     from tiburon.native.export import c_source as c_source
     from tiburon.simulation import StateRecord as StateRecord
     from tiburon.simulation import integrate_rk4 as integrate_rk4
@@ -266,6 +268,7 @@ _EXPORTS: dict[str, str] = {
     "compile": "tiburon.algorithms.compilation",
     "coriolis_matrix": "tiburon.algorithms.coriolis",
     "cross_inverse_inertia": "tiburon.algorithms.apparent_inertia",
+    "describe": "tiburon.formats.description",
     "floating_base_inverse_dynamics": "tiburon.algorithms.floating_base",
     "forward_dynamics": "tiburon.algorithms.forward",
     "forward_dynamics_derivatives": "tiburon.algorithms.derivatives",
@@ -312,6 +315,7 @@ _EXPORTS: dict[str, str] = {
     "six_vector_from_pinocchio": "tiburon.model",
     "six_vector_to_fossen": "tiburon.model",
     "six_vector_to_pinocchio": "tiburon.model",
+    "suspicions": "tiburon.model.suspicions",
     "to_fossen": "tiburon.model",
     "to_mujoco": "tiburon.model",
     "to_pinocchio": "tiburon.model",

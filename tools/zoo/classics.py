@@ -14,10 +14,10 @@ def pendulum() -> Sheet:
     bob = tb.Body(
         "bob",
         joint=joint,
-        inertia=tb.Inertia.sphere(1.0, 0.05, com=(0.0, 0.0, -1.0)),
+        inertia=tb.Inertia.sphere(1.0, 0.06, com=(0.0, 0.0, -1.0)),
         shapes=(
             line_shape((0.0, 0.0, 0.0), (0.0, 0.0, -1.0), 0.008),
-            tb.Shape(tb.SphereShape(0.05), pose=at(z=-1.0), color=ORANGE),
+            tb.Shape(tb.SphereShape(0.06), pose=at(z=-1.0), color=ORANGE),
         ),
     )
     model = tb.Model(
@@ -27,7 +27,7 @@ def pendulum() -> Sheet:
     )
     sources = """
 A pendulum to try things on; all numbers are choices. Period of small swings: 2 pi sqrt((1 + 0.4
-* 0.05^2) / 9.81) = 2.0071 s."""
+* 0.06^2) / 9.81) = 2.0075 s."""
     return Sheet(model, sources)
 
 
@@ -68,10 +68,10 @@ def spherical_pendulum() -> Sheet:
     body = tb.Body(
         "bob",
         joint=tb.Spherical("pivot"),
-        inertia=tb.Inertia.sphere(1.0, 0.05, com=(0.0, 0.0, -1.0)),
+        inertia=tb.Inertia.sphere(1.0, 0.06, com=(0.0, 0.0, -1.0)),
         shapes=(
             line_shape((0.0, 0.0, 0.0), (0.0, 0.0, -1.0), 0.008),
-            tb.Shape(tb.SphereShape(0.05), pose=at(z=-1.0), color=ORANGE),
+            tb.Shape(tb.SphereShape(0.06), pose=at(z=-1.0), color=ORANGE),
         ),
     )
     model = tb.Model(

@@ -162,8 +162,8 @@ def kerr_roth_grasp() -> Sheet:
         tb.Body(
             "object",
             joint=tb.Free("object", pose=tilt),
-            inertia=tb.Inertia.box(load / 9.81, (0.2, 2.0 * arm, 0.2)),
-            shapes=(tb.Shape(tb.BoxShape((0.2, 2.0 * arm, 0.2)), color=BLUE),),
+            inertia=tb.Inertia.box(load / 9.81, (0.02, 2.0 * arm, 0.02)),
+            shapes=(tb.Shape(tb.BoxShape((0.02, 2.0 * arm, 0.02)), color=BLUE),),
         )
     ]
     # x, y and normal of the contacts: z, x, y of the object, and x, z, -y

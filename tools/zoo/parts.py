@@ -61,11 +61,11 @@ def line_shape(
     radius: float,
     color: tuple[float, float, float, float] = GREY,
 ) -> tb.Shape:
-    """Return a round bar between two points of a body."""
+    """Return a round bar between two points of a body, to look at."""
     a, b = np.array(start), np.array(end)
     length = float(np.linalg.norm(b - a))
     pose = tb.Pose(axes_along((b - a) / length), tuple(((a + b) / 2.0).tolist()))
-    return tb.Shape(tb.CapsuleShape(radius, length), pose=pose, color=color)
+    return tb.Shape(tb.CapsuleShape(radius, length), pose=pose, role="visual", color=color)
 
 
 def axes_along(direction: np.ndarray) -> tuple[Vec3, Vec3, Vec3]:

@@ -28,9 +28,10 @@ def chain(count: int) -> Model:
         "tip" at the lower end.
 
     Example:
-        ``tiburon.zoo.chain(30)``
+        ``from tiburon import zoo; zoo.chain(30)``
     """
-    if not isinstance(count, int) or count < 1:
+    given: object = count
+    if not isinstance(given, int) or given < 1:
         raise DomainError("count", "a whole number of links, at least 1", repr(count))
     middle = (0.0, 0.0, -0.5 * LENGTH)
     end = Pose(translation=(0.0, 0.0, -LENGTH))

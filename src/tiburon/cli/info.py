@@ -1,0 +1,257 @@
+"""`tiburon info`: what a robot is, as a tree and tables."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tiburon.cli.loading import load_quietly, open_console
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.tree import Tree
+
+DEPTH = 12
+"""Levels a tree is drawn with; what hangs deeper is listed without further indentation."""
+
+RUN = 12
+"""Bodies of one run of equals, and rows of one table, that are shown without --all."""
+
+
+def run(
+    robot: Annotated[str, typer.Argument(help="A robot file, or the name of one that ships.")],
+    package_path: Annotated[
+        list[Path] | None, typer.Option(help="Folder of packages for meshes; may be repeated.")
+    ] = None,
+    everything: Annotated[bool, typer.Option("--all", help="Shorten no list.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+) -> None:
+    """Show a robot: tree, state layout, actuators, masses, dimensions, loops, warnings."""
+    from tiburon.formats.description import describe
+
+    model, said = load_quietly(robot, package_path or ())
+    described = describe(model)
+    described["warnings"] = [*said, *described["warnings"]]
+    if as_json:
+        import json
+
+        print(json.dumps(described, indent=2))
+        return
+    _print(open_console(), described, None if everything else RUN)
+
+
+def _print(console: "Console", robot: dict[str, Any], limit: int | None) -> None:
+    """Print all sections of a description."""
+    from rich.text import Text
+
+    console.print(Text.assemble((robot["name"], "bold"), "  ", robot["about"]))
+    size = [high - low for low, high in zip(*robot["extent"].values(), strict=True)]
+    console.print(
+        Text(
+            f"{robot['topology']}; {_count(robot['bodies'], 'body', 'bodies')}, "
+            f"nq = {robot['nq']}, nv = {robot['nv']}; {robot['mass']:.4g} kg; "
+            f"{size[0]:.3g} x {size[1]:.3g} x {size[2]:.3g} m{_wet(robot['bodies'])}"
+        )
+    )
+    console.print()
+    console.print(_tree(robot, limit))
+    _state(console, robot, limit)
+    _parts(console, robot, limit)
+    _warnings(console, robot, limit)
+
+
+def _wet(bodies: list[dict[str, Any]]) -> str:
+    """Return how many bodies have numbers for water, where any has."""
+    count = sum(body["in_water"] for body in bodies)
+    if not count:
+        return ""
+    return f"; numbers for water in {'all' if count == len(bodies) else count} bodies"
+
+
+def _count(items: list[Any], one: str, many: str) -> str:
+    return f"{len(items)} {one if len(items) == 1 else many}"
+
+
+# -- the tree --------------------------------------------------------------------------------------
+
+
+def _tree(robot: dict[str, Any], limit: int | None) -> "Tree":
+    """Draw the bodies below the world, each with its joint and mass."""
+    from rich.tree import Tree
+
+    joints = {joint["name"]: joint for joint in robot["joints"]}
+    carried: dict[str, list[dict[str, Any]]] = {}
+    for body in robot["bodies"]:
+        carried.setdefault(body["parent"], []).append(body)
+    root = Tree("world", guide_style="dim")
+    # an explicit stack: chains may be longer than Python nests
+    waiting = [(root, body, 1, 0) for body in reversed(carried.get("world", []))]
+    left_out = 0
+    while waiting:
+        branch, body, level, row = waiting.pop()
+        below = carried.get(body["name"], [])
+        if limit is not None and row >= limit:
+            left_out += 1
+            node = branch
+        else:
+            node = branch.add(_body_label(body, joints[body["joint"]], after=row > 0))
+        # deep runs stay at one level, and only their beginning is shown
+        deep = level >= DEPTH and len(below) == 1
+        for child in reversed(below):
+            if deep:
+                waiting.append((branch, child, level, row + 1))
+            else:
+                waiting.append((node, child, level + 1, 0))
+    if left_out:
+        root.add(f"and {left_out} more below; --all shows them", style="dim")
+    return root
+
+
+def _body_label(body: dict[str, Any], joint: dict[str, Any], after: bool) -> Any:
+    """Return a body with its mass and joint; `after` if the line above is what carries it."""
+    from rich.text import Text
+
+    mass = f"{body['mass']:.4g} kg" if body["mass"] else "no mass"
+    return Text.assemble(
+        ("then " if after else "", "dim"),
+        (body["name"], "bold cyan"),
+        f"  {mass}  ",
+        (_joint_words(joint), "green"),
+    )
+
+
+def _joint_words(joint: dict[str, Any]) -> str:
+    """Return a joint in a few words, such as "elbow: revolute about y"."""
+    words = f"{joint['name']}: {joint['kind']}"
+    if "axis" in joint and joint["kind"] in ("revolute", "prismatic", "screw", "cylindrical"):
+        preposition = "along" if joint["kind"] == "prismatic" else "about"
+        words += f" {preposition} {_axis_words(joint['axis'])}"
+    if "leader" in joint:
+        words += f" to {joint['leader']}"
+    return words
+
+
+def _axis_words(axis: list[float]) -> str:
+    """Return a coordinate axis by its letter, any other by its numbers."""
+    for letter, place in zip("xyz", range(3), strict=True):
+        if abs(axis[place]) == 1.0:
+            return letter if axis[place] > 0.0 else f"-{letter}"
+    return "(" + ", ".join(f"{x:.3g}" for x in axis) + ")"
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def _state(console: "Console", robot: dict[str, Any], limit: int | None) -> None:
+    """Print where each joint stands in q and v, with its limits."""
+    moving = [joint for joint in robot["joints"] if joint["q"] or joint["v"]]
+    rows = []
+    for joint in moving:
+        limits = joint.get("limits", {})
+        rows.append(
+            (
+                joint["name"],
+                joint["kind"],
+                _span(joint["q"]),
+                _span(joint["v"]),
+                _range(limits.get("lower"), limits.get("upper")),
+                _number(limits.get("velocity")),
+                _number(limits.get("force")),
+            )
+        )
+    headers = ("joint", "kind", "q", "v", "range [rad, m]", "speed", "force [N m, N]")
+    _table(console, "State", headers, rows, limit)
+
+
+def _parts(console: "Console", robot: dict[str, Any], limit: int | None) -> None:
+    """Print what else the robot has, as far as it has it."""
+    from rich.text import Text
+
+    drives = [
+        (a["name"], a["joint"], f"{a['ratio']:g}", _range(*a["force_limits"]))
+        for a in robot["actuators"]
+    ]
+    _table(console, "Actuators", ("name", "joint", "ratio", "force [N m, N]"), drives, limit)
+    thrusters = [
+        (t["name"], t["body"], _vector(t["position"]), _vector(t["direction"]),
+         _range(*t["thrust_limits"]))
+        for t in robot["thrusters"]
+    ]  # fmt: skip
+    headers = ("name", "body", "position [m]", "direction", "thrust [N]")
+    _table(console, "Thrusters", headers, thrusters, limit)
+    loops = [(x["name"], x["kind"], str(x["first"] or ""), x["second"]) for x in robot["loops"]]
+    _table(console, "Loops", ("name", "closed by", "first", "second"), loops, limit)
+    contacts = [(c["name"], c["body"], _vector(c["position"])) for c in robot["contacts"]]
+    _table(console, "Contact points", ("name", "body", "position [m]"), contacts, limit)
+    frames = [(frame["name"], frame["body"]) for frame in robot["frames"]]
+    _table(console, "Frames", ("name", "body"), frames, limit)
+    if robot["poses"]:
+        console.print(Text(f"\nPoses: {', '.join(robot['poses'])}"))
+
+
+def _table(
+    console: "Console",
+    title: str,
+    headers: tuple[str, ...],
+    rows: Iterable[tuple[str, ...]],
+    limit: int | None,
+) -> None:
+    """Print a table, without columns that are empty; nothing where there are no rows."""
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(rows)
+    if not rows:
+        return
+    kept = [k for k in range(len(headers)) if any(row[k] for row in rows)]
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for k in kept:
+        table.add_column(Text(headers[k]), no_wrap=True)
+    shown = rows if limit is None or len(rows) <= limit + 2 else rows[:limit]
+    for row in shown:
+        # as text: names from files are no markup
+        table.add_row(*(Text(row[k]) for k in kept))
+    console.print(f"\n[bold]{title}[/bold]")
+    console.print(table)
+    if len(shown) < len(rows):
+        console.print(f"[dim]and {len(rows) - len(shown)} more; --all shows them[/dim]")
+
+
+def _warnings(console: "Console", robot: dict[str, Any], limit: int | None) -> None:
+    """Print what needs a second look."""
+    from rich.text import Text
+
+    warnings = robot["warnings"]
+    if not warnings:
+        return
+    console.print(f"\n[bold yellow]Warnings ({len(warnings)})[/bold yellow]")
+    for warning in warnings[:limit]:
+        console.print(Text(f"- {warning}"))
+    if limit is not None and len(warnings) > limit:
+        console.print(f"[dim]and {len(warnings) - limit} more; --all shows them[/dim]")
+
+
+def _span(indices: list[int]) -> str:
+    """Return consecutive indices as Python slices write them."""
+    if not indices:
+        return ""
+    return f"{indices[0]}" if len(indices) == 1 else f"{indices[0]}:{indices[-1] + 1}"
+
+
+def _number(value: float | list[float | None] | None) -> str:
+    if isinstance(value, list):
+        return ", ".join(_number(x) or "any" for x in value)
+    return "" if value is None else f"{value:.4g}"
+
+
+def _range(low: Any, high: Any) -> str:
+    """Return two limits, or nothing where both are open."""
+    if low is None and high is None:
+        return ""
+    return f"{_number(low) or '-inf'} .. {_number(high) or 'inf'}"
+
+
+def _vector(values: list[float]) -> str:
+    # + 0.0 turns a negative zero into a positive one
+    return "(" + ", ".join(f"{round(x, 4) + 0.0:g}" for x in values) + ")"

@@ -1,0 +1,164 @@
+"""What a robot is, as plain data: for the terminal, for JSON, for other programs."""
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.algorithms.kinematics import frame_places
+from tiburon.model.body import WORLD, Body
+from tiburon.model.closure import Closure, LoopClosure
+from tiburon.model.joints import Joint
+from tiburon.model.model import Model
+from tiburon.model.suspicions import half_size, suspicions
+
+
+def topology(model: Model) -> str:
+    """Return in a few words how a robot is built, such as "floating tree, 2 loops"."""
+    carried: dict[str, int] = {}
+    for body in model.bodies:
+        carried[body.parent] = carried.get(body.parent, 0) + 1
+    roots = [body for body in model.bodies if body.parent == WORLD]
+    word = "chain" if all(count == 1 for count in carried.values()) else "tree"
+    if len(model.bodies) == 1:
+        word = "body"
+    if len(roots) == 1 and roots[0].joint.kind == "free":
+        word = f"floating {word}"
+    if model.loops:
+        word += f", {len(model.loops)} loop{'s' if len(model.loops) > 1 else ''}"
+    return word
+
+
+def describe(model: Model) -> dict[str, Any]:
+    """Return what a robot is, as dictionaries, lists, numbers and strings that JSON can hold.
+
+    Args:
+        model: Any robot.
+
+    Returns:
+        "name", "about", "topology", "nq", "nv", "mass" [kg], "extent" (smallest box around it [m],
+        world axes, at the pose "home" or "stand" or the neutral one), "bodies", "joints",
+        "frames", "loops", "actuators", "thrusters", "contacts", "poses", and "warnings": what about
+        it is hardly meant (see `suspicions`). Infinite limits are None.
+
+    Example:
+        ``json.dumps(tiburon.describe(robot))``
+    """
+    return {
+        "name": model.name,
+        "about": model.about,
+        "topology": topology(model),
+        "nq": model.nq,
+        "nv": model.nv,
+        "mass": model.total_mass,
+        "extent": _extent(model),
+        "bodies": [_body(body) for body in model.bodies],
+        "joints": [_joint(model, joint) for joint in model.joints],
+        "frames": [{"name": frame.name, "body": frame.body} for frame in model.frames],
+        "loops": [_loop(loop) for loop in model.loops],
+        "actuators": [
+            {
+                "name": actuator.name,
+                "joint": actuator.joint,
+                "ratio": actuator.ratio,
+                "force_limits": [_finite(limit) for limit in actuator.force_limits],
+            }
+            for actuator in model.actuators
+        ],
+        "thrusters": [
+            {
+                "name": thruster.name,
+                "body": thruster.body,
+                "position": list(thruster.position),
+                "direction": list(thruster.direction),
+                "thrust_limits": [_finite(limit) for limit in thruster.thrust_limits],
+            }
+            for thruster in model.thrusters
+        ],
+        "contacts": [
+            {"name": contact.name, "body": contact.body, "position": list(contact.position)}
+            for contact in model.contacts
+        ],
+        "poses": {name: list(q) for name, q in model.poses.items()},
+        "warnings": [str(doubt) for doubt in suspicions(model)],
+    }
+
+
+def _body(body: Body) -> dict[str, Any]:
+    return {
+        "name": body.name,
+        "parent": body.parent,
+        "joint": body.joint.name,
+        "mass": body.inertia.mass,
+        "center_of_mass": list(body.inertia.com),
+        "moments": np.linalg.eigvalsh(body.inertia.matrix).tolist(),
+        "in_water": body.fluid is not None,
+        "shapes": len(body.shapes),
+    }
+
+
+def _joint(model: Model, joint: Joint) -> dict[str, Any]:
+    q, v = model.slice(joint.name), model.slice(joint.name, of="v")
+    described: dict[str, Any] = {
+        "name": joint.name,
+        "kind": joint.kind,
+        "q": list(range(q.start, q.stop)),
+        "v": list(range(v.start, v.stop)),
+        "q_names": list(joint.q_names()),
+        "v_names": list(joint.v_names()),
+    }
+    axis = getattr(joint, "axis", None)
+    if axis is not None:
+        described["axis"] = list(axis)
+    if joint.follows is not None:
+        described["leader"] = joint.follows
+    if joint.limits is not None:
+        limits = joint.limits
+        described["limits"] = {
+            name: _finite(getattr(limits, name)) for name in ("lower", "upper", "velocity", "force")
+        }
+    if joint.armature:
+        described["armature"] = joint.armature
+    return described
+
+
+def _loop(loop: Closure) -> dict[str, Any]:
+    if isinstance(loop, LoopClosure):
+        return {
+            "name": loop.name,
+            "kind": loop.joint.kind,
+            "first": loop.first,
+            "second": loop.second,
+        }
+    return {"name": loop.name, "kind": "coupling", "first": loop.leader, "second": loop.joint}
+
+
+def _finite(value: float | tuple[float, ...]) -> float | list[float | None] | None:
+    """Return numbers as JSON has them: None where infinite."""
+    if isinstance(value, tuple):
+        return [x if math.isfinite(x) else None for x in value]
+    return value if math.isfinite(value) else None
+
+
+def _extent(model: Model) -> dict[str, list[float]]:
+    """Return the corners of a box around bodies, frames and shapes; of meshes only their origin."""
+    pose = next((model.poses[name] for name in ("home", "stand") if name in model.poses), None)
+    q = model.neutral().tolist() if pose is None else list(pose)
+    names = model.frame_names[1:]
+    points: list[NDArray[np.float64]] = []
+    places = dict(zip(names, frame_places(model.plan, q, names), strict=True))
+    for place in places.values():
+        points.append(np.array(place.p, dtype=np.float64))
+    for body in model.bodies:
+        R = np.array(places[body.name].R, dtype=np.float64)
+        p = np.array(places[body.name].p, dtype=np.float64)
+        for shape in body.shapes:
+            half = half_size(shape.geometry) or (0.0, 0.0, 0.0)
+            middle = p + R @ shape.pose.translation
+            # how far a turned box reaches along world axes
+            reach = np.abs(R @ np.array(shape.pose.rotation)) @ half
+            points += [middle - reach, middle + reach]
+        points.append(p + R @ body.inertia.com)
+    corners = np.array(points)
+    return {"lower": corners.min(axis=0).tolist(), "upper": corners.max(axis=0).tolist()}

@@ -1,0 +1,137 @@
+"""`tiburon models`, `info` and `convert`: what they print, and how they fail."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+import tiburon as tb
+from tiburon import zoo
+from tiburon.cli.application import application
+
+
+def output_of(*words):
+    """Run a subcommand that must succeed and return what it prints."""
+    result = CliRunner().invoke(application, [str(word) for word in words])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_models_lists_every_robot_with_its_numbers():
+    """One row each: name, topology, freedoms, mass, loops, one line."""
+    lines = output_of("models").splitlines()
+    assert lines[0].split() == [
+        *("robot", "built", "as", "freedoms", "mass", "[kg]", "loops", "what", "it", "is")
+    ]
+    rows = {line.split()[0]: line for line in lines[1:] if not line.startswith(" ")}
+    assert set(rows) == set(zoo.names())
+    assert rows["four_bar"].split()[1:5] == ["tree", "3", "4.5", "1"]
+    assert rows["rexrov"].split()[1:5] == ["floating", "body", "6", "1863"]
+
+
+def test_models_can_be_searched_and_read_by_programs():
+    """A word narrows the list; --json is JSON."""
+    found = json.loads(output_of("models", "PUMA", "--json"))
+    assert [row["name"] for row in found] == ["four_pumas", "puma560", "two_pumas"]
+    assert found[1]["mass"] == pytest.approx(36.41)
+    result = CliRunner().invoke(application, ["models", "zeppelin"])
+    assert result.exit_code == 1
+    assert "no robot that ships is like 'zeppelin'" in result.output
+
+
+def test_info_shows_tree_state_actuators_and_loops():
+    """The sections a reader looks for, with the numbers of the robot."""
+    text = output_of("info", "four_bar")
+    assert "four_bar  Crank, coupler and rocker" in text
+    assert "tree, 1 loop; 3 bodies, nq = 3, nv = 3; 4.5 kg; 1.21 x 0.03 x 0.925 m" in text
+    assert "│   └── coupler  2 kg  elbow: revolute about z" in text
+    assert "└── rocker  1.5 kg  output: revolute about z" in text
+    for section in ("State", "Actuators", "Loops", "Poses: home"):
+        assert section in text
+    assert "Warnings" not in text
+    assert "Thrusters" not in text
+
+
+def test_info_shows_thrusters_limits_and_water():
+    """Ranges of joints, thrusters with place and direction, and who has numbers for water."""
+    text = output_of("info", "tiburon_titan")
+    assert "numbers for water in all bodies" in text
+    lines = [line.split() for line in text.splitlines()]
+    assert ["azimuth", "revolute", "7", "6", "-2.094", "..", "2.094", "1200"] in lines
+    assert "port_main           vehicle  (-1.3, 0.6, 0.1)   (1, 0, 0)  -500 .. 500" in text
+    assert "right_jaw  1.5 kg  other_jaw: coupled to jaw" in text
+
+
+def test_info_shortens_long_lists_unless_told():
+    """A chain of hundred links is cut, and --all shows it whole."""
+    short, whole = output_of("info", "chain_100"), output_of("info", "chain_100", "--all")
+    assert "and 77 more below; --all shows them" in short
+    assert "and 88 more; --all shows them" in short
+    assert "link_100  1 kg" not in short
+    assert "then link_100  1 kg  joint_100: revolute about x" in whole
+    assert "more" not in whole
+
+
+def test_info_as_json_is_the_description():
+    """For programs: the same data as `tiburon.describe`."""
+    assert json.loads(output_of("info", "delta", "--json")) == tb.describe(tb.load("delta"))
+
+
+def test_info_warns_of_what_is_hardly_meant(tmp_path):
+    """A robot in millimeters and grams is shown, with warnings that name the bodies."""
+    link = tb.Body(
+        "link[a]",
+        joint=tb.Revolute("hinge", limits=tb.JointLimits(-90.0, 90.0)),
+        inertia=tb.Inertia(2000.0, (0, 0, -250.0), (1, 1, 1)),
+        shapes=(tb.Shape(tb.BoxShape((0.1, 0.1, 0.5))),),
+    )
+    tb.save(tb.Model("slips", [link]), tmp_path / "slips.toml")
+    text = output_of("info", tmp_path / "slips.toml")
+    assert "Warnings (4)" in text
+    # names are no markup
+    assert "- body 'link[a]': all moments of inertia are 1 kg m^2" in text
+    assert "└── link[a]  2000 kg  hinge: revolute about z" in text
+
+
+def test_info_of_nothing_names_the_way_out():
+    """An unknown name is an error of ours with a hint."""
+    result = CliRunner().invoke(application, ["info", "puma650"])
+    assert isinstance(result.exception, tb.ModelFileError)
+    assert "did you mean 'puma560'?" in str(result.exception)
+
+
+def test_convert_round_trip_is_the_same_robot(tmp_path):
+    """Native to native keeps every number."""
+    target = tmp_path / "copy.toml"
+    text = output_of("convert", "stewart", target)
+    assert text == f"wrote {target}: stewart, 13 bodies, 1911 kg\n"
+    assert tb.load(target) == tb.load("stewart")
+
+
+def test_convert_says_what_the_target_could_not(tmp_path):
+    """URDF knows neither thrusters nor water."""
+    target = tmp_path / "rov.urdf"
+    text = output_of("convert", "rexrov", target)
+    assert ".urdf could not say:" in text
+    assert "thrusters" in text
+    assert "water" in text
+    assert tb.load(target).total_mass == pytest.approx(1862.87)
+
+
+def test_convert_replaces_no_file_unless_told(tmp_path):
+    """An existing file stays, until --force."""
+    target = tmp_path / "kept.toml"
+    target.write_text("mine")
+    result = CliRunner().invoke(application, ["convert", "pendulum", str(target)])
+    assert isinstance(result.exception, tb.ModelFileError)
+    assert "pass --force" in str(result.exception)
+    assert target.read_text() == "mine"
+    output_of("convert", "pendulum", target, "--force")
+    assert tb.load(target) == tb.load("pendulum")
+
+
+def test_convert_refuses_formats_it_cannot_write(tmp_path):
+    """The message lists those it can."""
+    result = CliRunner().invoke(application, ["convert", "pendulum", str(tmp_path / "a.sdf")])
+    assert isinstance(result.exception, tb.ModelFileError)
+    assert ".toml or .urdf" in str(result.exception)

@@ -1,0 +1,135 @@
+"""What is allowed but hardly meant is told, and nothing is told of robots that are in order."""
+
+import math
+
+import pytest
+
+import tiburon as tb
+from tiburon import zoo
+
+
+def arm(*, joint=None, inertia=None, shapes=(), **options):
+    """Return a link of one meter with one thing about it changed."""
+    link = tb.Body(
+        "link",
+        joint=joint or tb.Revolute("hinge", (0, 1, 0)),
+        inertia=inertia or tb.Inertia.cylinder(2.0, 0.05, 1.0, com=(0, 0, -0.5)),
+        shapes=shapes,
+    )
+    hand = tb.Body(
+        "hand",
+        "link",
+        joint=options.get("wrist", tb.Revolute("wrist", pose=tb.Pose(translation=(0, 0, -1.0)))),
+        inertia=options.get("hand", tb.Inertia.box(0.5, (0.1, 0.1, 0.1))),
+    )
+    return tb.Model("arm", [link, hand])
+
+
+def told(model):
+    return [str(doubt) for doubt in tb.suspicions(model)]
+
+
+def test_nothing_is_told_of_a_robot_in_order():
+    """No false alarm on a plain arm."""
+    assert told(arm()) == []
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_robots_that_ship_give_no_alarm(name):
+    """Neither on any of the robots that ship."""
+    assert told(tb.load(name)) == []
+
+
+CASES = [
+    (
+        {"inertia": tb.Inertia(2.0, (0, 0, -0.5))},
+        "body 'link': has 2 kg but no moments of inertia: a point mass",
+    ),
+    (
+        {"inertia": tb.Inertia(2.0, (0, 0, -0.5), (1, 1, 1))},
+        "body 'link': all moments of inertia are 1 kg m^2, a common placeholder",
+    ),
+    (
+        # 0.17 kg m^2 written in kg cm^2
+        {"inertia": tb.Inertia(2.0, (0, 0, -0.5), (1700, 1700, 25))},
+        "body 'link': moments of inertia are those of 2 kg at 29.2 m, but the body reaches 1 m",
+    ),
+    (
+        {"inertia": tb.Inertia(2.0, (0, 0, -0.5), (1.7e-7, 1.7e-7, 2.5e-9))},
+        "body 'link': moments of inertia are those of 2 kg at 0.000292 m",
+    ),
+    (
+        {"inertia": tb.Inertia.cylinder(2.0, 0.05, 1.0, com=(0, 0, -500.0))},
+        "body 'link': center of mass is 500 m from the origin, but the body reaches 1 m; check "
+        "its unit (millimeters?)",
+    ),
+    (
+        {"inertia": tb.Inertia.cylinder(2000.0, 0.05, 1.0, com=(0, 0, -0.5)),
+         "shapes": (tb.Shape(tb.CylinderShape(0.05, 1.0)),)},
+        "body 'link': would have a density of 2.55e+05 kg/m^3, more than any metal; check the unit "
+        "of its mass (grams?)",
+    ),
+    (
+        {"shapes": (tb.Shape(tb.BoxShape((1.0, 1.0, 1.0))),)},
+        "body 'link': would have a density of 2 kg/m^3, less than foam",
+    ),
+    (
+        {"shapes": (tb.Shape(tb.MeshShape("no/such/link.stl")),)},
+        "body 'link': mesh 'no/such/link.stl' is no file",
+    ),
+    (
+        {"hand": tb.Inertia.box(1e-7, (0.1, 0.1, 0.1))},
+        "body 'hand': has 1e-07 kg on a body of 2 kg",
+    ),
+    (
+        {"wrist": tb.Revolute("wrist", pose=tb.Pose(translation=(0, 0, -300.0)))},
+        "joint 'wrist': sits 300 m from its parent's origin; check the unit (millimeters?)",
+    ),
+    (
+        {"joint": tb.Revolute("hinge", limits=tb.JointLimits(-90.0, 90.0))},
+        "joint 'hinge': limits are -90 to 90 rad, many turns; check the unit (degrees?)",
+    ),
+    (
+        {"joint": tb.Revolute("hinge", limits=tb.JointLimits(-1.0, 1.0, force=0.0))},
+        "joint 'hinge': largest force is 0; leave it out where it is not known",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("change", "sentence"), CASES)
+def test_each_slip_is_told(change, sentence):
+    """The element, what was found, and what to look at."""
+    assert any(doubt.startswith(sentence) for doubt in told(arm(**change))), told(arm(**change))
+
+
+def test_moving_body_without_mass_is_told_unless_something_is_welded_to_it():
+    """A massless link between two joints is a chain's trick; welded mass makes it a body."""
+    between = tb.Body("between", joint=tb.Revolute("first"))
+    end = tb.Body(
+        "end",
+        "between",
+        joint=tb.Revolute("second", (1, 0, 0)),
+        inertia=tb.Inertia.sphere(1.0, 0.1),
+    )
+    assert told(tb.Model("two", [between, end])) == [
+        "body 'between': moves but has no mass; give it an inertia, or fix it if it is only a frame"
+    ]
+    welded = tb.Body("end", "between", joint=tb.Fixed("weld"), inertia=tb.Inertia.sphere(1.0, 0.1))
+    assert told(tb.Model("one", [between, welded])) == []
+
+
+def test_joint_that_nothing_resists_is_told():
+    """Files may have fingers of no mass; they load, and are told about."""
+    palm = tb.Body("palm", joint=tb.Free("base"), inertia=tb.Inertia.sphere(1.0, 0.1))
+    finger = tb.Body("finger", "palm", joint=tb.Revolute("knuckle"))
+    assert told(tb.Model("hand", [palm, finger], movable=False))[-1] == (
+        "joint 'knuckle': nothing resists its motion; give what it carries mass, or the joint an "
+        "armature"
+    )
+
+
+def test_equal_moments_of_a_real_ball_are_no_placeholder():
+    """Only powers of ten are what people type for want of a number."""
+    ball = tb.Body("ball", joint=tb.Free("base"), inertia=tb.Inertia.sphere(3.0, 0.2))
+    assert told(tb.Model("ball", [ball])) == []
+    assert not math.log10(ball.inertia.tensor[0]).is_integer()
