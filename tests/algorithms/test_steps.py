@@ -19,6 +19,7 @@ from tiburon.algorithms.steps import taping
 from tiburon.errors import TraceError
 from tiburon.native import tape
 from tiburon.native.kernel import make_kernel
+from tiburon.native.tape_layout import build_tape
 from tiburon.trace import interpret, trace
 from tiburon.trace.regions import FunctionRegion
 
@@ -137,7 +138,7 @@ def test_an_irregular_tree_has_few_classes():
     """Bodies that are alike in nothing share the general class of their joint."""
     model = irregular_tree(64)
     program = LibrarySource(model, ("forward_dynamics",), DEFAULT_WORLD).program()
-    made = tape.build_tape(program, "traced")
+    made = build_tape(program, "traced")
     assert len(made.classes) <= 40
     rng = np.random.default_rng(6)
     q, v, tau = 0.3 * rng.standard_normal((3, 5, model.nv))
@@ -198,7 +199,7 @@ def test_numbers_of_joints_as_operands_give_what_they_give_inlined(name, monkeyp
 def test_space_of_results_is_used_again(chain):
     """The work space holds what is alive, not all that was ever computed."""
     program = LibrarySource(chain, ("forward_dynamics",), DEFAULT_WORLD).program()
-    made = tape.build_tape(program, "traced")
+    made = build_tape(program, "traced")
     stored = sum(len(made.classes[row[0]].results) for row in made.rows)
     assert made.slot_count < stored
 

@@ -11,7 +11,8 @@ from tiburon.errors import NonFiniteError
 from tiburon.native.c_source import c_source
 from tiburon.native.engine import LoadedCode, compile_module, host
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.native.tape import LEAST_CALLS, build_tape, is_tape
+from tiburon.native.tape import LEAST_CALLS, is_tape
+from tiburon.native.tape_layout import build_tape
 from tiburon.native.tape_module import TapeModule
 from tiburon.trace import Input, function, interpret, trace
 

@@ -48,7 +48,7 @@ def stage_columns(
             m.store_slot(columns, first + number, vector)
         if vectors:
             so_far = m.load_slot(total, 0)
-            m.store_slot(total, 0, target.add(so_far, _pairwise(target, vectors)))
+            m.store_slot(total, 0, target.add(so_far, pairwise_sum(target, vectors)))
 
     for block in m.loop(0, size // lanes):
         first = block * lanes
@@ -100,7 +100,7 @@ def unstage_rows(
         square = [m.load_slot(array, first + number) for number in range(lanes)]
         rows_from_columns(target, _moved(target, starts, offset), square)
         so_far = m.load_slot(total, 0)
-        m.store_slot(total, 0, target.add(so_far, _pairwise(target, square)))
+        m.store_slot(total, 0, target.add(so_far, pairwise_sum(target, square)))
     done = size - size % lanes
     rows_from_columns(target, _moved(target, starts, done), columns[done:])
     found = m.load_slot(total, 0)
@@ -144,10 +144,10 @@ def sum_of_vectors(
     for k in range(count - count % SUMS_AT_ONCE, count):
         add(totals[0], k)
     found = [m.load_slot(total, 0) for total in totals]
-    return _pairwise(vector, found)
+    return pairwise_sum(vector, found)
 
 
-def _pairwise(target: LlvmTarget, values: Sequence[Ref]) -> Ref:
+def pairwise_sum(target: LlvmTarget, values: Sequence[Ref]) -> Ref:
     """Emit a sum whose additions wait for each other as little as possible."""
     left = list(values)
     while len(left) > 1:

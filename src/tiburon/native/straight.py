@@ -77,7 +77,10 @@ _EMIT |= {
 
 
 def emit_instructions(
-    target: Target, instructions: Sequence[Instruction], around: Surroundings
+    target: Target,
+    instructions: Sequence[Instruction],
+    around: Surroundings,
+    found: Callable[[int, Ref], None] | None = None,
 ) -> dict[int, Ref]:
     """Write instructions in order.
 
@@ -85,6 +88,7 @@ def emit_instructions(
         target: Where to write.
         instructions: A lowered graph.
         around: The function the code stands in.
+        found: Called with number and reference of each result as soon as it is there.
 
     Returns:
         Reference of each instruction's result, by its number.
@@ -120,4 +124,6 @@ def emit_instructions(
             if emit is None:
                 raise CompileError(f"operation {op!r} has no native form")
             refs[number] = emit(target, *[refs[a] for a in instruction.args])
+        if found is not None and number in refs:
+            found(number, refs[number])
     return refs
