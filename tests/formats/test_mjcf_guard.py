@@ -60,6 +60,10 @@ REFUSED = {
         "counting copies",
     ),
     "field": ('<asset><hfield name="h" nrow="9999" ncol="9999" size="1 1 1 1"/></asset>', "points"),
+    "fine mesh": (
+        '<asset><mesh name="m" builtin="supersphere" params="99999 1 1"/></asset>',
+        "params must be below 1000",
+    ),
     "count": ('<worldbody><replicate count="1e300"/></worldbody>', "counts must be moderate"),
     "nan": ('<worldbody><body pos="nan 0 0"/></worldbody>', "cannot read it|must be finite"),
     "no mass": ('<worldbody><body name="b"><joint/></body></worldbody>', "mass and inertia"),
@@ -109,6 +113,24 @@ def test_entities_are_refused(tmp_path):
     )
     with pytest.raises(tb.ModelFileError, match="entities"):
         tb.load(path)
+
+
+def test_other_encodings_are_refused(tmp_path):
+    """MuJoCo does not decode what a file declares, so both would see different names."""
+    path = tmp_path / "robot.xml"
+    path.write_bytes('<?xml version="1.0" encoding="koi8-r"?><mujoco/>'.encode("koi8-r"))
+    with pytest.raises(tb.ModelFileError, match="save the file as UTF-8"):
+        tb.load(path)
+
+
+def test_absurd_buffers_cost_nothing(load):
+    """Room for users, keyframes, contacts and sensors is not part of a robot."""
+    text = """<size memory="8G" nuserdata="2000000000" nkey="100000000"/>
+      <custom><numeric name="n" size="500"/><text name="t" data="x"/>
+        <tuple name="u"><element objtype="sensor" objname="s"/></tuple></custom>
+      <worldbody><body name="b"><joint/><geom size="0.1"/><site name="i"/></body></worldbody>
+      <sensor><gyro name="s" site="i"/></sensor>"""
+    assert load(text).nv == 1
 
 
 def test_missing_textures_do_not_matter(load):

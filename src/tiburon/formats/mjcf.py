@@ -171,14 +171,15 @@ def silenced(mujoco: Any) -> Iterator[None]:
 
 
 def _drop_scenery(spec: Any) -> None:
-    """Remove what costs time or memory to compile and is not used: pictures, muscle lengths."""
+    """Remove what costs time or memory to compile and is not used: pictures, sensors, buffers."""
     for material in spec.materials:
         material.textures = [""] * len(material.textures)
-    for kind in ("textures", "skins"):
+    for kind in ("textures", "skins", "tuples", "sensors", "numerics", "texts"):
         for part in list(getattr(spec, kind)):
             spec.delete(part)
     # the range of lengths of each muscle would be found by simulating
     spec.compiler.LRopt.mode = 0
+    spec.nuserdata = spec.nkey = 0
     # room for contacts, which nobody simulates here; -1 is MuJoCo's own choice
     for size in ("memory", "nconmax", "njmax", "nstack"):
         try:

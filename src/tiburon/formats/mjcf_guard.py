@@ -7,6 +7,7 @@ elements that multiply others must stay in bounds.
 
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -21,6 +22,14 @@ ASSET_BYTES = 8 * FILE_BYTES
 
 FIELD_POINTS = 1_000_000
 """Most points of a height field."""
+
+FINENESS = 1_000
+"""Largest parameter of a mesh that MuJoCo makes itself."""
+
+ENCODINGS = ("utf-8", "us-ascii", "ascii", "iso-8859-1", "latin-1", "windows-1252")
+"""Encodings in which both readers see the same names; MuJoCo reads UTF-8 whatever a file says."""
+
+_ENCODING = re.compile(rb"""^\s*<\?xml[^>]*encoding\s*=\s*["']([^"']*)["']""")
 
 _INCLUDING = ("include", "model")
 """Elements whose file is MJCF again."""
@@ -62,7 +71,11 @@ class _Guard:
             if resolved in self.seen:
                 continue
             self.seen.add(resolved)
-            root = parse_xml(read_bytes(path), self.budget, str(path), nesting=DEPTH)
+            content = read_bytes(path)
+            declared = _ENCODING.match(content.removeprefix(b"\xef\xbb\xbf"))
+            root = parse_xml(content, self.budget, str(path), nesting=DEPTH)
+            if declared and declared[1].decode("ascii", "replace").lower() not in ENCODINGS:
+                root.fail(f"MuJoCo reads UTF-8, got {declared[1][:40]!r}; save the file as UTF-8")
             if len(self.seen) > NESTED_FILES:
                 root.fail(f"a model may include {NESTED_FILES} files, got more; join some")
             waiting += self._walk(root, path)
@@ -108,6 +121,10 @@ class _Guard:
             ]
             if math.prod(max(1, side) for side in sides) > FIELD_POINTS:
                 element.fail(f"a field may have {FIELD_POINTS} points, got more; make it coarser")
+        if element.tag == "mesh":
+            for word in element.attributes.get("params", "").split():
+                if _whole(word, element) > FINENESS:
+                    element.fail(f"params must be below {FINENESS}, got {word[:40]!r}; lower it")
         return 1
 
     def _places(self, element: XmlElement, name: str, path: Path) -> list[Path]:
