@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tests.model.samples import ROUNDING
+from tests.model.samples import ROUNDING, random_inertia
 from tests.robots import ROBOTS
 from tiburon.spatial import Force
 
@@ -90,3 +90,66 @@ def test_report_names_every_joint_with_freedoms():
     assert tb.powering_report(model, {"j_float": np.eye(6)})["j_float"].powered == "properly"
     with pytest.raises(tb.UnknownNameError, match="j_nutt"):
         tb.powering_report(model, {"j_nutt": []})
+
+
+def pushed_arm():
+    """Return an arm on a hinge with a ball joint at its elbow, and a kicked state with vd."""
+    rng = np.random.default_rng(5)
+    bodies = [
+        tb.Body("arm", joint=HINGE, inertia=random_inertia(rng)),
+        tb.Body("hand", "arm", joint=tb.Spherical("ball"), inertia=random_inertia(rng)),
+    ]
+    model = tb.Model("pushed", bodies)
+    q, v = model.random_state(rng)
+    return model, q, v, rng.standard_normal(model.nv)
+
+
+def test_bearings_carry_what_actuators_with_lines_of_their_own_leave():
+    """Featherstone 1987, eqs. 7.14 and 7.15, at every joint of a moving robot."""
+    model, q, v, vd = pushed_arm()
+    rng = np.random.default_rng(6)
+    lines = {"ball": rng.standard_normal((3, 6)), "hinge": [CYLINDER]}
+    plain = tb.joint_reactions(model, q, v, vd)
+    found = tb.joint_reactions(model, q, v, vd, actuators=lines)
+    whole = plain.actuator + plain.bearing
+    np.testing.assert_array_equal(found.tau, plain.tau)
+    for place, name in enumerate(["hinge", "ball"]):
+        power = tb.powering(model.joint(name), lines[name], q[model.slice(name)])
+        bearing = power.bearing_projector() @ whole[place]
+        # the work matrix of random lines is conditioned like 10
+        scale = 1e3 * ROUNDING * np.abs(whole).max() * np.linalg.cond(power.work)
+        np.testing.assert_allclose(found.bearing[place], bearing, rtol=0, atol=scale)
+        np.testing.assert_allclose(
+            found.actuator[place] + found.bearing[place], whole[place], rtol=0, atol=scale
+        )
+    assert np.abs(found.bearing - plain.bearing).max() > 0.1
+
+
+def test_of_more_actuators_than_freedoms_forces_of_least_squares_are_taken():
+    """An over-powered hinge: the wrench that `Powering.actuator_force` gives, also in a batch."""
+    model, q, v, vd = pushed_arm()
+    lines = np.array([CYLINDER, (0.3, 1, 0, 0, 0, 2)])
+    power = tb.powering(model.joint("hinge"), lines)
+    found = tb.joint_reactions(model, np.stack([q, q]), v, vd, actuators={"hinge": lines})
+    expected = power.F @ power.actuator_force(found.tau[0, :1])
+    scale = 1e3 * ROUNDING * np.abs(expected).max()
+    np.testing.assert_allclose(found.actuator[:, 0], [expected, expected], rtol=0, atol=scale)
+
+
+@pytest.mark.parametrize(
+    ("actuators", "message"),
+    [
+        ({"hing": [CYLINDER]}, "did you mean 'hinge'"),
+        ({"hinge": CYLINDER}, r"actuators\['hinge'\]: expected \(..., actuators, 6\)"),
+        (
+            {"ball": [CYLINDER]},
+            "expected at least one for each of 3 freedoms",
+        ),
+        ({"hinge": [(1, 0, 0, 0, 0, 0)]}, "actuators that work on every freedom"),
+    ],
+)
+def test_actuators_that_cannot_hold_a_joint_are_refused(actuators, message):
+    """Too few, of the wrong shape, or without work: named, with what to do."""
+    model, q, v, vd = pushed_arm()
+    with pytest.raises(tb.TiburonError, match=message):
+        tb.joint_reactions(model, q, v, vd, actuators=actuators)

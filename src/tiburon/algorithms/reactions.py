@@ -3,11 +3,12 @@
 Symbols (Featherstone 1987, section 7.4.2):
     f       force a joint transmits to its body, F tau + fr
     S       motion sub-space of the joint
-    F       force sub-space of its actuator: wrenches of unit joint forces, S^T F = 1
+    F       force sub-space of its actuators: wrenches of unit force; S^T F = 1 where none are named
+    Qa      forces of the actuators, S^T F Qa = S^T f
     fr      reaction of the bearing, which does no work: S^T fr = 0
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -21,13 +22,17 @@ from tiburon.algorithms.conditions import (
     takes_conditions,
 )
 from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.library import Options, scalars
 from tiburon.algorithms.rnea import transmitted
+from tiburon.errors import DomainError, ShapeError
 from tiburon.model import Model
 from tiburon.spatial import Force, Motion, Scalar
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
+from tiburon.trace.primitives import factor_orthogonal
 from tiburon.trace.primitives.spd import factor_spd
+from tiburon.trace.program import Input
+from tiburon.trace.value import require
 
 __all__ = ["JointReactions", "joint_reactions", "split", "unit_forces"]
 
@@ -85,34 +90,55 @@ def _maybe(x: Scalar) -> bool:
     return not isinstance(x, float) or x != 0.0
 
 
-def split(S: Sequence[Motion], f: Force) -> tuple[tuple[Scalar, ...], Force, Force]:
-    """Split the force a joint transmits (Featherstone 1987, eqs. 7.14 and 7.15 for S^T F = 1).
+def split(
+    S: Sequence[Motion], f: Force, F: Sequence[Force] | None = None
+) -> tuple[tuple[Scalar, ...], Force, Force]:
+    """Split the force a joint transmits (Featherstone 1987, eqs. 7.14 and 7.15).
 
     Args:
         S: Columns of the motion sub-space.
         f: The force [N m, N], in the same frame.
+        F: Wrenches of unit forces of the joint's actuators; those of `unit_forces` by default.
 
     Returns:
-        Joint forces S^T f, the wrench F S^T f of the actuator, and that of the bearing.
+        Joint forces S^T f, the wrench F Qa of the actuators, and that of the bearing.
     """
     tau = tuple(s.dot(f) for s in S)
+    units, forces = (unit_forces(S), tau) if F is None else (F, _actuator_forces(S, F, tau))
     actuator = Force.zero()
-    for unit, force in zip(unit_forces(S), tau, strict=True):
+    for unit, force in zip(units, forces, strict=True):
         actuator = actuator + unit * force
     return tau, actuator, f - actuator
 
 
-def _run(around: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
+def _actuator_forces(S: Sequence[Motion], F: Sequence[Force], tau: Scalars) -> Scalars:
+    """Solve S^T F Qa = tau; of more actuators than freedoms, take those of least squares."""
+    if not S:
+        return (0.0,) * len(F)
+    work = as_traced([s.dot(f) for s in S for f in F]).reshape(len(S), len(F))
+    factor = factor_orthogonal(work)
+    powered = factor.rank >= len(S)
+    expected = "actuators that work on every freedom of their joint in this position"
+    return [require(powered, x, expected) for x in scalars(factor.solve(as_traced(list(tau))))]
+
+
+def _run(around: Setting, q: Scalars, v: Scalars, vd: Scalars, *lines: Scalars) -> Any:
     model, plan = around.model, around.plan
+    named = dict(zip((name for name, _ in _lines(around.options)), lines, strict=True))
     forces = transmitted(plan, q, v, vd, around.gravity, around.external)
     tau: list[tuple[Scalar, ...]] = []
     actuators: list[Scalar] = []
     bearings: list[Scalar] = []
     for body, f in zip(plan.bodies, forces, strict=True):
         # the user's own joint and body frame: what is reported must not depend on plan frames
-        S = model.body(body.name).joint.subspace(q[body.q])
+        joint = model.body(body.name).joint
+        S = joint.subspace(q[body.q])
         felt = plan.frame(body.name).transform.force(f)
-        joint_force, actuator, bearing = split(S, felt)
+        numbers = named.get(joint.name)
+        F = None
+        if numbers is not None:
+            F = [Force.from_array(numbers[k : k + 6]) for k in range(0, len(numbers), 6)]
+        joint_force, actuator, bearing = split(S, felt, F)
         if body.armature is not None:
             shares = zip(joint_force, body.armature, vd[body.v], strict=True)
             joint_force = tuple(force + own * rate for force, own, rate in shares)
@@ -127,7 +153,41 @@ def _run(around: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     }
 
 
-_FUNCTION = dynamics_function("joint_reactions", ("q", "v", "vd"), _run)
+def _lines(options: Options) -> tuple[tuple[str, int], ...]:
+    """Return the joints whose actuators are named, and how many each has."""
+    found: tuple[tuple[str, int], ...] = dict(options).get("actuators", ())
+    return found
+
+
+def _line_inputs(model: Model, options: Options) -> list[Input]:
+    described = "6 (moment and force of a unit actuator force)"
+    return [
+        Input(f"actuators[{name!r}]", (count, 6), described=described)
+        for name, count in _lines(options)
+    ]
+
+
+def _actuator_options(model: Model, actuators: Mapping[str, ArrayLike] | None) -> Options:
+    """Return the option of code that knows actuators by their lines."""
+    found = []
+    for name, wrenches in (actuators or {}).items():
+        shape, freedoms = np.shape(wrenches), model.joint(name).nv
+        if len(shape) < 2 or shape[-1] != 6:
+            raise ShapeError(
+                f"actuators[{name!r}]", "(..., actuators, 6)", shape, advice="one row [n; f] each"
+            )
+        if shape[-2] < freedoms or not freedoms:
+            raise DomainError(
+                f"actuators[{name!r}]",
+                f"at least one for each of {freedoms} freedoms, and a joint that has some",
+                f"{shape[-2]}",
+                advice="leave joints without power out; powering() tells which they are",
+            )
+        found.append((name, shape[-2]))
+    return (("actuators", tuple(found)),) if found else ()
+
+
+_FUNCTION = dynamics_function("joint_reactions", ("q", "v", "vd"), _run, more=_line_inputs)
 
 
 @takes_conditions
@@ -136,23 +196,40 @@ def joint_reactions(
     q: ArrayLike,
     v: ArrayLike,
     vd: ArrayLike,
+    *,
+    actuators: Mapping[str, ArrayLike] | None = None,
     **conditions: Unpack[Conditions],
 ) -> JointReactions:
     """Compute what every joint carries, split into the wrenches of its actuator and its bearing.
 
     The actuator's wrench is what the joint force stands for: a couple about the axis of a hinge, a
-    force along a slide. The bearing carries the rest and does no work. One state or a batch; traced
-    arrays inside a compiled function, one state at a time.
+    force along a slide, unless actuators with lines of their own are named. The bearing carries the
+    rest and does no work. One state or a batch; traced arrays inside a compiled function, one state
+    at a time.
 
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+        actuators: By joint name, the wrench [n; f] of a unit force of each of its actuators on the
+            body, body axes about the body origin, shape (..., actuators, 6), as `powering` takes
+            them. Of more actuators than freedoms, forces of least squares are taken.
         **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         Joint forces, actuator wrenches and bearing wrenches of all joints that move, in the order
         of `model.joint_names`; fixed joints are left out, their bodies being one with their parent.
+
+    Raises:
+        DomainError: If a joint has fewer actuators than freedoms, or they work on fewer.
+
+    Example:
+        A cylinder that pushes along x, 0.1 m above a hinge about y, loads its bearing::
+
+            cylinder = {"hinge": [(0, 0.1, 0, 1, 0, 0)]}
+            bearing = tb.joint_reactions(arm, q, v, vd, actuators=cylinder).bearing
     """
-    return JointReactions(*record_under(conditions, _FUNCTION, model, (q, v, vd)))
+    lines = () if actuators is None else tuple(actuators.values())
+    options = _actuator_options(model, actuators)
+    return JointReactions(*record_under(conditions, _FUNCTION, model, (q, v, vd, *lines), options))
