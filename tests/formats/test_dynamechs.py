@@ -192,7 +192,7 @@ EDITS = [
     ("Mass                            5.03", "", "line 31: RevoluteLink: expected Mass, got none"),
     ("14.7  0.0   0.0", "14.7  0.0", "Inertia must have 9 numbers, got 8 values"),
     ("210.28", "heavy", "Mass must have one number, got 0 values"),
-    ("210.28", "nan", "line 16: DynamicRefMember: numbers must be finite, got nan"),
+    ("210.28", "nan", "line 16: DynamicRefMember: numbers must be finite and below 1e+50, got nan"),
     ("210.28", "-3", "mass must be positive, got -3 kg"),
     ("RevoluteLink {", "RevolutLink {", "'RevolutLink' is no kind of link; did you mean Revol"),
     ('"torso.xan"', '"torso.xan', 'a text must end on its line; add the missing quote "'),

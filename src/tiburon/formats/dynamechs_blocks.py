@@ -10,13 +10,12 @@ any other word is a label, and what follows it are its values::
     }
 """
 
-import math
 import re
 from collections.abc import Iterator
 from typing import NamedTuple, NoReturn
 
 from tiburon.errors import ModelFileError
-from tiburon.formats.limits import DEPTH, Budget
+from tiburon.formats.limits import DEPTH, LARGEST, Budget
 
 TOKENS = 5_000_000
 """Most words and numbers in a file: 20 000 links with 250 each."""
@@ -221,8 +220,10 @@ def _number(word: str, block: Block, line: int) -> float | None:
         return None
     if "_" in word:
         return None
-    if not math.isfinite(number):
-        block.fail(f"numbers must be finite, got {word[:40]}; correct it", line)
+    if not abs(number) < LARGEST:
+        block.fail(
+            f"numbers must be finite and below {LARGEST:g}, got {word[:40]}; correct it", line
+        )
     return number
 
 

@@ -21,6 +21,9 @@ LINKS = 20_000
 DEPTH = 2_000
 """Most bodies on the way from the world to a tip."""
 
+LARGEST = 1e50
+"""Numbers from here on are no measure of anything, and their products would overflow."""
+
 SECONDS = 10.0
 """Longest time spent on one file [s]."""
 

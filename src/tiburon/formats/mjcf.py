@@ -19,11 +19,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
 
+import numpy as np
+
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.formats.assembly import lenient_model
 from tiburon.formats.file_part import FilePart
 from tiburon.formats.findings import Findings
-from tiburon.formats.limits import Budget
+from tiburon.formats.limits import LARGEST, Budget
 from tiburon.formats.mjcf_actuators import read_actuators
 from tiburon.formats.mjcf_bodies import read_bodies
 from tiburon.formats.mjcf_equalities import read_equalities
@@ -32,6 +34,15 @@ from tiburon.formats.mjcf_names import Names
 from tiburon.formats.mjcf_positions import read_positions
 from tiburon.formats.mjcf_shapes import mesh_paths
 from tiburon.model import Frame, Model, Pose, Water, World
+
+MEASURES = (
+    *("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia"),
+    *("jnt_pos", "jnt_axis", "jnt_stiffness", "dof_armature", "dof_damping", "dof_frictionloss"),
+    *("qpos0", "qpos_spring", "key_qpos", "geom_pos", "geom_quat", "geom_size", "geom_fluid"),
+    *("site_pos", "site_quat", "eq_data", "actuator_gear", "actuator_gainprm", "mesh_pos"),
+    *("mesh_quat", "mesh_scale"),
+)
+"""Tables of a compiled model that a robot is built from."""
 
 _LINE = re.compile(r"\bline(?: number)?\s*=?\s*(\d+)", re.IGNORECASE)
 _NAME = re.compile(r"Element (?:name )?'([^']*)'")
@@ -59,6 +70,7 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
     compiled, spec = compile_mjcf(path, package_paths, budget)
     findings = Findings(budget.file)
     names = Names(importlib.import_module("mujoco"), compiled)
+    _check_numbers(compiled, budget.file)
     try:
         meshes = mesh_paths(spec, compiled, names, path)
         _check_depth(compiled, names, budget)
@@ -199,6 +211,21 @@ def _fail(file: str, error: Exception) -> NoReturn:
         line=int(line[1]) or None if line else None,
         element=f"element {name[1]!r}" if name else None,
     ) from error
+
+
+def _check_numbers(compiled: Any, file: str) -> None:
+    """Refuse numbers whose products would overflow; MuJoCo takes any."""
+    for table in MEASURES:
+        numbers = np.asarray(getattr(compiled, table))
+        if not (np.abs(numbers) < LARGEST).all():
+            raise ModelFileError(
+                file,
+                f"numbers must be finite and below {LARGEST:g}, got larger ones in MuJoCo's "
+                f"{table}; correct the units",
+            )
+    options = [compiled.opt.density, compiled.opt.viscosity, *compiled.opt.gravity]
+    if not max(map(abs, options)) < LARGEST:
+        raise ModelFileError(file, f"options must be below {LARGEST:g}, got more; correct them")
 
 
 def _check_depth(compiled: Any, names: Names, budget: Budget) -> None:
