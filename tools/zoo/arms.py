@@ -43,7 +43,13 @@ forearm up."""
 
 def puma560() -> Sheet:
     """Return the PUMA 560 with its motors."""
-    return Sheet(puma(), f"{PUMA_SOURCES}\n\n{PUMA_FRAMES}")
+    notes = {
+        "trunk": "Mass: Tarn et al. 1985; moments xx and yy: estimated; they do no work here.",
+        "upper_arm": "Armstrong, Khatib and Burdick 1986; motor side: Nahon 1991, table 6.6.",
+        "flange": "Lee 1982.",
+        "motor_1": "Nahon 1991, table 6.6; rotor inertia: n^2 J / n^2.",
+    }
+    return Sheet(puma(), f"{PUMA_SOURCES}\n\n{PUMA_FRAMES}", notes)
 
 
 def puma() -> tb.Model:
@@ -229,7 +235,12 @@ stand and grip is lost with its figure; estimated: both stand 0.65 m before the 
 the bar turns and grip it rigidly 0.05 m from its ends, hands along its depth.
 
 {PUMA_SOURCES}"""
-    return Sheet(model, sources)
+    notes = {
+        "bar": "Nahon 1991, section 6.2; solid and uniform.",
+        "left_trunk": "See puma560. Where the base stands: estimated.",
+        "left_grip": "Where the bar is gripped: estimated.",
+    }
+    return Sheet(model, sources, notes)
 
 
 SIDES = (("left", -1.0), ("right", 1.0))
@@ -263,7 +274,12 @@ rigidly in the middle of its four sides by arms that stand around it, 0.7 m from
 can lift it from 0.5 m below their shoulders to 0.3 m above.
 
 {PUMA_SOURCES}"""
-    return Sheet(model, sources)
+    notes = {
+        "load": "Mass: McMillan 1994, chapter 3; size: estimated.",
+        "arm_1_trunk": "See puma560. Where the base stands: estimated.",
+        "arm_1_grip": "Where the load is gripped: estimated.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def panda() -> Sheet:
@@ -364,7 +380,11 @@ in the package example-robot-data). Links: the feasible set identified by Gaz, C
 Robuffo Giordano and De Luca 2019, as that description has it; an identified set reproduces
 torques, its single masses are not those on a scale. Damping 0.003 N m s/rad and 0.3 N s/m: same
 description. The fixed base link is left out. Shapes: rough bars."""
-    return Sheet(model, sources)
+    notes = {
+        "link_1": "Kinematics and limits: Franka's description; inertia: Gaz et al. 2019.",
+        "hand": "Franka's description of the gripper, as of its fingers below.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def space_arm() -> Sheet:
@@ -414,7 +434,11 @@ No single source: a satellite and an arm of the class of ETS-VII and its kin (ab
 reach). Estimated from geometry: the satellite is a solid box of 2 x 2 x 1.5 m and 2000 kg; links
 are solid cylinders with the lengths, radii and masses below (145 kg in all); torque limits are
 of the size such arms have. Gravity is no part of a robot: pass a world without it."""
-    return Sheet(model, sources)
+    notes = {
+        "satellite": "Estimated: a solid box.",
+        "shoulder": "Estimated, as all links: a solid cylinder; torque limits likewise.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def sheets() -> list[Sheet]:

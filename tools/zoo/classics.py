@@ -110,7 +110,12 @@ def cart_pole() -> Sheet:
 Masses, lengths, track and force of the pole-balancing task of Barto, Sutton and Anderson 1983:
 cart 1 kg, pole 0.1 kg and 1 m (half length 0.5 m), track +-2.4 m, force +-10 N. Its friction
 (cart 5e-4 N, hinge 2e-6 kg m^2/s) is left out. Size of the cart and radius of the pole: choices."""
-    return Sheet(model, sources)
+    notes = {
+        "cart": "Mass and track: Barto, Sutton and Anderson 1983; size: a choice.",
+        "pole": "Mass and length: Barto, Sutton and Anderson 1983; radius 10 mm: a choice.",
+        "motor": "Force: Barto, Sutton and Anderson 1983.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def chain(count: int) -> Sheet:
@@ -171,7 +176,12 @@ Adamiec-Wojcik and Wojciech 2006 (rigid finite elements): springs in the middle 
 cells, each of stiffness E I / (l / 10) = {stiffness:.6g} N m/rad, half cells at both ends. First
 bending frequency of the continuous blade, clamped: 3.5160 sqrt(E I / (rho A l^4)) = 25.84 rad/s.
 Damping: 6e-4 s times stiffness, near 1 % of critical in the first mode (estimated)."""
-    return Sheet(model, sources)
+    notes = {
+        "hub": "A choice: a solid cylinder of 1 kg.",
+        "piece_0": "Half a cell of the blade, clamped to the hub.",
+        "piece_1": "A cell; stiffness E I / (l / 10), damping 6e-4 s times that.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def sheets() -> list[Sheet]:

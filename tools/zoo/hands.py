@@ -76,7 +76,12 @@ dimensions are not given. Estimated: links as the two outer ones of table 6.4 (3
 of aluminium 20 mm square, 37.8 and 27.0 g), bases 50 mm apart, fingers hang down and hold a disk
 of 30 mm, 20 mm thick, 50 g, 45 mm below; torque limits 0.25 N m as in that section. The plane
 stands upright: its y is up; joints turn anticlockwise seen from -y of the world."""
-    return Sheet(with_pose(model, "home", home), sources)
+    notes = {
+        "left_proximal": "Links: Nahon 1991, table 6.4; where the bases are: estimated.",
+        "object": "Estimated: a solid disk.",
+        "left_base_motor": "Torque limit: Nahon 1991, section 6.2.",
+    }
+    return Sheet(with_pose(model, "home", home), sources, notes)
 
 
 def three_finger_hand() -> Sheet:
@@ -148,7 +153,11 @@ joints.
 Where the fingers stand and touch is lost with a figure. Estimated: bases on a circle of 85 mm
 around the glass, 120 degrees apart, fingers point inward and touch the glass at half its height,
 30 mm below the bases. The fingers' bases are fixed in the world."""
-    return Sheet(with_pose(model, "home", home), sources)
+    notes = {
+        "finger_1_base": "Links: Nahon 1991, table 6.4; where the bases are: estimated.",
+        "glass": "Nahon 1991, section 6.2: full, a solid cylinder; where it is held: estimated.",
+    }
+    return Sheet(with_pose(model, "home", home), sources, notes)
 
 
 def kerr_roth_grasp() -> Sheet:
@@ -223,7 +232,12 @@ points that way. The fingers of the source are lost with its torque rows; here e
 of 1 m and 0.2 kg, whose first motor feels fN - fx (fN - fy in the second finger) and whose
 second feels fN, rows that reproduce the printed optimum. A soft contact lets the object roll in
 two directions but neither slide nor spin: a universal joint. All joints are zero at home."""
-    return Sheet(model, sources)
+    notes = {
+        "object": "Contacts and load: Nahon 1991, section 6.1; girth of the bar: estimated.",
+        "finger_1_proximal": "Lengths: chosen for the torque rows; mass and radius: estimated.",
+        "finger_1_base_motor": "Torque limit: Nahon 1991, section 6.1.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def sheets() -> list[Sheet]:

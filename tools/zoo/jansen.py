@@ -247,4 +247,14 @@ turn apart.
 
 x is forward, the crankshaft lies along y. All joints are zero at home, where the first crank pin
 points forward and the lowest feet touch the plane z = 0."""
-    return Sheet(model, sources)
+    notes = {
+        "frame": "Estimated: a board.",
+        "crank": "Estimated: a round bar; the radius of the pins, 15 cm, is Jansen's m.",
+        "rear_1_thigh": "Lengths b, d, e of Jansen; mass of the tube: estimated.",
+        "rear_1_strut": "Length c.",
+        "rear_1_upper_rod": "Length j.",
+        "rear_1_lower_rod": "Length k.",
+        "rear_1_link": "Length f.",
+        "rear_1_shank": "Lengths g, h, i.",
+    }
+    return Sheet(model, sources, notes)

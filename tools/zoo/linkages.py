@@ -88,7 +88,10 @@ m/s^2. A standard case for Featherstone 1987, eq. 9.17: at home (crank at 1 rad)
 the crank, without torques, accelerations are -19.79873557, 26.87156196, -0.77944604 rad/s^2. The
 angle of the coupler is relative to the crank, those of crank and rocker count from x.
 {PLANE.strip()}"""
-    return Sheet(with_pose(model, "home", home), sources)
+    notes = {
+        "crank": "Radius 10 mm, which acts along the rod alone: a choice; so in all rods.",
+    }
+    return Sheet(with_pose(model, "home", home), sources, notes)
 
 
 def balanced_four_bar() -> Sheet:
@@ -140,7 +143,12 @@ of mass by psi11 = 45 deg at 0.656 m, psi21 = 10 deg at 3.487 m, psi32 = 190 deg
 these rounded numbers the center of mass of the whole stays within 4e-5 m of (2.6672, 0.2880).
 The source has no gravity. Moments out of the plane: those of a flat plate. Motors in three
 joints; the fourth, which closes the loop, could carry one more. {PLANE.strip()}"""
-    return Sheet(with_pose(model, "home", home), sources)
+    notes = {
+        "link_1": (
+            "Nahon 1991, table 7.1, as all links; moments xx and yy: half of zz, a flat plate."
+        ),
+    }
+    return Sheet(with_pose(model, "home", home), sources, notes)
 
 
 def planar_3rrr() -> Sheet:
@@ -207,7 +215,12 @@ count from x, theta_4 to theta_6 from the proximal links; the platform's own ang
 is theta_1 + theta_4 + theta_7. Pose "printed": as in the source, rounded to 1e-3; its loops are
 open by up to 4e-4 m. Pose "home": the same with theta_1 to theta_3 held, and the loops closed.
 {PLANE.strip()} Gravity is along -y of the source."""
-    return Sheet(model, sources)
+    notes = {
+        "proximal_1": "Khan 2002, table 4.1; the pivot follows from the base side of 1.0 m.",
+        "distal_1": "Khan 2002, table 4.1.",
+        "platform": "Khan 2002, table 4.1; moments xx and yy: half of zz, a flat plate.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def n_four_bar(loops: int) -> Sheet:
@@ -308,7 +321,14 @@ gravity in its plane. The start of the test set is the pose "home", at rest. A c
 spring_C and spring_D; springs between two points are no part of a model, so the force is left to
 who simulates. Centers of mass of K3, K5 and K7: only their distance from the pivot acts and is
 given; which side they lie on is our choice. Moments out of the plane: those of flat plates."""
-    return Sheet(with_pose(model, "home", home), sources)
+    notes = {
+        "K1": "IVP test set, as all bodies; moments xx and yy: half of zz, a flat plate.",
+        "K3": (
+            "Distance of the center of mass: IVP test set; its side: our choice. So in K5 and K7."
+        ),
+        "spring_C": "Ends of the spring of 4530 N/m and rest length 0.07785 m.",
+    }
+    return Sheet(with_pose(model, "home", home), sources, notes)
 
 
 def strandbeest() -> Sheet:

@@ -59,7 +59,10 @@ m square, with the corners (0,0,0) (1,0,0) (1,-1,0) (1,-1,1) (0,-1,1) (0,0,1) an
 Z, X, Y, Z, X; the ground lies between the last corner and the first. It starts from rest, with
 all joints zero, and runs for 10 s. Counting gives no freedom (6 hinges, one loop); it has one.
 Gravity is along -y of the source; here it is turned, so that y of the source is up."""
-    return Sheet(model, sources)
+    notes = {
+        "rod_1": "IFToMM benchmark library: a solid box of 1 x 0.1 x 0.1 m and 1 kg, as all rods.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def flyball_governor() -> Sheet:
@@ -120,7 +123,14 @@ rad/s. All joints are zero there. Spring-dampers of 8e5 N/m, 4e4 N s/m and rest 
 between left_spring_top and left_spring_bottom, and likewise on the right; such elements between
 two points are no part of a model, so the forces are left to who simulates. Balls are points as
 in the source; they are drawn larger."""
-    return Sheet(model, sources)
+    notes = {
+        "shaft": (
+            "IFToMM benchmark library: a solid box of density 3000 kg/m^3, as slider and rods."
+        ),
+        "left_arm": "A rod with a point mass of 5 kg at its end.",
+        "left_spring_top": "Ends of a spring-damper of 8e5 N/m, 4e4 N s/m, rest length 0.5 m.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def stewart() -> Sheet:
@@ -205,7 +215,12 @@ radius 0.05 m with a bore of 0.03 m, and rods of 0.03 m. Estimated: tubes and ro
 each, so that they overlap by 0.65 m at home (a leg is 3.15 m); strokes from -1.0 to +0.5 m keep
 the rod in the tube. All joints are zero at home. A universal joint holds each tube, so that no
 leg spins about itself; ball joints hold the plate."""
-    return Sheet(model, sources)
+    notes = {
+        "platform": "MathWorks example: a steel plate of 1 m radius and 5 cm.",
+        "leg_1_tube": "Radii and density: MathWorks example; length 1.9 m: estimated.",
+        "leg_1_rod": "Radius and density: MathWorks example; length and stroke: estimated.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def delta() -> Sheet:
@@ -295,7 +310,13 @@ offsets do here. Joints are zero at home. Estimated (no source): upper arms 1 kg
 30 mm radius; forearm rods 0.15 kg, carbon tubes taken as round bars of 8 mm radius; platform 0.5
 kg, a disk of 60 mm radius and 30 mm; motors 60 N m. Rods have universal joints at the elbow, so
 that none spins about itself, and ball joints at the wrist."""
-    return Sheet(model, sources)
+    notes = {
+        "platform": "Height at home: Williams 2016; mass and size of the disk: estimated.",
+        "arm_1_upper": "Length and place: Williams 2016; mass, radius and range: estimated.",
+        "arm_1_left_rod": "Length and spread: Williams 2016; mass and radius: estimated.",
+        "arm_1_motor": "Estimated.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def sheets() -> list[Sheet]:

@@ -191,7 +191,22 @@ def tiburon_titan() -> Sheet:
         {"": (0.5 * SIZE[0], -0.45 * SIZE[1], -0.35 * SIZE[2])},
         "Research ROV of 3.4 t with a Titan II arm of six joints and a jaw, and six thrusters",
     )
-    return Sheet(model, SOURCES)
+    notes = {
+        "vehicle": (
+            "Estimated from the SF 30k by geometric similarity, k = 1.210; volume and "
+            "center of buoyancy make the whole float level."
+        ),
+        "shoulder": (
+            "Estimated from the data sheet of the Titan family, as all links of the arm: a "
+            "solid round bar; added mass and drag of that bar in sea water; volume: 0.22 of"
+            " its mass."
+        ),
+        "port_main": (
+            "Estimated: 500 N for 5 horsepower; places: a choice; time constant: a choice."
+        ),
+        "azimuth_drive": "Estimated.",
+    }
+    return Sheet(model, SOURCES, notes)
 
 
 def two_arm_rov() -> Sheet:

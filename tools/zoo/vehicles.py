@@ -88,7 +88,13 @@ and 5 s in yaw, damping ratios 0.3 in roll and 0.8 in pitch, as there; the sourc
 sway and yaw damping fade with speed. Drag across the hull: coefficient 1.1 (estimated; the
 source takes Hoerner's). The propeller loses thrust with speed of advance, and rudder and stern
 planes lift: not said here."""
-    return Sheet(model, sources)
+    notes = {
+        "hull": "Fossen's remus100; added mass: Lamb's spheroid; side drag: estimated.",
+        "propeller": (
+            "Fossen's remus100: thrust (1 - 0.1) rho D^4 KT0 n|n|, moment rho D^5 KQ0 n|n|."
+        ),
+    }
+    return Sheet(model, sources, notes)
 
 
 def rexrov_fluid() -> tb.BodyFluid:
@@ -154,7 +160,11 @@ which takes the hydrodynamics of the SF 30k from Berg 2012 (pp. 28 to 31) and Du
 inertia, volume, center of buoyancy, added mass (full matrix, linear first, marine axes; entry
 (3, 6) 10.774 against (6, 3) 10.775, averaged), linear and quadratic damping, thrusters (thrust
 0.00031 w|w| N at w rad/s, time constant 0.05 s), collision boxes."""
-    return Sheet(model, sources)
+    notes = {
+        "hull": "UUV simulator, after Berg 2012.",
+        "thruster_0": "UUV simulator, rexrov_actuators.xacro, as all thrusters.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def vectored(body: str) -> list[tb.Thruster]:
@@ -228,7 +238,11 @@ simulator: control of a BlueROV2 underwater robot"): mass, moments of inertia, v
 buoyancy 0.01 m above the center of mass, added mass, linear and quadratic damping. The origin is
 the center of mass. Other published sets differ by factors of two. Shapes: rough boxes.
 {THRUSTERS}"""
-    return Sheet(model, sources)
+    notes = {
+        "hull": "von Benzon et al. 2022; shapes: rough boxes.",
+        "front_left": "Places: von Benzon et al. 2022; limits: data sheet of the T200.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def lump(name: str, weight: float, place: tuple[float, float, float], density: float) -> tb.Body:
@@ -341,7 +355,17 @@ Estimated: moments of inertia of the vehicle (a solid box of its {size[0]} x {si
 those of the source hold added mass and count from the links' origins; densities of the lumps
 (lead, steel, foam of 190 kg/m^3). The jaws, which the source marks as unknown, are left out.
 {THRUSTERS}"""
-    return Sheet(model, sources)
+    notes = {
+        "vehicle": "Kolano et al.; moments of inertia: a solid box, estimated.",
+        "weight_opposite_arm": (
+            "Weight in water and place: Kolano et al.; density of lead; so the other weights."
+        ),
+        "velocity_log": "Weight in water and place: Kolano et al.; density of steel, estimated.",
+        "foam_left": "Lift in water and place: Kolano et al.; 190 kg/m^3, estimated.",
+        "arm_base": "Kolano et al., as all links; moments of inertia: solid cylinders, estimated.",
+        "front_left": "Places: von Benzon et al. 2022; limits: data sheet of the T200.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def sheets() -> list[Sheet]:

@@ -90,8 +90,6 @@ def aquarobot() -> Sheet:
                         resistance=ohm,
                         torque_constant=constant,
                         back_emf_constant=emf,
-                        damping=viscous,
-                        friction=coulomb,
                         brush_drop=2.0,
                     ),
                 )
@@ -152,7 +150,19 @@ to those of a disk of its xx and 0.03 m depth, 0.0828.
 Pose "stand": lift 0.1 and knee -1.5 rad as in the files; the pads are turned level and the torso
 raised until they rest on z = 0 (the ankle angle of the files belongs to another knee). Volume
 and drag in water: not in the files."""
-    return Sheet(model, sources)
+    notes = {
+        "torso": "DynaMechs.",
+        "leg_1_coxa": (
+            "DynaMechs; zz lowered from 0.0797 to the largest a body can have; rotor "
+            "inertia as armature."
+        ),
+        "leg_1_femur": "DynaMechs, moved to the center of mass.",
+        "leg_1_tibia": "DynaMechs, moved to the center of mass.",
+        "leg_1_pad": "DynaMechs; yy and zz raised from 0.0817 to those of a disk of 0.03 m depth.",
+        "leg_1_pad_1": "DynaMechs, with cosines of 45 degrees to the last digit.",
+        "leg_1_yaw_motor": "DynaMechs, nps_aquarobot_motors.dm; numbers at the joint, friction among the joint's own.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def osu_hexapod() -> Sheet:
@@ -217,7 +227,11 @@ elevation and knee.
 Estimated from photographs of the machine (about 1.3 m long, about 120 kg): a body of 60 kg, 1.3
 x 0.35 x 0.25 m, taken as a solid box; links are solid round bars of 0.06, 0.42 and 0.46 m and 2,
 5 and 3 kg; joint ranges are generous. Pose "stand": feet on z = 0."""
-    return Sheet(model, sources)
+    notes = {
+        "body": "Estimated from photographs: a solid box.",
+        "left_front_hip": "Estimated, as all links: solid round bars.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def planar_walker() -> Sheet:
@@ -268,7 +282,11 @@ this position.
 Estimated (the source has statics alone): the body weighs the 1000 N that it carries there and is
 a bar of 2 m; leg links are thin rods of 2 kg. The plane stands upright: x of the source is x of
 the world, its y is up."""
-    return Sheet(model, sources)
+    notes = {
+        "body": "Length and height: Nahon 1991; weight: the load it carries there.",
+        "thigh_1": "Length: Nahon 1991; mass and radius: estimated.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def leg_bodies(
@@ -404,7 +422,13 @@ The mass is lost with a figure; 1000 N of weight is a guess. The source neglects
 does not say how they are built; estimated: hips straight above the feet, links of 0.1, 0.6 and
 0.6 m and 1, 2 and 1 kg, solid round bars; the body is a solid box of 1.5 x 1.0 x 0.2 m about its
 center of mass (drawn between the hips); torque limits 500 N m."""
-    return Sheet(model, sources)
+    notes = {
+        "body": "Weight 1000 N: a guess; a solid box, estimated.",
+        "leg_1_hip": (
+            "Estimated, as all links: solid round bars; feet of the pose: Nahon 1991, eq. 6.65."
+        ),
+    }
+    return Sheet(model, sources, notes)
 
 
 def quadruped() -> Sheet:
@@ -436,7 +460,11 @@ No single source: a dog of the size common today (12 to 13 kg, thighs and shanks
 of 33 N m). Estimated from geometry: the trunk is a solid box of 0.40 x 0.18 x 0.10 m and 6 kg;
 hips, thighs and shanks are solid round bars of 0.6, 0.9 and 0.2 kg. Pose "stand": the hips are
 0.28 m above the feet, which rest on z = 0."""
-    return Sheet(model, sources)
+    notes = {
+        "trunk": "Estimated: a solid box.",
+        "front_left_hip": "Estimated, as all links: solid round bars; torque limits likewise.",
+    }
+    return Sheet(model, sources, notes)
 
 
 def sheets() -> list[Sheet]:
