@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import tiburon as tb
 from tests.model.samples import ROUNDING, arm, random_tree
 from tiburon.errors import DomainError, NonFiniteError, ShapeError
 
@@ -45,6 +46,17 @@ def test_integrate_and_difference_are_inverse_on_random_trees(seed):
     np.testing.assert_allclose(
         model.difference(reached, q1), np.zeros(model.nv), rtol=0, atol=10 * ROUNDING
     )
+
+
+def test_displacement_sees_where_a_rolling_ball_is():
+    """Equal orientations at different places: no step of velocity, but a shift of the center."""
+    ball = tb.Body("ball", joint=tb.RollingSphere("roll", 0.1), inertia=tb.Inertia.sphere(1.0, 0.1))
+    model = tb.Model("marble", [ball])
+    q0, _ = model.random_state(3)
+    q1 = q0 + np.array([0.2, -0.5, 0, 0, 0, 0])
+    np.testing.assert_allclose(model.difference(q0, q1), np.zeros(3), rtol=0, atol=ROUNDING)
+    expected = [0, 0, 0, 0.2, -0.5]
+    np.testing.assert_allclose(model.displacement(q0, q1), expected, rtol=0, atol=ROUNDING)
 
 
 def test_batch_equals_a_loop_over_single_states():

@@ -146,6 +146,18 @@ def test_integrate_undoes_difference_and_difference_undoes_integrate(joint):
 
 
 @each_joint
+def test_move_undoes_displacement(joint):
+    """Any two positions, also those that one step of rolling does not connect."""
+    for seed in range(5):
+        q0, _, rng = random_numbers(joint, seed)
+        q1 = joint.random(rng)
+        reached = joint.move(q0, joint.displacement(q0, q1))
+        np.testing.assert_allclose(
+            matrix_of(joint, reached), matrix_of(joint, q1), rtol=0, atol=ROUNDING
+        )
+
+
+@each_joint
 def test_two_half_steps_make_a_whole_step(joint):
     """A constant body velocity is a one-parameter group."""
     q, v, _ = random_numbers(joint, 6)

@@ -215,11 +215,25 @@ class Model(NamedParts):
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """Return the step dv with integrate(q0, dv) = q1, shape (..., nv).
 
-        Free bodies turn by at most pi; revolute angles are subtracted as they are.
+        Free bodies turn by at most pi; revolute angles are subtracted as they are. A ball that
+        rolls is only brought to its orientation: see `displacement`.
         """
         return configuration.over_joints(
             self.joints,
             lambda joint, a, b: joint.difference(a, b),
+            (self._q("q0", q0), "q"),
+            (self._q("q1", q1), "q"),
+        )
+
+    def displacement(self, q0: ArrayLike, q1: ArrayLike) -> Array:
+        """Return how far q1 is from q0, one number per freedom of position.
+
+        The same as `difference`, shape (..., nv), but for balls that roll: they add the shift of
+        their center to their turn, since rolling binds velocities but not positions.
+        """
+        return configuration.over_joints(
+            self.joints,
+            lambda joint, a, b: joint.displacement(a, b),
             (self._q("q0", q0), "q"),
             (self._q("q1", q1), "q"),
         )

@@ -197,6 +197,10 @@ class Driven(Joint):
         """Return the carried joint's step from q0 to q1."""
         return self.carried.difference(q0, q1)
 
+    def displacement(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the carried joint's step of all its freedoms of position from q0 to q1."""
+        return self.carried.displacement(q0, q1)
+
     def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the carried joint's position with any redundant scale removed."""
         return self.carried.normalize(q)

@@ -360,6 +360,13 @@ class Joint(ABC):
         """Return the step dv with integrate(q0, dv) = q1."""
         return tuple(b - a for a, b in zip(q0, q1, strict=True))
 
+    def displacement(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the step with move(q0, step) = q1: one number per freedom of position.
+
+        The same as `difference`, but where velocities are bound and fewer than these freedoms.
+        """
+        return self.difference(q0, q1)
+
     def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the same position with any redundant scale removed."""
         return tuple(q)

@@ -165,12 +165,17 @@ class RollingSphere(Joint):
         return (*cross(vec3(a[:3], "a"), vec3(b[:3], "b")), 0.0, 0.0)
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return the step that reaches the orientation of q1, turning by at most pi.
+        """Return the velocity step that reaches the orientation of q1, turning by at most pi.
 
-        One step reaches the place of q1 too only if it lies on the way: others take several.
+        Rolling so reaches the place of q1 too only if that lies on the way, for which three numbers
+        cannot tell; `displacement` is zero between equal positions only.
         """
         back = quaternion_conjugate(_quaternion(q0))
         return quaternion_log(quaternion_multiply(back, _quaternion(q1)))
+
+    def displacement(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
+        """Return the turn in body axes and the shift in joint axes from q0 to q1."""
+        return (*self.difference(q0, q1), q1[0] - q0[0], q1[1] - q0[1])
 
     def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the same position with a quaternion of length 1."""
