@@ -160,7 +160,7 @@ and drag in water: not in the files."""
         "leg_1_tibia": "DynaMechs, moved to the center of mass.",
         "leg_1_pad": "DynaMechs; yy and zz raised from 0.0817 to those of a disk of 0.03 m depth.",
         "leg_1_pad_1": "DynaMechs, with cosines of 45 degrees to the last digit.",
-        "leg_1_yaw_motor": "DynaMechs, nps_aquarobot_motors.dm; numbers at the joint, friction among the joint's own.",
+        "leg_1_yaw_motor": "DynaMechs, nps_aquarobot_motors.dm; numbers at the joint.",
     }
     return Sheet(model, sources, notes)
 
