@@ -8,12 +8,12 @@ Symbols (Featherstone 1987, chapters 4 and 5):
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import surroundings, world_with
 from tiburon.algorithms.conditions import (
     Conditions,
     Setting,
@@ -26,9 +26,13 @@ from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.rnea import rnea, upward
 from tiburon.algorithms.sweep import inward, outward
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Model, Plan, PlanBody, Water, World
 from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
 from tiburon.trace.array import as_traced
+
+if TYPE_CHECKING:
+    from tiburon.algorithms.water import WaterAround
+    from tiburon.hydro.immersion import Immersion
 
 __all__ = ["bias", "bias_force", "gravity_force", "weight"]
 
@@ -64,15 +68,18 @@ def bias(
     return rnea(plan, q, v, scalars(np.zeros(plan.nv)), gravity, external)
 
 
-def weight(plan: Plan, q: Sequence[Scalar], gravity: Vec3) -> tuple[Scalar, ...]:
-    """Compute the joint forces that bear the weight of all bodies.
+def weight(
+    plan: Plan, q: Sequence[Scalar], gravity: Vec3, water: "WaterAround | None" = None
+) -> tuple[Scalar, ...]:
+    """Compute the joint forces that bear the weight of all bodies, less their buoyancy in water.
 
-    Featherstone 1987, eqs. 4.12-4.15 with every velocity left out.
+    Featherstone 1987, eqs. 4.12-4.15 with every velocity left out; McMillan 1994, eq. 6.31.
 
     Args:
         plan: Layout of the model.
         q: Position [m or rad], nq scalars.
         gravity: Acceleration of free fall, world axes [m/s^2].
+        water: The water around the robot, taken to be still; none by default.
 
     Returns:
         Joint force [N or N m], nv scalars.
@@ -85,11 +92,15 @@ def weight(plan: Plan, q: Sequence[Scalar], gravity: Vec3) -> tuple[Scalar, ...]
     def transmit(body: PlanBody, f: Force, held: _Held) -> tuple[tuple[Scalar, ...], Force]:
         return body.joint.project(q[body.q], f), held.X.force_to_parent(f)
 
-    def weigh(body: PlanBody, _: Force, held: _Held) -> Force:
-        return body.inertia.apply(held.a)
+    def weigh(body: PlanBody, _: Force, held: _Held, link: "Immersion | None") -> Force:
+        f = body.inertia.apply(held.a)
+        if water is None or link is None:
+            return f
+        return f - link.buoyancy(water.density, held.a.linear)
 
     held = outward(plan, lift, _Held(Transform.identity(), upward(gravity)))
-    weights = outward(plan, weigh, Force.zero(), held)
+    links = (None,) * len(plan.bodies) if water is None else water.links
+    weights = outward(plan, weigh, Force.zero(), held, links)
     kept = inward(plan, transmit, weights, held)
     return by_velocity(plan, kept)
 
@@ -99,12 +110,12 @@ def _run_bias(around: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> Any:
 
 
 def _run_gravity(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    plan, g = plan_and_gravity(model, world)
-    return as_traced(list(weight(plan, scalars(q), g)))
+    plan, g, water = surroundings(model, world)
+    return as_traced(list(weight(plan, scalars(q), g, water)))
 
 
 _BIAS = dynamics_function("bias_force", ("q", "v"), _run_bias)
-_GRAVITY = LibraryFunction("gravity_force", inputs_of("q"), _run_gravity)
+_GRAVITY = LibraryFunction("gravity_force", inputs_of("q"), _run_gravity, of_trees=True)
 
 
 @takes_conditions
@@ -134,21 +145,29 @@ def bias_force(
 
 
 def gravity_force(
-    model: Model, q: ArrayLike, *, world: World | None = None, time: ArrayLike | None = None
+    model: Model,
+    q: ArrayLike,
+    *,
+    world: World | None = None,
+    fluid: Water | None = None,
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the joint forces that hold the robot at rest against gravity.
 
-    They are the slope of `potential_energy`. One state or a batch; traced arrays inside a compiled
+    They are the slope of `potential_energy`. In water they are those against weight less buoyancy,
+    without what a current does. One state or a batch; traced arrays inside a compiled
     function, one state at a time.
 
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
+        fluid: The water the robot is in: short for a world of this fluid.
         time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Joint force [N or N m], shape (..., nv).
     """
-    answer: NDArray[np.float64] = call(_GRAVITY, model, (q,), world, time=time)
+    around = world_with(world, fluid)
+    answer: NDArray[np.float64] = call(_GRAVITY, model, (q,), around, time=time)
     return answer

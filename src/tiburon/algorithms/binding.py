@@ -8,9 +8,11 @@ call the library with the model it has and meet the same inputs.
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
+from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from tiburon.model import Model, Plan, World
+from tiburon.errors import ModelError
+from tiburon.model import Model, Plan, Water, World
 from tiburon.spatial import Scalar, Vec3
 
 # water is loaded where a robot meets it: most robots stay on land
@@ -24,8 +26,10 @@ __all__ = [
     "gravity_numbers",
     "gravity_vector",
     "plan_and_gravity",
+    "refuse_loops",
     "surroundings",
     "water_numbers",
+    "world_with",
 ]
 
 DEFAULT_WORLD = World()
@@ -108,6 +112,13 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
     return plan, gravity, water
 
 
+def world_with(world: World | None, fluid: Water | None) -> World | None:
+    """Return the world with a fluid in place of its own, where one is given."""
+    if fluid is None:
+        return world
+    return replace(DEFAULT_WORLD if world is None else world, fluid=fluid)
+
+
 def water_numbers(model: Model, world: World) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the numbers of the water, and of the bodies in it, that are not zero."""
     if world.fluid is None:
@@ -116,6 +127,19 @@ def water_numbers(model: Model, world: World) -> tuple[tuple[float, ...], tuple[
 
     bodies = tuple(x for link in immersions(model) if link for x in link.numbers())
     return world.fluid.numbers(), bodies
+
+
+def refuse_loops(model: Model, function: str) -> None:
+    """Raise `ModelError` if a robot has loops, which the dynamics of trees does not see."""
+    if model.loops:
+        names = [loop.name for loop in model.loops]
+        listed = ", ".join(repr(name) for name in names[:4])
+        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+        raise ModelError(
+            f"model {model.name!r}: {function} is for trees and would ignore what closes loops, "
+            f"got {listed}{more}; take model.without_loops() for the robot with its loops open",
+            name=names[0],
+        )
 
 
 def gravity_numbers(world: World) -> tuple[float, ...]:

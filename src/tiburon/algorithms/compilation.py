@@ -18,7 +18,7 @@ from tiburon.algorithms import (
     regressor,
     rnea,
 )
-from tiburon.algorithms.binding import DEFAULT_WORLD
+from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
 from tiburon.algorithms.center_of_mass import center_of_mass, center_of_mass_jacobian
 from tiburon.algorithms.external import external_options
 from tiburon.algorithms.frame_motion import frame_acceleration, frame_velocity
@@ -40,7 +40,7 @@ from tiburon.algorithms.operational_space import (
     operational_space_inverse_inertia,
 )
 from tiburon.errors import ModelError, ShapeError
-from tiburon.model import Model, World
+from tiburon.model import Model, Water, World
 from tiburon.trace.program import Input, Program, trace
 
 __all__ = ["compile"]
@@ -85,6 +85,7 @@ def compile(
     model: Model | None = None,
     *,
     world: World | None = None,
+    fluid: Water | None = None,
     external_force: str | Iterable[str] = (),
     external_axes: str = "frame",
     frames: str | Sequence[str] | None = None,
@@ -108,7 +109,9 @@ def compile(
         function: A function of this package, one of your own, or a list of both. Several functions
             share the arguments that have the same name; their results come as one flat tuple.
         model: The robot; may be left out if your function needs none.
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
+        fluid: The water the robot is in: short for a world of this fluid. Its numbers, and those of
+            the bodies in it, are parameters too: ``fluid=`` and ``immersion=``.
         external_force: Names of frames on which forces act, for dynamics in either direction:
             the kernel takes one more array [n; f], shape (..., 6), for each.
         external_axes: Axes of these forces, "frame" or "world".
@@ -137,6 +140,7 @@ def compile(
     from tiburon.native.kernel import ProgramSource, make_kernel
 
     functions = [function] if callable(function) else list(function)
+    world = world_with(world, fluid)
     if model is not None or world is not None:
         check_places(model, world)
     options = (

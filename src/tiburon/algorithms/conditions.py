@@ -7,13 +7,12 @@ bodies is one more entry of `Conditions`, read in `_read` and felt in `Setting.a
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 
 from numpy.typing import ArrayLike
 
-from tiburon.algorithms.binding import DEFAULT_WORLD, surroundings
+from tiburon.algorithms.binding import surroundings, world_with
 from tiburon.algorithms.external import external_inputs, external_options, given_forces
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
@@ -32,7 +31,6 @@ __all__ = [
     "dynamics_function",
     "record_under",
     "takes_conditions",
-    "world_with",
 ]
 
 Arrays = Sequence[Any]
@@ -107,13 +105,6 @@ class Setting(NamedTuple):
         return self._replace(plan=plan, water=water, external=external)
 
 
-def world_with(world: World | None, fluid: Water | None) -> World | None:
-    """Return the world with a fluid in place of its own, where one is given."""
-    if fluid is None:
-        return world
-    return replace(DEFAULT_WORLD if world is None else world, fluid=fluid)
-
-
 def condition_inputs(model: Model, options: Options) -> list[Input]:
     """Return the arrays that conditions add to those of a function."""
     return external_inputs(model, options)
@@ -150,7 +141,7 @@ def dynamics_function(
 
     # a kernel that travels to another process names the module that makes its function
     run_under.__module__ = run.__module__
-    return LibraryFunction(name, all_inputs, run_under)
+    return LibraryFunction(name, all_inputs, run_under, of_trees=True)
 
 
 def _read(

@@ -14,19 +14,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import plan_and_gravity, world_with
 from tiburon.algorithms.gathering import with_armature
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.pair_products import Vectors, before_products, components, joint_matrix
 from tiburon.algorithms.root_frame import Place, places_of
 from tiburon.algorithms.steps import JointVector, recorder
 from tiburon.algorithms.sweep import inward, outward, pairs
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Model, Plan, PlanBody, Water, World
 from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 
-__all__ = ["composite_vectors", "crba", "mass_elements", "mass_matrix"]
+__all__ = ["composite_products", "composite_vectors", "crba", "mass_elements", "mass_matrix"]
 
 Forces = tuple[Force, ...]
 Numbers = tuple[Scalar, ...]
@@ -119,12 +119,19 @@ def mass_elements(plan: Plan, q: Sequence[Scalar]) -> list[Scalar]:
     """Compute the mass matrix, nv times nv scalars row by row, in the way that suits its size."""
     if recorder() is None:
         return [x for row in crba(plan, q) for x in row]
-    S, F = composite_vectors(plan, q)
-    elements = list(joint_matrix(plan, above=[(S, F)], below=[(F, S)]))
-    for k, own in enumerate(plan.armatures):
-        place = k * (plan.nv + 1)
-        elements[place] = elements[place] + own
-    return elements
+    return composite_products(plan, *composite_vectors(plan, q))
+
+
+def composite_products(plan: Plan, S: Vectors, F: Vectors) -> list[Scalar]:
+    """Multiply S and F of all freedoms, and add armatures: the mass matrix, row by row."""
+    armature = None
+    if any(body.armature is not None for body in plan.bodies):
+        armature = [
+            own
+            for body in plan.bodies
+            for own in body.armature or (0.0,) * (body.v.stop - body.v.start)
+        ]
+    return joint_matrix(plan, above=[(S, F)], below=[(F, S)], diagonal=armature)
 
 
 def _inputs(model: Model, options: Options) -> list[Input]:
@@ -136,12 +143,12 @@ def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
     return as_traced(mass_elements(plan, scalars(q))).reshape(model.nv, model.nv)
 
 
-_FUNCTION = LibraryFunction("mass_matrix", _inputs, _run, parameters=(INERTIA,))
+_FUNCTION = LibraryFunction("mass_matrix", _inputs, _run, parameters=(INERTIA,), of_trees=True)
 _latest, _recent = _FUNCTION.latest, _FUNCTION.recent
 
 
 def mass_matrix(
-    model: Model, q: ArrayLike, *, time: ArrayLike | None = None
+    model: Model, q: ArrayLike, *, fluid: Water | None = None, time: ArrayLike | None = None
 ) -> NDArray[np.float64]:
     """Compute the mass matrix: the joint forces per joint acceleration, at rest without gravity.
 
@@ -151,12 +158,13 @@ def mass_matrix(
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
+        fluid: The water the robot is in, whose added mass counts; none by default.
         time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Mass matrix, symmetric, in the order of v [kg, kg m or kg m^2], shape (..., nv, nv).
     """
-    if time is None and current_graph() is None:
+    if fluid is None and time is None and current_graph() is None:
         # the plain case, in as few steps as Python allows
         known, kernel = _latest[0]
         if known is not model:
@@ -164,5 +172,5 @@ def mass_matrix(
         if kernel is not None:
             result: NDArray[np.float64] = kernel(q)
             return result
-    answer: NDArray[np.float64] = call(_FUNCTION, model, (q,), time=time)
+    answer: NDArray[np.float64] = call(_FUNCTION, model, (q,), world_with(None, fluid), time=time)
     return answer

@@ -8,18 +8,23 @@ Symbols:
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import surroundings, world_with
 from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.sweep import outward
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Model, Plan, PlanBody, Water, World
 from tiburon.spatial import Motion, Scalar, Vec3
+from tiburon.spatial.vec3 import scale, subtract
 from tiburon.trace.program import Input
+
+if TYPE_CHECKING:
+    from tiburon.algorithms.water import WaterAround
+    from tiburon.hydro.immersion import Immersion
 
 __all__ = ["kinetic", "kinetic_energy", "potential", "potential_energy"]
 
@@ -31,36 +36,51 @@ class _Moving(NamedTuple):
     twice: Scalar
 
 
-def kinetic(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scalar:
+def kinetic(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], water: "WaterAround | None" = None
+) -> Scalar:
     """Compute the kinetic energy, the sum of 1/2 vel . I vel (Featherstone 1987, sec. 3.9).
 
-    Armatures add 1/2 times the square of their joint's velocity.
+    Armatures add 1/2 times the square of their joint's velocity. Water adds 1/2 vel . I^A vel with
+    velocities relative to it (Newman 1977, sec. 4.14): the energy of what bodies set in motion.
 
     Args:
         plan: Layout of the model.
         q: Position [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
+        water: The water around the robot; none by default.
 
     Returns:
         Kinetic energy [J].
     """
+    drifts: Sequence[Motion | None] = (None,) * len(plan.bodies)
+    if water is not None:
+        from tiburon.algorithms.water import relative_motions
 
-    def visit(body: PlanBody, parent: _Moving) -> _Moving:
+        drifts = relative_motions(plan, q, v, water)
+
+    def visit(body: PlanBody, parent: _Moving, drift: Motion | None) -> _Moving:
         vJ = body.joint.velocity(q[body.q], v[body.v])
         vel = body.transform(q[body.q]).motion(parent.vel) + vJ
         twice = vel.dot(body.inertia.apply(vel))
+        if body.added is not None and drift is not None:
+            twice = twice + drift.dot(body.added.apply(drift))
         for own, rate in zip(body.armature or (), v[body.v], strict=False):
             twice = twice + own * rate * rate
         return _Moving(vel, twice)
 
     twice: Scalar = 0.0
-    for moving in outward(plan, visit, _Moving(Motion.zero(), 0.0)):
+    for moving in outward(plan, visit, _Moving(Motion.zero(), 0.0), drifts):
         twice = twice + moving.twice
     return 0.5 * twice
 
 
-def potential(plan: Plan, q: Sequence[Scalar], gravity: Vec3) -> Scalar:
+def potential(
+    plan: Plan, q: Sequence[Scalar], gravity: Vec3, water: "WaterAround | None" = None
+) -> Scalar:
     """Compute the potential energy in gravity, zero for mass at the world origin.
+
+    Water that a body displaces is lifted when the body sinks.
 
     Bodies fixed to the world are left out, since their share never changes.
 
@@ -68,13 +88,18 @@ def potential(plan: Plan, q: Sequence[Scalar], gravity: Vec3) -> Scalar:
         plan: Layout of the model.
         q: Position [m or rad], nq scalars.
         gravity: Acceleration of free fall, world axes [m/s^2].
+        water: The water around the robot; none by default.
 
     Returns:
         Potential energy [J].
     """
 
-    def lifted(body: PlanBody, _: Scalar, place: Place) -> Scalar:
-        m, (hx, hy, hz) = body.inertia.mass, body.inertia.h
+    def lifted(body: PlanBody, _: Scalar, place: Place, link: "Immersion | None") -> Scalar:
+        m, h = body.inertia.mass, body.inertia.h
+        if water is not None and link is not None:
+            m = m - water.density * link.volume
+            h = subtract(h, scale(link.moment, water.density))
+        hx, hy, hz = h
         x, y, z = (
             m * p + row[0] * hx + row[1] * hy + row[2] * hz
             for row, p in zip(place.R, place.p, strict=True)
@@ -83,7 +108,8 @@ def potential(plan: Plan, q: Sequence[Scalar], gravity: Vec3) -> Scalar:
 
     # U = -g . (sum of m times the center of mass)
     total: Scalar = 0.0
-    for share in outward(plan, lifted, 0.0, body_places(plan, q)):
+    links = (None,) * len(plan.bodies) if water is None else water.links
+    for share in outward(plan, lifted, 0.0, body_places(plan, q), links):
         total = total - share
     return total
 
@@ -97,13 +123,13 @@ def _state(model: Model, options: Options) -> list[Input]:
 
 
 def _run_kinetic(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
-    plan, _ = plan_and_gravity(model, world)
-    return kinetic(plan, scalars(q), scalars(v))
+    plan, _, water = surroundings(model, world)
+    return kinetic(plan, scalars(q), scalars(v), water)
 
 
 def _run_potential(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    plan, gravity = plan_and_gravity(model, world)
-    return potential(plan, scalars(q), gravity)
+    plan, gravity, water = surroundings(model, world)
+    return potential(plan, scalars(q), gravity, water)
 
 
 _KINETIC = LibraryFunction("kinetic_energy", _state, _run_kinetic, parameters=(INERTIA,))
@@ -111,7 +137,12 @@ _POTENTIAL = LibraryFunction("potential_energy", _position, _run_potential)
 
 
 def kinetic_energy(
-    model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    fluid: Water | None = None,
+    time: ArrayLike | None = None,
 ) -> np.float64 | NDArray[np.float64]:
     """Compute the kinetic energy.
 
@@ -122,16 +153,23 @@ def kinetic_energy(
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        fluid: The water the robot is in; the energy that bodies give it then counts.
+        time: When [s], shape (...), where `Driven` joints or water move by themselves; zero by
+            default.
 
     Returns:
         Kinetic energy [J], one number per state.
     """
-    return _number(call(_KINETIC, model, (q, v), time=time))
+    return _number(call(_KINETIC, model, (q, v), world_with(None, fluid), time=time))
 
 
 def potential_energy(
-    model: Model, q: ArrayLike, *, world: World | None = None, time: ArrayLike | None = None
+    model: Model,
+    q: ArrayLike,
+    *,
+    world: World | None = None,
+    fluid: Water | None = None,
+    time: ArrayLike | None = None,
 ) -> np.float64 | NDArray[np.float64]:
     """Compute the potential energy in gravity, zero for mass at the world origin.
 
@@ -141,13 +179,14 @@ def potential_energy(
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
+        fluid: The water the robot is in, which lifts what it is displaced by.
         time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Potential energy [J], one number per state.
     """
-    return _number(call(_POTENTIAL, model, (q,), world, time=time))
+    return _number(call(_POTENTIAL, model, (q,), world_with(world, fluid), time=time))
 
 
 def _number(result: Any) -> np.float64 | NDArray[np.float64]:

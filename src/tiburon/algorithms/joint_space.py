@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import bias
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import plan_and_gravity, world_with
 from tiburon.algorithms.conditions import (
     Conditions,
     Setting,
@@ -24,7 +24,7 @@ from tiburon.algorithms.crba import crba
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.steps import JointVector, recorder
-from tiburon.model import Model, Plan, World
+from tiburon.model import Model, Plan, Water, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
 from tiburon.spatial import Force, Scalar, Vec3
@@ -130,12 +130,12 @@ def _run_inverse(model: Model, world: World | None, options: Options, q: Any) ->
 
 
 _INVERSE = LibraryFunction(
-    "inverse_mass_matrix", inputs_of("q"), _run_inverse, parameters=(INERTIA,)
+    "inverse_mass_matrix", inputs_of("q"), _run_inverse, parameters=(INERTIA,), of_trees=True
 )
 
 
 def inverse_mass_matrix(
-    model: Model, q: ArrayLike, *, time: ArrayLike | None = None
+    model: Model, q: ArrayLike, *, fluid: Water | None = None, time: ArrayLike | None = None
 ) -> NDArray[np.float64]:
     """Compute the inverse of the mass matrix: joint accelerations per joint force.
 
@@ -144,13 +144,14 @@ def inverse_mass_matrix(
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
+        fluid: The water the robot is in, whose added mass counts; none by default.
         time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Inverse mass matrix, symmetric, in the order of v [1/kg, 1/(kg m) or 1/(kg m^2)], shape
         (..., nv, nv).
     """
-    answer: NDArray[np.float64] = call(_INVERSE, model, (q,), time=time)
+    answer: NDArray[np.float64] = call(_INVERSE, model, (q,), world_with(None, fluid), time=time)
     return answer
 
 

@@ -17,6 +17,7 @@ from tiburon.algorithms.binding import (
     bound,
     gravity_numbers,
     gravity_vector,
+    refuse_loops,
     water_numbers,
 )
 from tiburon.algorithms.steps import JointVector, taping
@@ -56,8 +57,11 @@ class LibraryFunction:
     run: Callable[..., Any]
     """Called as ``run(model, world, options, *arrays)`` with arrays of one case; returns arrays."""
 
-    parameters: tuple[str, ...] = (INERTIA, GRAVITY, FLUID, IMMERSION)
-    """Which numbers of model and world the result depends on."""
+    parameters: tuple[str, ...] = (INERTIA, GRAVITY)
+    """Which numbers of model and world the result depends on, beside those of water."""
+
+    of_trees: bool = False
+    """Whether the result means nothing where loops are closed."""
 
     recent: dict[Any, Kernel] = field(default_factory=dict, compare=False)
     """Kernels used lately, by `id` of the model, or by that with world and options.
@@ -144,6 +148,8 @@ def call(
     if current_graph() is None:
         kernel = function.kernel(model, world, options)
         return kernel(*arguments) if time is None else kernel(*arguments, time=time)
+    if function.of_trees:
+        refuse_loops(model, function.name)
     inputs = function.inputs(model, options)
     arrays = [one_case(item, x) for item, x in zip(inputs, arguments, strict=True)]
     with at_time(time if time is None else scalars(one_case(Input(TIME, ()), time))[0]):
@@ -184,6 +190,12 @@ class LibrarySource:
     world: World
     options: Options = ()
 
+    def __post_init__(self) -> None:
+        # here, since code that is found in the cache is not traced again
+        for name in self.names:
+            if LIBRARY[name].of_trees:
+                refuse_loops(self.model, name)
+
     @property
     def name(self) -> str:
         """Name of the kernel."""
@@ -208,7 +220,7 @@ class LibrarySource:
 
     def parameters(self) -> dict[str, Any]:
         """Return the numbers the kernel is bound to."""
-        names = [name for name in (INERTIA, GRAVITY, FLUID, IMMERSION) if self._used(name)]
+        names = [name for name in (INERTIA, GRAVITY) if self._used(name)]
         return parameter_values(self.model, self.world, names)
 
     def program(self) -> Program:
@@ -237,10 +249,14 @@ def _arrived(modules: Sequence[str], *parts: Any) -> LibrarySource:
 
 
 def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[str, Any]:
-    """Return the run-time numbers of model and world that are structurally not zero, by name."""
+    """Return the run-time numbers of model and world that are structurally not zero, by name.
+
+    Those of water are always among them, where there is water: its structure says nothing of them.
+    """
     values = {INERTIA: model.plan.parameters, GRAVITY: gravity_numbers(world)}
-    values[FLUID], values[IMMERSION] = water_numbers(model, world)
+    water = dict(zip((FLUID, IMMERSION), water_numbers(model, world), strict=True))
     found: dict[str, Any] = {name: values[name] for name in names if values[name]}
+    found |= {name: numbers for name, numbers in water.items() if numbers}
     if depends_on_time(model, world):
         found[TIME] = 0.0
     return found

@@ -27,7 +27,7 @@ from tiburon.model.water import FlowField
 from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, matrix_vector, subtract, transpose_vector
 
-__all__ = ["WaterAround", "immersions", "water_around", "water_forces"]
+__all__ = ["WaterAround", "immersions", "relative_motions", "water_around", "water_forces"]
 
 
 class WaterAround(NamedTuple):
@@ -129,15 +129,64 @@ def water_forces(
     return find(plan, q, v, gravity, around)
 
 
-def _forces_in_uniform_flow(
+def relative_motions(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], around: WaterAround
+) -> tuple[Motion, ...]:
+    """Compute the velocity of each body relative to the water around it.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        around: The water, taken where the center of buoyancy of each body is.
+
+    Returns:
+        Velocity of each plan body at its origin, in its frame [rad/s, m/s].
+    """
+    if around.moves_alike:
+        return tuple(x.relative for x in _drifting(plan, q, v, ZERO3, around))
+
+    def relative(body: PlanBody, _: Motion, placed: _Placed, link: Immersion | None) -> Motion:
+        velocity, (R, p) = placed.velocity, placed.place
+        there = add(p, matrix_vector(R, link.place if link else ZERO3))
+        v_f = transpose_vector(R, around.field.at(around.time, there).velocity)
+        return Motion(velocity.angular, subtract(velocity.linear, v_f))
+
+    return outward(plan, relative, Motion.zero(), _placed(plan, q, v), around.links)
+
+
+def _drifting(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
-) -> tuple[Force, ...]:
+) -> tuple[_Drifting, ...]:
     """Hand the motion relative to the water from body to body (1995, Table I, part I)."""
 
     def drift(body: PlanBody, parent: _Drifting) -> _Drifting:
         X = body.transform(q[body.q])
         vJ = body.joint.velocity(q[body.q], v[body.v])
         return _Drifting(X.motion(parent.relative) + vJ, X.direction(parent.a_fg))
+
+    flow = around.field.at(around.time, ZERO3)
+    # seen from the water, the world drifts the other way
+    still = Motion(ZERO3, subtract(ZERO3, flow.velocity))
+    root = _Drifting(still, subtract(flow.acceleration, gravity))
+    return outward(plan, drift, root)
+
+
+def _placed(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[_Placed, ...]:
+    """Find velocity and place of every body."""
+
+    def move(body: PlanBody, parent: _Placed) -> _Placed:
+        X = body.transform(q[body.q])
+        vJ = body.joint.velocity(q[body.q], v[body.v])
+        return _Placed(X.motion(parent.velocity) + vJ, parent.place.moved(X))
+
+    return outward(plan, move, _Placed(Motion.zero(), WORLD_PLACE))
+
+
+def _forces_in_uniform_flow(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
+) -> tuple[Force, ...]:
+    """Add up what water does to each body (1995, Table I, part I)."""
 
     def force(body: PlanBody, _: Force, drifting: _Drifting, link: Immersion | None) -> Force:
         if link is None:
@@ -146,11 +195,7 @@ def _forces_in_uniform_flow(
         here = Surroundings(around.density, relative.angular, relative.linear, drifting.a_fg)
         return link.force(here, around.strips)
 
-    flow = around.field.at(around.time, ZERO3)
-    # seen from the water, the world drifts the other way
-    still = Motion(ZERO3, subtract(ZERO3, flow.velocity))
-    root = _Drifting(still, subtract(flow.acceleration, gravity))
-    drifting = outward(plan, drift, root)
+    drifting = _drifting(plan, q, v, gravity, around)
     return outward(plan, force, Force.zero(), drifting, around.links)
 
 
@@ -158,11 +203,6 @@ def _forces_in_varying_flow(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], gravity: Vec3, around: WaterAround
 ) -> tuple[Force, ...]:
     """Meet the water where each body is; strips meet it where they are."""
-
-    def move(body: PlanBody, parent: _Placed) -> _Placed:
-        X = body.transform(q[body.q])
-        vJ = body.joint.velocity(q[body.q], v[body.v])
-        return _Placed(X.motion(parent.velocity) + vJ, parent.place.moved(X))
 
     def force(body: PlanBody, _: Force, placed: _Placed, link: Immersion | None) -> Force:
         if link is None:
@@ -184,5 +224,4 @@ def _forces_in_varying_flow(
         here = Surroundings(around.density, velocity.angular, v_r, a_fg, faster)
         return link.force(here, around.strips)
 
-    placed = outward(plan, move, _Placed(Motion.zero(), WORLD_PLACE))
-    return outward(plan, force, Force.zero(), placed, around.links)
+    return outward(plan, force, Force.zero(), _placed(plan, q, v), around.links)

@@ -143,8 +143,7 @@ class Immersion:
         The sum f^D + f^TB + beta^A (McMillan 1994, eq. 7.45; 1995, eq. 31).
         """
         total = added_mass_bias(self.added, around.w, around.v_r, around.a_fg)
-        displaced, moment = around.density * self.volume, scale(self.moment, around.density)
-        total = total + total_buoyancy(displaced, moment, around.a_fg)
+        total = total + self.buoyancy(around.density, around.a_fg)
         for shape in self.shapes:
             total = total + shape.force(around, strips)
         for damping in self.dampings:
@@ -152,6 +151,15 @@ class Immersion:
             f = damping_force(relative, damping.linear, damping.quadratic)
             total = total + damping.transform.force_to_parent(f)
         return total
+
+    def buoyancy(self, density: Scalar, a_fg: Vec3) -> Force:
+        """Return total buoyancy alone, about the frame's origin.
+
+        Args:
+            density: Of the water [kg/m^3].
+            a_fg: Acceleration of the water less that of free fall, plan axes [m/s^2].
+        """
+        return total_buoyancy(density * self.volume, scale(self.moment, density), a_fg)
 
     def _scalars(self) -> Iterator[Scalar]:
         """Go through all numbers a kernel may take at run time."""

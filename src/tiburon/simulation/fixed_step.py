@@ -10,13 +10,11 @@ from functools import lru_cache
 from typing import Any
 
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.binding import surroundings
+from tiburon.algorithms.binding import refuse_loops, surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 from tiburon.algorithms.library import (
-    FLUID,
     GRAVITY,
-    IMMERSION,
     INERTIA,
     TIME,
     depends_on_time,
@@ -139,8 +137,7 @@ class FixedStepSource:
 
     def parameters(self) -> dict[str, Any]:
         """Return the numbers of model and world that the kernel is bound to."""
-        names = (INERTIA, GRAVITY, FLUID, IMMERSION)
-        return parameter_values(self.model, self.world, names)
+        return parameter_values(self.model, self.world, (INERTIA, GRAVITY))
 
     def inputs(self) -> list[Input]:
         """Return what callers pass."""
@@ -175,5 +172,6 @@ def fixed_step_kernel(model: Model, world: World, method: str, slots: int) -> Ca
     """Return the kernel of a method, compiling it if nobody has."""
     from tiburon.native.kernel import make_kernel
 
+    refuse_loops(model, f"integrate_{method}")
     source = FixedStepSource(model, world, method, slots)
     return make_kernel(source, source.parameters())
