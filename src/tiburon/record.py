@@ -44,6 +44,8 @@ def _make(cls: type[Any], slots: bool, eq: bool) -> type[Any]:
     if cls.__dict__.get("__hash__") is None:
         # Python itself puts None there when a class says how to compare
         written.discard("__hash__")
+    # without a text the standard decorator would work out the signature to have one
+    cls.__doc__ = cls.__doc__ or cls.__name__
     # the standard decorator lets frozen classes inherit from frozen ones only
     derived = any(is_dataclass(base) for base in cls.__mro__[1:])
     cls = dataclass(init=False, repr=False, eq=False, frozen=derived, slots=slots)(cls)

@@ -1,54 +1,19 @@
 """What a robot is, by name: bodies, joints, frames, and the world around them."""
 
+from typing import TYPE_CHECKING
+
+from tiburon.lazy import load_on_use
 from tiburon.model.actuator import Actuator, Motor
-from tiburon.model.added_mass import added_mass_from
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.closure import JointCoupling, LoopClosure
 from tiburon.model.contact_point import ContactPoint
-from tiburon.model.conversions import (
-    JointNumbers,
-    from_fossen,
-    from_mujoco,
-    from_pinocchio,
-    matrix_from_fossen,
-    matrix_to_fossen,
-    motion_from_mujoco,
-    motion_to_mujoco,
-    six_vector_from_fossen,
-    six_vector_from_pinocchio,
-    six_vector_to_fossen,
-    six_vector_to_pinocchio,
-    to_fossen,
-    to_mujoco,
-    to_pinocchio,
-    wrench_from_mujoco,
-    wrench_to_mujoco,
-)
-from tiburon.model.denavit_hartenberg import DHLink
 from tiburon.model.drag import BoxDrag, CylinderDrag, EllipsoidDrag, SphereDrag
 from tiburon.model.ground import Ground, GroundGrid
 from tiburon.model.inertia import Inertia
 from tiburon.model.joint_limits import JointLimits
 from tiburon.model.joint_passive import JointPassive
-from tiburon.model.joints import (
-    Coupled,
-    Cylindrical,
-    Driven,
-    Fixed,
-    Free,
-    Harmonic,
-    Joint,
-    Path,
-    Planar,
-    Polynomial,
-    Prismatic,
-    Revolute,
-    RollingSphere,
-    Screw,
-    Spherical,
-    Universal,
-)
+from tiburon.model.joints import Coupled, Fixed, Free, Joint, Prismatic, Revolute
 from tiburon.model.model import Model
 from tiburon.model.plan import Plan, PlanBody, PlanFrame
 from tiburon.model.pose import Pose
@@ -67,6 +32,80 @@ from tiburon.model.shape import (
 from tiburon.model.thruster import LinearThrust, QuadraticThrust, TableThrust, Thruster
 from tiburon.model.water import Water
 from tiburon.model.world import World
+
+if TYPE_CHECKING:
+    from tiburon.model.added_mass import added_mass_from
+    from tiburon.model.conversions import (
+        JointNumbers,
+        from_fossen,
+        from_mujoco,
+        from_pinocchio,
+        matrix_from_fossen,
+        matrix_to_fossen,
+        motion_from_mujoco,
+        motion_to_mujoco,
+        six_vector_from_fossen,
+        six_vector_from_pinocchio,
+        six_vector_to_fossen,
+        six_vector_to_pinocchio,
+        to_fossen,
+        to_mujoco,
+        to_pinocchio,
+        wrench_from_mujoco,
+        wrench_to_mujoco,
+    )
+    from tiburon.model.denavit_hartenberg import DHLink
+    from tiburon.model.joints import (
+        Cylindrical,
+        Driven,
+        Harmonic,
+        Path,
+        Planar,
+        Polynomial,
+        RollingSphere,
+        Screw,
+        Spherical,
+        Universal,
+    )
+else:
+    __getattr__ = load_on_use(
+        globals(),
+        {
+            "tiburon.model.added_mass": ("added_mass_from",),
+            "tiburon.model.conversions": (
+                "JointNumbers",
+                "from_fossen",
+                "from_mujoco",
+                "from_pinocchio",
+                "matrix_from_fossen",
+                "matrix_to_fossen",
+                "motion_from_mujoco",
+                "motion_to_mujoco",
+                "six_vector_from_fossen",
+                "six_vector_from_pinocchio",
+                "six_vector_to_fossen",
+                "six_vector_to_pinocchio",
+                "to_fossen",
+                "to_mujoco",
+                "to_pinocchio",
+                "wrench_from_mujoco",
+                "wrench_to_mujoco",
+            ),
+            "tiburon.model.denavit_hartenberg": ("DHLink",),
+            "tiburon.model.joints": (
+                "Cylindrical",
+                "Driven",
+                "Harmonic",
+                "Path",
+                "Planar",
+                "Polynomial",
+                "RollingSphere",
+                "Screw",
+                "Spherical",
+                "Universal",
+            ),
+        },
+    )
 
 __all__ = [
     "WORLD",

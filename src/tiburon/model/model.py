@@ -1,7 +1,7 @@
 """A robot: bodies, joints, frames and all that is fixed to them, by name."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,7 +12,6 @@ from tiburon.model.actuator import Actuator
 from tiburon.model.body import Body, Frame
 from tiburon.model.closure import Closure
 from tiburon.model.contact_point import ContactPoint
-from tiburon.model.denavit_hartenberg import DHLink, chain_parts
 from tiburon.model.joints import Joint
 from tiburon.model.mobility import immovable_joints, needs_check, nothing_resists
 from tiburon.model.named_parts import NamedParts, joint_slices
@@ -21,6 +20,9 @@ from tiburon.model.parts import Parts, checked, joint_positions
 from tiburon.model.plan import Plan
 from tiburon.model.pose import Pose
 from tiburon.model.thruster import Thruster
+
+if TYPE_CHECKING:
+    from tiburon.model.denavit_hartenberg import DHLink
 
 Array = NDArray[np.float64]
 
@@ -116,7 +118,7 @@ class Model(NamedParts):
     def from_dh(
         cls,
         name: str,
-        links: Iterable[DHLink],
+        links: Iterable["DHLink"],
         *,
         convention: str,
         base: Pose | None = None,
@@ -140,6 +142,8 @@ class Model(NamedParts):
         Example:
             ``Model.from_dh("planar", [DHLink(a=0.5, inertia=rod)] * 2, convention="classic")``
         """
+        from tiburon.model.denavit_hartenberg import chain_parts
+
         bodies, frames = chain_parts(name, links, convention, base or Pose(), tool)
         return cls(name, bodies, frames)
 

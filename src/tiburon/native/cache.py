@@ -35,8 +35,9 @@ DEFAULT_SIZE_LIMIT = 512 << 20
 """Space the entries may take together [bytes]."""
 
 _SUFFIX = ".kernel"
-_ENTRY_NAME = re.compile(r"[0-9a-f]+\.kernel")
-_TEMPORARY_NAME = re.compile(r"[0-9a-f]+\.kernel\.[0-9]+-[0-9]+\.part")
+# patterns; compiled when a directory is listed, which a call of a kernel never does
+_ENTRY_NAME = r"[0-9a-f]+\.kernel"
+_TEMPORARY_NAME = r"[0-9a-f]+\.kernel\.[0-9]+-[0-9]+\.part"
 _SECONDS_PER_DAY = 86400.0
 # what is still being written after this long was left behind by a process that died
 _STALE_AFTER = 3600.0
@@ -249,10 +250,10 @@ def _prune(directory: Path, limit: int, *, keep: str) -> None:
         for item in items:
             # another process may have removed it meanwhile
             with contextlib.suppress(FileNotFoundError):
-                if _ENTRY_NAME.fullmatch(item.name):
+                if re.fullmatch(_ENTRY_NAME, item.name):
                     status = item.stat()
                     found.append((status.st_mtime, status.st_size, item.name))
-                elif _TEMPORARY_NAME.fullmatch(item.name) and _is_stale(item):
+                elif re.fullmatch(_TEMPORARY_NAME, item.name) and _is_stale(item):
                     os.unlink(item.path)
     total = sum(size for _, size, _ in found)
     if total <= limit:
@@ -319,7 +320,7 @@ def cache_entries() -> list[CacheEntry]:
         os.scandir(cache_directory()) as items,
     ):
         for item in items:
-            if _ENTRY_NAME.fullmatch(item.name):
+            if re.fullmatch(_ENTRY_NAME, item.name):
                 with contextlib.suppress(FileNotFoundError):
                     status = item.stat()
                     key = item.name.removesuffix(_SUFFIX)
@@ -345,8 +346,8 @@ def clear_cache() -> int:
         os.scandir(cache_directory()) as items,
     ):
         for item in items:
-            is_entry = _ENTRY_NAME.fullmatch(item.name) is not None
-            if is_entry or _TEMPORARY_NAME.fullmatch(item.name):
+            is_entry = re.fullmatch(_ENTRY_NAME, item.name) is not None
+            if is_entry or re.fullmatch(_TEMPORARY_NAME, item.name):
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(item.path)
                     removed += is_entry

@@ -4,27 +4,55 @@ An algorithm is a Python function over NumPy values. `trace` runs it once on tra
 keeps what it computed as a `Program`; everything else here reads programs or makes new ones.
 """
 
+from typing import TYPE_CHECKING
+
+from tiburon.lazy import load_on_use
 from tiburon.trace.array import TracedArray
 from tiburon.trace.count import OperationCount, count
-from tiburon.trace.derivative import forward_derivative, jacobian, reverse_derivative, sparsity
 from tiburon.trace.diagnose import Diagnosis, diagnose
 from tiburon.trace.dump import dump, to_graphviz
 from tiburon.trace.graph import Graph
 from tiburon.trace.interpret import interpret
-from tiburon.trace.primitives import (
-    factor_orthogonal,
-    factor_spd,
-    factor_tree,
-    invert_tree,
-    norm,
-    solve_least_squares,
-    solve_spd,
-    solve_tree,
-    solve_tree_columns,
-)
 from tiburon.trace.program import Input, Output, Program, current_graph, trace
 from tiburon.trace.regions import WhileResult, fixed_loop, function, while_loop
 from tiburon.trace.value import Scalar, Value, require
+
+if TYPE_CHECKING:
+    from tiburon.trace.derivative import forward_derivative, jacobian, reverse_derivative, sparsity
+    from tiburon.trace.primitives import (
+        factor_orthogonal,
+        factor_spd,
+        factor_tree,
+        invert_tree,
+        norm,
+        solve_least_squares,
+        solve_spd,
+        solve_tree,
+        solve_tree_columns,
+    )
+else:
+    __getattr__ = load_on_use(
+        globals(),
+        {
+            "tiburon.trace.derivative": (
+                "forward_derivative",
+                "jacobian",
+                "reverse_derivative",
+                "sparsity",
+            ),
+            "tiburon.trace.primitives": (
+                "factor_orthogonal",
+                "factor_spd",
+                "factor_tree",
+                "invert_tree",
+                "norm",
+                "solve_least_squares",
+                "solve_spd",
+                "solve_tree",
+                "solve_tree_columns",
+            ),
+        },
+    )
 
 __all__ = [
     "Diagnosis",

@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 
 from tiburon.errors import OptionError, TraceError
 from tiburon.record import record
+from tiburon.trace.dependence import cheaper_mode, dependence
 from tiburon.trace.forward import push_forward
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import Input, Output, Program
 from tiburon.trace.reverse import pull_back
-from tiburon.trace.sparsity import cheaper_mode, dependence
 
 __all__ = ["forward_derivative", "jacobian", "reverse_derivative", "sparsity"]
 
