@@ -135,3 +135,17 @@ def test_convert_refuses_formats_it_cannot_write(tmp_path):
     result = CliRunner().invoke(application, ["convert", "pendulum", str(tmp_path / "a.sdf")])
     assert isinstance(result.exception, tb.ModelFileError)
     assert ".toml or .urdf" in str(result.exception)
+
+
+def test_models_fit_a_narrow_terminal(monkeypatch):
+    """Where the table has no room for descriptions, they follow their rows."""
+    from rich.console import Console
+
+    import tiburon.cli.loading
+
+    monkeypatch.setattr(tiburon.cli.loading, "open_console", lambda: Console(width=80))
+    lines = output_of("models", "four_bar").splitlines()
+    assert max(len(line) for line in lines) <= 80
+    row = next(number for number, line in enumerate(lines) if line.startswith("four_bar "))
+    assert lines[row].split() == ["four_bar", "tree", "3", "4.5", "1"]
+    assert lines[row + 1] == "  Crank, coupler and rocker: one loop, one degree of freedom"

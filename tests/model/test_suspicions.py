@@ -75,7 +75,7 @@ CASES = [
     ),
     (
         {"shapes": (tb.Shape(tb.MeshShape("no/such/link.stl")),)},
-        "body 'link': mesh 'no/such/link.stl' is no file",
+        "meshes: 1 of 1 are no files, such as 'no/such/link.stl'; give the folders of their",
     ),
     (
         {"hand": tb.Inertia.box(1e-7, (0.1, 0.1, 0.1))},
@@ -116,6 +116,16 @@ def test_moving_body_without_mass_is_told_unless_something_is_welded_to_it():
     ]
     welded = tb.Body("end", "between", joint=tb.Fixed("weld"), inertia=tb.Inertia.sphere(1.0, 0.1))
     assert told(tb.Model("one", [between, welded])) == []
+
+
+def test_bodies_with_meshes_may_be_larger_than_what_is_known_of_them():
+    """A center of mass 5 m out is strange for a link of 1 m, but a mesh may reach there."""
+    far = tb.Inertia.cylinder(2.0, 0.05, 1.0, com=(0, 0, -5.0))
+    mesh = (tb.Shape(tb.MeshShape(__file__)),)
+    assert len(told(arm(inertia=far))) == 1
+    assert told(arm(inertia=far, shapes=mesh)) == []
+    millimeters = tb.Inertia.cylinder(2.0, 0.05, 1.0, com=(0, 0, -500.0))
+    assert len(told(arm(inertia=millimeters, shapes=mesh))) == 1
 
 
 def test_joint_that_nothing_resists_is_told():

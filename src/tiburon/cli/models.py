@@ -4,6 +4,9 @@ from typing import Annotated, Any
 
 import typer
 
+WIDE = 120
+"""Columns from which on descriptions stand beside the numbers."""
+
 
 def run(
     like: Annotated[
@@ -56,20 +59,34 @@ def _print_table(rows: list[dict[str, Any]]) -> None:
 
     from tiburon.cli.loading import open_console
 
+    console = open_console()
+    # on a narrow terminal the description goes below its row
+    wide = console.width >= WIDE
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("robot", style="cyan", no_wrap=True)
     table.add_column("built as", no_wrap=True)
     table.add_column("freedoms", justify="right", no_wrap=True)
     table.add_column(Text("mass [kg]"), justify="right", no_wrap=True)
     table.add_column("loops", justify="right", no_wrap=True)
-    table.add_column("what it is")
+    if wide:
+        table.add_column("what it is")
     for row in rows:
-        table.add_row(
+        cells = [
             row["name"],
             row["topology"],
             str(row["nv"]),
             f"{row['mass']:.4g}",
             str(row["loops"] or ""),
-            row["about"],
-        )
-    open_console().print(table)
+        ]
+        table.add_row(*cells, *([row["about"]] if wide else []))
+    if wide:
+        console.print(table)
+        return
+    # the table alone knows its widths: print it, and a description after each of its lines
+    with console.capture() as captured:
+        console.print(table)
+    header, *lines = captured.get().splitlines()
+    print(header)
+    for line, row in zip(lines, rows, strict=True):
+        print(line)
+        console.print(Text(f"  {row['about']}", style="dim"))

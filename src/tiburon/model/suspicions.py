@@ -34,6 +34,9 @@ HEAVY, LIGHT = 25_000.0, 5.0
 SPREAD = 3.0
 """Largest radius of gyration and offset of the center of mass, by the size of a body."""
 
+HIDDEN = 10.0
+"""How much larger a body may be than what is known of it, where it has meshes: they stay closed."""
+
 TIGHT = 0.02
 """Smallest radius of gyration by the size of a body."""
 
@@ -69,7 +72,7 @@ def suspicions(model: Model) -> tuple[Suspicion, ...]:
         model: Any robot.
 
     Returns:
-        One entry each, bodies first, in the order of the model.
+        One entry each, bodies first, in the order of the model, then joints and meshes.
 
     Example:
         ``for doubt in tiburon.suspicions(robot): print(doubt)``
@@ -82,7 +85,6 @@ def suspicions(model: Model) -> tuple[Suspicion, ...]:
             _inertia(model, body),
             _spread(body, sizes[body.name]),
             _density(body),
-            _meshes(body),
             _ratio(model, body),
         ]
         found += [Suspicion(element, sentence) for check in checks for sentence in check]
@@ -90,7 +92,7 @@ def suspicions(model: Model) -> tuple[Suspicion, ...]:
         element = f"joint {body.joint.name!r}"
         checks = [_resisted(model, body.joint), _length(body), _limits(body.joint)]
         found += [Suspicion(element, sentence) for check in checks for sentence in check]
-    return tuple(found)
+    return (*found, *_meshes(model))
 
 
 def body_sizes(model: Model) -> dict[str, float]:
@@ -171,8 +173,10 @@ def _spread(body: Body, size: float) -> Iterator[str]:
     inertia = body.inertia
     if inertia.mass == 0.0 or size == 0.0:
         return
+    meshes = any(isinstance(shape.geometry, MeshShape) for shape in body.shapes)
+    largest = SPREAD * size * (HIDDEN if meshes else 1.0)
     gyration = math.sqrt(max(np.linalg.eigvalsh(inertia.matrix)[-1], 0.0) / inertia.mass)
-    if gyration > SPREAD * size:
+    if gyration > largest:
         yield (
             f"moments of inertia are those of {inertia.mass:.4g} kg at {gyration:.3g} m, but the "
             f"body reaches {size:.3g} m; check their unit (kg mm^2, g mm^2), and that they are "
@@ -184,7 +188,7 @@ def _spread(body: Body, size: float) -> Iterator[str]:
             f"body reaches {size:.3g} m; check their unit"
         )
     offset = float(np.linalg.norm(inertia.com))
-    if offset > SPREAD * size:
+    if offset > largest:
         yield (
             f"center of mass is {offset:.3g} m from the origin, but the body reaches {size:.3g} m; "
             "check its unit (millimeters?) and frame"
@@ -225,11 +229,17 @@ def _volume(geometry: Geometry) -> float:
             return 0.0
 
 
-def _meshes(body: Body) -> Iterator[str]:
-    for shape in body.shapes:
-        mesh = shape.geometry
-        if isinstance(mesh, MeshShape) and not os.path.isfile(mesh.path):
-            yield f"mesh {mesh.path!r} is no file; give the folders of its package"
+def _meshes(model: Model) -> Iterator[Suspicion]:
+    """Tell of meshes that are no files, once for all: where one is missing, most are."""
+    meshes = [shape.geometry for body in model.bodies for shape in body.shapes]
+    paths = {mesh.path: None for mesh in meshes if isinstance(mesh, MeshShape)}
+    missing = [path for path in paths if not os.path.isfile(path)]
+    if missing:
+        yield Suspicion(
+            "meshes",
+            f"{len(missing)} of {len(paths)} are no files, such as {missing[0]!r}; give the "
+            "folders of their packages",
+        )
 
 
 def _ratio(model: Model, body: Body) -> Iterator[str]:
