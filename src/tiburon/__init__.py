@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from tiburon.algorithms.regressor import inertial_parameters as inertial_parameters
     from tiburon.algorithms.regressor import regressor as regressor
     from tiburon.algorithms.rnea import inverse_dynamics as inverse_dynamics
+    from tiburon.algorithms.thrusters import thruster_force as thruster_force
+    from tiburon.algorithms.thrusters import thruster_force_of_thrust as thruster_force_of_thrust
     from tiburon.errors import CacheWarning as CacheWarning
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError
@@ -316,6 +318,8 @@ _EXPORTS: dict[str, str] = {
     "six_vector_to_fossen": "tiburon.model",
     "six_vector_to_pinocchio": "tiburon.model",
     "suspicions": "tiburon.model.suspicions",
+    "thruster_force": "tiburon.algorithms.thrusters",
+    "thruster_force_of_thrust": "tiburon.algorithms.thrusters",
     "to_fossen": "tiburon.model",
     "to_mujoco": "tiburon.model",
     "to_pinocchio": "tiburon.model",
