@@ -98,7 +98,7 @@ class _Reader:
 
     def read(self) -> Model:
         system = self.system
-        carrier, place = WORLD, _placement(system)
+        carrier, place = WORLD, _placement(system, self.findings)
         blocks = list(system.blocks)
         loops: list[LoopClosure] = []
         closing = [block for block in blocks if block.kind == "SecondaryJoints"]
@@ -108,7 +108,7 @@ class _Reader:
             if not blocks or blocks[0].kind not in ("StaticRefMember", "DynamicRefMember"):
                 system.fail("expected StaticRefMember or DynamicRefMember first; add it")
             if blocks[0].kind == "StaticRefMember":
-                place = _placement(blocks.pop(0))
+                place = _placement(blocks.pop(0), self.findings)
         self._walk(blocks, carrier, place)
         for block in closing:
             loops += [read_loop(joint, self.named, self.findings) for joint in block.blocks]
@@ -228,9 +228,9 @@ class _Reader:
         return model
 
 
-def _placement(block: Block) -> Pose:
+def _placement(block: Block, findings: Findings) -> Pose:
     """Return where a system stands in the world; at its origin if it does not say."""
     if not block.has("Position"):
         return Pose()
-    turn = quaternion(block) if block.has("Orientation_Quat") else (1.0, 0.0, 0.0, 0.0)
+    turn = quaternion(block, findings) if block.has("Orientation_Quat") else (1.0, 0.0, 0.0, 0.0)
     return Pose.from_quaternion(turn, block.numbers("Position", 3))

@@ -9,25 +9,26 @@ The facts of the format (DynaMechs 2.0.3 to 4.0, whose conventions are those of 
 - Quaternions are (x, y, z, w), from link axes to those of the inboard link.
 - Angles of a ball joint are those of R = Rz(psi) Ry(theta) Rx(phi), listed phi, theta, psi.
 - `Joint_Friction` is viscous.
-- Six-by-six matrices have angular rows first, about the link's origin.
+- `Joint_Limits` act by their spring and damper, so they are none where both are zero.
 """
 
 import math
 from dataclasses import dataclass, field
 from typing import NoReturn
 
+import numpy as np
+
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.formats.assembly import lenient_body
 from tiburon.formats.dynamechs_blocks import Block
+from tiburon.formats.dynamechs_fluid import read_fluid
 from tiburon.formats.file_part import FilePart
 from tiburon.formats.findings import Findings
 from tiburon.model import (
     WORLD,
     Actuator,
     Body,
-    BodyFluid,
     ContactPoint,
-    CylinderDrag,
     Free,
     Inertia,
     Joint,
@@ -39,15 +40,14 @@ from tiburon.model import (
     Revolute,
     Shape,
     Spherical,
-    added_mass_from,
 )
-from tiburon.model.numbers import Vec3
 from tiburon.spatial import matrix_to_quaternion
 
 NO_MOTOR, DC_MOTOR = 0, 1
 """Values of `Actuator_Type`."""
 
-AXES: tuple[Vec3, Vec3, Vec3] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+SYMMETRY = 1e-9
+"""Largest difference of mirrored tensor entries, relative to the largest entry: rounding only."""
 
 
 @dataclass
@@ -89,7 +89,7 @@ def read_link(
         findings: Receives what is not as it should be.
     """
     try:
-        joint, start = _joint(block, f"{name}_joint", place, parts)
+        joint, start = _joint(block, f"{name}_joint", place, parts, findings)
         if joint.kind == "free" and carrier != WORLD:
             block.fail("a MobileBaseLink must come first, on the ground; move it before the others")
         body = lenient_body(
@@ -97,9 +97,9 @@ def read_link(
             name,
             carrier,
             joint,
-            _inertia(block),
+            _inertia(block, findings),
             shapes,
-            _fluid(block, parts),
+            read_fluid(block),
             findings=findings,
         )
     except ModelError as error:
@@ -117,22 +117,26 @@ def pass_on(block: Block, error: ModelError) -> NoReturn:
     block.fail(str(error))
 
 
-def _joint(block: Block, name: str, place: Pose, parts: Parts) -> tuple[Joint, tuple[float, ...]]:
+def _joint(
+    block: Block, name: str, place: Pose, parts: Parts, findings: Findings
+) -> tuple[Joint, tuple[float, ...]]:
     """Return the joint of a link and its position at the start."""
     if block.kind in ("MobileBaseLink", "DynamicRefMember"):
         x, y, z = block.numbers("Position", 3)
         if any(block.numbers("Velocity", 6) if block.has("Velocity") else ()):
             parts.lose("initial velocities")
-        return Free(name, pose=place), (*quaternion(block), x, y, z)
+        return Free(name, pose=place), (*quaternion(block, findings), x, y, z)
     if block.kind in ("SphericalLink", "QuaternionLink"):
-        return _ball(block, name, place, parts)
-    return _axial(block, name, place, parts)
+        return _ball(block, name, place, parts, findings)
+    return _axial(block, name, place, parts, findings)
 
 
-def _ball(block: Block, name: str, place: Pose, parts: Parts) -> tuple[Joint, tuple[float, ...]]:
+def _ball(
+    block: Block, name: str, place: Pose, parts: Parts, findings: Findings
+) -> tuple[Joint, tuple[float, ...]]:
     x, y, z = block.numbers("Position_From_Inboard_Link", 3)
     if block.kind == "QuaternionLink":
-        start = quaternion(block)
+        start = quaternion(block, findings)
     else:
         R = Pose.from_rpy(block.numbers("Initial_Joint_Angles", 3)).rotation
         w, i, j, k = matrix_to_quaternion(R)
@@ -146,15 +150,14 @@ def _ball(block: Block, name: str, place: Pose, parts: Parts) -> tuple[Joint, tu
     return Spherical(name, pose=place @ Pose(translation=(x, y, z)), passive=passive), start
 
 
-def _axial(block: Block, name: str, place: Pose, parts: Parts) -> tuple[Joint, tuple[float, ...]]:
+def _axial(
+    block: Block, name: str, place: Pose, parts: Parts, findings: Findings
+) -> tuple[Joint, tuple[float, ...]]:
     a, alpha, d, theta = block.numbers("MDH_Parameters", 4)
     before = place @ Pose.from_axis_angle((1.0, 0.0, 0.0), alpha, (a, 0.0, 0.0))
     if block.number("Initial_Joint_Velocity", 0.0):
         parts.lose("initial velocities")
-    limits = None
-    if block.has("Joint_Limits"):
-        limits = JointLimits(*block.numbers("Joint_Limits", 2))
-    _skip_limit_springs(block, parts)
+    limits = _limits(block, parts, findings)
     if block.kind == "PrismaticLink":
         pose = before @ Pose.from_axis_angle((0.0, 0.0, 1.0), theta)
         return Prismatic(name, pose=pose, limits=limits, passive=_friction(block)), (d,)
@@ -169,15 +172,30 @@ def _axial(block: Block, name: str, place: Pose, parts: Parts) -> tuple[Joint, t
     return joint, (theta,)
 
 
+def _limits(block: Block, parts: Parts, findings: Findings) -> JointLimits | None:
+    """Return the limits of a joint, which hold in DynaMechs only if a spring stands behind them."""
+    if not block.has("Joint_Limits"):
+        return None
+    low, high = block.numbers("Joint_Limits", 2)
+    if not _skip_limit_springs(block, parts):
+        return None
+    if low > high:
+        line = block.labels["Joint_Limits"].line
+        findings.add(f"{block.describe()}: joint limits {low:g} and {high:g} were swapped", line)
+        low, high = high, low
+    return JointLimits(low, high)
+
+
 def _motor(block: Block, joint: str, parts: Parts) -> float:
     """Read a motor; return the inertia of its rotor as the joint feels it [kg m^2].
 
     DynaMechs adds it to the link's own moment about the joint axis, so that turning the whole robot
-    turns it, too. Here it resists the joint alone, as a rotor behind a gear does.
+    turns it, too. Here it resists the joint alone, as a rotor behind a gear does. RobotBuilder's
+    files also state a gear, with the numbers before it.
     """
     if block.number("Motor_Half_Drop_Value", 0.0):
         parts.lose("how the brush drop of motors sets in")
-    rotor = block.number("Motor_Inertia", 0.0)
+    rotor, ratio = block.number("Motor_Inertia", 0.0), block.number("Motor_Gear_Ratio", 1.0)
     motor = Motor(
         resistance=block.number("Motor_Armature_Resistance"),
         torque_constant=block.number("Motor_Torque_Constant"),
@@ -186,16 +204,18 @@ def _motor(block: Block, joint: str, parts: Parts) -> float:
         friction=block.number("Motor_Coulomb_Friction_Constant", 0.0),
         brush_drop=block.number("Motor_Max_Brush_Drop", 0.0),
     )
-    parts.actuators.append(Actuator(f"{joint}_motor", joint, rotor_inertia=rotor, motor=motor))
-    return rotor
+    name = f"{joint}_motor"
+    parts.actuators.append(Actuator(name, joint, ratio, rotor_inertia=rotor, motor=motor))
+    return ratio * ratio * rotor
 
 
-def _skip_limit_springs(block: Block, parts: Parts) -> None:
-    """Count springs at the ends of joints, which a model does not hold."""
+def _skip_limit_springs(block: Block, parts: Parts) -> bool:
+    """Count springs at the ends of joints, which a model does not hold; return whether any are."""
     spring = block.number("Joint_Limit_Spring_Constant", 0.0)
     damper = block.number("Joint_Limit_Damper_Constant", 0.0)
     if spring or damper:
         parts.lose("springs and dampers at joint limits")
+    return bool(spring or damper)
 
 
 def _friction(block: Block) -> JointPassive | None:
@@ -203,60 +223,21 @@ def _friction(block: Block) -> JointPassive | None:
     return JointPassive(damping=friction) if friction else None
 
 
-def _inertia(block: Block) -> Inertia:
+def _inertia(block: Block, findings: Findings) -> Inertia:
     """Return the inertia about the center of mass from that about the link's origin."""
     mass = block.number("Mass")
     about_origin = block.numbers("Inertia", 9)
     center = block.numbers("Center_of_Gravity", 3)
+    tensor = np.array(about_origin).reshape(3, 3)
+    if np.abs(tensor - tensor.T).max() > SYMMETRY * np.abs(tensor).max():
+        line = block.labels["Inertia"].line
+        findings.add(f"{block.describe()}: mirrored entries of Inertia differ; averaged", line)
+    tensor = 0.5 * (tensor + tensor.T)
+    c = np.array(center)
     # parallel axes: I_c = I_o - m (c.c 1 - c c^T)
-    square = sum(x * x for x in center)
-    rows = [
-        [
-            about_origin[3 * i + j] - mass * ((square if i == j else 0.0) - center[i] * center[j])
-            for j in range(3)
-        ]
-        for i in range(3)
-    ]
-    return Inertia(mass, tuple(center), rows)  # type: ignore[arg-type]
-
-
-def _fluid(block: Block, parts: Parts) -> BodyFluid | None:
-    """Return the hydrodynamic fields, which only files for water have."""
-    if not any(block.has(label) for label in ("Volume", "Added_Mass", "Drag_Axis")):
-        return None
-    added = block.numbers("Added_Mass", 36) if block.has("Added_Mass") else [0.0] * 36
-    x, y, z = (
-        block.numbers("Center_of_Buoyancy", 3) if block.has("Center_of_Buoyancy") else (0.0,) * 3
-    )
-    matrix = added_mass_from([added[i : i + 6] for i in range(0, 36, 6)], order="angular-first")
-    drag, quadratic = _drag(block)
-    return BodyFluid(
-        volume=block.number("Volume", 0.0),
-        center_of_buoyancy=(x, y, z),
-        added_mass=matrix if any(added) else None,  # type: ignore[arg-type]
-        drag=drag,
-        quadratic_damping=quadratic,  # type: ignore[arg-type]
-    )
-
-
-def _drag(block: Block) -> tuple[tuple[CylinderDrag, ...], tuple[float, ...] | None]:
-    """Return the cylinder on which drag acts, or the coefficients of old files that have none."""
-    if not block.has("Drag_Axis"):
-        return (), None
-    axis = block.whole("Drag_Axis")
-    if axis == -1:
-        return (), tuple(block.numbers("Drag_Coefficients", 6))
-    if axis not in (0, 1, 2):
-        block.fail(f"Drag_Axis must be 0, 1 or 2 for x, y, z, got {axis}; correct it")
-    low, high = block.numbers("Cylinder_Bounds", 2)
-    radius, coefficient = block.number("Cylinder_Radius"), block.number("Drag_Coefficient")
-    if coefficient == 0.0:
-        return (), None
-    x, y, z = (low * u for u in AXES[axis])
-    cylinder = CylinderDrag(
-        radius, high - low, (x, y, z), AXES[axis], coefficient, (coefficient, coefficient)
-    )
-    return (cylinder,), None
+    tensor -= mass * (c @ c * np.eye(3) - np.outer(c, c))
+    x, y, z = center
+    return Inertia(mass, (x, y, z), tensor)
 
 
 def _read_contacts(block: Block, name: str, parts: Parts) -> None:
@@ -275,10 +256,15 @@ def _read_contacts(block: Block, name: str, parts: Parts) -> None:
             parts.contacts.append(ContactPoint(f"{name}_contact_{number}", name, (x, y, z)))
 
 
-def quaternion(block: Block) -> tuple[float, float, float, float]:
-    """Return the orientation as (w, x, y, z) of length 1; the file has w last."""
+def quaternion(block: Block, findings: Findings) -> tuple[float, float, float, float]:
+    """Return the orientation as (w, x, y, z) of length 1; the file has w last.
+
+    Files made by programs have zeros where nobody chose one: no turn.
+    """
     x, y, z, w = block.numbers("Orientation_Quat", 4)
     length = math.sqrt(w * w + x * x + y * y + z * z)
     if not length > 0.0:
-        block.fail("Orientation_Quat must not be zero; write 0 0 0 1 for no turn")
+        line = block.labels["Orientation_Quat"].line
+        findings.add(f"{block.describe()}: a quaternion of zeros is taken for no turn", line)
+        return (1.0, 0.0, 0.0, 0.0)
     return (w / length, x / length, y / length, z / length)
