@@ -171,9 +171,11 @@ def _run_apparent(model: Model, world: World | None, options: Options, q: Any) -
     return _flat(_sum(_sum(own, coupling, -1.0), _transposed(coupling), -1.0))
 
 
-_CROSS = LibraryFunction("cross_inverse_inertia", _inputs, _run_cross, parameters=(INERTIA,))
+_CROSS = LibraryFunction(
+    "cross_inverse_inertia", _inputs, _run_cross, parameters=(INERTIA,), of_trees=True
+)
 _APPARENT = LibraryFunction(
-    "apparent_inverse_inertia", _inputs, _run_apparent, parameters=(INERTIA,)
+    "apparent_inverse_inertia", _inputs, _run_apparent, parameters=(INERTIA,), of_trees=True
 )
 
 

@@ -264,7 +264,9 @@ def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) ->
     return as_traced([x for row in rows for x in row]).reshape(model.nv, model.nv)
 
 
-_FUNCTION = LibraryFunction("coriolis_matrix", inputs_of("q", "v"), _run, parameters=(INERTIA,))
+_FUNCTION = LibraryFunction(
+    "coriolis_matrix", inputs_of("q", "v"), _run, parameters=(INERTIA,), of_trees=True
+)
 
 
 def coriolis_matrix(

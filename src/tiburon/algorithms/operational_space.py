@@ -264,10 +264,10 @@ def _inputs(model: Model, options: Options) -> list[Input]:
 
 
 _INVERSE = LibraryFunction(
-    "operational_space_inverse_inertia", _inputs, _run_inverse, parameters=(INERTIA,)
+    "operational_space_inverse_inertia", _inputs, _run_inverse, (INERTIA,), of_trees=True
 )
 _INERTIA = LibraryFunction(
-    "operational_space_inertia", _inputs, _run_inertia, parameters=(INERTIA,)
+    "operational_space_inertia", _inputs, _run_inertia, parameters=(INERTIA,), of_trees=True
 )
 
 

@@ -122,7 +122,9 @@ def _run(model: Model, world: World | None, options: Options, q: Any, v: Any, vd
     return as_traced([x for row in rows for x in row]).reshape(shape)
 
 
-_FUNCTION = LibraryFunction("regressor", inputs_of("q", "v", "vd"), _run, parameters=(GRAVITY,))
+_FUNCTION = LibraryFunction(
+    "regressor", inputs_of("q", "v", "vd"), _run, parameters=(GRAVITY,), of_trees=True
+)
 
 
 def regressor(

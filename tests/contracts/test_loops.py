@@ -1,0 +1,106 @@
+"""Until loops are simulated, dynamics of a robot with loops says so; kinematics goes on."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tiburon.algorithms.library import LIBRARY
+
+
+def four_bar():
+    rod = tb.Inertia.cylinder(1.0, 0.02, 0.5, com=(0, 0, 0.25))
+    end = tb.Pose(translation=(0, 0, 0.5))
+    axis = (0, 1, 0)
+    return tb.Model(
+        "four bar",
+        [
+            tb.Body("crank", joint=tb.Revolute("a", axis), inertia=rod),
+            tb.Body("coupler", "crank", joint=tb.Revolute("b", axis, pose=end), inertia=rod),
+            tb.Body("rocker", "coupler", joint=tb.Revolute("c", axis, pose=end), inertia=rod),
+        ],
+        loops=[tb.LoopClosure("ground pin", "rocker", "world", tb.Revolute("d", axis, pose=end))],
+    )
+
+
+MODEL = four_bar()
+Q = np.array([0.3, 0.2, 0.1])
+
+REFUSED = {
+    "mass_matrix": lambda m: tb.mass_matrix(m, Q),
+    "inverse_mass_matrix": lambda m: tb.inverse_mass_matrix(m, Q),
+    "forward_dynamics": lambda m: tb.forward_dynamics(m, Q, Q, Q),
+    "inverse_dynamics": lambda m: tb.inverse_dynamics(m, Q, Q, Q),
+    "hybrid_dynamics": lambda m: tb.hybrid_dynamics(m, Q, Q, Q, Q, ["a"]),
+    "bias_force": lambda m: tb.bias_force(m, Q, Q),
+    "gravity_force": lambda m: tb.gravity_force(m, Q),
+    "coriolis_matrix": lambda m: tb.coriolis_matrix(m, Q, Q),
+    "joint_reactions": lambda m: tb.joint_reactions(m, Q, Q, Q),
+    "prepare_dynamics": lambda m: tb.prepare_dynamics(m, Q, Q),
+    "regressor": lambda m: tb.regressor(m, Q, Q, Q),
+    "forward_dynamics_derivatives": lambda m: tb.forward_dynamics_derivatives(m, Q, Q, Q),
+    "operational_space_inertia": lambda m: tb.operational_space_inertia(
+        m, Q, "rocker", part="position"
+    ),
+    "apparent_inverse_inertia": lambda m: tb.apparent_inverse_inertia(m, Q, "rocker"),
+    "integrate_rk4": lambda m: tb.integrate_rk4(m, Q, Q, dt=0.01, steps=2),
+    "linearize": lambda m: tb.linearize(m, Q, Q, Q),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_dynamics_with_loops_says_what_to_do(name):
+    with pytest.raises(tb.ModelError, match="would ignore what closes loops") as caught:
+        REFUSED[name](MODEL)
+    message = str(caught.value)
+    assert name in message
+    assert "'ground pin'" in message
+    assert "model.without_loops()" in message
+    assert caught.value.name == "ground pin"
+
+
+def test_also_after_the_tree_was_compiled():
+    """Code of the tree is the same and may come from the cache: the answer must not."""
+    tree = MODEL.without_loops()
+    assert tree.structure_key() == MODEL.structure_key()
+    tb.forward_dynamics(tree, Q, Q, Q)
+    with pytest.raises(tb.ModelError, match="closes loops"):
+        tb.forward_dynamics(MODEL, Q, Q, Q)
+    with pytest.raises(tb.ModelError, match="closes loops"):
+        tb.compile(tb.forward_dynamics, MODEL)
+    with pytest.raises(tb.ModelError, match="closes loops"):
+        tb.compile(lambda q: tb.mass_matrix(MODEL, q), MODEL)
+
+
+def test_kinematics_and_energies_of_the_tree_go_on():
+    tree = MODEL.without_loops()
+    for function in (
+        lambda m: tb.forward_kinematics(m, Q, "rocker")[0],
+        lambda m: tb.frame_jacobian(m, Q, "rocker"),
+        lambda m: tb.center_of_mass(m, Q),
+        lambda m: tb.kinetic_energy(m, Q, Q),
+        lambda m: tb.potential_energy(m, Q),
+        lambda m: tb.momentum(m, Q, Q),
+    ):
+        np.testing.assert_array_equal(function(MODEL), function(tree))
+
+
+def test_every_function_of_the_library_has_decided():
+    """A new function must say whether loops concern it: dynamics by forces or mass does."""
+    LIBRARY["forward_dynamics"]
+    tb.integrate_rk4  # noqa: B018 (loads the room that registers functions of its own)
+    kinematics = {name for name, function in LIBRARY.items() if not function.of_trees}
+    assert kinematics <= {
+        "center_of_mass",
+        "center_of_mass_jacobian",
+        "forward_kinematics",
+        "frame_acceleration",
+        "frame_jacobian",
+        "frame_jacobian_bias",
+        "frame_velocity",
+        "inverse_kinematics",
+        "kinetic_energy",
+        "momentum",
+        "momentum_matrix",
+        "potential_energy",
+        "prepared_dynamics",
+    }
