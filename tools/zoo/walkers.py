@@ -24,6 +24,11 @@ from tools.zoo.sheet import Sheet
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
+COLORS = {
+    **{"coxa": GREY, "femur": ORANGE, "tibia": BLUE},
+    **{"hip": STEEL, "thigh": ORANGE, "shank": BLUE},
+}
+
 
 def about_center(mass: float, com: tuple[float, float, float], origin: np.ndarray) -> np.ndarray:
     """Return the tensor about the center of mass from the one about the origin."""
@@ -78,7 +83,7 @@ def aquarobot() -> Sheet:
                         armature=rotor,
                     ),
                     inertia=inertia,
-                    shapes=(bar_shape(lengths[part], 0.06, (ORANGE, GREY, BLUE)[len(part) % 3]),),
+                    shapes=(bar_shape(lengths[part], 0.06, COLORS[part]),),
                 )
             )
             actuators.append(
@@ -202,7 +207,7 @@ def osu_hexapod() -> Sheet:
                     inertia=tb.Inertia.cylinder(
                         mass, radius, reach, com=(0.5 * reach, 0.0, 0.0), axis=0
                     ),
-                    shapes=(bar_shape(reach, radius, (ORANGE, STEEL, BLUE)[len(part) % 3]),),
+                    shapes=(bar_shape(reach, radius, COLORS[part]),),
                 )
             )
             parent = name
@@ -342,7 +347,7 @@ def leg_bodies(
 
 
 def bent(depth: float, thigh: float, shank: float) -> tuple[float, float]:
-    """Return pitch and knee angles that put a foot straight below the hip, the knee forward."""
+    """Return pitch and knee angles that put a foot straight below the hip, the knee behind."""
     knee = -math.acos((depth**2 - thigh**2 - shank**2) / (2.0 * thigh * shank))
     pitch = math.atan2(-shank * math.sin(knee), thigh + shank * math.cos(knee))
     return pitch, knee
