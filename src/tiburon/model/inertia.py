@@ -1,15 +1,17 @@
 """How mass is spread in one rigid body."""
 
+import math
 from typing import Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import ModelError
-from tiburon.model.numbers import Vec3, finite_array, vec3
+from tiburon.model.numbers import Vec3, finite_array, number, vec3
 from tiburon.model.pose import Pose
 from tiburon.record import record
 from tiburon.spatial import RigidInertia
+from tiburon.spatial.vec3 import add, dot, matrix_product, matrix_vector
 
 TRIANGLE = 1e-6
 """Largest violation of the triangle inequality, relative to the largest principal moment.
@@ -44,7 +46,7 @@ class Inertia:
     """
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "mass", float(finite_array(self.mass, (), "inertia", "mass")))
+        object.__setattr__(self, "mass", number(self.mass, "inertia", "mass"))
         object.__setattr__(self, "com", vec3(self.com, "inertia", "center of mass"))
         object.__setattr__(self, "tensor", _tensor6(self.tensor))
 
@@ -106,8 +108,13 @@ class Inertia:
         Args:
             pose: The frame of this inertia in the other frame.
         """
-        R, p = np.array(pose.rotation), np.array(pose.translation)
-        return Inertia(self.mass, R @ self.com + p, R @ self.matrix @ R.T)
+        R = pose.rotation
+        com = add(matrix_vector(R, self.com), pose.translation)
+        xx, xy, xz, yy, yz, zz = self.tensor
+        rows = matrix_product(R, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
+        # the upper triangle of R I R^T, so that mirrored entries are one number
+        turned = tuple(dot(rows[i], R[j]) for i in range(3) for j in range(i, 3))
+        return Inertia(self.mass, com, turned)
 
     @property
     def matrix(self) -> NDArray[np.float64]:
@@ -125,6 +132,8 @@ class Inertia:
         """Whether every motion of the body alone needs a force: mass and all moments positive."""
         if self.mass <= 0.0:
             return False
+        if _is_plainly_definite(self.tensor):
+            return True
         least, _, most = np.linalg.eigvalsh(self.matrix).tolist()
         return bool(least > 1e-12 * most)
 
@@ -143,6 +152,12 @@ class Inertia:
                 f"got tensor {self.tensor} and com {self.com}; give it a mass or leave both out",
                 name=body,
             )
+        # moments a, b, c obey the inequality where b + c - a and so on are positive: those are
+        # the eigenvalues of tr(I) 1 - 2 I, and most bodies need no closer look
+        xx, xy, xz, yy, yz, zz = self.tensor
+        spread = (yy + zz - xx, -2.0 * xy, -2.0 * xz, xx + zz - yy, -2.0 * yz, xx + yy - zz)
+        if _is_plainly_definite(spread):
+            return
         a, b, c = np.linalg.eigvalsh(self.matrix).tolist()
         slack = TRIANGLE * max(abs(a), abs(c))
         if a < -slack:
@@ -160,6 +175,19 @@ class Inertia:
             )
 
 
+def _is_plainly_definite(tensor: Tensor6) -> bool:
+    """Return whether a symmetric matrix is positive definite by far.
+
+    By its leading minors (Sylvester). The least eigenvalue is at least the determinant over the
+    squared trace, so that it is above 1e-9 of the largest where this says yes.
+    """
+    xx, xy, xz, yy, yz, zz = tensor
+    second = xx * yy - xy * xy
+    determinant = zz * second - xx * yz * yz - yy * xz * xz + 2.0 * xy * xz * yz
+    trace = xx + yy + zz
+    return xx > 0.0 and second > 0.0 and determinant > 1e-9 * trace * trace * trace > 0.0
+
+
 def _diagonal(moments: tuple[float, float, float]) -> Tensor6:
     x, y, z = moments
     return (x, 0.0, 0.0, y, 0.0, z)
@@ -167,6 +195,11 @@ def _diagonal(moments: tuple[float, float, float]) -> Tensor6:
 
 def _tensor6(value: ArrayLike) -> Tensor6:
     """Read a tensor given as 3 x 3 matrix, diagonal or six distinct entries."""
+    plain: object = value
+    if type(plain) is tuple and len(plain) == 6 and all(type(x) is float for x in plain):
+        xx, xy, xz, yy, yz, zz = plain
+        if math.isfinite(xx + xy + xz + yy + yz + zz):
+            return (xx, xy, xz, yy, yz, zz)
     try:
         shape = np.shape(value)
     except ValueError:  # ragged nesting has no shape

@@ -74,6 +74,12 @@ def finite_array(
 
 def vec3(value: ArrayLike, element: str, quantity: str, name: str | None = None) -> Vec3:
     """Convert to three finite floats."""
+    # robots from files have thousands of such triples, which need no array to be seen through
+    plain: object = value
+    if type(plain) is tuple and len(plain) == 3:
+        x, y, z = plain
+        if type(x) is type(y) is type(z) is float and math.isfinite(x + y + z):
+            return (x, y, z)
     x, y, z = finite_array(value, (3,), element, quantity, name).tolist()
     return (x, y, z)
 
@@ -97,6 +103,8 @@ def number(
         least: The smallest number allowed.
         infinite: Whether infinity may stand for "no limit".
     """
+    if type(value) is float and value >= least and (infinite or math.isfinite(value)):
+        return value
     if infinite and isinstance(value, (int, float)) and math.isinf(value) and value >= least:
         return float(value)
     x = float(finite_array(value, (), element, quantity, name))  # type: ignore[arg-type]
@@ -121,7 +129,12 @@ def per_freedom(
 
     Arguments are those of `number`.
     """
-    if isinstance(value, Iterable) and not isinstance(value, str) and np.ndim(value) == 1:  # type: ignore[arg-type]
+    if (
+        type(value) is not float
+        and isinstance(value, Iterable)
+        and not isinstance(value, str)
+        and np.ndim(value) == 1  # type: ignore[arg-type]
+    ):
         return tuple(
             number(x, element, f"{quantity}[{i}]", name, least=least, infinite=infinite)
             for i, x in enumerate(value)

@@ -66,7 +66,10 @@ class Pose:
             translation: Origin of the child in parent axes [m], shape (3,).
         """
         roll, pitch, yaw = vec3(rpy, "pose", "roll-pitch-yaw")
-        return cls(_rows(roll_pitch_yaw_to_matrix(roll, pitch, yaw)), _numbers(translation))
+        (a, b, c), (d, e, f), (g, h, i) = roll_pitch_yaw_to_matrix(roll, pitch, yaw)
+        a, b, c, d, e, f, g, h, i = snap((a, b, c, d, e, f, g, h, i))
+        rotation = ((a, b, c), (d, e, f), (g, h, i))
+        return cls._of_rotation(rotation, _numbers(translation))
 
     @classmethod
     def from_quaternion(
@@ -107,9 +110,9 @@ class Pose:
         return cls(_rows(axis_angle_to_matrix((x, y, z), turn)), _numbers(translation))
 
     @classmethod
-    def _of_rotation(cls, R: Matrix3, p: Vec3) -> "Pose":
+    def _of_rotation(cls, R: Matrix3, p: Vec3) -> Self:
         """Build from finite numbers, R a rotation with snapped entries, without checking them."""
-        pose = object.__new__(Pose)
+        pose = object.__new__(cls)
         object.__setattr__(pose, "rotation", R)
         object.__setattr__(pose, "translation", p)
         return pose

@@ -104,10 +104,12 @@ class Joint(ABC):
 
     def _check_count(self, value: PerFreedom, quantity: str) -> None:
         """Raise unless a quantity is one number, or one for each freedom."""
+        if not isinstance(value, tuple):
+            return
         counts = {self.freedom_count}
         if quantity == "passive.rest":
             counts.add(self.nq)
-        if isinstance(value, tuple) and len(value) not in counts:
+        if len(value) not in counts:
             raise ModelError(
                 f"joint {self.name!r}: {quantity} must be one number or one for each of "
                 f"{self.freedom_count} freedoms of a {self.kind} joint, got {len(value)}",

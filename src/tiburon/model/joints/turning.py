@@ -33,7 +33,7 @@ def unit_axis(axis: ArrayLike, joint: str, quantity: str = "axis", depth: int = 
         ModelError: If the length is not near 1.
     """
     given = vec3(axis, f"joint {joint!r}", quantity, joint)
-    length = float(np.linalg.norm(given))
+    length = math.hypot(*given)
     error = abs(length - 1.0)
     if error > UNIT:
         raise ModelError(
