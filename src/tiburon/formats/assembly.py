@@ -12,6 +12,7 @@ from typing import Any
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.formats.file_part import FilePart
 from tiburon.formats.findings import Findings
+from tiburon.formats.toml_table import Table
 from tiburon.formats.xml_tree import XmlElement
 from tiburon.model.body import Body
 from tiburon.model.body_fluid import BodyFluid
@@ -23,7 +24,7 @@ from tiburon.model.shape import Shape
 
 
 def lenient_body(
-    element: XmlElement | FilePart,
+    element: XmlElement | FilePart | Table,
     name: str,
     parent: str,
     joint: Joint,

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tiburon.errors import ModelError
 from tiburon.formats import native_schema as schema
+from tiburon.formats.assembly import lenient_body, lenient_model
 from tiburon.formats.findings import Findings
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.native_parts import (
@@ -23,7 +23,6 @@ from tiburon.formats.native_parts import (
 )
 from tiburon.formats.toml_table import Table, parse_toml
 from tiburon.model.body import WORLD, Body, Frame
-from tiburon.model.composition import changed
 from tiburon.model.inertia import Inertia
 from tiburon.model.model import Model
 
@@ -39,7 +38,7 @@ def read_native(path: str | Path, package_paths: Iterable[str | Path] = ()) -> M
         ModelFileError: If the file cannot be read or makes no robot; names file, line and element.
 
     Warns:
-        ModelWarning: If an inertia is kept that no real body can have.
+        ModelWarning: If an inertia is kept that no real body can have, or nothing resists a joint.
     """
     folders = [os.path.realpath(folder) for folder in (Path(path).parent, *package_paths)]
     return model_from_native(read_bytes(Path(path)), Budget(str(path)), folders)
@@ -84,7 +83,8 @@ def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = (
     poses = _read_poses(root)
     name, about = root.text("name"), root.text("about", "")
     root.finish()
-    model = root.build(Model, name, bodies, frames, poses=poses, about=about, **lists)
+    parts = {"frames": frames, "poses": poses, "about": about, **lists}
+    model = lenient_model(budget.file, name, bodies, findings=findings, **parts)
     budget.check_time()
     findings.warn(stacklevel=4)
     return model
@@ -97,7 +97,8 @@ def _check_version(root: Table) -> None:
         given = repr(root.data.get("format"))[:60]
         root.fail(
             f"a native robot file must say format = {schema.FORMAT!r}, got {given}; add the line, "
-            "or load another file"
+            "or load another file",
+            "format",
         )
     version = root.data.get("version")
     if type(version) is not int or version < 1:
@@ -124,17 +125,8 @@ def _read_body(table: Table, folders: tuple[str, ...], findings: Findings) -> Bo
     shapes = tuple(read_shape(shape, folders) for shape in table.tables("shape"))
     name, parent = table.text("name"), table.text("parent", WORLD)
     table.finish()
-    kept = inertia
-    try:
-        inertia.check(name)
-    except ModelError as error:
-        if inertia.mass < 0.0:
-            table.fail(str(error))
-        # other readers keep inertias that no real body can have; so must the file they are saved in
-        findings.add(str(error), table.line)
-        kept = Inertia()
-    body = table.build(Body, name, parent, joint=joint, inertia=kept, shapes=shapes, fluid=fluid)
-    return body if kept is inertia else changed(body, inertia=inertia)
+    # other readers keep inertias that no real body can have; so must the file they are saved in
+    return lenient_body(table, name, parent, joint, inertia, shapes, fluid, findings=findings)
 
 
 def _check_depth(bodies: list[Body], budget: Budget) -> None:

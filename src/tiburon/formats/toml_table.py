@@ -1,5 +1,6 @@
 """TOML from strangers as tables that know where they stand, read in bounded time and memory."""
 
+import math
 import re
 import tomllib
 from collections.abc import Callable, Iterator
@@ -7,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 from tiburon.errors import ModelError, ModelFileError, TiburonError, nearest_name
-from tiburon.formats.limits import Budget
+from tiburon.formats.limits import LARGEST, Budget
 
 Made = TypeVar("Made")
 
@@ -122,16 +123,13 @@ class Table:
         return None if value is None else self._floats(key, value, NESTING)
 
     def _floats(self, key: str, value: Any, depth: int) -> Any:
-        if type(value) is float:
+        if type(value) is float and not LARGEST <= abs(value) < math.inf:
             return value
         if isinstance(value, list) and depth > 0:
             return tuple([self._floats(key, x, depth - 1) for x in value])
-        if isinstance(value, int) and not isinstance(value, bool):
-            try:
-                return float(value)
-            except OverflowError:
-                self._wrong(key, "a number below 1e308", "a larger one")
-        self._wrong(key, "a number or a list of numbers", value)
+        if type(value) is int and abs(value) < LARGEST:
+            return float(value)
+        self._wrong(key, f"a number below {LARGEST:g} or a list of such", value)
 
     def table(self, key: str, name: str | None = None) -> "Table | None":
         """Return a table inside this one, if there is one.
@@ -214,18 +212,25 @@ class Table:
             raise
         except TiburonError as error:
             name = error.name if isinstance(error, ModelError) else None
+            problem = str(error) if ";" in str(error) else f"{error}; correct it"
             raise ModelFileError(
-                self.source.file,
-                str(error),
-                line=self.line,
-                element=self.element or None,
-                name=name,
+                self.source.file, problem, line=self.line, element=self.element or None, name=name
             ) from error
 
     def _wrong(self, key: str, expected: str, value: object) -> NoReturn:
-        given = "nothing" if value is None else repr(value)
-        shown = given if len(given) <= 60 else given[:60] + "..."
+        shown = "nothing" if value is None else _shown(value)
         self.fail(f"{key} must be {expected}, got {shown}; correct it", key)
+
+
+def _shown(value: object) -> str:
+    """Return a value as messages show it: short."""
+    if type(value) is int and abs(value) >= LARGEST:
+        # digits of absurd numbers take long to write
+        return "a larger one"
+    if isinstance(value, (list, dict)):
+        return "a list" if isinstance(value, list) else "a table"
+    text = repr(value)
+    return text if len(text) <= 60 else text[:60] + "..."
 
 
 def parse_toml(content: bytes, budget: Budget) -> Table:
