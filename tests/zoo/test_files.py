@@ -83,6 +83,16 @@ def test_loops_close_at_home(name):
     assert np.abs(gaps(model, q)).max() < 1e-14
 
 
+@pytest.mark.parametrize("name", [name for name in ALL if tb.load(name).loops])
+def test_dynamics_of_a_robot_with_loops_says_so(name):
+    """Forward dynamics of the tree would ignore the loops: an error names one, and the way out."""
+    model = tb.load(name)
+    q, v = model.random_state(1)
+    with pytest.raises(tb.ModelError, match=r"without_loops\(\)") as error:
+        tb.forward_dynamics(model, q, v, np.zeros(model.nv))
+    assert repr(model.loops[0].name) in str(error.value)
+
+
 @pytest.mark.parametrize("name", [name for name in ALL if "stand" in tb.load(name).poses])
 def test_feet_stand_on_the_ground(name):
     """At the pose "stand" the lowest contact points touch z = 0 and none is below."""

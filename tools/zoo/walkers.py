@@ -25,8 +25,12 @@ from tools.zoo.sheet import Sheet
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 
 COLORS = {
-    **{"coxa": GREY, "femur": ORANGE, "tibia": BLUE},
-    **{"hip": STEEL, "thigh": ORANGE, "shank": BLUE},
+    "coxa": GREY,
+    "femur": ORANGE,
+    "tibia": BLUE,
+    "hip": STEEL,
+    "thigh": ORANGE,
+    "shank": BLUE,
 }
 
 
