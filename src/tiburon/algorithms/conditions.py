@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 from numpy.typing import ArrayLike
 
 from tiburon.algorithms.binding import surroundings, world_with
-from tiburon.algorithms.external import external_inputs, external_options, given_forces
+from tiburon.algorithms.external import (
+    external_inputs,
+    external_options,
+    given_forces,
+    inertia_options,
+    with_given_inertias,
+)
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.errors import nearest_name
@@ -52,6 +58,12 @@ class Conditions(TypedDict, total=False):
 
     external_axes: str
     """Axes in which external forces are given: "frame", the frame's own, by default, or "world"."""
+
+    external_inertia: Mapping[str, ArrayLike] | None
+    """By name of a body or frame, a force from outside that goes with acceleration: -A a, with
+    a the angular and classical acceleration of the frame, its own axes. A is symmetric, angular
+    first, at the frame's origin [kg m^2, kg m, kg], shape (..., 6, 6). It joins the inertia, so
+    that however large, it never lags behind the acceleration it opposes."""
 
     time: ArrayLike | None
     """When [s], shape (...), where `Driven` joints or water move by themselves; zero by default."""
@@ -95,7 +107,7 @@ class Setting(NamedTuple):
         """Return what acts in a state, and at a time [s] where one is given."""
         plan = self.plan.at(*time) if time else self.plan
         water = self.water
-        external = given_forces(plan, q, self.options, self.arrays)
+        external = given_forces(plan, q, v, self.gravity, self.options, self.arrays)
         if water is not None:
             from tiburon.algorithms.water import water_forces
 
@@ -136,7 +148,10 @@ def dynamics_function(
     def run_under(model: Model, world: World | None, options: Options, *arrays: Any) -> Any:
         count = len(own_inputs(model, options)) if more else len(inputs)
         own = [scalars(array) for array in arrays[:count]]
-        here = Setting(model, options, arrays[count:], *surroundings(model, world))
+        given = arrays[count:]
+        plan, gravity, water = surroundings(model, world)
+        plan = with_given_inertias(plan, options, given)
+        here = Setting(model, options, given, plan, gravity, water)
         return run(here.at(*own[:2]), *own)
 
     # a kernel that travels to another process names the module that makes its function
@@ -149,12 +164,14 @@ def _read(
     fluid: Water | None = None,
     external_force: Mapping[str, ArrayLike] | None = None,
     external_axes: str = "frame",
+    external_inertia: Mapping[str, ArrayLike] | None = None,
     time: ArrayLike | None = None,
 ) -> tuple[World | None, Options, Arrays, Any]:
     """Return what `call` takes: world, options, arrays and time."""
     options = external_options(external_force, external_axes)
-    world = world_with(world, fluid)
-    return world, options, () if external_force is None else tuple(external_force.values()), time
+    options += inertia_options(external_inertia)
+    arrays = (*(external_force or {}).values(), *(external_inertia or {}).values())
+    return world_with(world, fluid), options, arrays, time
 
 
 def takes_conditions(function: Function) -> Function:

@@ -1,23 +1,33 @@
 """Forces from outside: given at named frames, used by the algorithms at plan bodies."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.library import Options, scalars
+from tiburon.algorithms.sweep import outward
 from tiburon.errors import OptionError, ShapeError
-from tiburon.model import Model, Plan
-from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Force, Scalar, Transform
-from tiburon.spatial.vec3 import matrix_vector, transpose
+from tiburon.model import Model, Plan, PlanBody
+from tiburon.model.plan import WORLD_BODY, PlanFrame
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial.vec3 import ZERO3, add, cross, matrix_vector, transpose
 from tiburon.trace.program import Input
 
-__all__ = ["AXES", "external_inputs", "external_options", "forces_on_bodies", "given_forces"]
+__all__ = [
+    "AXES",
+    "external_inputs",
+    "external_options",
+    "forces_on_bodies",
+    "given_forces",
+    "inertia_options",
+    "with_given_inertias",
+]
 
 AXES = ("frame", "world")
 """In which axes external forces may be given."""
 
 WRITE = "write external_force={'hand': (nx, ny, nz, fx, fy, fz)}"
+WRITE_INERTIA = "write external_inertia={'hand': a 6 x 6 matrix}"
 
 
 def external_options(
@@ -45,17 +55,112 @@ def external_inputs(model: Model, options: Options) -> list[Input]:
     for name in names:
         model.plan.frame(name)
     described = "6 (moment and force at the frame's origin)"
-    return [Input(f"external_force[{name!r}]", (6,), described=described) for name in names]
+    forces = [Input(f"external_force[{name!r}]", (6,), described=described) for name in names]
+    more = dict(options).get("external_inertia", ())
+    for name in more:
+        model.plan.frame(name)
+    return [*forces, *(Input(f"external_inertia[{name!r}]", (6, 6)) for name in more)]
+
+
+def inertia_options(external_inertia: Mapping[str, Any] | Sequence[str] | None) -> Options:
+    """Return the options of code that takes inertias at some frames."""
+    given: object = external_inertia
+    if not (given is None or isinstance(given, (tuple, Mapping))):
+        raise ShapeError(
+            "external_inertia",
+            "matrices by name of a body or frame",
+            f"{given!r}",
+            advice=WRITE_INERTIA,
+        )
+    names = tuple(external_inertia or ())
+    return (("external_inertia", names),) if names else ()
+
+
+class _GivenInertia(NamedTuple):
+    """A force that goes with the acceleration of a frame."""
+
+    frame: PlanFrame
+    inertia: ArticulatedInertia
+
+
+def _inertias(plan: Plan, options: Options, arrays: Sequence[Any]) -> list[_GivenInertia]:
+    """Return the given inertias, from the arrays of `external_inputs`."""
+    choices = dict(options)
+    names = choices.get("external_inertia", ())
+    found = []
+    for name, matrix in zip(names, arrays[len(choices.get("external_force", ())) :], strict=True):
+        frame, numbers = plan.frame(name), scalars(matrix)
+        # the world does not accelerate
+        if frame.body != WORLD_BODY:
+            rows = [numbers[6 * i : 6 * i + 6] for i in range(6)]
+            found.append(_GivenInertia(frame, ArticulatedInertia.from_rows(rows)))
+    return found
+
+
+def with_given_inertias(plan: Plan, options: Options, arrays: Sequence[Any]) -> Plan:
+    """Return the plan with given inertias in what its bodies feel."""
+    added = [body.added for body in plan.bodies]
+    inertias = _inertias(plan, options, arrays)
+    for frame, inertia in inertias:
+        known, felt = added[frame.body], frame.transform.inertia_to_parent(inertia)
+        added[frame.body] = felt if known is None else known + felt
+    return plan.in_water(added) if inertias else plan
+
+
+class _Turning(NamedTuple):
+    """Angular velocity of a body, and gravity in its axes."""
+
+    w: Vec3
+    g: Vec3
+
+
+def _forces_of_inertias(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    gravity: Vec3,
+    inertias: Sequence[_GivenInertia],
+) -> list[tuple[int, Force]]:
+    """Return what is left of -A a where the acceleration of bodies has taken its share.
+
+    Recursions work with accelerations less that of free fall, at the origins of plan frames; a
+    point beyond moves on a circle around them.
+    """
+
+    def turn(body: PlanBody, parent: _Turning) -> _Turning:
+        X = body.transform(q[body.q])
+        vJ = body.joint.velocity(q[body.q], v[body.v])
+        return _Turning(add(X.direction(parent.w), vJ.angular), X.direction(parent.g))
+
+    turning = outward(plan, turn, _Turning(ZERO3, gravity))
+    found = []
+    for frame, inertia in inertias:
+        X, (w, g) = frame.transform, turning[frame.body]
+        a = X.direction(add(g, cross(w, cross(w, X.translation))))
+        found.append((frame.body, X.force_to_parent(-inertia.apply(Motion(ZERO3, a)))))
+    return found
 
 
 def given_forces(
-    plan: Plan, q: Sequence[Scalar], options: Options, wrenches: Sequence[Any]
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    gravity: Vec3,
+    options: Options,
+    arrays: Sequence[Any],
 ) -> tuple[Force, ...] | None:
     """Return the force on each plan body, from the arrays of `external_inputs`."""
     choices = dict(options)
     names = choices.get("external_force", ())
-    given = {name: scalars(wrench) for name, wrench in zip(names, wrenches, strict=True)}
-    return forces_on_bodies(plan, q, given, choices.get("external_axes", "frame"))
+    given = {name: scalars(x) for name, x in zip(names, arrays[: len(names)], strict=True)}
+    found = forces_on_bodies(plan, q, given, choices.get("external_axes", "frame"))
+    inertias = _inertias(plan, options, arrays)
+    if not inertias:
+        return found
+    forces = list(found or (Force.zero() for _ in plan.bodies))
+    for body, f in _forces_of_inertias(plan, q, v, gravity, inertias):
+        forces[body] = forces[body] + f
+    return tuple(forces)
 
 
 def forces_on_bodies(
