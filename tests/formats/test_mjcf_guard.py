@@ -165,4 +165,5 @@ def test_deep_trees_load(tmp_path):
     path.write_text(f"<mujoco><worldbody>{inside * 300}{'</body>' * 300}</worldbody></mujoco>")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert tb.load(path).nv == 300
+        model = tb.load(path)
+    assert (model.name, model.nv) == ("snake", 300)

@@ -154,7 +154,11 @@ def _axial(
     block: Block, name: str, place: Pose, parts: Parts, findings: Findings
 ) -> tuple[Joint, tuple[float, ...]]:
     a, alpha, d, theta = block.numbers("MDH_Parameters", 4)
-    before = place @ Pose.from_axis_angle((1.0, 0.0, 0.0), alpha, (a, 0.0, 0.0))
+    normal = (a, 0.0, 0.0)
+    turned = (
+        Pose.from_axis_angle((1.0, 0.0, 0.0), alpha, normal) if alpha else Pose(translation=normal)
+    )
+    before = place @ turned
     if block.number("Initial_Joint_Velocity", 0.0):
         parts.lose("initial velocities")
     limits = _limits(block, parts, findings)
@@ -237,7 +241,8 @@ def _inertia(block: Block, findings: Findings) -> Inertia:
     # parallel axes: I_c = I_o - m (c.c 1 - c c^T)
     tensor -= mass * (c @ c * np.eye(3) - np.outer(c, c))
     x, y, z = center
-    return Inertia(mass, (x, y, z), tensor)
+    (xx, xy, xz), (_, yy, yz), (_, _, zz) = tensor.tolist()
+    return Inertia(mass, (x, y, z), (xx, xy, xz, yy, yz, zz))
 
 
 def _read_contacts(block: Block, name: str, parts: Parts) -> None:

@@ -31,9 +31,10 @@ from tiburon.formats.mjcf_bodies import read_bodies
 from tiburon.formats.mjcf_equalities import read_equalities
 from tiburon.formats.mjcf_guard import check_files
 from tiburon.formats.mjcf_names import Names
+from tiburon.formats.mjcf_pose import pose_of
 from tiburon.formats.mjcf_positions import read_positions
 from tiburon.formats.mjcf_shapes import mesh_paths
-from tiburon.model import Frame, Model, Pose, Water, World
+from tiburon.model import Frame, Model, Water, World
 
 MEASURES = (
     *("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia"),
@@ -79,13 +80,17 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
         budget.check_time()
         bodies, loops = read_equalities(compiled, names, bodies, findings)
         frames = [
-            Frame(names.site(i), names.body(compiled.site_bodyid[i]), pose)
-            for i, pose in enumerate(_poses(compiled.site_pos, compiled.site_quat))
+            Frame(
+                names.site(i),
+                names.body(compiled.site_bodyid[i]),
+                pose_of(compiled.site_quat[i], compiled.site_pos[i]),
+            )
+            for i in range(compiled.nsite)
         ]
         actuators, thrusters = read_actuators(compiled, names, findings)
         model = lenient_model(
             budget.file,
-            spec.modelname.strip() or path.stem,
+            _model_name(spec.modelname, path),
             bodies,
             findings=findings,
             frames=frames,
@@ -213,6 +218,12 @@ def _fail(file: str, error: Exception) -> NoReturn:
     ) from error
 
 
+def _model_name(given: str, path: Path) -> str:
+    """Return the name of a model; MuJoCo has one for those without, too."""
+    name = given.strip()
+    return path.stem if name in ("", "MuJoCo Model") else name
+
+
 def _check_numbers(compiled: Any, file: str) -> None:
     """Refuse numbers whose products would overflow; MuJoCo takes any."""
     for table in MEASURES:
@@ -244,13 +255,6 @@ def _parts(spec: Any, names: Names, file: str) -> dict[int, FilePart]:
         words = f"body {names.body(body.id)!r}"
         parts[body.id] = FilePart(file, int(line[1]) if line else None, words)
     return parts
-
-
-def _poses(positions: Any, quaternions: Any) -> list[Pose]:
-    return [
-        Pose.from_quaternion(q, p)
-        for p, q in zip(positions.tolist(), quaternions.tolist(), strict=True)
-    ]
 
 
 def _note_losses(compiled: Any, findings: Findings) -> None:

@@ -16,6 +16,7 @@ from tiburon.formats.assembly import lenient_body
 from tiburon.formats.file_part import FilePart
 from tiburon.formats.findings import Findings
 from tiburon.formats.mjcf_names import Names
+from tiburon.formats.mjcf_pose import pose_of
 from tiburon.formats.mjcf_shapes import read_fluid, read_shapes
 from tiburon.model import (
     WORLD,
@@ -67,7 +68,7 @@ def read_bodies(
     bodies: list[Body] = []
     for index in range(1, compiled.nbody):
         name = names.body(index)
-        place = Pose.from_quaternion(compiled.body_quat[index], compiled.body_pos[index])
+        place = pose_of(compiled.body_quat[index], compiled.body_pos[index])
         parent = names.body(compiled.body_parentid[index])
         first = int(compiled.body_jntadr[index])
         count = int(compiled.body_jntnum[index])
@@ -179,7 +180,7 @@ def _inertia(compiled: Any, index: int) -> Inertia:
     if mass == 0.0 and a == b == c == 0.0:
         return Inertia()
     com = _vec3(compiled.body_ipos[index])
-    R = Pose.from_quaternion(compiled.body_iquat[index]).rotation
+    R = pose_of(compiled.body_iquat[index]).rotation
     # MuJoCo takes what is very near the body frame to be the body frame, and so must we
     same = int(compiled.body_sameframe[index])
     if same in (SAME_FRAME, SAME_AXES):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from tiburon.formats.findings import Findings
 from tiburon.formats.mjcf_names import Names
+from tiburon.formats.mjcf_pose import pose_of
 from tiburon.model import (
     WORLD,
     Body,
@@ -87,7 +88,7 @@ def _loop(compiled: Any, names: Names, i: int) -> LoopClosure:
     elif int(compiled.eq_type[i]) == CONNECT:
         pose, second_pose = Pose(translation=data[0:3]), Pose(translation=data[3:6])
     else:
-        pose = Pose.from_quaternion(data[6:10], data[3:6])
+        pose = pose_of(data[6:10], data[3:6])
         second_pose = Pose(translation=data[0:3])
     kind = Spherical if int(compiled.eq_type[i]) == CONNECT else Fixed
     return LoopClosure(name, first, second, kind(name, pose=pose), second_pose)

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.formats.mjcf_names import Names
+from tiburon.formats.mjcf_pose import pose_of
 from tiburon.model import (
     BodyFluid,
     BoxDrag,
@@ -64,14 +65,11 @@ def read_shapes(compiled: Any, names: Names, meshes: Mapping[int, str]) -> dict[
         geometry = _geometry(compiled, i, meshes) if body else None
         if geometry is None:
             continue
-        pose = Pose.from_quaternion(compiled.geom_quat[i], compiled.geom_pos[i])
+        pose = pose_of(compiled.geom_quat[i], compiled.geom_pos[i])
         if isinstance(geometry, MeshShape):
             # MuJoCo turns a mesh into its principal axes; the file has it as it was
             mesh = int(compiled.geom_dataid[i])
-            pose = (
-                pose
-                @ Pose.from_quaternion(compiled.mesh_quat[mesh], compiled.mesh_pos[mesh]).inverse()
-            )
+            pose = pose @ pose_of(compiled.mesh_quat[mesh], compiled.mesh_pos[mesh]).inverse()
         touches = bool(compiled.geom_contype[i] or compiled.geom_conaffinity[i])
         drawn = int(compiled.geom_group[i]) < HIDDEN_GROUP
         role = "both" if touches and drawn else "collision" if touches else "visual"
@@ -135,7 +133,7 @@ def _ellipsoids(compiled: Any, immersed: list[int], density: float, viscosity: f
     drag: list[EllipsoidDrag] = []
     for i in immersed:
         _, blunt, slender, *_ = compiled.geom_fluid[i].tolist()
-        pose = Pose.from_quaternion(compiled.geom_quat[i], compiled.geom_pos[i])
+        pose = pose_of(compiled.geom_quat[i], compiled.geom_pos[i])
         radii = _semi_axes(compiled, i)
         a, b, c = radii
         shadows = (b * c, c * a, a * b)
@@ -162,7 +160,7 @@ def _inertia_box(compiled: Any, body: int, density: float, viscosity: float) -> 
     x, y, z = (
         math.sqrt(max(0.0, 6.0 * moments / mass)) for moments in (b + c - a, c + a - b, a + b - c)
     )
-    pose = Pose.from_quaternion(compiled.body_iquat[body], compiled.body_ipos[body])
+    pose = pose_of(compiled.body_iquat[body], compiled.body_ipos[body])
     damping = _to_body(_stokes((x + y + z) / 3.0, viscosity), pose)
     return BodyFluid(
         drag=(BoxDrag((x, y, z), pose=pose),) if density > 0.0 else (),
