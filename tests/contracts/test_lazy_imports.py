@@ -71,3 +71,55 @@ def test_import_takes_little_time_and_memory():
     reports = [run_in_fresh_interpreter("import tiburon") for _ in range(3)]
     assert min(report["seconds"] for report in reports) < 0.18
     assert max(report["peak_bytes"] for report in reports) < 120e6
+
+
+def modules_after(statement: str) -> set[str]:
+    """Run a statement in a new interpreter and return the full names of all modules it loads."""
+    script = f"{statement}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
+    result = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(json.loads(result.stdout.splitlines()[-1]))
+
+
+def test_forward_dynamics_loads_only_what_a_call_from_the_cache_needs():
+    """Writers of code, rare parts and slow standard modules wait until someone uses them."""
+    loaded = modules_after("import tiburon, tiburon.native.kernel; tiburon.forward_dynamics")
+    late = {
+        "hashlib",
+        "numpy.random",
+        "llvmlite",
+        "tiburon.model.conversions",
+        "tiburon.model.denavit_hartenberg",
+        "tiburon.model.joints.universal",
+        "tiburon.native.module_choice",
+        "tiburon.native.module_one",
+        "tiburon.native.tape",
+        "tiburon.trace.derivative",
+    }
+    assert not late & loaded
+
+
+@pytest.mark.parametrize(
+    "package",
+    ["tiburon.model", "tiburon.model.joints", "tiburon.trace", "tiburon.trace.primitives"],
+)
+def test_names_loaded_on_use_are_never_hidden_by_modules(package):
+    """A public name means the same whichever modules were imported before."""
+    statement = (
+        "import importlib, pkgutil, types\n"
+        f"package = importlib.import_module({package!r})\n"
+        "for module in pkgutil.iter_modules(package.__path__):\n"
+        "    importlib.import_module(f'{package.__name__}.{module.name}')\n"
+        "for name in package.__all__:\n"
+        "    assert not isinstance(getattr(package, name), types.ModuleType), name"
+    )
+    assert package in modules_after(statement)
+
+
+def test_a_name_that_does_not_exist_is_an_attribute_error():
+    """Packages that load names on use still tell what they do not have."""
+    import tiburon.model
+
+    with pytest.raises(AttributeError, match=r"module 'tiburon.model' has no attribute 'Nothing'"):
+        _ = tiburon.model.Nothing
