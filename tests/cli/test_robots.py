@@ -33,7 +33,7 @@ def test_models_can_be_searched_and_read_by_programs():
     """A word narrows the list; --json is JSON."""
     found = json.loads(output_of("models", "PUMA", "--json"))
     assert [row["name"] for row in found] == ["four_pumas", "puma560", "two_pumas"]
-    assert found[1]["mass"] == pytest.approx(36.41)
+    assert found[1]["mass"] == pytest.approx(36.45)
     result = CliRunner().invoke(application, ["models", "zeppelin"])
     assert result.exit_code == 1
     assert "no robot that ships is like 'zeppelin'" in result.output

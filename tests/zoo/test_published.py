@@ -9,6 +9,7 @@ import tiburon as tb
 from tests.running import OnFloats
 from tests.tolerances import PRINTED
 from tests.zoo.loops import Pinned, gap_rates, gaps, pose_of
+from tiburon.algorithms.library import LIBRARY
 
 FREEDOMS = {
     "four_bar": 1,
@@ -181,6 +182,19 @@ def test_vehicle_floats_level_in_sea_water(name):
     assert gap[:2] == pytest.approx([0.0, 0.0], abs=1e-12)
     assert gap[2] > 0.2
     assert 3300.0 < mass < 3600.0
+
+
+@pytest.mark.parametrize("name", ["tiburon_titan", "two_arm_rov"])
+def test_vehicle_hangs_still_in_sea_water(name):
+    """Dynamics in water agrees: with its joints locked at zero nothing accelerates."""
+    model = tb.load(name)
+    model = model.lock([joint for joint in model.moving_joint_names if joint != "base"])
+    sea = tb.World(fluid=tb.Water(density=1025.0))
+    rest = np.zeros(6)
+    run = LIBRARY["forward_dynamics"].run
+    acceleration = np.array(run(model, sea, (), model.neutral(), rest, rest), dtype=float)
+    # weight and buoyancy of 33 kN cancel to rounding
+    assert np.abs(acceleration).max() < 1e-13
 
 
 def test_rexrov_added_mass_is_in_our_order_and_axes():

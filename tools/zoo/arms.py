@@ -26,9 +26,8 @@ Kinematics and links: Armstrong, Khatib and Burdick 1986 ("The explicit dynamic 
 inertial parameters of the PUMA 560 arm"), modified Denavit-Hartenberg frames as reprinted in the
 Robotics Toolbox (Corke, puma560akb). Moment zz of link 3: 0.066 kg m^2 as there; the 0.086 that
 is also reprinted would break the triangle inequality. Link 1: only its moment about the first
-joint (0.35) was measured and only that acts on a fixed base; 12.96 kg is the estimate of Tarn et
-al. 1985 (in Corke and Armstrong-Helouvry 1994), its other moments are set to the same 0.35
-(estimated).
+joint (0.35) was measured and only that acts on a fixed base; its mass of 13 kg and its other
+moments, set to the same 0.35, are estimated.
 
 Motors: Nahon 1991, table 6.6: gear ratios n, rotor inertias at the joint n^2 J (the armature
 here), viscous friction at the joint n^2 c, Coulomb friction f, torque limits, resistances,
@@ -44,7 +43,7 @@ forearm up."""
 def puma560() -> Sheet:
     """Return the PUMA 560 with its motors."""
     notes = {
-        "trunk": "Mass: Tarn et al. 1985; moments xx and yy: estimated; they do no work here.",
+        "trunk": "Mass and moments xx and yy: estimated; they do no work on a fixed base.",
         "upper_arm": "Armstrong, Khatib and Burdick 1986; motor side: Nahon 1991, table 6.6.",
         "flange": "Lee 1982.",
         "motor_1": "Nahon 1991, table 6.6; rotor inertia: n^2 J / n^2.",
@@ -63,7 +62,7 @@ def puma() -> tb.Model:
         (90.0, 0.0, 0.0),
     ]
     inertias = [
-        tb.Inertia(12.96, (0.0, 0.0, 0.0), (0.35, 0.35, 0.35)),
+        tb.Inertia(13.0, (0.0, 0.0, 0.0), (0.35, 0.35, 0.35)),
         tb.Inertia(17.4, (0.068, 0.006, -0.016), (0.13, 0.524, 0.539)),
         tb.Inertia(4.8, (0.0, -0.070, 0.014), (0.066, 0.0125, 0.066)),
         tb.Inertia(0.82, (0.0, 0.0, -0.019), (1.8e-3, 1.8e-3, 1.3e-3)),
