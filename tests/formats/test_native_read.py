@@ -1,8 +1,10 @@
 """Native files: shorthands, what is refused and how it is said."""
 
 import math
+import re
 import time
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from hypothesis import strategies as st
 import tiburon as tb
 from tests.formats.text_mutations import mutated_text
 from tiburon import zoo
+from tiburon.formats import native_schema as schema
 from tiburon.formats import toml_table
 from tiburon.formats.limits import DEPTH, LINKS, Budget
 from tiburon.formats.native_read import model_from_native
@@ -404,3 +407,26 @@ def test_layout_of_text():
         "\n[[body]]\n[body.joint]\nsmall = { a = 1, b = [2.5] }\n"
         '\n[poses]\n"at home" = [0.1]\n'
     )
+
+
+DOCUMENT = Path(__file__).parents[2] / "docs" / "files.md"
+BLOCKS = re.findall(r"```toml\n(.*?)```", DOCUMENT.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("text", BLOCKS, ids=["rover", "scara"])
+def test_files_of_the_documentation_are_read(text):
+    model = read(text)
+    assert model.nv > 0
+    assert read(native_text(model)) == model
+
+
+def test_the_documentation_names_every_key():
+    """A key that the schema knows and the page does not is one that nobody finds."""
+    page = DOCUMENT.read_text()
+    records = [schema.INERTIA, schema.LIMITS, schema.PASSIVE, schema.MOTOR]
+    for table in (schema.JOINTS, schema.PATHS, schema.GEOMETRIES, schema.DRAGS, schema.CURVES):
+        records += table.values()
+        assert all(word in page for word in table)
+    keys = [record.key(name) for record in records for name in (*record.numbers, *record.texts)]
+    keys += [*schema.THRUSTER, *schema.PAIRS, *schema.ACTUATOR, *schema.DAMPINGS]
+    assert [key for key in keys if not re.search(rf"\b{key}\b", page)] == []
