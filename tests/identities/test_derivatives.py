@@ -12,9 +12,9 @@ from tests.running import OnFloats
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
 from tiburon.algorithms.conditions import Setting
-from tiburon.algorithms.crba import crba
+from tiburon.algorithms.crba import composite_products, crba
 from tiburon.algorithms.derivatives import acceleration_derivatives
-from tiburon.algorithms.dynamics_derivatives import force_derivatives, state_terms
+from tiburon.algorithms.dynamics_derivatives import force_matrices, force_vectors, state_terms
 from tiburon.algorithms.library import INLINED_BODIES, LibrarySource
 from tiburon.algorithms.rnea import rnea
 from tiburon.trace import count, interpret, jacobian
@@ -32,10 +32,15 @@ def lists(*arrays):
 
 def recursion(model, q, v, vd, gravity=GRAVITY):
     """Run the recursion on floats: joint forces, derivatives by q and v, mass matrix."""
-    terms = state_terms(model.plan, *lists(q, v), gravity)
-    found = force_derivatives(model.plan, *lists(q, v, vd), terms)
-    parts = (found.tau, found.by_q, found.by_v, terms.mass)
-    return [np.array(part, dtype=float) for part in parts]
+    return recursion_of(model.plan, q, v, vd, gravity)
+
+
+def recursion_of(plan, q, v, vd, gravity=GRAVITY):
+    """Run the recursion on a plan."""
+    terms = state_terms(plan, *lists(q, v), gravity)
+    found = force_vectors(plan, *lists(q, v, vd), terms)
+    matrices = (*force_matrices(plan, found), composite_products(plan, terms.S, terms.inertial))
+    return [np.array(found.tau), *(np.reshape(x, (plan.nv, plan.nv)) for x in matrices)]
 
 
 def slopes(f, model, q, v, h=DIFFERENCE_STEP):
@@ -175,13 +180,12 @@ def test_derivatives_of_driven_and_tied_joints_equal_central_differences():
     def forces(q, v):
         return np.array(rnea(plan, *lists(q, v, vd), GRAVITY), dtype=float)
 
-    terms = state_terms(plan, *lists(q, v), GRAVITY)
-    found = force_derivatives(plan, *lists(q, v, vd), terms)
+    tau, by_q, by_v, mass = recursion_of(plan, q, v, vd)
     expected = slopes(forces, model, q, v)
-    assert_close(found.tau, forces(q, v))
-    assert_close(terms.mass, np.array(crba(plan, q.tolist())))
-    assert_close(found.by_q, expected[0], DIFFERENCE, 10 * largest(expected))
-    assert_close(found.by_v, expected[1], DIFFERENCE, 10 * largest(expected))
+    assert_close(tau, forces(q, v))
+    assert_close(mass, np.array(crba(plan, q.tolist())))
+    assert_close(by_q, expected[0], DIFFERENCE, 10 * largest(expected))
+    assert_close(by_v, expected[1], DIFFERENCE, 10 * largest(expected))
 
 
 @pytest.mark.parametrize(

@@ -23,19 +23,20 @@ from tiburon.algorithms.conditions import (
     record_under,
     takes_conditions,
 )
-from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.crba import composite_products, mass_elements
 from tiburon.algorithms.derivative_parts import Turning, no_turning
 from tiburon.algorithms.dynamics_derivatives import (
-    ForceDerivatives,
-    Rows,
-    force_derivatives,
+    ForceVectors,
+    force_matrices,
+    force_vectors,
     state_terms,
 )
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.library import Options, scalars
+from tiburon.algorithms.pair_products import Vectors, before_products
 from tiburon.algorithms.rnea import rnea
-from tiburon.algorithms.steps import JointVector, recorder
+from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.traced_derivatives import ForceChanges, traced_changes
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
@@ -45,7 +46,6 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.tree import solve_tree
 from tiburon.trace.primitives.tree_columns import solve_tree_columns
 from tiburon.trace.primitives.tree_inverse import invert_tree
-from tiburon.trace.regions import function
 
 __all__ = [
     "ForwardDynamicsDerivatives",
@@ -108,47 +108,70 @@ def acceleration_derivatives(
         vd, nv scalars, and its derivatives by position, velocity and force, each an array of shape
         (nv, nv).
     """
-    plan, gravity, external = around.plan, around.gravity, around.external
-    turning = turning_forces(plan, q, around.options, around.arrays)
-    n = plan.nv
-
-    def resting(*state: Any) -> tuple[tuple[Scalar, ...], Rows]:
-        position, rate = map(JointVector, state)
-        if around.water is not None:
-            here = around.at(position, rate, *around.now)
-            H = mass_elements(plan, position)
-            rows = tuple(tuple(H[i * n : (i + 1) * n]) for i in range(n))
-            return bias_of(plan, position, rate, gravity, here.external), rows
-        terms = state_terms(plan, position, rate, gravity, external, turning)
-        return terms.bias, terms.mass
-
-    def needed(*state: Any) -> list[Scalar]:
-        """Return the joint forces that each change calls for, rows by q and by v side by side."""
-        position, rate, change = map(JointVector, state)
-        found: ForceDerivatives | ForceChanges
-        if around.water is not None:
-            found = _changes_in_water(around, position, rate, change)
-        else:
-            terms = state_terms(plan, position, rate, gravity, external, turning)
-            found = force_derivatives(plan, position, rate, change, terms)
-        both = zip(found.by_q, found.by_v, strict=True)
-        return [x for rows in both for row in rows for x in row]
-
-    if recorder() is not None:
-        # steps of a large model make a function of their own between the solvers
-        resting, needed = function(resting), function(needed)
-    bias, mass = resting(list(q), list(v))
-    parents, H, inline = freedom_parents(plan), _array(mass, n), n <= INLINE_FREEDOMS
+    n, parents = around.plan.nv, freedom_parents(around.plan)
+    inline = n <= INLINE_FREEDOMS
+    bias, mass = _resting(around, q, v)
+    H = as_traced(mass).reshape(n, n)
     free = [force - held for force, held in zip(tau, bias, strict=True)]
     vd = scalars(solve_tree(parents, H, as_traced(free), inline=inline))
-    forces = as_traced(needed(list(q), list(v), list(vd))).reshape(n, 2 * n)
+    by_q, by_v = (as_traced(part).reshape(n, n) for part in _opposing(around, q, v, vd))
     inverse = invert_tree(parents, H, inline=inline)
     if inline and parents == tuple(range(-1, n - 1)):
         # a chain has no zeros to save; products wait for each other less than substitutions do
-        change = inverse @ -forces
-    else:
-        change = -solve_tree_columns(parents, H, forces, inline=inline)
-    return tuple(vd), change[:, :n], change[:, n:], inverse
+        return tuple(vd), inverse @ by_q, inverse @ by_v, inverse
+    by_q, by_v = (solve_tree_columns(parents, H, part, inline=inline) for part in (by_q, by_v))
+    return tuple(vd), by_q, by_v, inverse
+
+
+def _resting(
+    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar]
+) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
+    """Return bias force and mass matrix, row by row."""
+    plan, gravity, external = around.plan, around.gravity, around.external
+    if around.water is not None:
+
+        @before_products
+        def bias_force(*state: Any) -> tuple[Scalar, ...]:
+            position, rate = map(JointVector, state)
+            here = around.at(position, rate, *around.now)
+            return bias_of(plan, position, rate, gravity, here.external)
+
+        return bias_force(list(q), list(v)), mass_elements(plan, q)
+    turning = turning_forces(plan, q, around.options, around.arrays)
+
+    @before_products
+    def vectors(*state: Any) -> tuple[tuple[Scalar, ...], Vectors, Vectors]:
+        position, rate = map(JointVector, state)
+        terms = state_terms(plan, position, rate, gravity, external, turning)
+        return terms.bias, terms.S, terms.inertial
+
+    bias, S, inertial = vectors(list(q), list(v))
+    return bias, composite_products(plan, S, inertial)
+
+
+def _opposing(
+    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]
+) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
+    """Return the joint forces that oppose each change of position and of velocity, row by row."""
+    plan = around.plan
+    if around.water is not None:
+
+        @before_products
+        def in_water(*state: Any) -> list[list[Scalar]]:
+            changes = _changes_in_water(around, *map(JointVector, state))
+            return [[-x for row in rows for x in row] for rows in (changes.by_q, changes.by_v)]
+
+        by_q, by_v = in_water(list(q), list(v), list(vd))
+        return by_q, by_v
+    turning = turning_forces(plan, q, around.options, around.arrays)
+
+    @before_products
+    def vectors(*state: Any) -> ForceVectors:
+        position, rate, change = map(JointVector, state)
+        terms = state_terms(plan, position, rate, around.gravity, around.external, turning)
+        return force_vectors(plan, position, rate, change, terms, opposite=True)
+
+    return force_matrices(plan, vectors(list(q), list(v), list(vd)))
 
 
 def _changes_in_water(
@@ -197,7 +220,7 @@ def turning_forces(
     return tuple(total)
 
 
-def _array(rows: Rows, n: int) -> Any:
+def _array(rows: Sequence[Sequence[Scalar]], n: int) -> Any:
     return as_traced([x for row in rows for x in row]).reshape(n, n)
 
 
@@ -214,13 +237,20 @@ def _run_inverse(
             "by_vd": as_traced(mass_elements(plan, position)).reshape(n, n),
         }
     turning = turning_forces(plan, position, around.options, around.arrays)
-    terms = state_terms(plan, position, rate, around.gravity, around.external, turning)
-    found = force_derivatives(plan, position, rate, change, terms)
+
+    @before_products
+    def vectors(*state: Any) -> tuple[ForceVectors, Vectors]:
+        position, rate, change = map(JointVector, state)
+        terms = state_terms(plan, position, rate, around.gravity, around.external, turning)
+        return force_vectors(plan, position, rate, change, terms), terms.inertial
+
+    found, inertial = vectors(list(position), list(rate), list(change))
+    by_q, by_v = force_matrices(plan, found)
     return {
         "tau": as_traced(list(found.tau)),
-        "by_q": _array(found.by_q, n),
-        "by_v": _array(found.by_v, n),
-        "by_vd": _array(terms.mass, n),
+        "by_q": as_traced(by_q).reshape(n, n),
+        "by_v": as_traced(by_v).reshape(n, n),
+        "by_vd": as_traced(composite_products(plan, found.S, inertial)).reshape(n, n),
     }
 
 

@@ -33,15 +33,16 @@ from tiburon.algorithms.derivative_parts import (
     no_turning,
     turned,
 )
-from tiburon.algorithms.gathering import by_velocity, with_armature
+from tiburon.algorithms.gathering import by_velocity
+from tiburon.algorithms.pair_products import Vectors, components, joint_matrix
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.root_frame import Place
-from tiburon.algorithms.sweep import inward, outward, pairs
+from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.spatial import Force, Motion, Scalar, Vec3
-from tiburon.spatial.vec3 import dot
+from tiburon.spatial.vec3 import negate
 
-__all__ = ["ForceDerivatives", "Rows", "StateTerms", "force_derivatives", "state_terms"]
+__all__ = ["ForceVectors", "Rows", "StateTerms", "force_matrices", "force_vectors", "state_terms"]
 
 Rows = tuple[tuple[Scalar, ...], ...]
 """Rows of a matrix."""
@@ -70,8 +71,11 @@ class StateTerms(NamedTuple):
     bias: tuple[Scalar, ...]
     """Joint forces at zero joint acceleration [N or N m], nv scalars."""
 
-    mass: Rows
-    """Rows of the mass matrix."""
+    S: Vectors
+    """Directions of all freedoms."""
+
+    inertial: Vectors
+    """IC s of all freedoms: with S, the vectors of the mass matrix."""
 
     moving: tuple[_Moving, ...]
     composites: tuple[Composite, ...]
@@ -85,7 +89,7 @@ def state_terms(
     external: Sequence[Force] | None = None,
     turning: Sequence[Turning] | None = None,
 ) -> StateTerms:
-    """Compute mass matrix and bias force, and what their derivatives need.
+    """Compute bias force and the vectors of the mass matrix, and what their derivatives need.
 
     Args:
         plan: Layout of the model.
@@ -136,29 +140,16 @@ def state_terms(
         inertial = tuple(total.I.apply(s) for s in moving.S)
         return (total, inertial, tuple(s.dot(total.F) for s in moving.S)), total
 
-    def project(
-        body: PlanBody, inertial: tuple[Force, ...], S: tuple[Motion, ...]
-    ) -> tuple[tuple[tuple[Scalar, ...], ...], tuple[Force, ...]]:
-        return tuple(tuple(s.dot(f) for s in S) for f in inertial), inertial
-
     still = Motion.zero()
     world = _Moving(None, still, upward(gravity), still, still, (), (), (), (), Composite.zero())
     outside = [Force.zero() for _ in plan.bodies] if external is None else external
     turns = [no_turning() for _ in plan.bodies] if turning is None else turning
     moving = outward(plan, motion, world, outside, turns)
     kept = inward(plan, compose, [visit.alone for visit in moving], moving)
-    M: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
-    inertial, S = [visit[1] for visit in kept], [visit.S for visit in moving]
-    for body, ancestor, felt in pairs(plan, project, inertial, S):
-        for column, entries in enumerate(felt, start=body.v.start):
-            for row, entry in enumerate(entries, start=ancestor.v.start):
-                # a joint's own block comes out twice: its upper part serves both
-                if body is not ancestor or row <= column:
-                    both = body is not ancestor and row == column
-                    M[row][column] = M[row][column] + (entry + entry if both else entry)
-                    M[column][row] = M[row][column]
+    S = components([tuple(s) for visit in moving for s in visit.S], 6)
+    inertial = components([tuple(f) for visit in kept for f in visit[1]], 6)
     bias = by_velocity(plan, [visit[2] for visit in kept])
-    return StateTerms(bias, with_armature(plan, M), moving, tuple(visit[0] for visit in kept))
+    return StateTerms(bias, S, inertial, moving, tuple(visit[0] for visit in kept))
 
 
 class _Accelerating(NamedTuple):
@@ -189,31 +180,45 @@ class _Column(NamedTuple):
     leaning: Vec3
     """What forces that do not turn with their bodies add for a unit turn."""
 
+    def opposite(self) -> "_Column":
+        """Return all of them turned round."""
+        return _Column(
+            -self.by_q, -self.by_v, -self.inertial, negate(self.turned), negate(self.leaning)
+        )
 
-class ForceDerivatives(NamedTuple):
-    """Joint forces and their derivatives."""
+
+class ForceVectors(NamedTuple):
+    """Joint forces, and what their derivatives are products of."""
 
     tau: tuple[Scalar, ...]
     """Joint force [N or N m], nv scalars."""
 
-    by_q: Rows
-    """By steps along each freedom, nv times nv scalars."""
+    S: Vectors
+    Pd: Vectors
+    Pdd: Vectors
+    Z: Vectors
+    by_q: Vectors
+    by_v: Vectors
+    inertial: Vectors
+    turned: Vectors
+    leaning: Vectors
+    """From S on, vectors of all freedoms, as in `_Moving`, `_Accelerating` and `_Column`."""
 
-    by_v: Rows
-    """By velocities, nv times nv scalars."""
+    bent: tuple[Rows, ...]
+    """For each body, the change of its joint forces where S depends on position: one row per
+    freedom that moves, one column per force."""
 
 
-def force_derivatives(
+def force_vectors(
     plan: Plan,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     vd: Sequence[Scalar],
     terms: StateTerms,
-) -> ForceDerivatives:
-    """Compute how joint forces that produce given accelerations change with position and velocity.
-
-    Singh, Russo and Wensing 2022, eqs. 21-24, for joints of any kind; O(pairs of a body and an
-    ancestor).
+    *,
+    opposite: bool = False,
+) -> ForceVectors:
+    """Compute the vectors whose products tell how joint forces change with position and velocity.
 
     Args:
         plan: Layout of the model.
@@ -221,6 +226,8 @@ def force_derivatives(
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
         terms: From `state_terms`, of the same state.
+        opposite: Whether to turn vectors round so that derivatives come out with opposite sign,
+            which is less work than to turn round the derivatives.
     """
 
     def accelerate(
@@ -263,40 +270,21 @@ def force_derivatives(
                 moving.S, moving.Pd, accelerating.Pdd, accelerating.Z, strict=True
             )
         )
+        if opposite:
+            # each product holds exactly one of these
+            columns = tuple(column.opposite() for column in columns)
         # the joint's own columns change where S depends on position
         bent = tuple(
             tuple(place.motion(ds).dot(F) for ds in body.joint.subspace_rate(q[body.q], unit))
             for unit in _units(moving.S)
         )
+        if opposite:
+            bent = tuple(tuple(-x for x in row) for row in bent)
         tau = tuple(s.dot(F) for s in moving.S)
         if body.armature is not None:
             shares = zip(tau, body.armature, vd[body.v], strict=True)
             tau = tuple(force + own * rate for force, own, rate in shares)
         return (columns, tau, bent), added
-
-    def project(
-        body: PlanBody,
-        columns: tuple[_Column, ...],
-        S: tuple[Motion, ...],
-        Pd: tuple[Motion, ...],
-        Pdd: tuple[Motion, ...],
-        Z: tuple[Motion, ...],
-    ) -> tuple[tuple[tuple[tuple[Scalar, ...], ...], ...], tuple[_Column, ...]]:
-        felt = tuple(
-            (
-                tuple(s.dot(x.by_q) for s in S),
-                tuple(s.dot(x.by_v) for s in S),
-                tuple(
-                    pdd.dot(x.inertial) + dot(pd.angular, x.turned) + dot(s.angular, x.leaning)
-                    for s, pd, pdd in zip(S, Pd, Pdd, strict=True)
-                ),
-                tuple(
-                    z.dot(x.inertial) + dot(s.angular, x.turned) for s, z in zip(S, Z, strict=True)
-                ),
-            )
-            for x in columns
-        )
-        return felt, columns
 
     moving, composites = terms.moving, terms.composites
     places = [visit.place for visit in moving]
@@ -305,27 +293,55 @@ def force_derivatives(
     accelerating = outward(plan, accelerate, still, moving, alone, places)
     added = [visit.F for visit in accelerating]
     kept = inward(plan, compose, added, moving, places, composites, accelerating)
-    by_q: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
-    by_v: list[list[Scalar]] = [[0.0] * plan.nv for _ in range(plan.nv)]
-    columns = [visit[0] for visit in kept]
-    # visits to pairs are many: each takes what it uses and no more
-    S, Pd = [visit.S for visit in moving], [visit.Pd for visit in moving]
-    Pdd, Z = [visit.Pdd for visit in accelerating], [visit.Z for visit in accelerating]
-    for body, ancestor, felt in pairs(plan, project, columns, S, Pd, Pdd, Z):
-        for k, (above_q, above_v, below_q, below_v) in enumerate(felt, start=body.v.start):
-            for place, j in enumerate(range(ancestor.v.start, ancestor.v.stop)):
-                # sums, since joints that follow another share its variables
-                by_q[k][j] = by_q[k][j] + below_q[place]
-                by_v[k][j] = by_v[k][j] + below_v[place]
-                if body is not ancestor:
-                    by_q[j][k] = by_q[j][k] + above_q[place]
-                    by_v[j][k] = by_v[j][k] + above_v[place]
-    for body, (_, _, bent) in zip(plan.bodies, kept, strict=True):
+    columns = [column for visit in kept for column in visit[0]]
+
+    def motions(parts: Sequence[tuple[Motion, ...]]) -> Vectors:
+        return components([tuple(m) for part in parts for m in part], 6)
+
+    return ForceVectors(
+        tau=by_velocity(plan, [visit[1] for visit in kept]),
+        S=terms.S,
+        Pd=motions([visit.Pd for visit in moving]),
+        Pdd=motions([visit.Pdd for visit in accelerating]),
+        Z=motions([visit.Z for visit in accelerating]),
+        by_q=components([tuple(x.by_q) for x in columns], 6),
+        by_v=components([tuple(x.by_v) for x in columns], 6),
+        inertial=components([tuple(x.inertial) for x in columns], 6),
+        turned=components([x.turned for x in columns], 3),
+        leaning=components([x.leaning for x in columns], 3),
+        bent=tuple(visit[2] for visit in kept),
+    )
+
+
+def force_matrices(plan: Plan, of: ForceVectors) -> tuple[list[Scalar], list[Scalar]]:
+    """Multiply the vectors of all pairs of freedoms.
+
+    Singh, Russo and Wensing 2022, eqs. 21-24, for joints of any kind; O(pairs of a body and an
+    ancestor).
+
+    Args:
+        plan: Layout of the model.
+        of: From `force_vectors`.
+
+    Returns:
+        Derivatives of the joint forces by steps along each freedom, and by velocities, nv times nv
+        scalars each, row by row.
+    """
+    n = plan.nv
+    # couples meet the angular part, the first half, of a motion
+    by_q = joint_matrix(
+        plan,
+        above=[(of.S, of.by_q)],
+        below=[(of.inertial, of.Pdd), (of.turned, of.Pd), (of.leaning, of.S)],
+    )
+    by_v = joint_matrix(
+        plan, above=[(of.S, of.by_v)], below=[(of.inertial, of.Z), (of.turned, of.S)]
+    )
+    for body, bent in zip(plan.bodies, of.bent, strict=True):
         for k, changes in enumerate(bent, start=body.v.start):
             for j, change in enumerate(changes, start=body.v.start):
-                by_q[j][k] = by_q[j][k] + change
-    tau = by_velocity(plan, [visit[1] for visit in kept])
-    return ForceDerivatives(tau, tuple(map(tuple, by_q)), tuple(map(tuple, by_v)))
+                by_q[j * n + k] = by_q[j * n + k] + change
+    return by_q, by_v
 
 
 def _units(S: Sequence[Motion]) -> list[tuple[float, ...]]:

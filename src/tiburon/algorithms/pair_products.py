@@ -20,6 +20,7 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar
 from tiburon.trace.primitives.row_products import ZERO, Kind, Piece, RowProducts
 from tiburon.trace.regions import function
+from tiburon.trace.value import Value
 
 __all__ = [
     "Vectors",
@@ -35,9 +36,12 @@ Vectors = Sequence[Sequence[Scalar]]
 """For each component, the numbers of all freedoms, bodies in the order of the plan."""
 
 FEW_FREEDOMS = 12
-"""Freedoms up to which products are spelled out in the graph, if there are any."""
+"""Freedoms up to which vectors are better carried from body to body."""
 
-ABOVE, BELOW = 0, 1
+FEW_PRODUCTS = 2500
+"""Products up to which they are spelled out in the graph: then those with zeros cost nothing."""
+
+ABOVE, BELOW, DIAGONAL = 0, 1, 2
 
 
 def has_few_pairs(plan: Plan) -> bool:
@@ -68,6 +72,7 @@ def joint_matrix(
     below: Sequence[tuple[Vectors, Vectors]],
     *,
     own_block: int = BELOW,
+    diagonal: Sequence[Scalar] | None = None,
 ) -> list[Scalar]:
     """Multiply vectors of all pairs of freedoms, one of which carries the other.
 
@@ -78,6 +83,7 @@ def joint_matrix(
             in length, the rest of the longer one is left out.
         below: The same for the entry in row k and column j: of k, and of j.
         own_block: Which of the two makes the entries of two freedoms of one body.
+        diagonal: What to add on the diagonal, one number per freedom; nothing by default.
 
     Returns:
         The matrix, nv times nv scalars, row by row; zero for freedoms of different branches.
@@ -94,12 +100,15 @@ def joint_matrix(
         for other in carried[body]:
             marks[slice(*spans[other])] = [ABOVE] * len(freedoms[other])
         marks[slice(*spans[body])] = [own_block] * len(own)
-        runs = _runs(marks)
         for row in own:
-            pieces += [
-                Piece(row, start, stop, kind, row * size + start) for start, stop, kind in runs
-            ]
-    entries = _multiplied(size, above, below, pieces)
+            if diagonal is not None:
+                marks[row] = DIAGONAL
+            pieces += [Piece(row, *run, row * size + run[0]) for run in _runs(marks)]
+            marks[row] = own_block
+    kinds = [above, below]
+    if diagonal is not None:
+        kinds.append([*kinds[own_block], ([diagonal], [[1.0] * size])])
+    entries = _multiplied(kinds, pieces)
     return _gathered(plan, entries, plan.nv if plan.has_couplings else None)
 
 
@@ -129,10 +138,8 @@ def load_matrix(plan: Plan, S: Vectors, loads: Vectors, bodies: Sequence[int]) -
         marks = [ABOVE if group in reach[body] else ZERO for group in range(len(bodies))]
         runs = [(a * width, b * width, kind) for a, b, kind in _runs(marks)]
         for row in own:
-            pieces += [
-                Piece(row, start, stop, kind, row * columns + start) for start, stop, kind in runs
-            ]
-    entries = _multiplied(sum(map(len, freedoms)), [(S, loads)], [], pieces)
+            pieces += [Piece(row, *run, row * columns + run[0]) for run in runs]
+    entries = _multiplied([[(S, loads)]], pieces)
     return _gathered_rows(plan, entries, columns)
 
 
@@ -159,22 +166,21 @@ def stored_elements(plan: Plan, S: Vectors, F: Vectors, paths: Sequence[Sequence
             pieces.append(Piece(row, path[start], path[start] + end - start, ABOVE, place))
             place += end - start
             start = end
-    return _multiplied(plan.nv, [(F, S)], [], pieces)
+    return _multiplied([[(F, S)]], pieces)
 
 
 def _multiplied(
-    size: int,
-    above: Sequence[tuple[Vectors, Vectors]],
-    below: Sequence[tuple[Vectors, Vectors]],
-    pieces: Sequence[Piece],
+    kinds: Sequence[Sequence[tuple[Vectors, Vectors]]], pieces: Sequence[Piece]
 ) -> list[Any]:
-    """Return the entries of all pieces."""
+    """Return the entries of all pieces; vectors that are nothing but zeros take no part."""
     places: dict[int, int] = {}
     arrays: list[Vectors] = []
 
     def kind_of(pairs: Sequence[tuple[Vectors, Vectors]]) -> Kind:
         found = []
         for pair in pairs:
+            if any(_is_zero(vectors) for vectors in pair):
+                continue
             for vectors in pair:
                 if id(vectors) not in places:
                     places[id(vectors)] = len(arrays)
@@ -182,10 +188,22 @@ def _multiplied(
             found.append((places[id(pair[0])], places[id(pair[1])]))
         return found
 
-    kinds = [kind_of(above), kind_of(below)] if below else [kind_of(above)]
+    made = [kind_of(pairs) for pairs in kinds]
+    pieces = [x._replace(kind=x.kind if made[x.kind] else ZERO) for x in pieces]
     sizes = [(len(rows), len(rows[0])) for rows in arrays]
     numbers = [x for rows in arrays for row in rows for x in row]
-    return RowProducts(sizes, kinds, pieces).apply(numbers, inline=size <= FEW_FREEDOMS)
+    products = RowProducts(sizes, made, pieces)
+    few = recorder() is None and products.count().multiplications <= FEW_PRODUCTS
+    return products.apply(numbers, inline=few)
+
+
+def _is_zero(vectors: Vectors) -> bool:
+    """Tell whether all numbers are known to be zero while tracing."""
+    return all(
+        (x.graph.constant_of(x.node) if isinstance(x, Value) else x) == 0.0
+        for row in vectors
+        for x in row
+    )
 
 
 def _freedoms(plan: Plan) -> list[range]:
