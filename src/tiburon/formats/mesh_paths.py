@@ -6,6 +6,7 @@ gave is accepted, links on the disk included. Meshes are not opened here.
 
 import os
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
@@ -25,8 +26,18 @@ class MeshPaths:
             folder: Where the robot file is.
             package_paths: Folders that hold packages, or are packages.
         """
-        self.folder = os.path.realpath(folder)
-        self.packages = [os.path.realpath(path) for path in package_paths]
+        self._given = folder
+        self._package_paths = tuple(package_paths)
+
+    @cached_property
+    def folder(self) -> str:
+        """Where the robot file is; asked of the disk only if there is a mesh."""
+        return os.path.realpath(self._given)
+
+    @cached_property
+    def packages(self) -> list[str]:
+        """Folders that hold packages, or are packages."""
+        return [os.path.realpath(path) for path in self._package_paths]
 
     def find(self, uri: str, element: XmlElement) -> str:
         """Return the path of a mesh, or the name as written where no such file is.

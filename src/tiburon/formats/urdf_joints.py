@@ -40,20 +40,19 @@ def read_origin(element: XmlElement | None) -> Pose:
     origin = None if element is None else element.find("origin")
     if origin is None:
         return _NO_TURN
-    xyz = origin.numbers("xyz", 3) or (0.0, 0.0, 0.0)
+    xyz = tuple(origin.numbers("xyz", 3) or (0.0, 0.0, 0.0))
     rpy = origin.numbers("rpy", 3)
-    quaternion = origin.numbers("quat_xyzw", 4)
-    if quaternion is not None:
+    if "quat_xyzw" in origin.attributes:
         if rpy is not None:
             origin.fail("expected rpy or quat_xyzw, got both; keep one")
-        x, y, z, w = quaternion
+        x, y, z, w = origin.parse(origin.attributes["quat_xyzw"], 4, "quat_xyzw")
         try:
             return Pose.from_quaternion((w, x, y, z), xyz)
         except ModelError as error:
             origin.fail(str(error))
     if rpy is None or not any(rpy):
         return Pose(translation=(xyz[0], xyz[1], xyz[2])) if any(xyz) else _NO_TURN
-    return Pose.from_rpy(rpy, xyz)
+    return Pose.from_rpy(tuple(rpy), xyz)
 
 
 def read_axis(element: XmlElement) -> Vec3:

@@ -27,7 +27,7 @@ from tiburon.model.pose import Pose
 EXPAND = "expand it first with `xacro robot.urdf.xacro > robot.urdf`"
 """What to do with a xacro file."""
 
-_UNMOVED = Pose()
+_UNTURNED = Pose().rotation
 
 
 def read_urdf(
@@ -215,8 +215,10 @@ def _read_inertia(link: XmlElement) -> Inertia:
     xy, xz, yz = (entries.number(key, 0.0) for key in ("ixy", "ixz", "iyz"))
     pose = read_origin(inertial)
     try:
-        inertia = Inertia(mass, (0.0, 0.0, 0.0), (xx, xy, xz, yy, yz, zz))
-        return inertia if pose == _UNMOVED else inertia.moved(pose)
+        tensor = (xx, xy, xz, yy, yz, zz)
+        if pose.rotation == _UNTURNED:
+            return Inertia(mass, pose.translation, tensor)
+        return Inertia(mass, (0.0, 0.0, 0.0), tensor).moved(pose)
     except ModelError as error:
         inertial.fail(str(error))
 

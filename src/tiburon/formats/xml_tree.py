@@ -25,6 +25,9 @@ ELEMENTS = 2_000_000
 CLOCK_EVERY = 4096
 """Elements between two looks at the clock."""
 
+_GUARDS = DefusedXMLParser()
+"""Refuses entities and references; holds nothing of any file."""
+
 
 class XmlElement:
     """One element: what it is called, what it says, what is inside."""
@@ -85,7 +88,12 @@ class XmlElement:
         text = self.attributes.get(name)
         if text is None and default is not None:
             return default
-        (value,) = self.parse(self.attribute(name), 1, name)
+        try:
+            value = float(text or "")
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value) or "_" in (text or ""):
+            (value,) = self.parse(self.attribute(name), 1, name)
         return value
 
     def numbers(self, name: str, count: int) -> list[float] | None:
@@ -135,10 +143,9 @@ def parse_xml(
     file = budget.file if file is None else file
     parser = expat.ParserCreate()
     parser.buffer_text = True
-    guards = DefusedXMLParser()
-    parser.EntityDeclHandler = guards.defused_entity_decl
-    parser.UnparsedEntityDeclHandler = guards.defused_unparsed_entity_decl
-    parser.ExternalEntityRefHandler = guards.defused_external_entity_ref_handler
+    parser.EntityDeclHandler = _GUARDS.defused_entity_decl
+    parser.UnparsedEntityDeclHandler = _GUARDS.defused_unparsed_entity_decl
+    parser.ExternalEntityRefHandler = _GUARDS.defused_external_entity_ref_handler
     builder = _Builder(parser, budget, file, nesting)
     parser.StartElementHandler = builder.start
     parser.EndElementHandler = builder.end

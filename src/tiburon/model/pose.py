@@ -1,5 +1,6 @@
 """Where one frame sits in another."""
 
+import math
 from typing import Self
 
 import numpy as np
@@ -14,7 +15,6 @@ from tiburon.spatial import (
     Translation,
     axis_angle_to_matrix,
     quaternion_to_matrix,
-    roll_pitch_yaw_to_matrix,
 )
 from tiburon.spatial.vec3 import add, matrix_product, matrix_vector, negate, transpose
 
@@ -66,8 +66,16 @@ class Pose:
             translation: Origin of the child in parent axes [m], shape (3,).
         """
         roll, pitch, yaw = vec3(rpy, "pose", "roll-pitch-yaw")
-        (a, b, c), (d, e, f), (g, h, i) = roll_pitch_yaw_to_matrix(roll, pitch, yaw)
-        a, b, c, d, e, f, g, h, i = snap((a, b, c, d, e, f, g, h, i))
+        # Rz(yaw) Ry(pitch) Rx(roll) written out: files give hundreds of these
+        cr, sr, cp, sp = math.cos(roll), math.sin(roll), math.cos(pitch), math.sin(pitch)
+        cy, sy = math.cos(yaw), math.sin(yaw)
+        a, b, c, d, e, f, g, h, i = snap(
+            (
+                *(cy * cp, cy * (sp * sr) - sy * cr, cy * (sp * cr) + sy * sr),
+                *(sy * cp, sy * (sp * sr) + cy * cr, sy * (sp * cr) - cy * sr),
+                *(-sp, cp * sr, cp * cr),
+            )
+        )
         rotation = ((a, b, c), (d, e, f), (g, h, i))
         return cls._of_rotation(rotation, _numbers(translation))
 

@@ -6,7 +6,7 @@ from typing import ClassVar, Self
 
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.turning import coordinate_of, unit_axis
-from tiburon.model.numbers import Vec3, finite_array
+from tiburon.model.numbers import Vec3, number
 from tiburon.record import record
 
 
@@ -26,8 +26,7 @@ class AxialJoint(Joint):
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "axis", unit_axis(self.axis, self.name))
-        element = f"joint {self.name!r}"
-        offset = float(finite_array(self.offset, (), element, "offset", self.name))
+        offset = number(self.offset, f"joint {self.name!r}", "offset", self.name)
         object.__setattr__(self, "offset", offset)
 
     def structure(self) -> tuple[object, ...]:
