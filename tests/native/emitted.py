@@ -13,6 +13,9 @@ import numpy as np
 
 from tiburon.native.c_target import CTarget
 from tiburon.native.llvm_target import LlvmTarget
+from tiburon.native.step_order import order_steps
+from tiburon.native.step_registers import REGISTERS, assemble_steps, slot_operand
+from tiburon.native.steps import StepRecorder, needed_steps
 from tiburon.native.target import Ref, Target
 
 Writer = Callable[..., "Ref | tuple[Ref, ...]"]
@@ -110,6 +113,80 @@ def compile_llvm(write: Writer, *, arity: int, lanes: int, fused: bool = True) -
     engine.finalize_object()
     address = engine.get_function_address("k")
     return Emitted(address, engine, arity=arity, results=results, lanes=lanes)
+
+
+def compile_assembly(write: Writer, *, arity: int) -> Emitted:
+    """Compile through this package's own assembly, 4 lanes."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()
+    recorder = StepRecorder()
+    # each result is a value of its own, also if it is a constant
+    written = [recorder.copy(ref) for ref in _results(write(recorder, *_names(arity)))]
+    results = len(written)
+    homes = {name: slot_operand(results + j) for j, name in enumerate(_names(arity))}
+    homes |= {f"c{j}": f"{32 * j}(%rdx)" for j in range(len(recorder.constants))}
+    steps = order_steps(needed_steps(recorder.steps, set(written)), set(written), REGISTERS)
+    places = {ref: j for j, ref in enumerate(written)}
+    assembled = assemble_steps(steps, homes, places, results + arity)
+    text, kind = "\\0A".join(assembled.lines), "<4 x double>"
+    changed = ",".join(f"~{{ymm{k}}}" for k in range(REGISTERS))
+    table = ", ".join(f"<4 x i64> splat (i64 {pattern})" for pattern in recorder.constants)
+    # arguments lie anywhere, what the assembly reads is aligned
+    loads = [
+        line
+        for j in range(arity)
+        for line in (
+            f"  %pa{j} = getelementptr {kind}, ptr %rowa, i64 {j}",
+            f"  %a{j} = load {kind}, ptr %pa{j}, align 8",
+            f"  %ps{j} = getelementptr {kind}, ptr %work, i64 {results + j}",
+            f"  store {kind} %a{j}, ptr %ps{j}, align 32",
+        )
+    ]
+    copies = [
+        line
+        for j in range(results)
+        for line in (
+            f"  %pw{j} = getelementptr {kind}, ptr %work, i64 {j}",
+            f"  %w{j} = load {kind}, ptr %pw{j}, align 32",
+            f"  %pr{j} = getelementptr {kind}, ptr %rowr, i64 {j}",
+            f"  store {kind} %w{j}, ptr %pr{j}, align 8",
+        )
+    ]
+    lines = [
+        f"@constants = global [{len(recorder.constants)} x <4 x i64>] [{table}], align 64",
+        "define void @k(ptr %given, ptr %found, i64 %blocks) {",
+        "entry:",
+        f"  %work = alloca [{assembled.slots} x {kind}], align 64",
+        "  br label %head",
+        "head:",
+        "  %b = phi i64 [ 0, %entry ], [ %next, %body ]",
+        "  %more = icmp slt i64 %b, %blocks",
+        "  br i1 %more, label %body, label %done",
+        "body:",
+        f"  %rowa = getelementptr [{arity} x {kind}], ptr %given, i64 %b",
+        f"  %rowr = getelementptr [{results} x {kind}], ptr %found, i64 %b",
+        *loads,
+        f'  call void asm sideeffect "{text}", "{{di}},{{dx}},{changed},~{{memory}}"'
+        "(ptr %work, ptr @constants)",
+        *copies,
+        "  %next = add i64 %b, 1",
+        "  br label %head",
+        "done:",
+        "  ret void",
+        "}",
+    ]
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=2
+    )
+    engine = llvm.create_mcjit_compiler(llvm.parse_assembly("\n".join(lines) + "\n"), machine)
+    engine.finalize_object()
+    address = engine.get_function_address("k")
+    return Emitted(address, engine, arity=arity, results=results, lanes=4)
+
+
+def _names(arity: int) -> list[Ref]:
+    return [f"a{j}" for j in range(arity)]
 
 
 def compile_c(write: Writer, folder: Path, *, arity: int, fused: bool = True) -> Emitted:

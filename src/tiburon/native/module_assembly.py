@@ -1,17 +1,23 @@
 """The function for many cases with straight-line code in this package's own assembly.
 
-Made where it is worth it and possible: programs without calls, for x86-64 with AVX2 and FMA, whose
-16 vector registers LLVM does not share out well among thousands of instructions. Everything else
-is LLVM's (`tiburon.native.module_many`), and so are here the loop over cases and the exchange of
-rows and lanes. The bits are the same.
+Made where it is worth it and possible: long programs without calls, for x86-64 with AVX2 and FMA,
+whose 16 vector registers LLVM does not share out well among thousands of instructions. Everything
+else is LLVM's (`tiburon.native.module_many`), and so are here the loop over cases and the exchange
+of rows and lanes. The bits are the same.
+
+The last steps of a group of cases wait for each other. In programs that are not too long they run
+beside the first steps of the next group: the function `group` then begins one group and ends the
+one before. What a group needs for its end lies in its frame, an array of vectors; two frames take
+turns.
 """
 
 from __future__ import annotations
 
 from tiburon.native import elementary
-from tiburon.native.callees import Origins
+from tiburon.native.callees import copy_run
 from tiburon.native.engine import Host
 from tiburon.native.llvm_target import LlvmTarget
+from tiburon.native.machine import Slots
 from tiburon.native.module_many import load_vector, many_cases_loop, parameter_offsets
 from tiburon.native.module_parts import (
     PARTIAL_SUMS,
@@ -21,13 +27,8 @@ from tiburon.native.module_parts import (
     load,
 )
 from tiburon.native.staging import LONG_ROW, stage_columns, unstage_rows
-from tiburon.native.step_order import order_steps
-from tiburon.native.step_registers import (
-    REGISTERS,
-    VECTOR_BYTES,
-    Assembled,
-    assemble_steps,
-)
+from tiburon.native.step_order import BEFORE, order_steps, overlap_steps
+from tiburon.native.step_registers import REGISTERS, VECTOR_BYTES, Assembled, assemble_steps
 from tiburon.native.steps import StepRecorder, needed_steps
 from tiburon.native.straight import emit_instructions
 from tiburon.native.target import Ref
@@ -36,32 +37,47 @@ from tiburon.trace.lower import Instruction, lower
 from tiburon.trace.program import Program
 
 LANES = 4
-# registers that hold addresses: work array, parameters, constants, and rows that were staged
-_WORK, _PARAMETERS, _CONSTANTS = "di", "si", "dx"
-_STAGED = ("r8", "r9", "r10", "r11", "ax", "cx")
+SHORTEST_PROGRAM = 300
+"""Operations from which on a program is written this way; LLVM does well on shorter ones."""
+
+LONGEST_OVERLAP = 2000
+"""Steps up to which groups overlap. Beyond, two frames and the numbers that wait in them do not fit
+into the first level of the cache (32 KiB) beside the rest, which costs more than waiting."""
+
+# what the assembly is given: name of the register, and the pointer that it holds
+_ADDRESSES = {"di": "%frame", "si": "%parameters", "dx": "@constants"}
+_ADDRESSES_BEFORE = {"r8": "%frame0", "cx": "%parameters0"}
 
 
 def is_for_assembly(program: Program, host: Host) -> bool:
-    """Tell whether a program can be written this way for a machine."""
+    """Tell whether a program is written this way for a machine."""
     suitable = host.triple.startswith("x86_64") and host.lanes == LANES and host.fused
-    long = [i for i in program.inputs if not i.parameter and i.size >= LONG_ROW]
-    return suitable and len(long) <= len(_STAGED) and not program.has_calls
+    if not suitable or program.has_calls:
+        return False
+    return len(program.graph.live(program.roots)) >= SHORTEST_PROGRAM
 
 
 class _Group:
-    """The function for one group of cases, while it is written."""
+    """The function for a group of cases, while it is written.
+
+    Attributes:
+        program: What to compute.
+        overlapped: Whether it ends the group before the one it begins.
+        recorder: The steps of the program.
+        slots: Vectors in the frame so far.
+    """
 
     def __init__(self, program: Program) -> None:
         self.program = program
+        self.overlapped = False
         self.recorder = StepRecorder()
         self.target = LlvmTarget(LANES, fused=True)
         self.stack_lines: list[str] = []
-        # what the assembly finds in memory, and the registers with addresses it needs for that
+        # where the assembly finds in memory what it has not computed
         self.homes: dict[Ref, str] = {}
-        self.addresses = {_WORK: "%work", _PARAMETERS: "%parameters", _CONSTANTS: "@constants"}
         self.slots = 0
         self._offsets = parameter_offsets(program)
-        self._inputs: dict[tuple[int, int], str] = {}
+        self._input_slots: dict[tuple[int, int], int] = {}
 
     # what `emit_instructions` asks for
 
@@ -70,9 +86,13 @@ class _Group:
         number, k = instruction.payload
         name = f"i{number}_{k}"
         if number in self._offsets:
-            self.homes[name] = _operand(_PARAMETERS, self._offsets[number] + k)
+            place = self._offsets[number] + k
+            now, before = _operand("%rsi", place), _operand("%rcx", place)
         else:
-            self.homes[name] = self._inputs[number, k]
+            place = self._input_slots[number, k]
+            now, before = _operand("%rdi", place), _operand("%r8", place)
+        self.homes[name] = now
+        self.homes[name + BEFORE] = before
         return name
 
     def constant(self, value: float) -> Ref:
@@ -90,29 +110,43 @@ class _Group:
     # the function
 
     def write(self) -> str:
-        """Write the function `group` (see `tiburon.native.module_many`)."""
+        """Write the function `group`, which `many_cases_loop` calls."""
         target, program = self.target, self.program
-        sums = [load_vector(target, "%sums", k) for k in range(PARTIAL_SUMS)]
         arguments = [k for k, item in enumerate(program.inputs) if not item.parameter]
+        sums = self._load_sums()
         for place, number in enumerate(arguments):
             sums = self._read_rows(place, number, sums)
-        first_result = self.slots
+        self._store_sums(sums)
+        slot = self.slots
         assembled = self._assemble()
+        self.slots = assembled.slots
         self._run(assembled.lines)
-        slot = first_result
+        if self.overlapped:
+            target.lines += ["  br i1 %is_second, label %write, label %done", "write:"]
+        sums = self._load_sums()
         for place, output in enumerate(program.outputs, start=len(arguments)):
             sums = self._write_rows(place, range(slot, slot + len(output.nodes)), sums)
             slot += len(output.nodes)
-        for k, total in enumerate(sums):
-            self._store("%sums", k, total)
-        kind = target.float_type
-        work = f"  %work = alloca [{max(assembled.slots, 1)} x {kind}], align 64"
+        self._store_sums(sums)
+        return self._function()
+
+    def _function(self) -> str:
+        """Put the function together."""
+        given = ["%rows", "%parameters", "%sums"]
+        if self.overlapped:
+            given += ["%frame", "%parameters0", "%frame0", "%rows0"]
+        else:
+            kind = self.target.float_type
+            self.stack_lines.append(f"  %frame = alloca [{max(self.slots, 1)} x {kind}], align 64")
+        listed = ", ".join(f"ptr noalias {name}" for name in given)
         header = (
-            "define internal void @group(ptr noalias %rows, ptr noalias %parameters, "
-            f"ptr noalias %sums) noinline alignstack(64) {function_attributes(LANES)} {{"
+            f"define internal void @group({listed}{', i1 %is_second' * self.overlapped}) "
+            f"noinline alignstack(64) {function_attributes(LANES)} {{"
         )
-        body = [work, *self.stack_lines, *target.lines, "  ret void", "}"]
-        return "\n".join([header, "entry:", *body, *target.declarations(), ""])
+        body = [*self.target.lines, "  br label %done", "done:", "  ret void", "}"]
+        return "\n".join(
+            [header, "entry:", *self.stack_lines, *body, *self.target.declarations(), ""]
+        )
 
     def _assemble(self) -> Assembled:
         """Record the program, order its steps, and give them registers."""
@@ -127,40 +161,56 @@ class _Group:
             results[value] = self.slots
             self.slots += 1
         for place in range(len(recorder.constants)):
-            self.homes[f"c{place}"] = _operand(_CONSTANTS, place)
-        steps = needed_steps(recorder.steps, set(results))
-        ordered = order_steps(steps, results.keys(), REGISTERS)
-        return assemble_steps(ordered, self.homes, results, self.slots)
+            self.homes[f"c{place}"] = self.homes[f"c{place}{BEFORE}"] = _operand("%rdx", place)
+        needed = needed_steps(recorder.steps, set(results))
+        steps = order_steps(needed, results.keys(), REGISTERS)
+        self.overlapped = len(steps) <= LONGEST_OVERLAP
+        if not self.overlapped:
+            return assemble_steps(steps, self.homes, results, self.slots)
+        both = overlap_steps(steps, results.keys())
+        kept: dict[Ref, int] = {}
+        for value in both.kept:
+            kept[value] = self.slots
+            self.homes[value + BEFORE] = _operand("%r8", self.slots)
+            self.slots += 1
+        ends = {both.ends[value]: slot for value, slot in results.items()}
+        return assemble_steps(both.steps, self.homes, {**kept, **ends}, self.slots)
 
-    def _starts(self, place: int) -> list[Ref]:
-        return [load(self.target, "ptr", "%rows", place * LANES + lane) for lane in range(LANES)]
+    def _load_sums(self) -> list[Ref]:
+        return [load_vector(self.target, "%sums", k) for k in range(PARTIAL_SUMS)]
+
+    def _store_sums(self, sums: list[Ref]) -> None:
+        for k, total in enumerate(sums):
+            self._store("%sums", k, total)
 
     def _store(self, table: Ref, place: int, value: Ref) -> None:
         kind = self.target.float_type
         address = element(self.target, kind, table, place)
         self.target.lines.append(f"  store {kind} {value}, ptr {address}, align {VECTOR_BYTES}")
 
+    def _starts(self, rows: Ref, place: int) -> list[Ref]:
+        return [load(self.target, "ptr", rows, place * LANES + lane) for lane in range(LANES)]
+
     def _read_rows(self, place: int, number: int, sums: list[Ref]) -> list[Ref]:
-        """Write how the rows of an argument come into memory as vectors; return the new sums."""
-        target, size = self.target, self.program.inputs[number].size
-        if size >= LONG_ROW:
-            array, part = stage_columns(target, self.stack_lines, self._starts(place), size)
-            register = _STAGED[len(self.addresses) - 3]
-            self.addresses[register] = array.address
-            for k in range(size):
-                self._inputs[number, k] = _operand(register, array.offset + k)
-            return add_to_sums(target, sums, [part])
-        columns = columns_from_rows(target, self._starts(place), size)
-        for k, column in enumerate(columns):
-            self._store("%work", self.slots + k, column)
-            self._inputs[number, k] = _operand(_WORK, self.slots + k)
+        """Write how the rows of an argument come into the frame; return the new sums."""
+        target, size, first = self.target, self.program.inputs[number].size, self.slots
+        starts = self._starts("%rows", place)
+        self._input_slots.update({(number, k): first + k for k in range(size)})
         self.slots += size
+        if size >= LONG_ROW:
+            array, part = stage_columns(target, self.stack_lines, starts, size)
+            copy_run(target, self.stack_lines, array, Slots("%frame", offset=first), size)
+            return add_to_sums(target, sums, [part])
+        columns = columns_from_rows(target, starts, size)
+        for k, column in enumerate(columns):
+            self._store("%frame", first + k, column)
         return add_to_sums(target, sums, columns)
 
     def _run(self, lines: list[str]) -> None:
         """Write the assembly into the function; all vector registers are its own."""
-        given = ", ".join(f"ptr {address}" for address in self.addresses.values())
-        held = ",".join(f"{{{register}}}" for register in self.addresses)
+        addresses = {**_ADDRESSES, **(_ADDRESSES_BEFORE if self.overlapped else {})}
+        given = ", ".join(f"ptr {address}" for address in addresses.values())
+        held = ",".join(f"{{{register}}}" for register in addresses)
         changed = ",".join(f"~{{ymm{k}}}" for k in range(REGISTERS))
         text = "\\0A".join(lines)
         self.target.lines.append(
@@ -168,21 +218,20 @@ class _Group:
         )
 
     def _write_rows(self, place: int, slots: range, sums: list[Ref]) -> list[Ref]:
-        """Write how the vectors of an output become rows; return the new sums."""
+        """Write how an output of the group that ends becomes rows; return the new sums."""
         target = self.target
-        columns = [load_vector(target, "%work", slot) for slot in slots]
+        starts = self._starts("%rows0" if self.overlapped else "%rows", place)
+        columns = [load_vector(target, "%frame", slot) for slot in slots]
         if len(columns) < LONG_ROW:
-            rows_from_columns(target, self._starts(place), columns)
+            rows_from_columns(target, starts, columns)
             return add_to_sums(target, sums, columns)
-        origins: Origins = dict(zip(columns, (("%work", slot) for slot in slots), strict=True))
-        starts = self._starts(place)
+        origins = {column: ("%frame", slot) for column, slot in zip(columns, slots, strict=True)}
         part = unstage_rows(target, self.stack_lines, starts, columns, origins)
         return add_to_sums(target, sums, [part])
 
 
 def _operand(register: str, place: int) -> str:
-    name = register if register[1].isdigit() else f"r{register}"
-    return f"{place * VECTOR_BYTES}(%{name})"
+    return f"{place * VECTOR_BYTES}({register})"
 
 
 def module_in_assembly(program: Program) -> str:
@@ -197,4 +246,5 @@ def module_in_assembly(program: Program) -> str:
     group = _Group(program)
     text = group.write()
     constants = list(group.recorder.constants)
-    return text + many_cases_loop(program, constants, lanes=LANES, fused=True)
+    frame = group.slots if group.overlapped else 0
+    return text + many_cases_loop(program, constants, lanes=LANES, fused=True, frame=frame)

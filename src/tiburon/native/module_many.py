@@ -144,7 +144,9 @@ def parameter_offsets(program: Program) -> dict[int, int]:
     return offsets
 
 
-def many_cases_loop(program: Program, constants: Sequence[int], *, lanes: int, fused: bool) -> str:
+def many_cases_loop(
+    program: Program, constants: Sequence[int], *, lanes: int, fused: bool, frame: int = 0
+) -> str:
     """Write the function `many`: tables, and the loop over groups of cases.
 
     Args:
@@ -152,6 +154,8 @@ def many_cases_loop(program: Program, constants: Sequence[int], *, lanes: int, f
         constants: The table of constants, as bit patterns.
         lanes: Cases at a time.
         fused: Whether the host has a fused multiply-add.
+        frame: Vectors that each group keeps for the next call, which ends it while it begins the
+            group after; 0 if a call begins and ends one group.
 
     Returns:
         LLVM assembly that calls the function `group`.
@@ -192,37 +196,41 @@ def many_cases_loop(program: Program, constants: Sequence[int], *, lanes: int, f
     failed = target.is_nan(target.sub(check, check))
     after = target.lines
     row_count = lanes * (len(arguments) + len(outputs))
-    table_sizes = {
-        "parameters": sum(program.inputs[k].size for k in offsets),
-        "sums": PARTIAL_SUMS,
-    }
+    sizes = {"parameters": sum(program.inputs[k].size for k in offsets)}
+    given = ["rows", "parameters", "sums"]
+    if frame:
+        sizes["frame"] = frame
+        given += ["frame", "parameters0", "frame0", "rows0"]
     table = ", ".join(f"{target.int_type} {target.int_const(pattern)}" for pattern in constants)
     lines = [
         "define i32 @many(ptr noalias %inputs, ptr noalias %input_strides, ptr noalias %outputs, "
         f"ptr noalias %output_strides, i64 %begin, i64 %end) {attributes} {{",
         "entry:",
-        f"  %rows = alloca [{max(row_count, 1)} x ptr], align 16",
-        *[
-            f"  %{name} = alloca [{max(size, 1)} x {kind}], align {max(align, 64)}"
-            for name, size in table_sizes.items()
-        ],
+        f"  %sums = alloca [{PARTIAL_SUMS} x {kind}], align {max(align, 64)}",
+        *_tables(target, row_count, sizes, copies=2 if frame else 1),
         *before,
         "  br label %loop",
         "loop:",
         "  %group = phi i64 [ %begin, %entry ], [ %next, %compute ]",
-        "  %more = icmp slt i64 %group, %end",
+        "  %turn = phi i64 [ 0, %entry ], [ %other, %compute ]",
+        # the last group needs another call to be ended
+        f"  %begun = sub i64 %group, {lanes if frame else 0}",
+        "  %more = icmp slt i64 %begun, %end",
         "  br i1 %more, label %start, label %done",
         "start:",
+        "  %other = xor i64 %turn, 1",
+        *(_turn(target, row_count, sizes) if frame else []),
         *rows,
         # parameters are read for the first group, and again only if cases differ in them
-        "  %first = icmp eq i64 %group, %begin",
+        "  %first = icmp sle i64 %begun, %begin",
         f"  %refill = or i1 %first, {varying}",
         "  br i1 %refill, label %fill, label %compute",
         "fill:",
         *fill,
         "  br label %compute",
         "compute:",
-        "  call void @group(ptr %rows, ptr %parameters, ptr %sums)",
+        "  %is_second = icmp sgt i64 %group, %begin",
+        f"  call void @group({'ptr %' + ', ptr %'.join(given)}{', i1 %is_second' * bool(frame)})",
         f"  %next = add i64 %group, {lanes}",
         "  br label %loop",
         "done:",
@@ -238,6 +246,32 @@ def many_cases_loop(program: Program, constants: Sequence[int], *, lanes: int, f
         "",
     ]
     return "\n".join(lines)
+
+
+def _tables(target: LlvmTarget, row_count: int, sizes: dict[str, int], *, copies: int) -> list[str]:
+    """Write the arrays of rows, parameters and so on, for one group or for two in turn."""
+    suffix = "s" if copies > 1 else ""
+    kind, align = target.float_type, max(8 * target.lanes, 64)
+    return [
+        f"  %rows{suffix} = alloca [{max(copies * row_count, 1)} x ptr], align 16",
+        *[
+            f"  %{name}{suffix} = alloca [{max(copies * size, 1)} x {kind}], align {align}"
+            for name, size in sizes.items()
+        ],
+    ]
+
+
+def _turn(target: LlvmTarget, row_count: int, sizes: dict[str, int]) -> list[str]:
+    """Write the choice of each array's copy for this group, and (0) for the group before."""
+    lines = []
+    kinds = {"rows": ("ptr", row_count), **{n: (target.float_type, k) for n, k in sizes.items()}}
+    for name, (kind, size) in kinds.items():
+        for suffix, turn in (("", "turn"), ("0", "other")):
+            lines += [
+                f"  %{name}at{suffix} = mul i64 %{turn}, {size}",
+                f"  %{name}{suffix} = getelementptr {kind}, ptr %{name}s, i64 %{name}at{suffix}",
+            ]
+    return lines
 
 
 def _row_starts(target: LlvmTarget, pointer: Ref, stride: Ref, rows: list[Ref]) -> list[Ref]:

@@ -48,12 +48,14 @@ def columns_from_rows(target: LlvmTarget, starts: Sequence[Ref], size: int) -> l
     columns: list[Ref] = []
     if lanes == 1:
         return [load(target, "double", starts[0], k) for k in range(size)]
-    while size - len(columns) >= lanes:
+    while len(columns) < size >= lanes:
+        # the last square begins early enough to be full; what it reads twice is dropped
+        first = min(len(columns), size - lanes)
         square = []
         for start in starts:
-            address = element(target, "double", start, len(columns))
+            address = element(target, "double", start, first)
             square.append(target.emit(f"load {target.float_type}, ptr {address}, align 8"))
-        columns += _transpose(target, square)
+        columns += _transpose(target, square)[len(columns) - first :]
     for place in range(len(columns), size):
         vector = "poison"
         for lane, start in enumerate(starts):
@@ -70,12 +72,14 @@ def rows_from_columns(target: LlvmTarget, starts: Sequence[Ref], columns: Sequen
     lanes, size = target.lanes, len(columns)
     done = 0
     if lanes > 1:
-        while size - done >= lanes:
-            rows = _transpose(target, columns[done : done + lanes])
+        while done < size >= lanes:
+            # the last square begins early enough to be full and writes some numbers twice
+            first = min(done, size - lanes)
+            rows = _transpose(target, columns[first : first + lanes])
             for start, row in zip(starts, rows, strict=True):
-                address = element(target, "double", start, done)
+                address = element(target, "double", start, first)
                 target.lines.append(f"  store {target.float_type} {row}, ptr {address}, align 8")
-            done += lanes
+            done = first + lanes
     for place in range(done, size):
         for lane, start in enumerate(starts):
             number = columns[place]

@@ -1,0 +1,239 @@
+"""Batches in own assembly: the same bits as LLVM's code, whatever the registers have to hold."""
+
+from __future__ import annotations
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from tests.native.emitted import compile_assembly
+from tests.native.programs import PROGRAMS, bits, cases, kernel, parameters_of, run_one
+from tests.native.test_target import INSTRUCTIONS, check
+from tiburon.native import module_assembly
+from tiburon.native.engine import Host, LoadedCode, compile_module, host
+from tiburon.native.module_assembly import is_for_assembly, module_in_assembly
+from tiburon.native.module_many import module_for_many
+from tiburon.native.step_order import order_steps, overlap_steps
+from tiburon.native.steps import Step, StepRecorder, needed_steps
+from tiburon.trace import trace
+
+pytestmark = pytest.mark.skipif(
+    not (host().triple.startswith("x86_64") and host().lanes == 4 and host().fused),
+    reason="own assembly is for x86-64 with AVX2 and FMA",
+)
+
+NAMES = [name for name, program in PROGRAMS.items() if not program.has_calls]
+# below and above the lanes, and several groups
+SIZES = [1, 3, 4, 5, 8, 9, 19]
+RANDOM = np.random.default_rng(11)
+
+
+def run(text, program, arrays, count, *, begin=0, varying=()):
+    """Run the function `many` of a module on some cases; give its status and the results."""
+    loaded = LoadedCode(compile_module(text, optimize=False))
+    kinds = [*[ctypes.c_void_p] * 4, *[ctypes.c_longlong] * 2]
+    call = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(loaded.address("many"))
+    given = [np.ascontiguousarray(array, dtype=float) for array in arrays]
+    results = [np.zeros((count, len(output.nodes))) for output in program.outputs]
+    strides = [
+        0 if item.parameter and item.name not in varying else item.size for item in program.inputs
+    ]
+    tables = [
+        np.array([array.ctypes.data for array in given], dtype=np.int64),
+        np.array(strides, dtype=np.int64),
+        np.array([result.ctypes.data for result in results], dtype=np.int64),
+        np.array([result.shape[1] for result in results], dtype=np.int64),
+    ]
+    return call(*[table.ctypes.data for table in tables], begin, count), results
+
+
+@pytest.fixture(params=[True, False], ids=["overlapped", "one_by_one"])
+def overlapped(request, monkeypatch):
+    """Whether the end of a group runs beside the start of the next."""
+    if not request.param:
+        monkeypatch.setattr(module_assembly, "LONGEST_OVERLAP", 0)
+    return request.param
+
+
+def test_every_instruction_does_what_python_does():
+    every = compile_assembly(
+        lambda t, a, b: tuple(write(t, a, b) for write, _ in INSTRUCTIONS.values()), arity=2
+    )
+    for row, (_, expected) in enumerate(INSTRUCTIONS.values()):
+        check(lambda a, b, row=row: every(a, b)[row : row + 1], expected)
+
+
+@pytest.mark.parametrize("signs", range(8))
+def test_signs_of_fused_products_are_part_of_the_instruction(signs):
+    """No negation is left, and the result is rounded once."""
+    flips = [bool(signs & bit) for bit in (1, 2, 4)]
+
+    def write(t, a, b):
+        values = [t.neg(v) if flip else v for v, flip in zip((a, b, a), flips, strict=True)]
+        return t.fma(*values)
+
+    recorder = StepRecorder()
+    result = write(recorder, "a", "b")
+    assert len(needed_steps(recorder.steps, {result})) == 1
+    a = np.array([1.0 + 2.0**-30, 3.0, -0.7])
+    b = np.array([-1.0 + 2.0**-30, 0.1, 0.0])
+    s = [-1.0 if flip else 1.0 for flip in flips]
+    # exact in extended precision for these numbers, so that one rounding is left
+    wide = (s[0] * a.astype(np.longdouble)) * (s[1] * b) + s[2] * a.astype(np.longdouble)
+    np.testing.assert_array_equal(
+        compile_assembly(write, arity=2)(a, b)[0], wide.astype(np.float64)
+    )
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("name", NAMES)
+def test_bits_are_those_of_single_calls(name, size, overlapped):
+    x, y = cases(size, seed=size)
+    text = module_in_assembly(PROGRAMS[name])
+    assert ("%frame0" in text) == overlapped
+    expected = run_one(name, x, y, vector_lanes=2, fused=True, order="traced")
+    status, found = run(text, PROGRAMS[name], [x, y, *parameters_of(name).values()], size)
+    assert status == 0
+    assert bits(tuple(found)) == bits(tuple(e.reshape(size, -1) for e in expected))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_part_of_a_batch_touches_nothing_else(name, overlapped):
+    x, y = cases(17)
+    text, program = module_in_assembly(PROGRAMS[name]), PROGRAMS[name]
+    arrays = [x, y, *parameters_of(name).values()]
+    _, whole = run(text, program, arrays, 17)
+    _, some = run(text, program, arrays, 17, begin=6)
+    for all_rows, rows in zip(whole, some, strict=True):
+        assert not rows[:6].any()
+        assert bits(rows[6:]) == bits(all_rows[6:])
+
+
+@pytest.mark.parametrize("varying", [("masses",), ("gravity",), ("masses", "gravity")])
+def test_parameters_that_differ_from_case_to_case(varying, overlapped):
+    """The end of a group must not see the parameters of the next one."""
+    size, program = 14, PROGRAMS["pendulums"]
+    x, y = cases(size)
+    masses = RANDOM.uniform(0.3, 2.0, (size, 4) if "masses" in varying else 4)
+    gravity = RANDOM.uniform(1.0, 20.0, size if "gravity" in varying else ())
+    text = module_in_assembly(program)
+    _, found = run(text, program, [x, y, masses, gravity], size, varying=varying)
+    for k in range(size):
+        one = {
+            "masses": masses[k] if "masses" in varying else masses,
+            "gravity": gravity[k] if "gravity" in varying else gravity,
+        }
+        alone = kernel("pendulums")(x[k], y[k], **one)
+        assert bits(tuple(row[k] for row in found)) == bits(tuple(np.atleast_1d(a) for a in alone))
+
+
+def test_a_number_that_is_not_finite_is_told(overlapped):
+    """In whatever case it is, among inputs and among results."""
+    program = PROGRAMS["arithmetic"]
+    text = module_in_assembly(program)
+    for size in (1, 6, 8):
+        for place in range(size):
+            x, y = cases(size)
+            assert run(text, program, [x, y], size)[0] == 0
+            x[place, 4] = np.nan
+            assert run(text, program, [x, y], size)[0] == 1
+            # 2.5 + x[0]^2 overflows: a result becomes NaN though every input is finite
+            x[place, 4], x[place, 0] = 1.0, 1e200
+            y[place] = 1e200
+            assert run(text, program, [x, y], size)[0] == 1
+
+
+def crowd(generator, size, inputs, outputs):
+    """Give a function of random operations, most of whose values stay in use for long."""
+
+    def function(x):
+        values = [*x, 0.75, -2.5]
+        for _ in range(size):
+            a, b, c = (values[k] for k in generator.integers(0, len(values), 3))
+            kind = generator.integers(6)
+            if kind == 0:
+                made = a * b
+            elif kind == 1:
+                made = 0.25 * a + b
+            elif kind == 2:
+                made = a - 0.5 * b * c
+            elif kind == 3:
+                made = np.sin(a) * b - c
+            elif kind == 4:
+                made = a / (1.5 + b * b)
+            else:
+                made = np.where(a < b, a, c) + 0.125 * np.abs(b)
+            values.append(0.5 * made / (1.0 + np.abs(made)))
+        # inputs, constants and doubles are among the results
+        chosen = [values[k] for k in generator.integers(0, len(values), outputs - 4)]
+        return np.array([x[0], 0.75, *chosen, values[-1], values[-1]], like=x)
+
+    assert outputs > inputs > 0
+    return function
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_random_programs_give_the_bits_of_llvm(seed, overlapped):
+    """Long rows go another way than short ones; registers do not suffice by far."""
+    generator = np.random.default_rng(seed)
+    inputs, outputs = [(5, 9), (7, 31), (18, 19), (65, 90), (130, 131), (33, 64)][seed]
+    program = trace(crowd(generator, 400, inputs, outputs), {"x": (inputs,)})
+    x = generator.normal(size=(11, inputs))
+    status, found = run(module_in_assembly(program), program, [x], 11)
+    expected = run(module_for_many(program, lanes=2, fused=True), program, [x], 11)
+    assert (status, bits(found[0])) == (expected[0], bits(expected[1][0]))
+    assert status == 0
+
+
+def random_steps(generator, count):
+    made = ["a", "b"]
+    steps = []
+    for k in range(count):
+        chosen = [made[j] for j in generator.integers(max(0, len(made) - 40), len(made), 3)]
+        steps.append(Step("fmadd", f"s{k}", tuple(chosen)))
+        made.append(f"s{k}")
+    return steps
+
+
+def test_order_keeps_what_depends_on_what():
+    steps = random_steps(RANDOM, 500)
+    ordered = order_steps(steps, {"s499"}, 16)
+    assert sorted(ordered) == sorted(steps)
+    assert ordered != steps
+    known = {"a", "b"}
+    for step in ordered:
+        assert known.issuperset(step.args)
+        known.add(step.result)
+
+
+def test_overlap_ends_one_group_and_begins_another():
+    """Each step of a group is done once, in the call that begins it or in the one after."""
+    steps = random_steps(RANDOM, 500)
+    results = {"s499", "s3"}
+    both = overlap_steps(steps, results)
+    known = {"a", "b", "a~", "b~", *[f"{value}~" for value in both.kept]}
+    done = set()
+    for step in both.steps:
+        assert known.issuperset(step.args)
+        known.add(step.result)
+        done.add(step.result.removesuffix("~"))
+    assert done.issuperset(step.result for step in steps)
+    assert len(both.steps) == len(steps) + sum(value in results for value in both.kept)
+    assert set(both.ends) == results
+    assert known.issuperset(both.ends.values())
+
+
+def test_which_programs_are_written_in_assembly():
+    """Long ones without calls, on hosts whose registers are few and wide enough."""
+    long = trace(crowd(np.random.default_rng(1), 200, 5, 9), {"x": (5,)})
+    assert is_for_assembly(long, host())
+    assert not is_for_assembly(PROGRAMS["arithmetic"], host())
+    assert not is_for_assembly(PROGRAMS["regions"], host())
+    for triple, lanes, fused in (
+        ("aarch64-unknown-linux-gnu", 4, True),
+        ("x86_64-unknown-linux-gnu", 8, True),
+        ("x86_64-unknown-linux-gnu", 2, True),
+        ("x86_64-unknown-linux-gnu", 4, False),
+    ):
+        assert not is_for_assembly(long, Host(triple, "", "", lanes, fused))
