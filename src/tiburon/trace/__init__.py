@@ -24,12 +24,12 @@ if TYPE_CHECKING:
         factor_spd,
         factor_tree,
         invert_tree,
-        norm,
         solve_least_squares,
         solve_spd,
         solve_tree,
         solve_tree_columns,
     )
+    from tiburon.trace.primitives.norm import norm
 else:
     __getattr__ = load_on_use(
         globals(),
@@ -45,12 +45,12 @@ else:
                 "factor_spd",
                 "factor_tree",
                 "invert_tree",
-                "norm",
                 "solve_least_squares",
                 "solve_spd",
                 "solve_tree",
                 "solve_tree_columns",
             ),
+            "tiburon.trace.primitives.norm": ("norm",),
         },
     )
 

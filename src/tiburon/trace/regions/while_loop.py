@@ -10,13 +10,12 @@ whatever the way to it. One orthogonal factorization serves all directions, forw
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from tiburon.trace.count import OperationCount, count_graph
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.least_squares import OrthogonalFactor, factor_orthogonal
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions.fixed_loop import check_state
 from tiburon.trace.regions.function import FunctionRegion, call_function
@@ -33,6 +32,9 @@ from tiburon.trace.structure import flatten, rebuild
 from tiburon.trace.value import Value, node_of
 
 __all__ = ["WhileLoop", "WhileResult", "while_loop"]
+
+if TYPE_CHECKING:
+    from tiburon.trace.primitives.least_squares import OrthogonalFactor
 
 FIXED_POINT_TOLERANCE = 1e-6
 """How far, relative to 1 + |x|, one more iteration may move a state that is differentiated."""
@@ -190,6 +192,9 @@ class _FixedPoint:
 
     def _factored(self) -> OrthogonalFactor:
         if self._factor is None:
+            # only derivatives of iterations need it
+            from tiburon.trace.primitives.least_squares import factor_orthogonal
+
             graph, size = self.graph, len(self.moving)
             zero, one = graph.const(0.0), graph.const(1.0)
             matrix = np.empty((size, size), dtype=object)
