@@ -55,11 +55,25 @@ def test_info_shows_tree_state_actuators_and_loops():
 def test_info_shows_thrusters_limits_and_water():
     """Ranges of joints, thrusters with place and direction, and who has numbers for water."""
     text = output_of("info", "tiburon_titan")
-    assert "numbers for water in all bodies" in text
+    assert "numbers for water: 9 of 9 bodies" in text
     lines = [line.split() for line in text.splitlines()]
     assert ["azimuth", "revolute", "7", "6", "-2.094", "..", "2.094", "1200"] in lines
     assert "port_main           vehicle  (-1.3, 0.6, 0.1)   (1, 0, 0)  -500 .. 500" in text
     assert "right_jaw  1.5 kg  other_jaw: coupled to jaw" in text
+
+
+def test_info_shows_limits_of_joints_with_several_freedoms(tmp_path):
+    """One number each, "any" where one is open, nothing where all are."""
+    limits = tb.JointLimits(lower=(-0.5, -float("inf")), upper=(0.5, float("inf")))
+    rod = tb.Inertia.cylinder(1.0, 0.1, 1.0)
+    bodies = [
+        tb.Body("a", joint=tb.Universal("bound", limits=limits), inertia=rod),
+        tb.Body("b", "a", joint=tb.Universal("open", limits=tb.JointLimits(force=3)), inertia=rod),
+    ]
+    tb.save(tb.Model("two", bodies), tmp_path / "two.toml")
+    lines = [line.split() for line in output_of("info", tmp_path / "two.toml").splitlines()]
+    assert ["bound", "universal", "0:2", "0:2", "-0.5,", "any", "..", "0.5,", "any"] in lines
+    assert ["open", "universal", "2:4", "2:4", "3"] in lines
 
 
 def test_info_shortens_long_lists_unless_told():

@@ -66,7 +66,7 @@ def _wet(bodies: list[dict[str, Any]]) -> str:
     count = sum(body["in_water"] for body in bodies)
     if not count:
         return ""
-    return f"; numbers for water in {'all' if count == len(bodies) else count} bodies"
+    return f"; numbers for water: {count} of {len(bodies)} bodies"
 
 
 def _count(items: list[Any], one: str, many: str) -> str:
@@ -241,13 +241,14 @@ def _span(indices: list[int]) -> str:
 
 def _number(value: float | list[float | None] | None) -> str:
     if isinstance(value, list):
-        return ", ".join(_number(x) or "any" for x in value)
+        known = any(x is not None for x in value)
+        return ", ".join(_number(x) or "any" for x in value) if known else ""
     return "" if value is None else f"{value:.4g}"
 
 
 def _range(low: Any, high: Any) -> str:
     """Return two limits, or nothing where both are open."""
-    if low is None and high is None:
+    if not _number(low) and not _number(high):
         return ""
     return f"{_number(low) or '-inf'} .. {_number(high) or 'inf'}"
 
