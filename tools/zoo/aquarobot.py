@@ -157,7 +157,7 @@ Water: the files have no numbers for it. Volume, added mass and drag are estimat
 `tiburon.hydro` from the shapes, which are a guess themselves: a drum of 0.35 m radius and 0.5 m
 for the torso, round bars of 0.06 m radius for the legs, disks for the pads."""
     notes = {
-        "torso": "DynaMechs.",
+        "torso": "DynaMechs; water numbers: estimated, as in all bodies.",
         "leg_1_coxa": (
             "DynaMechs; zz lowered from 0.0797 to the largest a body can have; rotor "
             "inertia as armature."
