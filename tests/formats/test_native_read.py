@@ -430,3 +430,18 @@ def test_the_documentation_names_every_key():
     keys = [record.key(name) for record in records for name in (*record.numbers, *record.texts)]
     keys += [*schema.THRUSTER, *schema.PAIRS, *schema.ACTUATOR, *schema.DAMPINGS]
     assert [key for key in keys if not re.search(rf"\b{key}\b", page)] == []
+
+
+def test_many_findings_and_poses_stay_cheap():
+    """Each finding asks for a line, each pose stands for all joints."""
+    body = '[[body]]\nname = "b{0}"\n[body.joint]\nkind = "free"\nname = "j{0}"\n'
+    bad = "[body.inertia]\nmass = 1.0\ntensor = [1.0, 1.0, 5.0]\n"
+    text = HEAD + "".join(body.format(n) + bad for n in range(2000))
+    begin = time.process_time()
+    with pytest.warns(tb.ModelWarning, match="and 1995 more"):
+        read(text)
+    # linear in the number of bodies: about 1 s; by the square it would be a minute
+    assert time.process_time() - begin < 8.0
+    poses = "[poses]\n" + "".join(f"p{n} = {{}}\n" for n in range(2000))
+    with pytest.raises(tb.ModelFileError, match="got 2000 poses of 2000 bodies; keep traj"):
+        read(text + poses)

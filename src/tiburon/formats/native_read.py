@@ -26,6 +26,9 @@ from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.inertia import Inertia
 from tiburon.model.model import Model
 
+POSITIONS = 2_000_000
+"""Most positions of single joints in all poses: a pose of few words stands for all joints."""
+
 
 def read_native(path: str | Path, package_paths: Iterable[str | Path] = ()) -> Model:
     """Read a robot from a native file.
@@ -80,7 +83,7 @@ def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = (
             ("actuator", read_actuator),
         )
     }
-    poses = _read_poses(root)
+    poses = _read_poses(root, len(bodies))
     name, about = root.text("name"), root.text("about", "")
     root.finish()
     parts = {"frames": frames, "poses": poses, "about": about, **lists}
@@ -146,10 +149,15 @@ def _check_depth(bodies: list[Body], budget: Budget) -> None:
             budget.check_depth(depth, passed)
 
 
-def _read_poses(root: Table) -> Mapping[str, Any]:
+def _read_poses(root: Table, bodies: int) -> Mapping[str, Any]:
     table = root.table("poses")
     if table is None:
         return {}
+    if len(table.data) * bodies > POSITIONS:
+        table.fail(
+            f"poses times bodies may be {POSITIONS}, got {len(table.data)} poses of {bodies} "
+            "bodies; keep trajectories in files of their own"
+        )
     poses: dict[str, Any] = {}
     for name, value in table.data.items():
         if isinstance(value, dict):

@@ -5,6 +5,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NoReturn, TypeVar
 
 from tiburon.errors import ModelError, ModelFileError, TiburonError, nearest_name
@@ -43,20 +44,27 @@ class TomlSource:
         Args:
             path: Keys, and places in lists counted from 0, from the root of the file.
         """
-        best, best_length = None, 0
+        for length in range(len(path), 0, -1):
+            line = self._lines.get(path[:length])
+            if line is not None:
+                return line
+        return None
+
+    @cached_property
+    def _lines(self) -> dict[tuple[str | int, ...], int]:
+        """The first line of each table and key."""
+        found: dict[tuple[str | int, ...], int] = {}
         counts: dict[tuple[str | int, ...], int] = {}
         section: tuple[str | int, ...] = ()
         for number, line in enumerate(self.text.split("\n"), start=1):
             header = _HEADER.match(line)
             if header is not None:
                 section = self._resolve(header, counts)
-                reached = section
-            else:
+                found.setdefault(section, number)
+            elif "=" in line:
                 key = line.partition("=")[0].strip().strip("\"'")
-                reached = (*section, *key.split(".")) if key and "=" in line else ()
-            if len(reached) > best_length and reached == path[: len(reached)]:
-                best, best_length = number, len(reached)
-        return best
+                found.setdefault((*section, *key.split(".")), number)
+        return found
 
     @staticmethod
     def _resolve(

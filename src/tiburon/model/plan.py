@@ -268,11 +268,6 @@ class Plan:
         return found
 
     @cached_property
-    def has_armature(self) -> bool:
-        """Whether any joint feels an inertia beyond what it moves."""
-        return any(body.armature is not None for body in self.bodies)
-
-    @cached_property
     def has_couplings(self) -> bool:
         """Whether joints share variables: then bodies outnumber what q and v tell of."""
         return any(body.joint.follows is not None for body in self.bodies)
