@@ -34,6 +34,18 @@ def test_code_and_evidence_exist(row, code, evidence):
     )
 
 
+def test_traps_are_tested_under_their_names():
+    """Every test of a trap is named on the page, and every one named there exists."""
+    part = PAGE.split("## Traps of the sources")[1]
+    named = re.findall(r"^\| .* \| .* \| `([^`:]+)::([^`]+)` \|$", part, re.MULTILINE)
+    for path, test in named:
+        assert f"def {test}(" in (ROOT / "tests" / path).read_text()
+    listed = {re.match(r"test_[^_]+_?\d*", test).group() for _, test in named}
+    for path in (ROOT / "tests" / "verification").glob("*traps.py"):
+        for test in re.findall(r"^def (test_\w+)\(", path.read_text(), re.MULTILINE):
+            assert re.match(r"test_[^_]+_?\d*", test).group() in listed
+
+
 def test_counts_on_the_page_are_those_counted():
     """Published and ours for six joints, as the command prints them."""
     counted = {
