@@ -104,6 +104,8 @@ def compare_file(path, folder):
             return None
         return Compared(robot, True, False, note=error.problem)
     if theirs is None:
+        if peer.model.nv == 0:
+            return None
         return Compared(robot, False, True, peer.model.nv, note=f"MuJoCo: {why}".replace("|", "/"))
     return Compared(robot, True, True, peer.model.nv, peer.error(), peer.note(warned))
 
@@ -126,6 +128,8 @@ class LoadedPeer:
         parts = []
         if getattr(self.compiled, "tendon_armature", np.zeros(0)).any():
             parts.append("armature of tendons, which a model does not have")
+        if any(joint.kind == "free" and joint.armature for joint in self.model.joints):
+            parts.append("armature of free bodies, which resists rates in world axes in MuJoCo")
         if self.model.nv < self.compiled.nv:
             parts.append(f"{self.compiled.nv - self.model.nv} joints tied to others")
         if self.model.loops:
