@@ -114,6 +114,22 @@ FEATHERSTONE = "Featherstone 1987, Table 8-6"
 THESIS = "McMillan 1994, Table"
 PAPER = "McMillan, Orin and McGhee 1995, Table II"
 
+_ARTICULATED = {
+    "w": (8, -12, 5, -9),
+    "zeta": (22, -33, 10, -18),
+    "beta": (27, -19, 15, -15),
+    "1/m*": (1, -1, 0, 0),
+    "n/m*": (5, -5, 0, 0),
+    "N": (15, -30, 15, -30),
+    "tau*": (0, 0, 1, 0),
+    "I*": (70, -80, 86, -96),
+    "beta*": (50, -54, 49, -49),
+    "abar": (20, -18, 17, -19),
+    "qdd": (6, -2, 6, -3),
+    "a'": (0, 0, 1, -2),
+}
+"""Rows of McMillan 1994, Table 30."""
+
 ALGORITHMS: Mapping[str, PublishedCount] = {
     "featherstone_inverse": PublishedCount(
         FEATHERSTONE,
@@ -182,42 +198,21 @@ ALGORITHMS: Mapping[str, PublishedCount] = {
         "forward dynamics by articulated bodies, fixed base",
         Polynomial(224, -254),
         Polynomial(205, -241),
-        rows=_linear(
-            {
-                "w": (8, -12, 5, -9),
-                "zeta": (22, -33, 10, -18),
-                "beta": (27, -19, 15, -15),
-                "1/m*": (1, -1, 0, 0),
-                "n/m*": (5, -5, 0, 0),
-                "N": (15, -30, 15, -30),
-                "tau*": (0, 0, 1, 0),
-                "I*": (70, -80, 86, -96),
-                "beta*": (50, -54, 49, -49),
-                "abar": (20, -18, 17, -19),
-                "qdd": (6, -2, 6, -3),
-                "a'": (0, 0, 1, -2),
-            }
-        ),
+        rows=_linear(_ARTICULATED),
     ),
     "paper_articulated": PublishedCount(
         PAPER,
         "forward dynamics by articulated bodies, fixed base",
         Polynomial(224, -259),
         Polynomial(205, -248),
+        # the paper counts these four anew and takes the others from the thesis
         rows=_linear(
             {
-                "w": (8, -12, 5, -9),
-                "zeta": (22, -33, 10, -18),
-                "beta": (27, -19, 15, -15),
-                "1/m*": (1, -1, 0, 0),
-                "n/m*": (5, -5, 0, 0),
-                "N": (15, -30, 15, -30),
-                "tau*": (0, 0, 1, 0),
+                **_ARTICULATED,
                 "I*": (70, -80, 86, -94),
                 "beta*": (50, -54, 49, -55),
                 "abar": (20, -22, 17, -21),
                 "qdd": (6, -3, 6, -4),
-                "a'": (0, 0, 1, -2),
             }
         ),
     ),
