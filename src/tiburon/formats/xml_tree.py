@@ -14,7 +14,7 @@ from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
 from tiburon.errors import ModelFileError
-from tiburon.formats.limits import Budget
+from tiburon.formats.limits import LARGEST, Budget
 
 NESTING = 200
 """Elements inside one another; real robot files have about ten, and some more in nested models."""
@@ -92,7 +92,7 @@ class XmlElement:
             value = float(text or "")
         except ValueError:
             value = math.nan
-        if not math.isfinite(value) or "_" in (text or ""):
+        if not abs(value) <= LARGEST or "_" in (text or ""):
             (value,) = self.parse(self.attribute(name), 1, name)
         return value
 
@@ -121,8 +121,11 @@ class XmlElement:
                 hint = "this is xacro: expand it first with `xacro robot.xacro > robot.urdf`"
             self.fail(f"{what} must be {wanted}, got {_shorten(text)!r}; {hint}")
         for value in values:
-            if not math.isfinite(value):
-                self.fail(f"{what} must be finite, got {_shorten(text)!r}; correct the number")
+            if not abs(value) <= LARGEST:
+                self.fail(
+                    f"{what} must be finite and at most {LARGEST:g} in size, got "
+                    f"{_shorten(text)!r}; correct the number"
+                )
         return values
 
 
