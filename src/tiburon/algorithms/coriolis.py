@@ -224,7 +224,7 @@ def _by_pairs(
 def _vectors(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vectors, ...]:
     """Return S, Sd and the three forces of all freedoms in the frame of their tree's first body."""
 
-    @before_products
+    @before_products(plan)
     def vectors(q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vectors, ...]:
         position = JointVector(q)
 

@@ -17,9 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.algorithms.binding import plan_and_gravity, world_with
 from tiburon.algorithms.gathering import with_armature
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
-from tiburon.algorithms.pair_products import Vectors, before_products, components, joint_matrix
+from tiburon.algorithms.pair_products import (
+    Vectors,
+    before_products,
+    components,
+    is_taped,
+    joint_matrix,
+)
 from tiburon.algorithms.root_frame import Place, places_of
-from tiburon.algorithms.steps import JointVector, recorder
+from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import inward, outward, pairs
 from tiburon.model import Model, Plan, PlanBody, Water, World
 from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
@@ -92,7 +98,7 @@ def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors
         S and F, six rows of one number per freedom each.
     """
 
-    @before_products
+    @before_products(plan)
     def vectors(q: Sequence[Scalar]) -> tuple[Vectors, Vectors]:
         position = JointVector(q)
 
@@ -117,7 +123,7 @@ def composite_vectors(plan: Plan, q: Sequence[Scalar]) -> tuple[Vectors, Vectors
 
 def mass_elements(plan: Plan, q: Sequence[Scalar]) -> list[Scalar]:
     """Compute the mass matrix, nv times nv scalars row by row, in the way that suits its size."""
-    if recorder() is None:
+    if not is_taped(plan):
         return [x for row in crba(plan, q) for x in row]
     return composite_products(plan, *composite_vectors(plan, q))
 

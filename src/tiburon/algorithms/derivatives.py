@@ -128,9 +128,9 @@ def _resting(
 ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
     """Return bias force and mass matrix, row by row."""
     plan, gravity, external = around.plan, around.gravity, around.external
-    if around.water is not None:
+    if not around.is_rigid:
 
-        @before_products
+        @before_products(plan)
         def bias_force(*state: Any) -> tuple[Scalar, ...]:
             position, rate = map(JointVector, state)
             here = around.at(position, rate, *around.now)
@@ -139,7 +139,7 @@ def _resting(
         return bias_force(list(q), list(v)), mass_elements(plan, q)
     turning = turning_forces(plan, q, around.options, around.arrays)
 
-    @before_products
+    @before_products(plan)
     def vectors(*state: Any) -> tuple[tuple[Scalar, ...], Vectors, Vectors]:
         position, rate = map(JointVector, state)
         terms = state_terms(plan, position, rate, gravity, external, turning)
@@ -154,18 +154,18 @@ def _opposing(
 ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
     """Return the joint forces that oppose each change of position and of velocity, row by row."""
     plan = around.plan
-    if around.water is not None:
+    if not around.is_rigid:
 
-        @before_products
-        def in_water(*state: Any) -> list[list[Scalar]]:
-            changes = _changes_in_water(around, *map(JointVector, state))
+        @before_products(plan)
+        def changes_by_graph(*state: Any) -> list[list[Scalar]]:
+            changes = _traced_changes(around, *map(JointVector, state))
             return [[-x for row in rows for x in row] for rows in (changes.by_q, changes.by_v)]
 
-        by_q, by_v = in_water(list(q), list(v), list(vd))
+        by_q, by_v = changes_by_graph(list(q), list(v), list(vd))
         return by_q, by_v
     turning = turning_forces(plan, q, around.options, around.arrays)
 
-    @before_products
+    @before_products(plan)
     def vectors(*state: Any) -> ForceVectors:
         position, rate, change = map(JointVector, state)
         terms = state_terms(plan, position, rate, around.gravity, around.external, turning)
@@ -174,7 +174,7 @@ def _opposing(
     return force_matrices(plan, vectors(list(q), list(v), list(vd)))
 
 
-def _changes_in_water(
+def _traced_changes(
     around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]
 ) -> ForceChanges:
     """Differentiate inverse dynamics with all that acts, water included, as it was traced."""
@@ -228,8 +228,8 @@ def _run_inverse(
     around: Setting, position: Sequence[Scalar], rate: Sequence[Scalar], change: Sequence[Scalar]
 ) -> Any:
     plan, n = around.plan, around.plan.nv
-    if around.water is not None:
-        changes = _changes_in_water(around, position, rate, change)
+    if not around.is_rigid:
+        changes = _traced_changes(around, position, rate, change)
         return {
             "tau": as_traced(list(changes.tau)),
             "by_q": _array(changes.by_q, n),
@@ -238,7 +238,7 @@ def _run_inverse(
         }
     turning = turning_forces(plan, position, around.options, around.arrays)
 
-    @before_products
+    @before_products(plan)
     def vectors(*state: Any) -> tuple[ForceVectors, Vectors]:
         position, rate, change = map(JointVector, state)
         terms = state_terms(plan, position, rate, around.gravity, around.external, turning)

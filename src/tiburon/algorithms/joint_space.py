@@ -20,10 +20,11 @@ from tiburon.algorithms.conditions import (
     record_under,
     takes_conditions,
 )
-from tiburon.algorithms.crba import crba
+from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
-from tiburon.algorithms.steps import JointVector, recorder
+from tiburon.algorithms.pair_products import before_products
+from tiburon.algorithms.steps import JointVector
 from tiburon.model import Model, Plan, Water, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
@@ -33,7 +34,6 @@ from tiburon.trace.primitives.spd import INLINE_SIZE
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.primitives.tree_inverse import InvertTree
 from tiburon.trace.program import Input
-from tiburon.trace.regions import function
 
 __all__ = [
     "PreparedDynamics",
@@ -106,15 +106,12 @@ def _terms(
     """Return the elements of H that a factorization along the tree reads, and C."""
     elements = FactorTree(freedom_parents(plan)).layout.elements()
 
-    def terms(q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
-        position, rate = JointVector(q), JointVector(v)
-        H, C = crba(plan, position), bias(plan, position, rate, gravity, external)
-        return [H[i][j] for i, j in elements], list(C)
+    @before_products(plan)
+    def held(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+        return list(bias(plan, JointVector(q), JointVector(v), gravity, external))
 
-    if recorder() is not None:
-        # steps of a large model make a function of their own before the solver
-        terms = function(terms)
-    return terms(list(q), list(v))
+    H = mass_elements(plan, q)
+    return [H[i * plan.nv + j] for i, j in elements], held(list(q), list(v))
 
 
 # -- the inverse ----------------------------------------------------------------------------------

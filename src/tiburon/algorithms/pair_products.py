@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tiburon.algorithms.steps import recorder
+from tiburon.algorithms.steps import recorder, taping
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar
 from tiburon.trace.primitives.row_products import ZERO, Kind, Piece, RowProducts
+from tiburon.trace.program import current_graph
 from tiburon.trace.regions import function
 from tiburon.trace.value import Value
 
@@ -27,9 +28,9 @@ __all__ = [
     "before_products",
     "components",
     "has_few_pairs",
+    "is_taped",
     "joint_matrix",
     "load_matrix",
-    "stored_elements",
 ]
 
 Vectors = Sequence[Sequence[Scalar]]
@@ -40,6 +41,9 @@ FEW_FREEDOMS = 12
 
 FEW_PRODUCTS = 2500
 """Products up to which they are spelled out in the graph: then those with zeros cost nothing."""
+
+TAPED_BODIES = 16
+"""Bodies up to which visits are inlined before products; vectors take more code than dynamics."""
 
 ABOVE, BELOW, DIAGONAL = 0, 1, 2
 
@@ -52,9 +56,29 @@ def has_few_pairs(plan: Plan) -> bool:
     return recorder() is None and sum(map(len, _freedoms(plan))) <= FEW_FREEDOMS
 
 
-def before_products(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a function that finds the vectors: of its own where visits are steps of a tape."""
-    return function(call) if recorder() is not None else call
+def is_taped(plan: Plan) -> bool:
+    """Tell whether visits that find vectors are steps of a tape."""
+    large = current_graph() is not None and len(plan.bodies) > TAPED_BODIES
+    return recorder() is not None or large
+
+
+def before_products(plan: Plan) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate what finds the vectors: a function of its own where visits are steps of a tape."""
+
+    def decorate(call: Callable[..., Any]) -> Callable[..., Any]:
+        if not is_taped(plan):
+            return call
+        region = function(call)
+
+        def taped(*arguments: Any) -> Any:
+            if recorder() is not None:
+                return region(*arguments)
+            with taping(plan):
+                return region(*arguments)
+
+        return taped
+
+    return decorate
 
 
 def components(vectors: Sequence[Sequence[Scalar]], size: int) -> list[list[Scalar]]:
@@ -143,32 +167,6 @@ def load_matrix(plan: Plan, S: Vectors, loads: Vectors, bodies: Sequence[int]) -
     return _gathered_rows(plan, entries, columns)
 
 
-def stored_elements(plan: Plan, S: Vectors, F: Vectors, paths: Sequence[Sequence[int]]) -> Any:
-    """Multiply as for a symmetric matrix, and give only the elements that a factorization reads.
-
-    Args:
-        plan: Layout of the model; no joint of it follows another.
-        S: Direction of each freedom.
-        F: Force that goes with each freedom.
-        paths: For each row the columns of its elements, root first, the diagonal last.
-
-    Returns:
-        The elements, row by row.
-    """
-    pieces: list[Piece] = []
-    place = 0
-    for row, path in enumerate(paths):
-        start = 0
-        while start < len(path):
-            end = start + 1
-            while end < len(path) and path[end] == path[start] + end - start:
-                end += 1
-            pieces.append(Piece(row, path[start], path[start] + end - start, ABOVE, place))
-            place += end - start
-            start = end
-    return _multiplied([[(F, S)]], pieces)
-
-
 def _multiplied(
     kinds: Sequence[Sequence[tuple[Vectors, Vectors]]], pieces: Sequence[Piece]
 ) -> list[Any]:
@@ -193,7 +191,7 @@ def _multiplied(
     sizes = [(len(rows), len(rows[0])) for rows in arrays]
     numbers = [x for rows in arrays for row in rows for x in row]
     products = RowProducts(sizes, made, pieces)
-    few = recorder() is None and products.count().multiplications <= FEW_PRODUCTS
+    few = products.count().multiplications <= FEW_PRODUCTS
     return products.apply(numbers, inline=few)
 
 
