@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tests.tolerances import SOLVE, assert_close
+from tests.tolerances import DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
 
 
 def arm():
@@ -102,3 +102,65 @@ def test_bad_matrices_are_refused():
         tb.forward_dynamics(model, q, v, np.zeros(7), external_inertia={"hand": np.eye(5)})
     with pytest.raises(tb.UnknownNameError, match="hand"):
         tb.forward_dynamics(model, q, v, np.zeros(7), external_inertia={"hnd": np.eye(6)})
+
+
+def differences(function, count):
+    h = DIFFERENCE_STEP
+    return np.array([(function(h * e) - function(-h * e)) / (2 * h) for e in np.eye(count)]).T
+
+
+def test_derivatives_know_inertias_from_outside():
+    """Those of forward and inverse dynamics are central differences; linearize follows."""
+    model, A = arm(), matrix(4)
+    rng = np.random.default_rng(5)
+    q, v = model.random_state(rng)
+    tau = 10.0 * rng.normal(size=model.nv)
+    around = {
+        "external_inertia": {"hand": A},
+        "external_force": {"hand": rng.normal(size=6)},
+        "external_axes": "world",
+    }
+
+    def forward(q, v, tau):
+        return tb.forward_dynamics(model, q, v, tau, **around)
+
+    n = model.nv
+    found = tb.forward_dynamics_derivatives(model, q, v, tau, **around)
+    vd = forward(q, v, tau)
+    assert_close(found.vd, vd, SOLVE, np.linalg.cond(found.by_tau) * np.abs(vd).max())
+    by_q = differences(lambda e: forward(model.integrate(q, e), v, tau), n)
+    by_v = differences(lambda e: forward(q, v + e, tau), n)
+    assert_close(found.by_q, by_q, DIFFERENCE)
+    assert_close(found.by_v, by_v, DIFFERENCE)
+    assert_close(found.by_tau, differences(lambda e: forward(q, v, tau + e), n), DIFFERENCE)
+
+    def inverse(q, v, vd):
+        return tb.inverse_dynamics(model, q, v, vd, **around)
+
+    found = tb.inverse_dynamics_derivatives(model, q, v, vd, **around)
+    assert_close(found.tau, tau, SOLVE, np.linalg.cond(found.by_vd) * np.abs(tau).max())
+    by_place = differences(lambda e: inverse(model.integrate(q, e), v, vd), n)
+    assert_close(found.by_q, by_place, DIFFERENCE)
+    assert_close(found.by_v, differences(lambda e: inverse(q, v + e, vd), n), DIFFERENCE)
+    assert_close(found.by_vd, differences(lambda e: inverse(q, v, vd + e), n), DIFFERENCE)
+    linear = tb.linearize(model, q, v, tau, **around)
+    assert_close(linear.A[n:], np.hstack([by_q, by_v]), DIFFERENCE)
+
+
+def test_a_load_is_linearized_as_an_inertia_from_outside():
+    """Without gravity, a point mass in the hand; in continuous time and for one step."""
+    model, m = arm(), 3.0
+    rng = np.random.default_rng(7)
+    q, v = model.random_state(rng)
+    tau = rng.normal(size=model.nv)
+    grip = tb.Fixed("grip", pose=model.frames[0].pose)
+    extra = tb.Body("load", "arm", joint=grip, inertia=tb.Inertia.point(m))
+    loaded = tb.Model("loaded", [*model.bodies, extra])
+    falling = tb.World(gravity=(0.0, 0.0, 0.0))
+    A = {"hand": np.diag([0, 0, 0, m, m, m])}
+    for step in ({}, {"dt": 0.02}):
+        found = tb.linearize(model, q, v, tau, world=falling, external_inertia=A, **step)
+        expected = tb.linearize(loaded, q, v, tau, world=falling, **step)
+        condition = np.linalg.cond(tb.mass_matrix(loaded, q))
+        for ours, other in zip(found, expected, strict=True):
+            assert_close(ours, other, SOLVE, condition * np.abs(other).max())

@@ -97,6 +97,15 @@ class Setting(NamedTuple):
     """Force on each plan body from outside, in its frame [N m, N]; None for no force at all."""
 
     @property
+    def is_rigid(self) -> bool:
+        """Whether bodies feel their own inertia and given forces alone, as rigid bodies on land do.
+
+        Otherwise water acts on them, or a force that goes with acceleration has joined what they
+        feel: recursions that know the ten numbers of a rigid body alone would leave that out.
+        """
+        return self.water is None and all(body.added is None for body in self.plan.bodies)
+
+    @property
     def now(self) -> tuple[Scalar, ...]:
         """The time [s], as `at` takes it: nothing where nothing depends on it."""
         if self.water is not None:

@@ -1,7 +1,7 @@
 """Derivatives of inverse dynamics by differentiating what was traced.
 
 The recursions of `dynamics_derivatives` know rigid bodies. What water does depends on position and
-velocity in ways that no recursion lists, and users add forces of their own; there the graph of
+velocity in ways that no recursion lists, and users add inertias of their own; there the graph of
 inverse dynamics is differentiated itself, one column at a time. Exact, and as short as this; the
 code grows with freedoms times bodies.
 """
