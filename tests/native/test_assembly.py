@@ -14,6 +14,7 @@ from tiburon.native import module_assembly
 from tiburon.native.engine import Host, LoadedCode, compile_module, host
 from tiburon.native.module_assembly import is_for_assembly, module_in_assembly
 from tiburon.native.module_many import module_for_many
+from tiburon.native.short_addresses import shorten_addresses
 from tiburon.native.step_order import order_steps, overlap_steps
 from tiburon.native.steps import Step, StepRecorder, needed_steps
 from tiburon.trace import trace
@@ -222,6 +223,52 @@ def test_overlap_ends_one_group_and_begins_another():
     assert len(both.steps) == len(steps) + sum(value in results for value in both.kept)
     assert set(both.ends) == results
     assert known.issuperset(both.ends.values())
+
+
+def operand_of(line):
+    """Split the operand in memory of a line into distance and register."""
+    distance, register = line[: line.index(")")].split(" ")[-1].split("(")
+    return int(distance), register
+
+
+def test_short_addresses_are_the_same_addresses():
+    """Follow the registers from line to line; nearly all distances fit into one byte."""
+    long, given = [], []
+    for k in range(3000):
+        table = ("%rdi", "%rsi", "%rdx")[RANDOM.integers(3)]
+        # uses wander slowly through the tables, as those of a program do
+        slot = int(abs(RANDOM.normal(k / 20, 6.0)))
+        given.append((table, 32 * slot))
+        long.append(f"vaddpd {32 * slot}({table}), %ymm1, %ymm{k % 16}")
+        if k % 7 == 0:
+            long.append("vmulpd %ymm1, %ymm2, %ymm3")
+    free = ["%rax", "%r9", "%r10", "%r11", "%r12", "%r13"]
+    points = {table: (table, 0) for table in ("%rdi", "%rsi", "%rdx")}
+    found, near, kept = [], 0, []
+    for line in shorten_addresses(long, free):
+        if "(" not in line:
+            kept.append(line)
+            continue
+        distance, register = operand_of(line)
+        table, offset = points[register]
+        if line.startswith("leaq"):
+            target = line.split(", ")[-1]
+            assert target in free
+            points[target] = (table, offset + distance)
+        else:
+            found.append((table, offset + distance))
+            near += -128 <= distance <= 127
+            kept.append(line)
+    assert found == given
+    assert near > 0.8 * len(given)
+    # nothing but addresses changed
+    parts = [[line.split(" ")[0], line.split(", ")[-1]] for line in kept]
+    assert parts == [[line.split(" ")[0], line.split(", ")[-1]] for line in long]
+
+
+def test_addresses_stay_where_no_register_is_free():
+    lines = [f"vaddpd {32 * k}(%rdi), %ymm1, %ymm2" for k in range(40)]
+    assert shorten_addresses(lines, []) == lines
 
 
 def test_which_programs_are_written_in_assembly():

@@ -14,7 +14,6 @@ turns.
 from __future__ import annotations
 
 from tiburon.native import elementary
-from tiburon.native.callees import copy_run
 from tiburon.native.engine import Host
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import Slots
@@ -26,6 +25,8 @@ from tiburon.native.module_parts import (
     function_attributes,
     load,
 )
+from tiburon.native.moves import copy_run
+from tiburon.native.short_addresses import shorten_addresses
 from tiburon.native.staging import LONG_ROW, stage_columns, unstage_rows
 from tiburon.native.step_order import BEFORE, order_steps, overlap_steps
 from tiburon.native.step_registers import REGISTERS, VECTOR_BYTES, Assembled, assemble_steps
@@ -40,13 +41,16 @@ LANES = 4
 SHORTEST_PROGRAM = 300
 """Operations from which on a program is written this way; LLVM does well on shorter ones."""
 
-LONGEST_OVERLAP = 2000
+LONGEST_OVERLAP = 4000
 """Steps up to which groups overlap. Beyond, two frames and the numbers that wait in them do not fit
 into the first level of the cache (32 KiB) beside the rest, which costs more than waiting."""
 
 # what the assembly is given: name of the register, and the pointer that it holds
 _ADDRESSES = {"di": "%frame", "si": "%parameters", "dx": "@constants"}
 _ADDRESSES_BEFORE = {"r8": "%frame0", "cx": "%parameters0"}
+# registers that the assembly may change
+_FREE = ("ax", "cx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15")
+_VECTORS = tuple(f"ymm{k}" for k in range(REGISTERS))
 
 
 def is_for_assembly(program: Program, host: Host) -> bool:
@@ -211,8 +215,10 @@ class _Group:
         addresses = {**_ADDRESSES, **(_ADDRESSES_BEFORE if self.overlapped else {})}
         given = ", ".join(f"ptr {address}" for address in addresses.values())
         held = ",".join(f"{{{register}}}" for register in addresses)
-        changed = ",".join(f"~{{ymm{k}}}" for k in range(REGISTERS))
-        text = "\\0A".join(lines)
+        free = [name for name in _FREE if name not in addresses]
+        short = shorten_addresses(lines, [_full_name(name) for name in free])
+        changed = ",".join(f"~{{{name}}}" for name in (*free, *_VECTORS))
+        text = "\\0A".join(short)
         self.target.lines.append(
             f'  call void asm sideeffect "{text}", "{held},{changed},~{{memory}}"({given})'
         )
@@ -232,6 +238,10 @@ class _Group:
 
 def _operand(register: str, place: int) -> str:
     return f"{place * VECTOR_BYTES}({register})"
+
+
+def _full_name(register: str) -> str:
+    return f"%{register}" if register[1].isdigit() else f"%r{register}"
 
 
 def module_in_assembly(program: Program) -> str:
