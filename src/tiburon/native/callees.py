@@ -9,30 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from tiburon.native.llvm_machine import LlvmMachine
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import Slots
+from tiburon.native.moves import Origins, store_numbers
 from tiburon.native.target import Ref
-from tiburon.record import record
 from tiburon.trace.callee import Callee
-
-Origins = dict[Ref, tuple[Ref, int]]
-"""Array and place that results of calls were loaded from."""
-
-SHORTEST_COPY = 16
-"""Results that are handed on together are copied by a loop from this number on."""
-
-LONG_COPY = 64
-"""Neighbors that get a loop of their own, rather than being looked up one by one."""
 
 MANY_RESULTS = 64
 """Results of one call from which on they are loaded only where straight code reads them."""
 
 _LATE = re.compile(r"%late(\d+)_(\d+)")
-
-STORES_AT_ONCE = 32
-"""Arguments between fences. A fence is no instruction; it keeps LLVM from comparing the places of
-hundreds of stores with each other, which takes it seconds."""
 
 
 class CalleeWriter:
@@ -78,17 +64,7 @@ class CalleeWriter:
         given = _reserve(stack_lines, kind, len(arguments))
         if found is None:
             found = _reserve(stack_lines, kind, callee.result_count)
-        stored = 0
-        for start, length, origin in runs_of(arguments, origins):
-            if origin is None:
-                for number in range(start, start + length):
-                    if len(arguments) > STORES_AT_ONCE and stored % STORES_AT_ONCE == 0:
-                        target.lines.append('  fence syncscope("singlethread") seq_cst')
-                    place = target.emit(f"getelementptr {kind}, ptr {given}, i64 {number}")
-                    target.lines.append(f"  store {kind} {arguments[number]}, ptr {place}")
-                    stored += 1
-            else:
-                copy_run(target, stack_lines, origin, Slots(given, offset=start), length)
+        store_numbers(target, stack_lines, arguments, origins, Slots(given))
         target.lines.append(f"  call void @{name}(ptr {given}, ptr {found})")
         results = []
         if callee.result_count >= MANY_RESULTS:
@@ -163,84 +139,3 @@ def _reserve(stack_lines: list[str], kind: str, count: int) -> Ref:
     array = f"%stack{len(stack_lines)}"
     stack_lines.append(f"  {array} = alloca [{max(count, 1)} x {kind}], align 64")
     return array
-
-
-@record
-class Scattered:
-    """Numbers of one array that do not lie side by side."""
-
-    address: Ref
-    places: tuple[int, ...]
-
-
-def runs_of(
-    arguments: Sequence[Ref], origins: Origins
-) -> list[tuple[int, int, Slots | Scattered | None]]:
-    """Cut arguments into runs that lie in one result array, and others.
-
-    Returns:
-        First argument, number of arguments, and where they lie (None: nowhere) of each run.
-    """
-    runs: list[tuple[int, int, Slots | Scattered | None]] = []
-    start = 0
-    while start < len(arguments):
-        end = start + 1
-        known = origins.get(arguments[start])
-        if known is None:
-            while end < len(arguments) and arguments[end] not in origins:
-                end += 1
-            runs.append((start, end - start, None))
-        else:
-            array = known[0]
-            places = [known[1]]
-            while end < len(arguments):
-                following = origins.get(arguments[end])
-                if following is None or following[0] != array:
-                    break
-                places.append(following[1])
-                end += 1
-            runs += [(start + k, length, run) for k, length, run in _runs_in(array, places)]
-        start = end
-    return runs
-
-
-def _runs_in(array: Ref, places: list[int]) -> list[tuple[int, int, Slots | Scattered | None]]:
-    """Cut places in one array into long runs of neighbors, and what is between them."""
-    runs: list[tuple[int, int, Slots | Scattered | None]] = []
-
-    def between(start: int, end: int) -> None:
-        if end - start >= SHORTEST_COPY:
-            runs.append((start, end - start, Scattered(array, tuple(places[start:end]))))
-        elif end > start:
-            runs.append((start, end - start, None))
-
-    waiting = start = 0
-    for end in range(1, len(places) + 1):
-        if end < len(places) and places[end] == places[end - 1] + 1:
-            continue
-        if end - start >= LONG_COPY or end - start == len(places) >= SHORTEST_COPY:
-            between(waiting, start)
-            runs.append((start, end - start, Slots(array, offset=places[start])))
-            waiting = end
-        start = end
-    between(waiting, len(places))
-    return runs
-
-
-def copy_run(
-    target: LlvmTarget,
-    stack_lines: list[str],
-    origin: Slots | Scattered,
-    given: Slots,
-    length: int,
-) -> None:
-    """Emit a loop that copies numbers: in straight lines, hundreds of them compile for seconds."""
-    m = LlvmMachine(target, "", stack_lines, labels=f"copy{len(stack_lines)}_")
-    if isinstance(origin, Slots):
-        for place in m.loop(0, length, independent=True):
-            m.store_slot(given, place, m.load_slot(origin, place))
-        return
-    table = target.table(origin.places)
-    for place in m.loop(0, length):
-        there = m.lookup_index(table, place)
-        m.store_slot(given, place, m.load_slot(Slots(origin.address), there))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tiburon.native.callees import CalleeWriter, copy_run, runs_of
+from tiburon.native.callees import CalleeWriter
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import Slots
 from tiburon.native.module_parts import (
@@ -21,6 +21,7 @@ from tiburon.native.module_parts import (
     load,
     total,
 )
+from tiburon.native.moves import store_numbers
 from tiburon.native.staging import LONG_ROW, sum_of_vectors
 from tiburon.native.straight import emit_instructions
 from tiburon.native.target import Ref
@@ -94,15 +95,8 @@ def _write(
     """Emit the stores of an output; return a few numbers that add up to its sum."""
     target = writer.target
     long = len(values) >= LONG_ROW * lanes
-    for start, length, origin in runs_of(values, writer.origins if long else {}):
-        if origin is None:
-            for number in range(start, start + length):
-                place = element(target, "double", pointer, number)
-                target.lines.append(f"  store double {values[number]}, ptr {place}, align 8")
-        elif origin != Slots(pointer, offset=start):
-            # results of a call lie side by side: in straight lines LLVM would take minutes
-            there = Slots(pointer, offset=start)
-            copy_run(target, writer.stack_lines, origin, there, length)
+    origins = writer.origins if long else {}
+    store_numbers(target, writer.stack_lines, values, origins, Slots(pointer), align=", align 8")
     return _array_sums(writer, pointer, len(values), lanes) if long else values
 
 

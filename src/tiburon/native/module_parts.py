@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tiburon.native import elementary
-from tiburon.native.callees import CalleeWriter, Origins, with_loads
+from tiburon.native.callees import CalleeWriter, with_loads
 from tiburon.native.llvm_target import LlvmTarget
+from tiburon.native.moves import Origins
 from tiburon.native.target import Ref
 from tiburon.trace.lower import Instruction
 

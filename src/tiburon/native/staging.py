@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tiburon.native.callees import Origins, copy_run, runs_of
 from tiburon.native.llvm_machine import LlvmMachine
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import Slots
 from tiburon.native.module_parts import element, load
+from tiburon.native.moves import Origins, store_numbers, whole_array
 from tiburon.native.target import Ref
 from tiburon.native.transpose import columns_from_rows, rows_from_columns
 
@@ -81,18 +81,11 @@ def unstage_rows(
     m = _machine(target, stack_lines)
     lanes, size = target.lanes, len(columns)
     total = m.slots(1)
-    runs = runs_of(columns, origins)
-    if len(runs) == 1 and isinstance(runs[0][2], Slots):
-        # results of one call are read where they lie
-        array = runs[0][2]
-    else:
+    # results of one call are read where they lie
+    array = whole_array(columns, origins)
+    if array is None:
         array = m.slots(size)
-        for start, length, origin in runs:
-            if origin is None:
-                for number in range(start, start + length):
-                    m.store_slot(array, number, columns[number])
-            else:
-                copy_run(target, stack_lines, origin, Slots(array.address, offset=start), length)
+        store_numbers(target, stack_lines, columns, origins, array)
     m.store_slot(total, 0, target.const(0.0))
     for block in m.loop(0, size // lanes):
         first = block * lanes
