@@ -3,12 +3,14 @@
 import pickle
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 
 import tiburon as tb
 from tests.formats.rich_models import rich_models
 from tests.model.samples import random_axis, random_inertia, random_pose
 from tests.strategies import models
+from tiburon import zoo
 from tiburon.formats.limits import Budget
 from tiburon.formats.native_read import model_from_native
 from tiburon.formats.native_write import native_text
@@ -82,3 +84,9 @@ def test_save_and_load_through_files(tmp_path):
     assert 'path = "parts/hull.stl"' in path.read_text()
     assert tb.load(path) == model
     assert tb.load(str(path)) == model
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_robots_that_ship_read_back(name):
+    model = tb.load(name)
+    assert read(native_text(model)) == model

@@ -17,7 +17,7 @@ from tiburon.algorithms.hybrid import hybrid_crba
 from tiburon.algorithms.hybrid_articulated import coupled_aba, hybrid_aba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 
-few = settings(max_examples=40)
+few = settings(max_examples=25)
 WORLD = tb.World(gravity=GRAVITY)
 
 
@@ -183,24 +183,24 @@ def test_armature_of_followers_is_felt_by_their_leader():
 
 
 def test_public_functions_feel_armature():
-    """Inverse, reactions, regressor, operational space and derivatives on a robot with gears."""
+    """Inverse, reactions, regressor, operational space and Coriolis forces on a geared robot."""
     rng = np.random.default_rng(11)
     model = arm_with_gears(rng)
     q, v = model.random_state(rng)
     vd = rng.standard_normal(model.nv)
-    H = tb.mass_matrix(model, q)
-    tau = tb.inverse_dynamics(model, q, v, vd, world=WORLD)
-    assert_close(tb.inverse_mass_matrix(model, q) @ H, np.eye(model.nv), 1e-10)
-    assert_close(tb.joint_reactions(model, q, v, vd, world=WORLD).tau, tau)
-    regressed = tb.regressor(model, q, v, vd, world=WORLD) @ tb.inertial_parameters(model)
+    run = Interpreted(model, GRAVITY)
+    H = run.mass_matrix(q)
+    tau = run.inverse_dynamics(q, v, vd)
+    assert_close(run.run("inverse_mass_matrix", (q,)) @ H, np.eye(model.nv), 1e-10)
+    assert_close(run.run("joint_reactions", (q, v, vd))[0], tau)
+    regressed = run.run("regressor", (q, v, vd)) @ tb.inertial_parameters(model)
     assert_close(regressed + diagonal(model) * vd, tau)
-    frames = ["finger", "thumb"]
-    J = np.vstack([tb.frame_jacobian(model, q, frame) for frame in frames])
-    expected = J @ np.linalg.solve(H, J.T)
-    assert_close(tb.operational_space_inverse_inertia(model, q, frames), expected, 1e-10)
-    C = tb.coriolis_matrix(model, q, v)
-    gravity = tb.gravity_force(model, q, world=WORLD)
-    assert_close(H @ vd + C @ v + gravity, tau)
+    options = (("frames", ("finger", "thumb")), ("at", "frame"), ("axes", "world"))
+    J = np.asarray(run.run("frame_jacobian", (q,), options)).reshape(12, model.nv)
+    found = run.run("operational_space_inverse_inertia", (q,), options)
+    assert_close(found, J @ np.linalg.solve(H, J.T), 1e-10)
+    C = run.run("coriolis_matrix", (q, v))
+    assert_close(H @ vd + C @ v + run.run("gravity_force", (q,)), tau)
 
 
 @few
@@ -274,15 +274,46 @@ def test_tapes_of_large_models_feel_armature():
     model = many(np.random.default_rng(8), 45, 0.5)
     q, v = model.random_state(1)
     vd = np.random.default_rng(1).standard_normal(model.nv)
-    tau = tb.inverse_dynamics(model, q, v, vd)
-    floats_say = OnFloats(model)
-    assert_close(tau, floats_say.inverse_dynamics(q, v, vd), scale=np.abs(tau).max())
+    floats_say, tape_says = OnFloats(model), Interpreted(model)
+    tau = floats_say.inverse_dynamics(q, v, vd)
+    assert_close(tape_says.inverse_dynamics(q, v, vd), tau, scale=np.abs(tau).max())
     H = floats_say.mass_matrix(q)
-    assert_close(tb.mass_matrix(model, q), H, scale=np.abs(H).max())
+    assert_close(tape_says.mass_matrix(q), H, scale=np.abs(H).max())
     scale = scale_of(H, tau, vd)
-    assert_close(tb.forward_dynamics(model, q, v, tau), vd, SOLVE, scale)
+    assert_close(tape_says.forward_dynamics(q, v, tau), vd, SOLVE, scale)
     energy = 0.5 * v @ H @ v
-    assert_close(tb.kinetic_energy(model, q, v), energy, ALGEBRA, energy)
+    assert_close(tape_says.kinetic_energy(q, v), energy, ALGEBRA, energy)
+
+
+@pytest.mark.slow
+def test_native_tapes_feel_armature():
+    model = many(np.random.default_rng(8), 45, 0.5)
+    q, v = model.random_state(1)
+    vd = np.random.default_rng(1).standard_normal(model.nv)
+    tau = tb.inverse_dynamics(model, q, v, vd)
+    H = tb.mass_matrix(model, q)
+    assert_close(H, OnFloats(model).mass_matrix(q), scale=np.abs(H).max())
+    assert_close(tb.forward_dynamics(model, q, v, tau), vd, SOLVE, scale_of(H, tau, vd))
+
+
+@pytest.mark.slow
+def test_derivatives_of_large_models_feel_armature():
+    model = many(np.random.default_rng(8), 45, 0.5)
+    plain = many(np.random.default_rng(8), 45, 0.0)
+    q, v = model.random_state(1)
+    vd = np.random.default_rng(1).standard_normal(model.nv)
+    more, less = (tb.inverse_dynamics_derivatives(m, q, v, vd) for m in (model, plain))
+    a = diagonal(model)
+    assert_close(more.tau, less.tau + a * vd, scale=np.abs(less.tau).max())
+    # armature is constant: positions and velocities do not change what it needs
+    assert_close(more.by_q, less.by_q, scale=np.abs(less.by_q).max())
+    assert_close(more.by_v, less.by_v, scale=np.abs(less.by_v).max())
+    assert_close(more.by_vd, less.by_vd + np.diag(a), scale=np.abs(less.by_vd).max())
+    forward = tb.forward_dynamics_derivatives(model, q, v, more.tau)
+    H = more.by_vd
+    assert_close(forward.vd, vd, SOLVE, scale_of(H, more.tau, vd))
+    inverse = np.linalg.inv(H)
+    assert_close(forward.by_tau, inverse, SOLVE, np.linalg.cond(H) * np.abs(inverse).max())
 
 
 def test_armature_is_a_number_of_kernels_not_of_code():
