@@ -137,7 +137,13 @@ def composite_products(plan: Plan, S: Vectors, F: Vectors) -> list[Scalar]:
             for body in plan.bodies
             for own in body.armature or (0.0,) * (body.v.stop - body.v.start)
         ]
-    return joint_matrix(plan, above=[(S, F)], below=[(F, S)], diagonal=armature)
+    H = joint_matrix(plan, above=[(S, F)], below=[(F, S)], diagonal=armature)
+    if plan.has_couplings:
+        # entries of joints that share a variable were added in different orders
+        for i in range(plan.nv):
+            for j in range(i):
+                H[i * plan.nv + j] = H[j * plan.nv + i]
+    return H
 
 
 def _inputs(model: Model, options: Options) -> list[Input]:

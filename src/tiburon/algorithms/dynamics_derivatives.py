@@ -34,7 +34,7 @@ from tiburon.algorithms.derivative_parts import (
     turned,
 )
 from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.pair_products import Vectors, components, joint_matrix
+from tiburon.algorithms.pair_products import BELOW, Vectors, components, joint_matrix
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.sweep import inward, outward
@@ -333,9 +333,13 @@ def force_matrices(plan: Plan, of: ForceVectors) -> tuple[list[Scalar], list[Sca
         plan,
         above=[(of.S, of.by_q)],
         below=[(of.inertial, of.Pdd), (of.turned, of.Pd), (of.leaning, of.S)],
+        own_block=BELOW,
     )
     by_v = joint_matrix(
-        plan, above=[(of.S, of.by_v)], below=[(of.inertial, of.Z), (of.turned, of.S)]
+        plan,
+        above=[(of.S, of.by_v)],
+        below=[(of.inertial, of.Z), (of.turned, of.S)],
+        own_block=BELOW,
     )
     for body, bent in zip(plan.bodies, of.bent, strict=True):
         for k, changes in enumerate(bent, start=body.v.start):

@@ -24,6 +24,8 @@ from tiburon.trace.regions import function
 from tiburon.trace.value import Value
 
 __all__ = [
+    "ABOVE",
+    "BELOW",
     "Vectors",
     "before_products",
     "components",
@@ -95,7 +97,7 @@ def joint_matrix(
     above: Sequence[tuple[Vectors, Vectors]],
     below: Sequence[tuple[Vectors, Vectors]],
     *,
-    own_block: int = BELOW,
+    own_block: int | None = None,
     diagonal: Sequence[Scalar] | None = None,
 ) -> list[Scalar]:
     """Multiply vectors of all pairs of freedoms, one of which carries the other.
@@ -106,7 +108,8 @@ def joint_matrix(
             freedom j and the column of the carried one k: of j, and of k. Where two vectors differ
             in length, the rest of the longer one is left out.
         below: The same for the entry in row k and column j: of k, and of j.
-        own_block: Which of the two makes the entries of two freedoms of one body.
+        own_block: Which of the two, `ABOVE` or `BELOW`, makes the entries of two freedoms of one
+            body; by default each on its side of the diagonal, as a symmetric matrix needs it.
         diagonal: What to add on the diagonal, one number per freedom; nothing by default.
 
     Returns:
@@ -123,15 +126,17 @@ def joint_matrix(
             marks[slice(*spans[other])] = [BELOW] * len(freedoms[other])
         for other in carried[body]:
             marks[slice(*spans[other])] = [ABOVE] * len(freedoms[other])
-        marks[slice(*spans[body])] = [own_block] * len(own)
         for row in own:
+            for column in own:
+                side = BELOW if column <= row else ABOVE
+                marks[column] = side if own_block is None else own_block
             if diagonal is not None:
                 marks[row] = DIAGONAL
             pieces += [Piece(row, *run, row * size + run[0]) for run in _runs(marks)]
-            marks[row] = own_block
     kinds = [above, below]
     if diagonal is not None:
-        kinds.append([*kinds[own_block], ([diagonal], [[1.0] * size])])
+        on_it = kinds[BELOW if own_block is None else own_block]
+        kinds.append([*on_it, ([diagonal], [[1.0] * size])])
     entries = _multiplied(kinds, pieces)
     return _gathered(plan, entries, plan.nv if plan.has_couplings else None)
 
