@@ -316,3 +316,26 @@ def test_a_clean_file_gives_no_warning():
         model = read_urdf(ARM)
     assert model.immovable_joint_names == ()
     assert math.isclose(model.total_mass, 8.1)
+
+
+def test_long_lists_of_ties_take_no_longer_than_others(tmp_path):
+    """Thousands of followers, one behind the other, or of a leader that does not exist."""
+    count = 2000
+    every = [LINK.format(i) for i in range(count)]
+    one_behind_the_other = [
+        joint(f"j{i}", 0, i, f'<mimic joint="j{i - 1}"/>' if i > 1 else "") for i in range(1, count)
+    ]
+    begin = time.perf_counter()
+    assert read(tmp_path, *every, *one_behind_the_other).nv == 1
+    of_nobody = [joint(f"j{i}", 0, i, '<mimic joint="k1"/>') for i in range(1, count)]
+    with pytest.warns(tb.ModelWarning, match="and 1994 more"):
+        read(tmp_path, *every, *of_nobody)
+    # some tenths of a second each when nobody else uses the machine
+    assert time.perf_counter() - begin < 10.0
+
+
+def test_names_of_absurd_length_are_refused(tmp_path):
+    """A name of megabytes would drown every message."""
+    with pytest.raises(tb.ModelFileError, match="name may have 10000 characters") as caught:
+        read(tmp_path, links("x" * 20_000))
+    assert len(str(caught.value)) < 500

@@ -80,8 +80,8 @@ class _Builder:
             bodies.append(self._body(root, WORLD, joint))
         ties = self._ties(tree)
         for hold in tree.holds:
+            scope.budget.check_time()
             bodies += self._held(hold, ties.get(hold.joint.name))
-        scope.budget.check_time()
         frames = [self._frame(name, element) for name, element in scope.places.items()]
         loops: list[Closure] = [self._loop(joint) for joint in tree.loops]
         loops += [gear for joint in gears for gear in self._gear(joint, tree)]
@@ -112,6 +112,7 @@ class _Builder:
         return Free(name)
 
     def _body(self, link: str, parent: str, joint: Joint) -> Body:
+        self.scope.budget.check_time()
         named = self.scope.links[link]
         findings = self.scope.findings
         return lenient_body(
@@ -120,7 +121,7 @@ class _Builder:
             parent,
             joint,
             read_inertia(named.element, findings),
-            read_shapes(named.element, named.meshes, findings),
+            read_shapes(named.element, named.meshes, self.scope.budget, findings),
             read_fluid(named.element),
             findings=findings,
         )
@@ -142,7 +143,7 @@ class _Builder:
             self.taken.add(name)
             between = Body(name, hold.parent, joint=_oriented(made, hold), inertia=Inertia())
         except ModelError as error:
-            joint.element.fail(str(error))
+            joint.element.blame(error)
         weld = Fixed(
             f"{joint.name}.{hold.child}", pose=self.frames.relative(hold.child, joint.name)
         )
@@ -159,13 +160,15 @@ class _Builder:
         return math.hypot(*p) > ON_AXIS
 
     def _frame(self, name: str, element: XmlElement) -> Frame:
+        self.scope.budget.check_time()
         link = self.frames.link_of(name, element)
         try:
             return Frame(name, link, self.frames.relative(name, link))
         except ModelError as error:
-            element.fail(str(error))
+            element.blame(error)
 
     def _loop(self, joint: SdfJoint) -> LoopClosure:
+        self.scope.budget.check_time()
         first, second = (
             self.frames.relative(joint.name, end) for end in (joint.parent, joint.child)
         )
@@ -173,7 +176,7 @@ class _Builder:
             made = make_joint(joint, self.frames, first, Pose())
             return LoopClosure(joint.name, joint.parent, joint.child, made, second)
         except ModelError as error:
-            joint.element.fail(str(error))
+            joint.element.blame(error)
 
     def _ties(self, tree: SdfTree) -> dict[str, SdfTie]:
         """Return what joints follow, through others that follow themselves."""
@@ -184,10 +187,15 @@ class _Builder:
             and (tie := read_tie(hold.joint.element, hold.joint.scope)) is not None
         }
         free = {hold.joint.name for hold in tree.holds} - set(written)
-        return {name: _followed(name, written, free) for name in written}
+        found: dict[str, SdfTie] = {}
+        for name in written:
+            self.scope.budget.check_time()
+            found[name] = _followed(name, written, free)
+        return found
 
     def _gear(self, gear: SdfJoint, tree: SdfTree) -> list[JointCoupling]:
         """Return the tie of a gearbox: angle 2 = -ratio times angle 1, from its reference body."""
+        self.scope.budget.check_time()
         reference = gear.element.find("gearbox_reference_body")
         name = "" if reference is None else gear.scope + reference.text.strip()
         ratio = value_of(gear.element, "gearbox_ratio", 1.0)

@@ -172,7 +172,7 @@ def read_pose(element: XmlElement | None) -> Pose:
         try:
             return Pose.from_quaternion((qw, qx, qy, qz), (x, y, z))
         except ModelError as error:
-            pose.fail(str(error))
+            pose.blame(error)
     x, y, z, *rpy = pose.parse(pose.text, 6, "pose")
     if pose.attributes.get("degrees", "false").strip() in ("true", "1"):
         rpy = [0.017453292519943295 * angle for angle in rpy]

@@ -6,6 +6,7 @@ import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.formats.findings import Findings
+from tiburon.formats.limits import Budget
 from tiburon.formats.mesh_paths import MeshPaths
 from tiburon.formats.sdf_frames import read_pose
 from tiburon.formats.xml_tree import XmlElement
@@ -92,15 +93,18 @@ def read_fluid(link: XmlElement) -> BodyFluid | None:
         matrix = added_mass_from(R @ matrix @ R.T, about=pose.translation, symmetrize=True)
         return BodyFluid(added_mass=tuple(map(tuple, matrix.tolist())))
     except ModelError as error:
-        added.fail(str(error))
+        added.blame(error)
 
 
-def read_shapes(link: XmlElement, meshes: MeshPaths, findings: Findings) -> tuple[Shape, ...]:
+def read_shapes(
+    link: XmlElement, meshes: MeshPaths, budget: Budget, findings: Findings
+) -> tuple[Shape, ...]:
     """Return the shapes of a link in the order of the file."""
     shapes: list[Shape] = []
     for element in link.children:
         if element.tag not in ("visual", "collision"):
             continue
+        budget.check_time()
         holder = element.find("geometry")
         solid = holder.children[0] if holder is not None and holder.children else None
         if solid is None or solid.tag == "empty":

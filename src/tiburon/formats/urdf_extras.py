@@ -59,7 +59,7 @@ def _read_loop(element: XmlElement, links: Mapping[str, XmlElement]) -> LoopClos
             joint = moving(name, read_axis(element), pose=pose)
         return LoopClosure(name, first, second, joint, second_pose)
     except ModelError as error:
-        element.fail(str(error))
+        element.blame(error)
 
 
 def _end(element: XmlElement, side: str, links: Mapping[str, XmlElement]) -> tuple[str, Pose]:
@@ -113,7 +113,7 @@ def read_actuators(
         try:
             actuators[motor] = Actuator(motor, joint, _ratio(element, motors[0]))
         except ModelError as error:
-            element.fail(str(error))
+            element.blame(error)
     if mixed:
         findings.add(
             f"transmissions of several joints or motors are not read: {', '.join(mixed[:4])}"

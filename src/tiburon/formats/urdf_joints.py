@@ -5,7 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tiburon.errors import ModelError, nearest_name
-from tiburon.formats.findings import Findings
+from tiburon.formats.findings import SHOWN, Findings
+from tiburon.formats.limits import Budget
 from tiburon.formats.xml_tree import XmlElement
 from tiburon.model.joint_limits import JointLimits
 from tiburon.model.joint_passive import JointPassive
@@ -49,7 +50,7 @@ def read_origin(element: XmlElement | None) -> Pose:
         try:
             return Pose.from_quaternion((w, x, y, z), xyz)
         except ModelError as error:
-            origin.fail(str(error))
+            origin.blame(error)
     if rpy is None or not any(rpy):
         return Pose(translation=(xyz[0], xyz[1], xyz[2])) if any(xyz) else _NO_TURN
     return Pose.from_rpy(tuple(rpy), xyz)
@@ -81,18 +82,23 @@ def unit(numbers: Sequence[float], element: XmlElement) -> Vec3:
     return (x / length, y / length, z / length)
 
 
-def read_joints(elements: Mapping[str, XmlElement], findings: Findings) -> dict[str, Joint]:
+def read_joints(
+    elements: Mapping[str, XmlElement], budget: Budget, findings: Findings
+) -> dict[str, Joint]:
     """Return all joints by name.
 
     Args:
         elements: The <joint> elements by name.
+        budget: Clock.
         findings: Collects what was repaired.
     """
-    mimics = {name: mimic for name, e in elements.items() if (mimic := _read_mimic(e)) is not None}
-    return {
-        name: _read_joint(name, element, _resolved(name, mimics, elements, findings), findings)
-        for name, element in elements.items()
-    }
+    written = {name: mimic for name, e in elements.items() if (mimic := _read_mimic(e)) is not None}
+    ties = _Ties(written, elements, findings)
+    joints: dict[str, Joint] = {}
+    for name, element in elements.items():
+        budget.check_time()
+        joints[name] = _read_joint(name, element, ties.of(name), findings)
+    return joints
 
 
 def _read_joint(name: str, element: XmlElement, mimic: Mimic | None, findings: Findings) -> Joint:
@@ -132,7 +138,7 @@ def _read_joint(name: str, element: XmlElement, mimic: Mimic | None, findings: F
             passive=passive,
         )
     except ModelError as error:
-        element.fail(str(error))
+        element.blame(error)
 
 
 def _read_limits(element: XmlElement, kind: str, findings: Findings) -> JointLimits | None:
@@ -190,46 +196,74 @@ def _read_mimic(element: XmlElement) -> Mimic | None:
     return Mimic(mimic.attribute("joint"), ratio, offset, mimic)
 
 
-def _resolved(
-    name: str,
-    mimics: Mapping[str, Mimic],
-    elements: Mapping[str, XmlElement],
-    findings: Findings,
-) -> Mimic | None:
-    """Return the tie to a joint with a freedom of its own, through any that lie between.
+class _Ties:
+    """What joints follow, through any that follow others themselves."""
 
-    An empty leader stands for one that never moves.
-    """
-    if name not in mimics:
-        return None
-    first = mimics[name]
-    leader, ratio, offset = first.leader, first.ratio, first.offset
-    passed = {name}
-    while leader in mimics:
-        if leader in passed:
-            first.element.fail(
-                f"joint {name!r} follows itself by way of {leader!r}; let one of them move freely"
+    def __init__(
+        self,
+        written: Mapping[str, Mimic],
+        elements: Mapping[str, XmlElement],
+        findings: Findings,
+    ) -> None:
+        self._written = written
+        self._elements = elements
+        self._findings = findings
+        self._found: dict[str, Mimic | None] = {}
+        self._unknown = 0
+
+    def of(self, name: str) -> Mimic | None:
+        """Return the tie of a joint to one with a freedom of its own; None if it moves by itself.
+
+        An empty leader stands for one that never moves.
+        """
+        # the joints between, from this one to the first whose tie is known
+        path: list[str] = []
+        passed: set[str] = set()
+        while name in self._written and name not in self._found:
+            if name in passed:
+                self._written[name].element.fail(
+                    f"joint {name!r} follows itself by way of others; let one of them move freely"
+                )
+            path.append(name)
+            passed.add(name)
+            name = self._written[name].leader
+        for follower in reversed(path):
+            self._found[follower] = self._one(follower, self._written[follower])
+        return self._found.get(path[0] if path else name)
+
+    def _one(self, name: str, mimic: Mimic) -> Mimic | None:
+        """Return the tie of a joint whose leader's own tie is known."""
+        leader, element = mimic.leader, mimic.element
+        if leader in self._written:
+            between = self._found[leader]
+            # one that moves by itself after all leads as any other
+            if between is not None:
+                return Mimic(
+                    between.leader,
+                    mimic.ratio * between.ratio,
+                    mimic.offset + mimic.ratio * between.offset,
+                    element,
+                )
+        if leader not in self._elements:
+            self._note_unknown(name, mimic)
+            return None
+        kind = self._elements[leader].attributes.get("type", "").strip()
+        if kind == "fixed":
+            return Mimic("", mimic.ratio, mimic.offset, element)
+        if kind not in ("revolute", "continuous", "prismatic"):
+            element.fail(
+                f"joint {name!r}: can mimic a joint of one freedom, got the {kind} joint "
+                f"{leader!r}; follow a revolute or prismatic one"
             )
-        passed.add(leader)
-        between = mimics[leader]
-        offset += ratio * between.offset
-        ratio *= between.ratio
-        leader = between.leader
-    if leader not in elements:
-        near = nearest_name(leader, elements)
+        return mimic
+
+    def _note_unknown(self, name: str, mimic: Mimic) -> None:
+        # looking for the nearest name takes long in a long file, and few messages are read
+        self._unknown += 1
+        near = nearest_name(mimic.leader, self._elements) if self._unknown <= SHOWN else None
         hint = f", perhaps {near!r} was meant" if near else ""
-        findings.add(
-            f"joint {name!r}: mimics {leader!r}, which does not exist{hint}; it was read as a "
-            "joint that moves by itself",
-            first.element.line,
+        self._findings.add(
+            f"joint {name!r}: mimics {mimic.leader!r}, which does not exist{hint}; it was read as "
+            "a joint that moves by itself",
+            mimic.element.line,
         )
-        return None
-    kind = elements[leader].attributes.get("type", "").strip()
-    if kind == "fixed":
-        return Mimic("", ratio, offset, first.element)
-    if kind not in ("revolute", "continuous", "prismatic"):
-        first.element.fail(
-            f"joint {name!r}: can mimic a joint of one freedom, got the {kind} joint {leader!r}; "
-            "follow a revolute or prismatic one"
-        )
-    return Mimic(leader, ratio, offset, first.element)

@@ -76,13 +76,14 @@ def model_from_urdf(
     if not links:
         robot.fail("a robot needs at least one <link>, got none; check that the file is complete")
     root, order = _tree(robot, links, joints, budget)
-    made = read_joints(joints, findings)
+    made = read_joints(joints, budget, findings)
     colors = read_colors(robot, findings)
     budget.check_time()
 
     def body(link: str, parent: str, joint: Joint) -> Body:
+        budget.check_time()
         element = links[link]
-        shapes = read_shapes(element, colors, meshes, findings)
+        shapes = read_shapes(element, colors, meshes, budget, findings)
         return lenient_body(
             element, link, parent, joint, _read_inertia(element), shapes, findings=findings
         )
@@ -104,7 +105,8 @@ def model_from_urdf(
     budget.check_time()
     loops = read_loops(robot, links, findings)
     actuators = read_actuators(robot, made, findings)
-    name = robot.attributes.get("name", "").strip() or Path(robot.file).stem
+    named = robot.attributes.get("name", "").strip()
+    name = robot.attribute("name") if named else Path(robot.file).stem
     model = lenient_model(
         robot.file, name, bodies, loops=loops, actuators=actuators, findings=findings
     )
@@ -220,7 +222,7 @@ def _read_inertia(link: XmlElement) -> Inertia:
             return Inertia(mass, pose.translation, tensor)
         return Inertia(mass, (0.0, 0.0, 0.0), tensor).moved(pose)
     except ModelError as error:
-        inertial.fail(str(error))
+        inertial.blame(error)
 
 
 def _check_world(link: XmlElement, findings: Findings) -> None:

@@ -5,6 +5,7 @@ from typing import TypeAlias
 
 from tiburon.errors import ModelError
 from tiburon.formats.findings import Findings
+from tiburon.formats.limits import Budget
 from tiburon.formats.mesh_paths import MeshPaths
 from tiburon.formats.urdf_joints import read_origin
 from tiburon.formats.xml_tree import XmlElement
@@ -35,7 +36,11 @@ def read_colors(robot: XmlElement, findings: Findings) -> dict[str, Color]:
 
 
 def read_shapes(
-    link: XmlElement, colors: Mapping[str, Color], meshes: MeshPaths, findings: Findings
+    link: XmlElement,
+    colors: Mapping[str, Color],
+    meshes: MeshPaths,
+    budget: Budget,
+    findings: Findings,
 ) -> tuple[Shape, ...]:
     """Return the shapes of a link in the order of the file.
 
@@ -43,12 +48,14 @@ def read_shapes(
         link: The <link>.
         colors: Colors by the name of the material.
         meshes: Finds mesh files.
+        budget: Clock.
         findings: Collects what could not be taken over.
     """
     shapes: list[Shape] = []
     for element in link.children:
         if element.tag not in ("visual", "collision"):
             continue
+        budget.check_time()
         holder = element.find("geometry")
         if holder is None or not holder.children:
             findings.add(f"{link.describe()}: a {element.tag} without geometry", element.line)

@@ -13,7 +13,7 @@ from xml.parsers import expat
 from defusedxml.common import DefusedXmlException
 from defusedxml.ElementTree import DefusedXMLParser
 
-from tiburon.errors import ModelFileError
+from tiburon.errors import ModelError, ModelFileError
 from tiburon.formats.limits import LARGEST, Budget
 
 NESTING = 200
@@ -21,6 +21,9 @@ NESTING = 200
 
 ELEMENTS = 2_000_000
 """Elements in one file: 20 000 links with a hundred each."""
+
+LONGEST = 10_000
+"""Characters of a name; longer ones would drown every message."""
 
 CLOCK_EVERY = 4096
 """Elements between two looks at the clock."""
@@ -48,7 +51,8 @@ class XmlElement:
     def describe(self) -> str:
         """Return tag and name, as messages call the element."""
         name = self.attributes.get("name")
-        return f"<{self.tag}>" if name is None else f"{self.tag} {name!r}"
+        tag = _shorten(self.tag)
+        return f"<{tag}>" if name is None else f"{tag} {_shorten(name, 200)!r}"
 
     def fail(self, message: str) -> NoReturn:
         """Raise `ModelFileError` naming file, line and element."""
@@ -57,6 +61,15 @@ class XmlElement:
         problem = message.removeprefix(f"{element}: ")
         name = self.attributes.get("name")
         raise ModelFileError(self.file, problem, line=self.line, element=element, name=name)
+
+    def blame(self, error: ModelError) -> NoReturn:
+        """Raise an error of the model as one of this element; one of a file stays as it is."""
+        if isinstance(error, ModelFileError):
+            raise error
+        try:
+            self.fail(str(error))
+        except ModelFileError as named:
+            raise named from error
 
     def find(self, tag: str) -> "XmlElement | None":
         """Return the first child of a tag, if there is one."""
@@ -81,6 +94,8 @@ class XmlElement:
         value = self.attributes.get(name, "").strip()
         if not value:
             self.fail(f'expected the attribute {name}, got none; write {name}="..."')
+        if len(value) > LONGEST:
+            self.fail(f"{name} may have {LONGEST} characters, got {len(value)}; shorten it")
         return value
 
     def number(self, name: str, default: float | None = None) -> float:
