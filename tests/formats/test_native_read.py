@@ -128,9 +128,9 @@ def test_matrices_state_their_order_and_axes():
     np.testing.assert_array_equal(found, tb.matrix_from_fossen(M))
     # z and y axes both turn over: heave and pitch keep their product
     assert found[5, 1] == -0.7
-    with pytest.raises(tb.ModelFileError, match="order must be a string, got nothing"):
+    with pytest.raises(tb.ModelFileError, match="expected the key 'order', got none"):
         read(text.replace('order = "linear-first"\n', ""))
-    with pytest.raises(tb.ModelFileError, match="axes must be a string, got nothing"):
+    with pytest.raises(tb.ModelFileError, match="expected the key 'axes', got none"):
         read(text.replace('axes = "ned"\n', ""))
 
 
@@ -195,7 +195,8 @@ WRONG = [
         "body 'lower', shape 1: kind must be a known word, got 'bx'; did you mean 'box'",
     ),
     ("size = [0.1, 0.1, 0.3]", "size = [0.1, 0.1]", "[[body.shape]]", "size must be 3 numbers"),
-    ("size =", "sise =", "[[body.shape]]", "expected the key 'size', got none; write size = "),
+    ("size =", "sise =", "sise", "shape 1: expected the key 'size', got 'sise'; rename it"),
+    ("size = [0.1, 0.1, 0.3]", "", "[[body.shape]]", "expected the key 'size', got none; write"),
     ("mass = 2\n", 'mass = "2"\n', '"2"', "body 'upper', inertia: mass must be a number"),
     ("mass = 2\n", "mass = -2\n", "[[body]]", "mass must be positive, got -2 kg"),
     ("mass = 2\n", "mass = nan\n", "[body.inertia]", "mass must be finite"),
@@ -211,7 +212,7 @@ WRONG = [
     ('name = "lower"', 'name = "upper"', None, "body or frame name 'upper' is used twice"),
     ("upper = 1.5", "upper = -2", "limits =", "limits: joint limits: lower must not exceed upper"),
     ('joint = "elbow"', 'joint = "elbw"', None, "actuator 'motor': unknown joint 'elbw'"),
-    ('kind = "sphere"', "", "[[body.fluid.drag]]", "kind must be a string, got nothing"),
+    ('kind = "sphere"', "", "[[body.fluid.drag]]", "expected the key 'kind', got none; write"),
     ("[[frame]]", "[frame]", "[frame]", "frame must be a list of tables, each under"),
     ("home = { elbow", "home = { elbw", None, "pose 'home': unknown moving joint 'elbw'"),
     ("version = 1", "version = 2", "version", "version must be at most 1, got 2; update the"),

@@ -184,7 +184,6 @@ def read_loop(table: Table) -> Closure:
         joint = table.text("joint")
         table.require("coefficients")
         coefficients = table.numbers("coefficients")
-        table.get("leader")
         table.finish()
         return table.build(JointCoupling, name, joint, leader, coefficients)
     first, second = table.text("first"), table.text("second")
@@ -244,7 +243,6 @@ def read_dh(table: Table) -> tuple[list[Body], list[Frame]]:
         for key, field in (("kind", "joint"), ("joint", "joint_name"), ("name", "body_name")):
             if row.has(key):
                 values[field] = row.text(key)
-            row.get(key)
         inertia = row.table("inertia")
         if inertia is not None:
             values["inertia"] = read_record(schema.INERTIA, inertia)

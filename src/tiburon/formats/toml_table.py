@@ -114,13 +114,17 @@ class Table:
 
     def has(self, key: str) -> bool:
         """Whether the table has a key."""
+        self.seen.add(key)
         return key in self.data
 
     def text(self, key: str, default: str | None = None) -> str:
         """Return a string; the default where it is not given."""
         value = self.get(key)
-        if value is None and default is not None:
-            return default
+        if value is None:
+            if default is None:
+                self.require(key)
+            else:
+                return default
         if not isinstance(value, str):
             self._wrong(key, "a string", value)
         return value
@@ -194,6 +198,9 @@ class Table:
     def require(self, key: str) -> None:
         """Raise unless a key is given."""
         if key not in self.data:
+            near = nearest_name(key, [other for other in self.data if other not in self.seen])
+            if near is not None:
+                self.fail(f"expected the key {key!r}, got {near[:60]!r}; rename it", near)
             self.fail(f"expected the key {key!r}, got none; write {key} = ...")
 
     def finish(self) -> None:
