@@ -8,8 +8,10 @@ import pytest
 import tiburon as tb
 from tests.cross.loaded import AGREEMENT, Compared, relative_error, table
 from tests.cross.record_loaded import COMMAND, DATA, FILE, PROVENANCE, states, without_planar
+from tests.robots import ROBOTS
 from tests.tolerances import assert_close
 from tiburon.formats.urdf_read import read_urdf
+from tiburon.formats.urdf_write import write_urdf
 
 RECORDED = dict(np.load(DATA))
 FACTS = json.loads(PROVENANCE.read_text())
@@ -74,3 +76,19 @@ def test_every_robot_of_example_robot_data_agrees_with_pinocchio():
         pytest.skip("live comparison needs the package example-robot-data")
     wrong = [c for c in compare_all() if c.peer_loads and not c.error <= AGREEMENT]
     assert wrong == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(ROBOTS))
+def test_pinocchio_reads_what_we_write(tmp_path, name):
+    """Any robot without planar, rolling or driven joints, through a URDF file of ours."""
+    pytest.importorskip("pinocchio", reason="live comparison needs Pinocchio (extra: bench)")
+    from tests.cross.loaded_pinocchio import disagreement
+
+    model = ROBOTS[name]
+    kinds = {joint.kind for joint in model.joints}
+    if kinds & {"planar", "rolling sphere", "driven"}:
+        pytest.skip("Pinocchio moves it in other variables, or URDF has no such joint")
+    path = tmp_path / "written.urdf"
+    path.write_text(write_urdf(model, path)[0])
+    assert disagreement(path, read_urdf(path)) <= AGREEMENT
