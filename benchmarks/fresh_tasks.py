@@ -34,7 +34,7 @@ def import_package(extent: str) -> dict[str, Any]:
 
     Args:
         extent: "package" for `import tiburon` alone; "dynamics" for everything that a call of
-            forward dynamics loads as well, NumPy and the compiler included.
+            forward dynamics with its kernel in the cache loads as well, NumPy and LLVM included.
     """
     start = perf_counter()
     import tiburon

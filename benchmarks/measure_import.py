@@ -6,7 +6,7 @@ from benchmarks.timing import Timing
 SECONDS_MUST, BYTES_MUST = 0.18, 120e6
 EXTENTS = {
     "package": "import tiburon",
-    "dynamics": "import tiburon and all that forward dynamics loads",
+    "dynamics": "import tiburon and all that forward dynamics from the cache loads",
 }
 NOTE = (
     "import: public names load on first use, so the import alone is light; the bounds are held "
