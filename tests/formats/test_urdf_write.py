@@ -137,7 +137,7 @@ def test_what_is_lost_is_said(tmp_path):
         "spherical joint was written as three hinges",
         "loop 'screw'",
         "actuator 'motor': only its ratio",
-        "water needs to know of the bodies were left out: hull",
+        "numbers for water were left out: hull",
         "thrusters were left out: port",
         "contact points were left out: foot",
         "named positions were left out: home",

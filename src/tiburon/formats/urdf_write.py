@@ -237,7 +237,7 @@ class _Writer:
         model = self.model
         submerged = [body.name for body in model.bodies if body.fluid is not None]
         for words, names in [
-            ("what water needs to know of the bodies", submerged),
+            ("numbers for water", submerged),
             ("thrusters", [part.name for part in model.thrusters]),
             ("contact points", [part.name for part in model.contacts]),
             ("named positions", list(model.poses)),
