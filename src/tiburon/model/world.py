@@ -9,7 +9,7 @@ from tiburon.record import record
 
 @record
 class World:
-    """The surroundings of a robot: gravity, ground and water; immutable, compares by value.
+    """The surroundings of a robot: gravity, ground, water; immutable, compares by value.
 
     The world frame has z up unless gravity says otherwise: any gravity vector works.
     """
@@ -21,7 +21,7 @@ class World:
     """What feet stand on; data, which dynamics functions do not apply."""
 
     fluid: Water | None = None
-    """What a robot moves in; data, which dynamics functions do not apply."""
+    """What a robot moves in; None on land. Functions of dynamics apply it to bodies with a fluid."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", vec3(self.gravity, "world", "gravity"))
