@@ -12,11 +12,12 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from tiburon.errors import CompileError
-from tiburon.native.callees import CalleeWriter, with_loads
+from tiburon.native.callees import MANY_RESULTS, CalleeWriter, with_loads
 from tiburon.native.llvm_machine import LlvmMachine
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import NativeMachine, Slots
 from tiburon.native.module_parts import FunctionWriter, function_attributes
+from tiburon.native.moves import store_numbers
 from tiburon.native.straight import emit_instructions
 from tiburon.native.tape import calls_few_functions, region_program
 from tiburon.native.target import Ref
@@ -28,6 +29,9 @@ from tiburon.trace.regions import FixedLoop, FunctionRegion, WhileLoop
 from tiburon.trace.regions.region import GraphRegion
 
 __all__ = ["emit_callee", "is_spelled_out", "write_callee"]
+
+LONG_FUNCTION = 1000
+"""Lines from which on a function stays one."""
 
 PACKED_ANGLES = 4
 """Scalar angles whose sines and cosines are computed together."""
@@ -150,6 +154,15 @@ def _store_all(m: NativeMachine, memory: Slots, values: Sequence[Ref]) -> None:
         m.store_slot(memory, place, value)
 
 
+def _move_all(m: NativeMachine, memory: Slots, values: Sequence[Ref], base: Base) -> None:
+    """Store numbers side by side, many of them by loops from where they lie."""
+    origins = getattr(base, "origins", None)
+    if isinstance(m, LlvmMachine) and origins is not None and len(values) >= MANY_RESULTS:
+        store_numbers(m.target, m.stack_lines, values, origins, memory)
+    else:
+        _store_all(m, memory, values)
+
+
 def _write_function(
     m: NativeMachine,
     region: FunctionRegion,
@@ -161,7 +174,7 @@ def _write_function(
     body = _Body(region, base)
     body.bind(region.inputs, _load_all(m, given, len(region.inputs), 0, base))
     refs = emit_instructions(m.target, instructions, body)
-    _store_all(m, found, [refs[root] for root in region.roots])
+    _move_all(m, found, [refs[root] for root in region.roots], base)
 
 
 def _write_fixed_loop(
@@ -201,12 +214,12 @@ def _write_while_loop(
     body = _Body(loop, base)
     body.bind(loop.others, _load_all(m, given, len(loop.others), size, base))
     state, count = m.slots(size), m.slots(1)
-    _store_all(m, state, _load_all(m, given, size))
+    _move_all(m, state, _load_all(m, given, size, 0, base), base)
     m.store_slot(count, 0, m.constant(0.0))
     active_memory = m.truth_memory(True)
     first, rest = _split(instructions, loop.condition)
     for _ in m.repeat(loop.max_iterations):
-        old = _load_all(m, state, size)
+        old = _load_all(m, state, size, 0, base)
         body.bind(loop.states, old)
         refs = emit_instructions(m.target, first, body)
         active = m.target.logical_and(m.load_truth(active_memory), refs[loop.condition])
@@ -214,14 +227,20 @@ def _write_while_loop(
         m.leave_unless(active)
         refs |= emit_instructions(m.target, _resumed(rest, refs), body)
         new = [refs[root] for root in loop.roots[1:]]
-        kept = [m.choose(active, after, before) for after, before in zip(new, old, strict=True)]
-        _store_all(m, state, kept)
+        if size >= MANY_RESULTS:
+            after = m.slots(size)
+            _move_all(m, after, new, base)
+            for k in m.loop(0, size, independent=True):
+                kept = m.choose(active, m.load_slot(after, k), m.load_slot(state, k))
+                m.store_slot(state, k, kept)
+        else:
+            _store_all(m, state, [m.choose(active, *pair) for pair in zip(new, old, strict=True)])
         done = m.load_slot(count, 0)
         m.store_slot(count, 0, m.choose(active, m.add(done, m.constant(1.0)), done))
     unfinished = m.load_truth(active_memory)
     converged = m.choose(unfinished, m.constant(0.0), m.constant(1.0))
-    last = [*_load_all(m, state, size), m.load_slot(count, 0), converged]
-    _store_all(m, found, last)
+    last = [*_load_all(m, state, size, 0, base), m.load_slot(count, 0), converged]
+    _move_all(m, found, last, base)
 
 
 def _split(
@@ -262,6 +281,9 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
     order: Order = "depth_first" if lanes == 1 else "traced"
     write_callee(m, callee, Slots("%in"), Slots("%out"), writer, order=order)
     attributes = function_attributes(lanes)
+    if len(target.lines) > LONG_FUNCTION:
+        # LLVM would put it into its callers, and take minutes over what becomes of them
+        attributes = f"noinline {attributes}"
     lines = [
         *m.globals,
         f"; {callee.name}",

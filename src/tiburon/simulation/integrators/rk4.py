@@ -14,8 +14,12 @@ from tiburon.model import Model, Water, World
 from tiburon.simulation.integrators.manifold import Manifold, Scalars, Steps
 from tiburon.simulation.record import StateRecord
 from tiburon.spatial import Scalar
+from tiburon.trace.regions import function
 
 __all__ = ["integrate_rk4", "rk4_step"]
+
+LARGE = 64
+"""Position variables beyond which the sums of a stage are a function of their own."""
 
 
 def rk4_step(
@@ -52,29 +56,48 @@ def rk4_step(
     Returns:
         Position and velocity one step later.
     """
-    half, sixth = 0.5 * h, h / 6.0
+    half = 0.5 * h
     start, middle, end = ((),) * 3 if time is None else ((time,), (time + half,), (time + h,))
+
+    def moved(q: Scalars, v: Scalars, k: Steps, a: Scalars, h: Scalar) -> tuple[Scalars, Scalars]:
+        return manifold.move(q, _each(lambda x: _scaled(h, x), k)), _add(v, h, a)
+
+    def moved_again(
+        q: Scalars, v: Scalars, k1: Steps, k2: Steps, a: Scalars, half: Scalar
+    ) -> tuple[Scalars, Scalars]:
+        # h k2 / 2 + [h k1, h k2] / 8
+        step = _each(
+            lambda x, turn: _add(_scaled(half, x), half * half * 0.5, turn),
+            k2,
+            manifold.bracket(k1, k2),
+        )
+        return manifold.move(q, step), _add(v, half, a)
+
+    def arrived(
+        q: Scalars, v: Scalars, k: tuple[Steps, ...], a: tuple[Scalars, ...], h: Scalar
+    ) -> tuple[Scalars, Scalars]:
+        half, sixth = 0.5 * h, h / 6.0
+        # h (k1 + 2 k2 + 2 k3 + k4) / 6 + [h k1, h k4] / 12
+        whole = _each(
+            lambda turn, *stages: _add(_scaled(sixth, _weighted(*stages)), sixth * half, turn),
+            manifold.bracket(k[0], k[3]),
+            *k,
+        )
+        q = manifold.normalize(manifold.move(q, whole))
+        return q, _add(v, sixth, _weighted(*a))
+
+    if len(q) > LARGE:
+        # functions of their own: thousands of sums in a row would take long to compile
+        moved, moved_again = function(moved), function(moved_again)
+        arrived = function(arrived)
     k1, a1 = manifold.rate(q, v), acceleration(q, v, *start)
-    q2, v2 = manifold.move(q, _each(lambda x: _scaled(half, x), k1)), _add(v, half, a1)
+    q2, v2 = moved(q, v, k1, a1, half)
     k2, a2 = manifold.rate(q2, v2), acceleration(q2, v2, *middle)
-    # h k2 / 2 + [h k1, h k2] / 8
-    third = _each(
-        lambda x, turn: _add(_scaled(half, x), half * half * 0.5, turn),
-        k2,
-        manifold.bracket(k1, k2),
-    )
-    q3, v3 = manifold.move(q, third), _add(v, half, a2)
+    q3, v3 = moved_again(q, v, k1, k2, a2, half)
     k3, a3 = manifold.rate(q3, v3), acceleration(q3, v3, *middle)
-    q4, v4 = manifold.move(q, _each(lambda x: _scaled(h, x), k3)), _add(v, h, a3)
+    q4, v4 = moved(q, v, k3, a3, h)
     k4, a4 = manifold.rate(q4, v4), acceleration(q4, v4, *end)
-    # h (k1 + 2 k2 + 2 k3 + k4) / 6 + [h k1, h k4] / 12
-    whole = _each(
-        lambda turn, *stages: _add(_scaled(sixth, _weighted(*stages)), sixth * half, turn),
-        manifold.bracket(k1, k4),
-        *(k1, k2, k3, k4),
-    )
-    q = manifold.normalize(manifold.move(q, whole))
-    return q, _add(v, sixth, _weighted(a1, a2, a3, a4))
+    return arrived(q, v, (k1, k2, k3, k4), (a1, a2, a3, a4), h)
 
 
 def _each(function: Callable[..., Scalars], *steps: Steps) -> Steps:
