@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 
 import numpy as np
 import pytest
@@ -14,6 +15,8 @@ from tiburon.native import module_assembly
 from tiburon.native.engine import Host, LoadedCode, compile_module, host
 from tiburon.native.module_assembly import is_for_assembly, module_in_assembly
 from tiburon.native.module_many import module_for_many
+from tiburon.native.module_one import module_for_one
+from tiburon.native.one_assembly import is_for_one_assembly, one_in_assembly
 from tiburon.native.short_addresses import shorten_addresses
 from tiburon.native.step_order import order_steps, overlap_steps
 from tiburon.native.steps import Step, StepRecorder, needed_steps
@@ -187,6 +190,66 @@ def test_random_programs_give_the_bits_of_llvm(seed, overlapped):
     assert status == 0
 
 
+def run_single(text, program, arrays):
+    """Run the function `one` of a module; give its status and the results."""
+    loaded = LoadedCode(compile_module(text, optimize=False))
+    call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
+    given = [np.ascontiguousarray(array, dtype=float) for array in arrays]
+    results = [np.zeros(len(output.nodes)) for output in program.outputs]
+    tables = [
+        np.array([array.ctypes.data for array in row], dtype=np.int64) for row in (given, results)
+    ]
+    return call(*[table.ctypes.data for table in tables]), tuple(results)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_single_calls_give_the_bits_of_llvm(name):
+    program = PROGRAMS[name]
+    ours = one_in_assembly(program, vector_lanes=4)
+    theirs = module_for_one(program, vector_lanes=4, fused=True)
+    for x, y in zip(*cases(9), strict=True):
+        arrays = [x, y, *parameters_of(name).values()]
+        status, found = run_single(ours, program, arrays)
+        expected = run_single(theirs, program, arrays)
+        assert (status, bits(found)) == (expected[0], bits(expected[1]))
+        assert status == 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_single_calls_give_the_bits_of_llvm(seed):
+    """With more values than registers, and results that are inputs, constants and doubles."""
+    generator = np.random.default_rng(seed)
+    inputs, outputs = [(5, 9), (65, 90), (130, 300)][seed]
+    program = trace(crowd(generator, 400, inputs, outputs), {"x": (inputs,)})
+    ours = one_in_assembly(program, vector_lanes=4)
+    theirs = module_for_one(program, vector_lanes=4, fused=True)
+    x = generator.normal(size=inputs)
+    status, found = run_single(ours, program, [x])
+    assert bits(found) == bits(run_single(theirs, program, [x])[1])
+    assert status == 0
+    for place in range(inputs):
+        broken = x.copy()
+        broken[place] = np.inf
+        assert run_single(ours, program, [broken])[0] == 1
+
+
+def test_single_calls_read_nothing_behind_their_arguments():
+    """Numbers are read one by one: an array may end where memory does."""
+    program = trace(lambda x: x[3] * x[2] + np.abs(x[3]) * np.sin(x[3]), {"x": (4,)})
+    page = mmap.PAGESIZE
+    memory = mmap.mmap(-1, 2 * page)
+    start = np.frombuffer(memory, dtype=np.uint8).ctypes.data
+    libc = ctypes.CDLL(None, use_errno=True)
+    assert libc.mprotect(ctypes.c_void_p(start + page), ctypes.c_size_t(page), 0) == 0
+    x = np.frombuffer(memory, dtype=float, count=4, offset=page - 32)
+    x[:] = 0.5, 1.5, -2.5, 0.75
+    text = one_in_assembly(program, vector_lanes=4)
+    status, found = run_single(text, program, [x])
+    assert status == 0
+    # one rounding each of a product, a sine and a fused sum
+    np.testing.assert_allclose(found[0], 0.75 * -2.5 + 0.75 * np.sin(0.75), rtol=4e-16)
+
+
 def random_steps(generator, count):
     made = ["a", "b"]
     steps = []
@@ -275,6 +338,7 @@ def test_which_programs_are_written_in_assembly():
     """Long ones without calls, on hosts whose registers are few and wide enough."""
     long = trace(crowd(np.random.default_rng(1), 200, 5, 9), {"x": (5,)})
     assert is_for_assembly(long, host())
+    assert is_for_one_assembly(long, host())
     assert not is_for_assembly(PROGRAMS["arithmetic"], host())
     assert not is_for_assembly(PROGRAMS["regions"], host())
     for triple, lanes, fused in (

@@ -49,7 +49,7 @@ into the first level of the cache (32 KiB) beside the rest, which costs more tha
 _ADDRESSES = {"di": "%frame", "si": "%parameters", "dx": "@constants"}
 _ADDRESSES_BEFORE = {"r8": "%frame0", "cx": "%parameters0"}
 # registers that the assembly may change
-_FREE = ("ax", "cx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15")
+FREE_REGISTERS = ("ax", "cx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15")
 _VECTORS = tuple(f"ymm{k}" for k in range(REGISTERS))
 
 
@@ -215,8 +215,8 @@ class _Group:
         addresses = {**_ADDRESSES, **(_ADDRESSES_BEFORE if self.overlapped else {})}
         given = ", ".join(f"ptr {address}" for address in addresses.values())
         held = ",".join(f"{{{register}}}" for register in addresses)
-        free = [name for name in _FREE if name not in addresses]
-        short = shorten_addresses(lines, [_full_name(name) for name in free])
+        free = [name for name in FREE_REGISTERS if name not in addresses]
+        short = shorten_addresses(lines, [full_name(name) for name in free])
         changed = ",".join(f"~{{{name}}}" for name in (*free, *_VECTORS))
         text = "\\0A".join(short)
         self.target.lines.append(
@@ -240,7 +240,8 @@ def _operand(register: str, place: int) -> str:
     return f"{place * VECTOR_BYTES}({register})"
 
 
-def _full_name(register: str) -> str:
+def full_name(register: str) -> str:
+    """Give the name in assembly of a register that LLVM calls by its short one."""
     return f"%{register}" if register[1].isdigit() else f"%r{register}"
 
 

@@ -10,6 +10,7 @@ from tiburon.native.engine import host
 from tiburon.native.module_assembly import is_for_assembly, module_in_assembly
 from tiburon.native.module_many import module_for_many
 from tiburon.native.module_one import module_for_one
+from tiburon.native.one_assembly import is_for_one_assembly, one_in_assembly
 from tiburon.native.stack import STACK_LIMIT, check_stack, stack_bytes
 from tiburon.native.tape import is_tape
 from tiburon.native.tape_module import TapeModule
@@ -30,6 +31,8 @@ def _for_one(program: Program) -> str:
     lanes, fused = host().lanes, host().fused
     if is_tape(program):
         text = TapeModule(program, lanes=1, vector_lanes=lanes, fused=fused).text()
+    elif is_for_one_assembly(program, host()):
+        text = one_in_assembly(program, vector_lanes=lanes)
     else:
         text = module_for_one(program, vector_lanes=lanes, fused=fused)
     return check_stack(program.name, text)

@@ -51,7 +51,7 @@ def module_for_one(
     sums: list[Ref] = []
     for pointer, item in zip(inputs, program.inputs, strict=True):
         if not item.parameter:
-            parts = _array_sums(writer, pointer, item.size, vector_lanes)
+            parts = array_sums(writer, pointer, item.size, vector_lanes)
             sums = add_to_sums(target, sums, parts)
     for instruction in instructions:
         if instruction.op == "input":
@@ -97,10 +97,10 @@ def _write(
     long = len(values) >= LONG_ROW * lanes
     origins = writer.origins if long else {}
     store_numbers(target, writer.stack_lines, values, origins, Slots(pointer), align=", align 8")
-    return _array_sums(writer, pointer, len(values), lanes) if long else values
+    return array_sums(writer, pointer, len(values), lanes) if long else values
 
 
-def _array_sums(writer: FunctionWriter, pointer: Ref, size: int, lanes: int) -> list[Ref]:
+def array_sums(writer: FunctionWriter, pointer: Ref, size: int, lanes: int) -> list[Ref]:
     """Emit a few numbers that add up to the sum of an array, read in wide vectors."""
     target = writer.target
     place = 0

@@ -8,6 +8,7 @@ instruction may take one operand from memory, so numbers used once more are not 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 from tiburon.native.steps import Step
 from tiburon.native.target import Ref
@@ -24,26 +25,55 @@ _SOON = 6
 # leaving costs a store unless the number is in memory: such may be used so much earlier and leave
 _STORED_WEIGHT = 1.5
 
-# name of the instruction, and whether its two operands may change places
-_BINARY = {
-    "add": ("vaddpd", True),
-    "sub": ("vsubpd", False),
-    "mul": ("vmulpd", True),
-    "div": ("vdivpd", False),
+# name without the kind of numbers at its end, and whether the two operands may change places
+_ARITHMETIC = {
+    "add": ("vadd", True),
+    "sub": ("vsub", False),
+    "mul": ("vmul", True),
+    "div": ("vdiv", False),
+}
+# ordered and quiet: false for NaN
+_COMPARISON = {
+    "less": ("17", False),
+    "less_equal": ("18", False),
+    "equal": ("0", True),
+    "unordered": ("3", True),
+}
+# these work on whole registers, however many numbers count
+_BITWISE = {
     "and": ("vandpd", True),
     "or": ("vorpd", True),
     "xor": ("vxorpd", True),
     "iadd": ("vpaddq", True),
     "isub": ("vpsubq", False),
     "iequal": ("vpcmpeqq", True),
-    # ordered and quiet: false for NaN
-    "less": ("vcmppd $$17,", False),
-    "less_equal": ("vcmppd $$18,", False),
-    "equal": ("vcmppd $$0,", True),
-    "unordered": ("vcmppd $$3,", True),
 }
-_UNARY = {"copy": "vmovapd", "sqrt": "vsqrtpd", "floor": "vroundpd $$9,"}
 _SHIFT = {"shl": "vpsllq", "lshr": "vpsrlq"}
+
+
+class Form(NamedTuple):
+    """How many numbers an instruction is for.
+
+    Attributes:
+        register: Name of a vector register without its number.
+        numbers: How names of instructions on so many numbers end.
+        load: Instruction that reads from memory.
+        bytes: Size of a slot.
+    """
+
+    register: str
+    numbers: str
+    load: str
+    bytes: int
+
+    @property
+    def is_scalar(self) -> bool:
+        """Whether only one number counts; the rest of the register is anything."""
+        return self.numbers == "sd"
+
+
+FOUR = Form("%ymm", "pd", "vmovapd", 32)
+ONE = Form("%xmm", "sd", "vmovsd", 8)
 
 
 @record
@@ -61,13 +91,17 @@ class Assembled:
     stores: int
 
 
-def slot_operand(slot: int) -> str:
+def slot_operand(slot: int, form: Form = FOUR) -> str:
     """Give a slot of the work array as an operand."""
-    return f"{slot * VECTOR_BYTES}({WORK_REGISTER})"
+    return f"{slot * form.bytes}({WORK_REGISTER})"
 
 
 def assemble_steps(
-    steps: list[Step], homes: Mapping[Ref, str], results: Mapping[Ref, int], slots: int
+    steps: list[Step],
+    homes: Mapping[Ref, str],
+    results: Mapping[Ref, int],
+    slots: int,
+    form: Form = FOUR,
 ) -> Assembled:
     """Write steps in their order as assembly.
 
@@ -76,17 +110,25 @@ def assemble_steps(
         homes: Operand of every value that is in memory before the first step.
         results: Slot of the work array for every value that must be there after the last step.
         slots: Slots that are taken.
+        form: Whether values are vectors of four or single numbers. Constants then lie 16 bytes
+            apart, for instructions that read so many.
 
     Returns:
         The assembly.
     """
-    return _Allocation(steps, homes, results, slots).run()
+    return _Allocation(steps, homes, results, slots, form).run()
 
 
 class _Allocation:
     def __init__(
-        self, steps: list[Step], homes: Mapping[Ref, str], results: Mapping[Ref, int], slots: int
+        self,
+        steps: list[Step],
+        homes: Mapping[Ref, str],
+        results: Mapping[Ref, int],
+        slots: int,
+        form: Form,
     ) -> None:
+        self._form = form
         self._steps = steps
         self._homes = dict(homes)
         self._results = results
@@ -139,7 +181,10 @@ class _Allocation:
 
     def _operand(self, value: Ref) -> str:
         register = self._registers.get(value)
-        return self._homes[value] if register is None else f"%ymm{register}"
+        return self._homes[value] if register is None else self._name(register)
+
+    def _name(self, register: int) -> str:
+        return f"{self._form.register}{register}"
 
     def _store(self, value: Ref) -> None:
         if value in self._results:
@@ -150,9 +195,9 @@ class _Allocation:
                 self._slots += 1
             slot = self._free_slots.pop()
             self._own_slots[value] = slot
-        self._homes[value] = slot_operand(slot)
+        self._homes[value] = slot_operand(slot, self._form)
         self._stores += 1
-        self._emit("vmovapd", f"%ymm{self._registers[value]}", self._homes[value])
+        self._emit(self._form.load, self._name(self._registers[value]), self._homes[value])
 
     def _release(self, value: Ref) -> None:
         """Give back what a value occupies that is not used any more."""
@@ -184,7 +229,7 @@ class _Allocation:
         """Have a value in a register."""
         if value not in self._registers:
             register = self._take(step)
-            self._emit("vmovapd", self._homes[value], f"%ymm{register}")
+            self._emit(self._form.load, self._homes[value], self._name(register))
             self._registers[value] = register
 
     def _is_dying(self, value: Ref) -> bool:
@@ -206,8 +251,16 @@ class _Allocation:
         for value in step.args:
             if self._upcoming[value] - self._now <= _SOON:
                 self._bring(step, value)
-        if step.op in _BINARY:
-            name, exchangeable = _BINARY[step.op]
+        numbers = self._form.numbers
+        found = _ARITHMETIC.get(step.op) or _COMPARISON.get(step.op) or _BITWISE.get(step.op)
+        if found is not None:
+            name, exchangeable = found
+            if step.op in _ARITHMETIC:
+                name += numbers
+            elif step.op in _COMPARISON:
+                name = f"vcmp{numbers} $${name},"
+            else:
+                self._bring_short(step)
             a, b = step.args
             if exchangeable and a not in self._registers and b in self._registers:
                 a, b = b, a
@@ -216,6 +269,7 @@ class _Allocation:
         elif step.op == "choose":
             condition, a, b = step.args
             name = "vblendvpd"
+            self._bring_short(step)
             self._bring(step, condition)
             self._bring(step, b)
             operands = [self._operand(condition), self._operand(a), self._operand(b)]
@@ -223,12 +277,26 @@ class _Allocation:
             name = f"{_SHIFT[step.op]} $${step.by},"
             self._bring(step, step.args[0])
             operands = [self._operand(step.args[0])]
-        else:
-            name = _UNARY[step.op]
+        elif step.op == "copy":
+            name = "vmovapd" if step.args[0] in self._registers else self._form.load
             operands = [self._operand(step.args[0])]
+        else:
+            name = f"vsqrt{numbers}" if step.op == "sqrt" else f"vround{numbers} $$9,"
+            operands = [self._operand(step.args[0])]
+            if self._form.is_scalar:
+                # the rest of the result is the rest of this operand
+                self._bring(step, step.args[0])
+                operands = [self._operand(step.args[0])] * 2
         result = self._destination(step)
-        self._emit(name, *operands, f"%ymm{result}")
+        self._emit(name, *operands, self._name(result))
         return result
+
+    def _bring_short(self, step: Step) -> None:
+        """Have what is too short for a whole register's instruction not in memory."""
+        if self._form.is_scalar:
+            for value in step.args:
+                if not value.startswith("c"):
+                    self._bring(step, value)
 
     def _write_fused(self, step: Step) -> int:
         """Write a fused multiply-add, whose result takes the place of one of its operands."""
@@ -245,19 +313,21 @@ class _Allocation:
             chosen = next((k for k in once if step.args[k] not in self._registers), 2)
             source = self._operand(step.args[chosen])
             result = self._take(step)
-            self._emit("vmovapd", source, f"%ymm{result}")
+            is_copy = step.args[chosen] in self._registers
+            self._emit("vmovapd" if is_copy else self._form.load, source, self._name(result))
         a, b, c = step.args
         x, y = [(b, c), (a, c), (a, b)][chosen]
         if x not in self._registers and y not in self._registers:
             self._bring(step, x)
-        target = f"%ymm{result}"
+        target = self._name(result)
         if chosen == 2:
             form, sources = "231", (x, y) if y in self._registers else (y, x)
         elif y in self._registers:
             form, sources = "132", (x, y)
         else:
             form, sources = "213", (y, x)
-        self._emit(f"v{step.op}{form}pd", *map(self._operand, sources), target)
+        name = f"v{step.op}{form}{self._form.numbers}"
+        self._emit(name, *map(self._operand, sources), target)
         if self._registers.get(step.args[chosen]) == result:
             del self._registers[step.args[chosen]]
         return result
