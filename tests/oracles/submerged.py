@@ -1,0 +1,176 @@
+"""What water does to bodies, dense and in world axes, sharing nothing with the library.
+
+Added mass by Kirchhoff's equations for the momentum of the water that a body moves (Lamb 1932,
+art. 124), with velocities relative to the water; buoyancy and the push of accelerating water at
+the center of buoyancy; drag point by point. The acceleration of the water is a complex step along
+the path of a particle.
+"""
+
+import numpy as np
+
+import tiburon as tb
+from tests.oracles import absolute
+
+STEP = 1e-40
+"""An imaginary step: exact once its square is below rounding."""
+
+
+def acceleration_of(flow, time, place):
+    """Return the acceleration of the water particle at a place [m/s^2]."""
+    along = np.asarray(flow(time, place), dtype=float)
+    ahead = flow(time + 1j * STEP, np.asarray(place) + 1j * STEP * along)
+    return np.imag(ahead) / STEP
+
+
+def water_forces(model, q, v, vd, gravity, density, flow, *, time=0.0, strips=4):
+    """Return the force of the water on each body, about the world origin in world axes.
+
+    Args:
+        model: The robot; all of its bodies have water numbers.
+        q: Position, shape (nq,).
+        v: Velocity, shape (nv,).
+        vd: Acceleration, shape (nv,).
+        gravity: World axes [m/s^2].
+        density: Of the water [kg/m^3].
+        flow: Velocity of the water from time and place, also for complex ones.
+        time: When [s].
+        strips: Points along a cylinder.
+    """
+    links = absolute.links_of(model, q)
+    speeds = absolute.velocities(links, v)
+    products = absolute.velocity_products(links, v)
+    rates = []
+    for link, product in zip(links, products, strict=True):
+        carrier = np.zeros(6) if link.parent < 0 else rates[link.parent]
+        rates.append(carrier + product + link.S @ vd[link.v])
+    centers = _centers(model, links)
+    found = []
+    for body, link, speed, rate, center in zip(
+        model.bodies, links, speeds, rates, centers, strict=True
+    ):
+        u = np.asarray(flow(time, center))
+        a = acceleration_of(flow, time, center)
+        push = _kirchhoff(body.fluid, link.pose, speed, rate, u, a)
+        push = push + _damping(body.fluid, link.pose, speed, u)
+        c = link.pose[:3, :3] @ body.fluid.center_of_buoyancy + link.pose[:3, 3]
+        lift = density * body.fluid.volume * (a - gravity)
+        push = push + np.concatenate([np.cross(c, lift), lift])
+        for drag in body.fluid.drag:
+            for point, f in _drag(drag, link.pose, speed, density, flow, time, strips):
+                push = push + np.concatenate([np.cross(point, f), f])
+        found.append(push)
+    return found
+
+
+def inverse_dynamics(model, q, v, vd, gravity, *water, **options):
+    """Return the joint forces on land less what water does to the joints."""
+    links = absolute.links_of(model, q)
+    tau = absolute.rnea(model, q, v, vd, gravity)
+    forces = water_forces(model, q, v, vd, np.asarray(gravity), *water, **options)
+    for number, force in enumerate(forces):
+        at = number
+        while at >= 0:
+            tau[links[at].v] -= links[at].S.T @ force
+            at = links[at].parent
+    return tau
+
+
+def _centers(model, links):
+    """Return for each body the center of buoyancy of all that is fixed to it."""
+    carrier = []
+    for number, (body, link) in enumerate(zip(model.bodies, links, strict=True)):
+        rides = body.joint.nv == 0 and link.parent >= 0
+        carrier.append(carrier[link.parent] if rides else number)
+    volumes, moments = np.zeros(len(links)), np.zeros((len(links), 3))
+    for number, (body, link) in enumerate(zip(model.bodies, links, strict=True)):
+        c = link.pose[:3, :3] @ body.fluid.center_of_buoyancy + link.pose[:3, 3]
+        volumes[carrier[number]] += body.fluid.volume
+        moments[carrier[number]] += body.fluid.volume * c
+    return [moments[k] / volumes[k] for k in carrier]
+
+
+def _at_origin(pose, speed):
+    """Return angular velocity, and velocity of the body's origin, world axes."""
+    return speed[:3], speed[3:] + np.cross(speed[:3], pose[:3, 3])
+
+
+def _to_world(pose, wrench):
+    """Return a wrench at the body's origin, in its axes, about the world origin."""
+    R, p = pose[:3, :3], pose[:3, 3]
+    n, f = R @ wrench[:3], R @ wrench[3:]
+    return np.concatenate([n + np.cross(p, f), f])
+
+
+def _kirchhoff(fluid, pose, speed, rate, u, a):
+    """Return minus the rate of the momentum of the water that a body moves."""
+    R = pose[:3, :3]
+    w, v = _at_origin(pose, speed)
+    # a point of the body moves on: its acceleration is classical
+    wd, vd = rate[:3], rate[3:] + np.cross(rate[:3], pose[:3, 3]) + np.cross(w, v)
+    A = np.array(fluid.added_mass)
+    spin, relative = R.T @ w, R.T @ (v - u)
+    change = R.T @ (vd - a) - np.cross(spin, relative)
+    momentum = A @ np.concatenate([spin, relative])
+    rates = A @ np.concatenate([R.T @ wd, change])
+    L, P = momentum[:3], momentum[3:]
+    n = rates[:3] + np.cross(spin, L) + np.cross(relative, P)
+    f = rates[3:] + np.cross(spin, P)
+    return _to_world(pose, -np.concatenate([n, f]))
+
+
+def _damping(fluid, pose, speed, u):
+    w, v = _at_origin(pose, speed)
+    x = np.concatenate([pose[:3, :3].T @ w, pose[:3, :3].T @ (v - u)])
+    total = np.zeros(6)
+    if fluid.linear_damping is not None:
+        total -= np.array(fluid.linear_damping) @ x
+    if fluid.quadratic_damping is not None:
+        total -= np.array(fluid.quadratic_damping) @ (np.abs(x) * x)
+    return _to_world(pose, total)
+
+
+def _drag(drag, pose, speed, density, flow, time, strips):
+    """List points and forces of one shape, world axes."""
+    R, p = pose[:3, :3], pose[:3, 3]
+
+    def relative(point):
+        return speed[3:] + np.cross(speed[:3], point) - np.asarray(flow(time, point))
+
+    if isinstance(drag, tb.CylinderDrag):
+        start, axis = R @ drag.start + p, R @ drag.axis
+        places, weights = np.polynomial.legendre.leggauss(strips)
+        for s, weight in zip(places, weights, strict=True):
+            point = start + 0.5 * (1.0 + s) * drag.length * axis
+            u = relative(point)
+            across = u - axis * (axis @ u)
+            area = 2.0 * drag.radius * drag.length * 0.5 * weight
+            yield point, -0.5 * density * drag.side_coefficient * area * _squared(across)
+        along = axis * (axis @ relative(start))
+        end = drag.end_coefficients[int(along @ axis > 0.0)]
+        yield start, -0.5 * density * end * np.pi * drag.radius**2 * _squared(along)
+    elif isinstance(drag, tb.SphereDrag):
+        point = R @ drag.center + p
+        area = np.pi * drag.radius**2
+        yield point, -0.5 * density * drag.coefficient * area * _squared(relative(point))
+    else:
+        yield from _cuts(drag, R, p, density, relative)
+
+
+def _cuts(drag, R, p, density, relative):
+    """Four points in each middle plane, where products of two coordinates average as they do."""
+    axes = R @ np.array(drag.pose.rotation)
+    middle = R @ drag.pose.translation + p
+    box = isinstance(drag, tb.BoxDrag)
+    half = np.array(drag.size) / 2.0 if box else np.array(drag.radii)
+    reach = half / np.sqrt(3.0) if box else half / 2.0
+    for k in range(3):
+        i, j = [n for n in range(3) if n != k]
+        area = (4.0 if box else np.pi) * half[i] * half[j]
+        for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
+            point = middle + a * reach[i] * axes[:, i] + b * reach[j] * axes[:, j]
+            u = axes[:, k] * (axes[:, k] @ relative(point))
+            yield point, -0.5 * density * drag.coefficients[k] * area / 4.0 * _squared(u)
+
+
+def _squared(u):
+    return np.linalg.norm(u) * u
