@@ -18,7 +18,7 @@ stamp = $(VENV)/installed-$(1)-$(HASH)
 .PHONY: lint-format lint-rules lint-types lint-layers
 
 help:
-	@echo "make demo       simulate a swinging arm, write figures"
+	@echo "make demo       simulate an underwater vehicle with its arm, write figures"
 	@echo "make test       the tests, without the slow ones"
 	@echo "make test-all   all tests, with live comparison against other codes"
 	@echo "make lint       format check, lint, types, import layers"
