@@ -21,7 +21,7 @@ class World:
     """What feet stand on; data, which dynamics functions do not apply."""
 
     fluid: Water | None = None
-    """What a robot moves in; None on land. Functions of dynamics apply it to bodies with a fluid."""
+    """What a robot moves in; None on land. Dynamics applies it to bodies that have a `fluid`."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", vec3(self.gravity, "world", "gravity"))
