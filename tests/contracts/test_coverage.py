@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from tiburon.reproduce import chains
+from tiburon.reproduce import chains, stars
+from tiburon.reproduce.operation_counts import COUNTED
 from tiburon.reproduce.published import ALGORITHMS
+from tiburon.reproduce.published_stars import STARS
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "coverage.md").read_text()
@@ -64,7 +66,22 @@ def test_counts_on_the_page_are_those_counted():
         "the same, McMillan 1994": ("thesis_articulated", chains.articulated_body),
         "the same, McMillan, Orin and McGhee 1995": ("paper_articulated", chains.articulated_body),
         "the same on a mobile base, 1995": ("paper_mobile", chains.mobile_articulated_body),
+        "the same under water, 1995": ("paper_vehicle", stars.vehicle_with_arm),
+        "the same under water, McMillan 1994": ("thesis_vehicle", stars.vehicle_with_arm),
+        "the same, its vehicle moved as given, 1994": ("thesis_decoupled", stars.decoupled_vehicle),
+        "base at its mass center with one chain on land, 1994": (
+            "thesis_star_land_1",
+            COUNTED["thesis_star_land_1"],
+        ),
+        "base at its mass center with one chain under water, 1994": (
+            "thesis_star_water_1",
+            COUNTED["thesis_star_water_1"],
+        ),
     }
+    published = {**ALGORITHMS, **STARS}
     for name, (key, ours) in counted.items():
-        costs = [f"{c.multiplications} + {c.additions}" for c in (ALGORITHMS[key].at(6), ours(6))]
+        costs = [f"{c.multiplications} + {c.additions}" for c in (published[key].at(6), ours(6))]
         assert f"| {name} | {costs[0]} | {costs[1]} |" in PAGE
+    for key in ("composite_star_6", "star_land_6", "star_water_6"):
+        for c in (STARS[f"thesis_{key}"].at(3), COUNTED[f"thesis_{key}"](3)):
+            assert f"{c.multiplications} + {c.additions}" in PAGE

@@ -32,6 +32,7 @@ __all__ = [
     "cost_of",
     "forward_by_composite_rigid_body",
     "inverse_dynamics",
+    "mdh",
     "mobile_articulated_body",
 ]
 
@@ -123,7 +124,7 @@ def _count(n: int, run: Callable[..., Any], base: Joint | None = None) -> Cost:
         bodies = list(plan.bodies)
         # joint 1 stands in the base frame
         for place, (a, c, s, d) in enumerate(lengths.tolist(), start=first_link + 1):
-            bodies[place] = replace(bodies[place], placement=_mdh(a, c, s, d))
+            bodies[place] = replace(bodies[place], placement=mdh(a, c, s, d))
         general = replace(plan, bodies=tuple(bodies))
         x, y, z = gravity.tolist()
         return run(general, q.tolist(), v.tolist(), u.tolist(), (x, y, z))
@@ -139,7 +140,7 @@ def _count(n: int, run: Callable[..., Any], base: Joint | None = None) -> Cost:
     return cost_of(count(trace(function, inputs), CONSTANTS))
 
 
-def _mdh(a: Scalar, cosine: Scalar, sine: Scalar, d: Scalar) -> Transform:
+def mdh(a: Scalar, cosine: Scalar, sine: Scalar, d: Scalar) -> Transform:
     """Return the constant moves of modified Denavit-Hartenberg parameters (McMillan, A.5-A.7)."""
     return Transform(
         (Translation((a, 0.0, 0.0)), AxisRotation(0, cosine, sine), Translation((0.0, 0.0, d)))

@@ -3,15 +3,18 @@
 The rules are the sources': divisions and square roots count as multiplications; sines, cosines and
 what depends on constants alone are free; a fused multiply-add counts as its product and its sum;
 chains have revolute joints only, in modified Denavit-Hartenberg frames with general constants, and
-their base frame stands on joint 1. A verdict compares multiplications and additions together.
+their base frame stands on joint 1, or at the mass center where there are several chains. A verdict
+compares multiplications and additions together.
 """
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
-from tiburon.reproduce import chains
+from tiburon.reproduce import chains, stars
 from tiburon.reproduce.kernels import KERNELS, MATRIX_SIZES, STORAGE, matrix_products
 from tiburon.reproduce.published import ALGORITHMS, Cost, PublishedCount, crossover
+from tiburon.reproduce.published_stars import CHAINS, STARS
 
 __all__ = ["CountRow", "CountTable", "Crossover", "count_tables", "crossovers"]
 
@@ -29,6 +32,12 @@ COUNTED: Mapping[str, Callable[[int], Cost]] = {
     "thesis_articulated": chains.articulated_body,
     "paper_articulated": chains.articulated_body,
     "paper_mobile": chains.mobile_articulated_body,
+    **{f"thesis_composite_star_{m}": partial(stars.composite_star, m) for m in CHAINS},
+    **{f"thesis_star_land_{m}": partial(stars.articulated_star, m, wet=False) for m in CHAINS},
+    **{f"thesis_star_water_{m}": partial(stars.articulated_star, m, wet=True) for m in CHAINS},
+    "thesis_vehicle": stars.vehicle_with_arm,
+    "thesis_decoupled": stars.decoupled_vehicle,
+    "paper_vehicle": stars.vehicle_with_arm,
 }
 """How each algorithm of the sources is counted here."""
 
@@ -97,7 +106,7 @@ def count_tables(largest: int = LARGEST) -> tuple[CountTable, ...]:
     Returns:
         The tables, in the order of the sources.
     """
-    algorithms = {key: _algorithm(key, largest) for key in ALGORITHMS}
+    algorithms = {key: _algorithm(key, largest) for key in (*ALGORITHMS, *STARS)}
     featherstone = [t for key, t in algorithms.items() if key.startswith("featherstone")]
     mcmillan = [t for key, t in algorithms.items() if not key.startswith("featherstone")]
     kernels = _kernels()
@@ -112,8 +121,9 @@ def count_tables(largest: int = LARGEST) -> tuple[CountTable, ...]:
 
 
 def _algorithm(key: str, largest: int) -> CountTable:
-    published = ALGORITHMS[key]
+    published = ALGORITHMS[key] if key in ALGORITHMS else STARS[key]
     counted = COUNTED[key]
+    last = largest if published.largest is None else min(largest, published.largest)
     return CountTable(
         published.table,
         f"{published.algorithm}: {published.multiplications} multiplications, "
@@ -121,7 +131,7 @@ def _algorithm(key: str, largest: int) -> CountTable:
         "N",
         tuple(
             CountRow(str(n), published.at(n), counted(n))
-            for n in range(published.smallest, largest + 1)
+            for n in range(published.smallest, last + 1)
         ),
     )
 

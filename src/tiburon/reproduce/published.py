@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-__all__ = ["ALGORITHMS", "Cost", "Polynomial", "PublishedCount", "crossover"]
+__all__ = ["ALGORITHMS", "Cost", "Polynomial", "PublishedCount", "crossover", "linear"]
 
 
 class Cost(NamedTuple):
@@ -97,6 +97,9 @@ class PublishedCount:
     smallest: int = 2
     """Smallest number of joints the polynomials hold for."""
 
+    largest: int | None = None
+    """Largest number of joints that is counted; None for any."""
+
     rows: Rows = field(default_factory=dict)
     """By quantity, multiplications and additions; empty if the source prints totals only."""
 
@@ -105,7 +108,7 @@ class PublishedCount:
         return Cost(round(self.multiplications(n)), round(self.additions(n)))
 
 
-def _linear(rows: Mapping[str, Sequence[int]]) -> Rows:
+def linear(rows: Mapping[str, Sequence[int]]) -> Rows:
     """Return rows given as four numbers: slope and constant of multiplications, then additions."""
     return {name: (Polynomial(a, b), Polynomial(c, d)) for name, (a, b, c, d) in rows.items()}
 
@@ -164,7 +167,7 @@ ALGORITHMS: Mapping[str, PublishedCount] = {
         "inverse dynamics",
         Polynomial(94, -105),
         Polynomial(82, -92),
-        rows=_linear(
+        rows=linear(
             {
                 "w": (8, -12, 5, -9),
                 "wd": (10, -14, 7, -11),
@@ -198,7 +201,7 @@ ALGORITHMS: Mapping[str, PublishedCount] = {
         "forward dynamics by articulated bodies, fixed base",
         Polynomial(224, -254),
         Polynomial(205, -241),
-        rows=_linear(_ARTICULATED),
+        rows=linear(_ARTICULATED),
     ),
     "paper_articulated": PublishedCount(
         PAPER,
@@ -206,7 +209,7 @@ ALGORITHMS: Mapping[str, PublishedCount] = {
         Polynomial(224, -259),
         Polynomial(205, -248),
         # the paper counts these four anew and takes the others from the thesis
-        rows=_linear(
+        rows=linear(
             {
                 **_ARTICULATED,
                 "I*": (70, -80, 86, -94),
@@ -222,7 +225,7 @@ ALGORITHMS: Mapping[str, PublishedCount] = {
         Polynomial(224, -30),
         Polynomial(205, -37),
         smallest=1,
-        rows=_linear(
+        rows=linear(
             {
                 "a_g": (0, 4, 0, 0),
                 "beta_0": (0, 27, 0, 15),

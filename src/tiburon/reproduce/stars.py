@@ -1,0 +1,292 @@
+"""The stars of the published operation counts: chains on a floating body, on land or under water.
+
+A star has m chains of N revolute joints. Its floating body lies as each source has it: with its
+frame where the only chain begins, or at its mass center on principal axes with a constant z-screw
+to every chain. As in `chains`, all lengths, inertias, volumes and coefficients are numbers of their
+own and known beforehand; the density is, too. Velocity and acceleration of the water are not.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any, ClassVar, NamedTuple
+
+from tiburon.algorithms.aba import aba
+from tiburon.algorithms.crba import crba
+from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.water import WaterAround, immersions, water_forces
+from tiburon.hydro.immersion import Strips
+from tiburon.model import Body, BodyFluid, CylinderDrag, Inertia, Model, Plan, Revolute
+from tiburon.model.current import Flow
+from tiburon.model.currents import UniformCurrent
+from tiburon.model.joints import Joint
+from tiburon.model.water import FlowField
+from tiburon.reproduce.chains import CONSTANTS, FreeByAngles, cost_of, mdh
+from tiburon.reproduce.published import Cost
+from tiburon.spatial import (
+    ArticulatedInertia,
+    AxisRotation,
+    Force,
+    Motion,
+    Scalar,
+    Transform,
+    Translation,
+    Vec3,
+)
+from tiburon.spatial.vec3 import ZERO3
+from tiburon.trace.array import as_traced
+from tiburon.trace.count import count
+from tiburon.trace.primitives import solve_tree
+from tiburon.trace.program import trace
+
+__all__ = [
+    "StarState",
+    "articulated_star",
+    "composite_star",
+    "decoupled_vehicle",
+    "star_model",
+    "vehicle_with_arm",
+]
+
+
+class StarState(NamedTuple):
+    """All that an algorithm meets."""
+
+    plan: Plan
+    q: Sequence[Scalar]
+    v: Sequence[Scalar]
+    u: Sequence[Scalar]
+    """Joint forces, those on the floating body first."""
+
+    gravity: Vec3
+    external: tuple[Force, ...]
+    """Force on each body: of the water, and at the tip of each chain."""
+
+
+@dataclass(frozen=True)
+class FreeClassical(FreeByAngles):
+    """The floating body of the sources: what is found is its classical acceleration."""
+
+    kind: ClassVar[str] = "free_classical"
+
+    def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
+        """Return the velocity seen from a frame that moves along but does not turn.
+
+        Rigid bodies feel no difference, and there the rate of v is the classical acceleration.
+        """
+        return Motion(Motion.from_array(tuple(v)).angular, ZERO3)
+
+
+@dataclass(frozen=True)
+class Moved(FreeClassical):
+    """A floating body whose acceleration is given in place of its force."""
+
+    kind: ClassVar[str] = "moved"
+
+    def release(
+        self,
+        q: Sequence[Scalar],
+        IA: ArticulatedInertia,
+        pA: Force,
+        c: Motion,
+        tau: Sequence[Scalar],
+        armature: Sequence[Scalar] | None = None,
+    ) -> tuple[ArticulatedInertia, Force, Any]:
+        """Keep what is given: no force changes it."""
+        return IA, pA, tuple(tau)
+
+    def accelerate(
+        self,
+        q: Sequence[Scalar],
+        carry: Any,
+        a: Motion,
+        armature: Sequence[Scalar] | None = None,
+    ) -> tuple[tuple[Scalar, ...], Motion]:
+        """Accelerate as given."""
+        return carry, a + Motion.from_array(carry)
+
+
+class _Base(NamedTuple):
+    """How a source has the floating body."""
+
+    joint: Joint
+    at_joint: bool
+    """Whether its frame is where its only chain begins, so that its mass center is elsewhere."""
+
+
+PRINCIPAL = _Base(FreeClassical("vehicle"), at_joint=False)
+"""At the mass center on principal axes (McMillan 1994, sections 5.3 and 7.2.3)."""
+
+AT_JOINT = _Base(FreeClassical("vehicle"), at_joint=True)
+"""Where the arm begins (1994, section 7.5.1; 1995, section V)."""
+
+MOVED = _Base(Moved("vehicle"), at_joint=True)
+"""The same, moved as given (1994, section 7.5.2)."""
+
+
+@cache
+def articulated_star(chains: int, links: int, *, wet: bool) -> Cost:
+    """Count articulated bodies on chains with forces at their tips (McMillan 1994, Table 16)."""
+    return _count(chains, links, _forward, wet=wet, tips=True)
+
+
+@cache
+def composite_star(chains: int, links: int) -> Cost:
+    """Count mass matrix, bias force and solution of the same on land (McMillan 1994, Table 12)."""
+
+    def run(star: StarState) -> Any:
+        size = len(star.v)
+        rows = crba(star.plan, star.q)
+        H = as_traced([x for row in rows for x in row]).reshape(size, size)
+        nothing = [0.0] * size
+        C = rnea(star.plan, star.q, star.v, nothing, star.gravity, star.external)
+        right = as_traced([force - c for force, c in zip(star.u, C, strict=True)])
+        return solve_tree(freedom_parents(star.plan), H, right)
+
+    return _count(chains, links, run, wet=False, tips=True)
+
+
+@cache
+def vehicle_with_arm(links: int) -> Cost:
+    """Count a submerged vehicle whose frame is where its arm begins (1995, Table II)."""
+    return _count(1, links, _forward, wet=True, base=AT_JOINT)
+
+
+@cache
+def decoupled_vehicle(links: int) -> Cost:
+    """Count the arm of a vehicle whose acceleration is given (McMillan 1994, Table 19).
+
+    `hybrid_dynamics` returns the same, for any tree.
+    """
+    return _count(1, links, lambda star: _forward(star)[6:], wet=True, base=MOVED)
+
+
+def star_model(chains: int, links: int, base: _Base = PRINCIPAL) -> Model:
+    """Return a star; what water meets is the same for all of its bodies.
+
+    Args:
+        chains: How many.
+        links: Of each chain.
+        base: The floating body.
+    """
+    fluid = BodyFluid(
+        0.1,
+        (0.1, 0.2, 0.3),
+        _FULL,
+        (
+            CylinderDrag(
+                0.05, 0.4, axis=(1, 0, 0), side_coefficient=1.1, end_coefficients=(1.1, 1.1)
+            ),
+        ),
+    )
+    general = Inertia(1.0, (0.1, 0.2, 0.3), (1.0, 0.1, 0.2, 1.1, 0.3, 1.2))
+    on_axes = Inertia(1.0, (0.0, 0.0, 0.0), (1.0, 0.0, 0.0, 1.1, 0.0, 1.2))
+    inertia = general if base.at_joint else on_axes
+    bodies = [Body("vehicle", joint=base.joint, inertia=inertia, fluid=fluid)]
+    for k in range(chains):
+        parent = "vehicle"
+        for i in range(links):
+            joint: Joint = Revolute(f"joint_{k}_{i}")
+            name = f"link_{k}_{i}"
+            bodies.append(Body(name, parent, joint=joint, inertia=general, fluid=fluid))
+            parent = name
+    return Model(f"star_of_{chains}_by_{links}", bodies)
+
+
+_FULL = tuple(
+    tuple(0.01 * (1 + min(i, j)) + (1.0 if i == j else 0.001 * (i + j)) for j in range(6))
+    for i in range(6)
+)
+"""An added mass without any zero: symmetric, positive."""
+
+
+class _Stream(FlowField):
+    """Water that moves alike everywhere; its numbers are velocity and acceleration."""
+
+    def at(self, time: Scalar, position: Vec3) -> Flow:
+        """Return the same at all times and places."""
+        x, y, z, ax, ay, az = self.numbers
+        return Flow((x, y, z), (ax, ay, az))
+
+
+def _forward(star: StarState) -> Any:
+    return list(aba(star.plan, star.q, star.v, star.u, star.gravity, star.external))
+
+
+def _count(
+    chains: int,
+    links: int,
+    run: Callable[[StarState], Any],
+    *,
+    wet: bool,
+    tips: bool = False,
+    base: _Base = PRINCIPAL,
+) -> Cost:
+    model = star_model(chains, links, base)
+    own = immersions(model)
+    sizes = [len(link.numbers()) if link else 0 for link in own]
+
+    def function(
+        q: Any,
+        v: Any,
+        u: Any,
+        stream: Any,
+        tip: Any,
+        inertia: Any,
+        lengths: Any,
+        gravity: Any,
+        fluid: Any,
+    ) -> Any:
+        plan = model.plan.with_parameters(inertia.tolist())
+        plan = replace(plan, bodies=_placed(plan, links, lengths.tolist(), base.at_joint))
+        g = (0.0, 0.0, gravity[2])
+        state = q.tolist(), v.tolist(), u.tolist()
+        forces = [Force.zero()] * len(plan.bodies)
+        if wet:
+            numbers = iter(fluid.tolist()[1:])
+            immersed = tuple(
+                link and link.with_numbers([next(numbers) for _ in range(size)])
+                for link, size in zip(own, sizes, strict=True)
+            )
+            plan = plan.in_water([None if link is None else link.added for link in immersed])
+            flow = _Stream(UniformCurrent(), tuple(stream.tolist()))
+            water = WaterAround(fluid[0], flow, True, Strips(), immersed, 0.0)
+            # water feels the whole velocity
+            first = replace(plan.bodies[0], joint=FreeByAngles("vehicle"))
+            swimming = replace(plan, bodies=(first, *plan.bodies[1:]))
+            forces = list(water_forces(swimming, *state[:2], g, water))
+        if tips:
+            for k, given in enumerate(tip.tolist(), start=1):
+                # the last link of a chain
+                x = tuple(given)
+                forces[k * links] = forces[k * links] + Force(x[:3], x[3:])
+        return run(StarState(plan, *state, g, tuple(forces)))
+
+    inputs = {
+        "q": (model.nq,),
+        "v": (model.nv,),
+        "u": (model.nv,),
+        "stream": (6,),
+        "tip": (chains, 6),
+        "inertia": (len(model.parameter_names),),
+        "lengths": (chains * links, 7),
+        "gravity": (3,),
+        "fluid": (1 + sum(sizes),),
+    }
+    return cost_of(count(trace(function, inputs), (*CONSTANTS, "fluid")))
+
+
+def _placed(
+    plan: Plan, links: int, lengths: Sequence[Sequence[Scalar]], at_joint: bool
+) -> tuple[Any, ...]:
+    """Return the bodies with unknown lengths between them."""
+    bodies = list(plan.bodies)
+    for place, (a, c, s, d, c_0, s_0, d_0) in enumerate(lengths, start=1):
+        moves = mdh(a, c, s, d)
+        if (place - 1) % links == 0:
+            # a chain begins: in the base frame, or behind a screw along z
+            screw = Transform((Translation((0.0, 0.0, d_0)), AxisRotation(2, c_0, s_0)))
+            moves = Transform.identity() if at_joint else screw.then(moves)
+        bodies[place] = replace(bodies[place], placement=moves)
+    return tuple(bodies)
