@@ -332,3 +332,86 @@ def test_the_cut_that_a_file_asks_for_is_made(tmp_path):
         + joint("third", "c", "b")
     )
     assert [loop.name for loop in read(tmp_path, text).loops] == ["first"]
+
+
+def automatic(inside, density=""):
+    """Return the text of a link whose inertia is to be computed."""
+    return f'<link name="a"><inertial auto="true">{density}</inertial>{inside}</link>'
+
+
+def collision(name, geometry, inside=""):
+    """Return the text of a collision."""
+    return f'<collision name="{name}">{inside}<geometry>{geometry}</geometry></collision>'
+
+
+def test_automatic_inertia_is_that_of_the_solid_shapes(tmp_path):
+    """Two half boxes are one box; a short capsule is nearly a ball; the file gives densities."""
+    half = "<box><size>0.2 0.3 0.2</size></box>"
+    apart = [f"<pose>{x} 0.1 0 0 0 0</pose>" for x in (-0.1, 0.1)]
+    text = "".join(collision(f"c{i}", half, pose) for i, pose in enumerate(apart))
+    found = read(tmp_path, automatic(text, "<density>500</density>")).body("a").inertia
+    whole = tb.Inertia.box(500 * 0.4 * 0.3 * 0.2, (0.4, 0.3, 0.2), (0.0, 0.1, 0.0))
+    assert_close(found.matrix, whole.matrix)
+    assert_close(found.com, whole.com)
+    capsule = "<capsule><radius>0.5</radius><length>1e-9</length></capsule>"
+    text = collision("c", capsule, "<density>2</density>")
+    found = read(tmp_path, automatic(text)).body("a").inertia
+    ball = tb.Inertia.sphere(2.0 * 4.0 / 3.0 * np.pi * 0.125, 0.5)
+    assert_close(found.matrix, ball.matrix, 1e-8)
+
+
+@pytest.mark.parametrize(
+    ("geometry", "inside"),
+    [
+        (
+            "<capsule><radius>0.3</radius><length>0.8</length></capsule>",
+            lambda x, y, z: np.hypot(np.hypot(x, y), np.maximum(abs(z) - 0.4, 0.0)) <= 0.3,
+        ),
+        (
+            "<ellipsoid><radii>0.3 0.5 0.7</radii></ellipsoid>",
+            lambda x, y, z: (x / 0.3) ** 2 + (y / 0.5) ** 2 + (z / 0.7) ** 2 <= 1.0,
+        ),
+        (
+            "<cylinder><radius>0.5</radius><length>1.28</length></cylinder>",
+            lambda x, y, z: (np.hypot(x, y) <= 0.5) & (abs(z) <= 0.64),
+        ),
+    ],
+)
+def test_solids_have_the_moments_of_their_points(tmp_path, geometry, inside):
+    """Sums over a grid: 60 points along each edge leave errors of about a percent."""
+    model = read(tmp_path, automatic(collision("c", geometry)))
+    line = (np.arange(60) + 0.5) / 60 * 1.6 - 0.8
+    x, y, z = (axis.ravel() for axis in np.meshgrid(line, line, line))
+    kept = inside(x, y, z)
+    cell = 1000.0 * (line[1] - line[0]) ** 3
+    points = np.stack([x, y, z], axis=-1)[kept]
+    tensor = cell * (np.sum(points**2) * np.eye(3) - points.T @ points)
+    inertia = model.body("a").inertia
+    assert inertia.mass == pytest.approx(cell * kept.sum(), rel=0.02)
+    assert_close(inertia.matrix, tensor, 0.02)
+
+
+def test_shapes_may_be_placed_in_another_frame(tmp_path):
+    """A visual given relative to a frame on another link."""
+    visual = (
+        '<visual name="v"><pose relative_to="f">0 0 1 0 0 0</pose>'
+        "<geometry><sphere><radius>1</radius></sphere></geometry></visual>"
+    )
+    model = read(
+        tmp_path,
+        link("a", visual)
+        + link("b", "<pose>0 2 0 0 0 0</pose>")
+        + '<frame name="f" attached_to="b"><pose>3 0 0 0 0 0</pose></frame>'
+        + joint("j", "a", "b"),
+    )
+    (shape,) = model.body("a").shapes
+    assert shape.pose == tb.Pose(translation=(3.0, 2.0, 1.0))
+
+
+def test_warnings_point_at_the_caller(tmp_path):
+    """The line that loads the file, not one inside the package."""
+    path = tmp_path / "robot.sdf"
+    path.write_text('<sdf version="1.9"><model name="m"><link name="a"/></model></sdf>')
+    with pytest.warns(tb.ModelWarning) as caught:
+        tb.load(path)
+    assert caught[0].filename == __file__

@@ -339,3 +339,12 @@ def test_names_of_absurd_length_are_refused(tmp_path):
     with pytest.raises(tb.ModelFileError, match="name may have 10000 characters") as caught:
         read(tmp_path, links("x" * 20_000))
     assert len(str(caught.value)) < 500
+
+
+def test_warnings_point_at_the_caller(tmp_path):
+    """The line that loads the file, not one inside the package."""
+    path = tmp_path / "robot.urdf"
+    path.write_text(f'<robot name="r">{links("a")}{joint("j", "a", "b")}<link name="b"/></robot>')
+    with pytest.warns(tb.ModelWarning, match="nothing resists the motion of joint 'j'") as caught:
+        tb.load(path)
+    assert caught[0].filename == __file__

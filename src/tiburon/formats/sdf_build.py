@@ -11,8 +11,15 @@ from tiburon.errors import ModelError
 from tiburon.formats.assembly import lenient_body, lenient_model
 from tiburon.formats.sdf_frames import MODEL, pose_reference, read_pose
 from tiburon.formats.sdf_joints import SdfJoint, SdfTie, axis_of, make_joint, read_tie
-from tiburon.formats.sdf_links import read_fluid, read_inertia, read_shapes, value_of
+from tiburon.formats.sdf_links import (
+    is_automatic,
+    read_fluid,
+    read_inertia,
+    read_shapes,
+    value_of,
+)
 from tiburon.formats.sdf_scope import SdfScope
+from tiburon.formats.sdf_solids import solid_inertia
 from tiburon.formats.sdf_tree import Hold, SdfTree, grow_tree
 from tiburon.formats.urdf_joints import ROOT_JOINT
 from tiburon.formats.xml_tree import XmlElement
@@ -114,17 +121,22 @@ class _Builder:
     def _body(self, link: str, parent: str, joint: Joint) -> Body:
         self.scope.budget.check_time()
         named = self.scope.links[link]
-        findings = self.scope.findings
-        return lenient_body(
-            named.element,
-            link,
-            parent,
-            joint,
-            read_inertia(named.element, findings),
-            read_shapes(named.element, named.meshes, self.scope.budget, findings),
-            read_fluid(named.element),
-            findings=findings,
-        )
+        element, budget, findings = named.element, self.scope.budget, self.scope.findings
+
+        def place(part: XmlElement) -> Pose:
+            reference = pose_reference(part)
+            if not reference:
+                return read_pose(part)
+            frame = self.frames.resolve(named.scope + reference, part)
+            return self.frames.relative(frame, link) @ read_pose(part)
+
+        shapes = read_shapes(element, named.meshes, place, budget, findings)
+        if is_automatic(element):
+            inertia = solid_inertia(element, shapes, findings)
+        else:
+            inertia = read_inertia(element, findings)
+        fluid = read_fluid(element)
+        return lenient_body(element, link, parent, joint, inertia, shapes, fluid, findings=findings)
 
     def _held(self, hold: Hold, tie: SdfTie | None) -> list[Body]:
         """Return the body of a link, and one of no mass at the joint where they lie apart."""

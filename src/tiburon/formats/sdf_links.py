@@ -1,6 +1,7 @@
 """Links of SDF files: mass, added mass, shapes."""
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -58,18 +59,18 @@ def read_inertia(link: XmlElement, findings: Findings) -> Inertia:
             f"{link.describe()}: no <inertial>, so the format's default of 1 kg and 1 kg m^2 holds",
             link.line,
         )
-    elif inertial.attributes.get("auto", "false").strip() in ("true", "1"):
-        findings.add(
-            f"{link.describe()}: automatic inertia is not computed; the numbers given, or the "
-            "format's default of 1 kg and 1 kg m^2, hold",
-            inertial.line,
-        )
     entries = None if inertial is None else inertial.find("inertia")
     xx, yy, zz = (value_of(entries, tag, 1.0) for tag in ("ixx", "iyy", "izz"))
     xy, xz, yz = (value_of(entries, tag, 0.0) for tag in ("ixy", "ixz", "iyz"))
     inertia = Inertia(value_of(inertial, "mass", 1.0), tensor=(xx, xy, xz, yy, yz, zz))
     pose = read_pose(inertial)
     return inertia if pose == Pose() else inertia.moved(pose)
+
+
+def is_automatic(link: XmlElement) -> bool:
+    """Return whether a link's inertia is left to be computed from its collision shapes."""
+    inertial = link.find("inertial")
+    return inertial is not None and inertial.attributes.get("auto", "").strip() in ("true", "1")
 
 
 def read_fluid(link: XmlElement) -> BodyFluid | None:
@@ -97,9 +98,21 @@ def read_fluid(link: XmlElement) -> BodyFluid | None:
 
 
 def read_shapes(
-    link: XmlElement, meshes: MeshPaths, budget: Budget, findings: Findings
+    link: XmlElement,
+    meshes: MeshPaths,
+    place: Callable[[XmlElement], Pose],
+    budget: Budget,
+    findings: Findings,
 ) -> tuple[Shape, ...]:
-    """Return the shapes of a link in the order of the file."""
+    """Return the shapes of a link in the order of the file.
+
+    Args:
+        link: The <link>.
+        meshes: Finds mesh files.
+        place: Gives the pose of a <visual> or <collision> in the link.
+        budget: Clock.
+        findings: Collects what could not be taken over.
+    """
     shapes: list[Shape] = []
     for element in link.children:
         if element.tag not in ("visual", "collision"):
@@ -112,7 +125,7 @@ def read_shapes(
         path = ""
         if solid.tag == "mesh":
             path = meshes.find(solid.need("uri").text.strip(), solid)
-        pose = read_pose(element)
+        pose = place(element)
         if solid.tag == "plane":
             pose = pose @ _upright(_vector(solid, "normal", "0 0 1"))
         name = element.attributes.get("name", "")
