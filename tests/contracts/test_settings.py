@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tiburon.algorithms.library import INLINED_BODIES
+from tiburon.algorithms.pair_products import TAPED_BODIES
 from tiburon.native.cache import DEFAULT_SIZE_LIMIT
 from tiburon.native.code import CODES_IN_MEMORY
 from tiburon.native.tape import LEAST_CALLS
@@ -32,6 +33,7 @@ def _settings():
     "sentence",
     [
         f"Above {INLINED_BODIES} bodies",
+        f"from {TAPED_BODIES + 1} bodies on",
         f"at least {LEAST_CALLS} calls",
         f"last {CODES_IN_MEMORY} programs",
         f"| {DEFAULT_SIZE_LIMIT >> 20} MiB |",
