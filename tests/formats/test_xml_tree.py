@@ -104,6 +104,19 @@ def test_nesting_is_bounded():
     assert parse("<a>" * fine + "</a>" * fine).tag == "a"
 
 
+def test_content_that_nobody_asks_for_is_passed_over():
+    """The element itself stays, what follows it too, and its depth still counts."""
+    root = parse_xml(
+        b"<r><x a='1'>text<x><y/></x></x><z>2</z></r>", Budget("robot.xml"), skip={"x"}
+    )
+    x, z = root.children
+    assert (x.attributes, x.children, x.text) == ({"a": "1"}, [], "")
+    assert (z.tag, z.text) == ("z", "2")
+    deep = b"<r><x>" + b"<a>" * 300 + b"</a>" * 300 + b"</x></r>"
+    with pytest.raises(tb.ModelFileError, match="nested"):
+        parse_xml(deep, Budget("robot.xml"), skip={"x"})
+
+
 def test_elements_are_counted(monkeypatch):
     """A file of millions of elements does not fill the memory."""
     monkeypatch.setattr(xml_tree, "ELEMENTS", 5000)

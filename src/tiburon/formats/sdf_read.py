@@ -14,7 +14,7 @@ from tiburon.formats.findings import Findings
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.mesh_paths import MeshPaths
 from tiburon.formats.sdf_build import build_model
-from tiburon.formats.sdf_scope import SdfScope, flag_of, read_version
+from tiburon.formats.sdf_scope import EXTENSIONS, SdfScope, flag_of, read_version
 from tiburon.formats.xml_tree import XmlElement, parse_xml
 from tiburon.model.joints import Joint
 from tiburon.model.model import Model
@@ -39,7 +39,7 @@ def read_sdf(
         ModelFileError: If the file cannot be read or makes no robot; names file, line and element.
     """
     budget = Budget(str(path))
-    root = parse_xml(read_bytes(Path(path)), budget)
+    root = parse_xml(read_bytes(Path(path)), budget, skip=EXTENSIONS)
     meshes = MeshPaths(Path(path).parent, package_paths)
     findings = Findings(str(path))
     scope = SdfScope(budget, meshes, findings)

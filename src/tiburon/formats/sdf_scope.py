@@ -19,6 +19,9 @@ from tiburon.formats.sdf_joints import SdfJoint, check_kind
 from tiburon.formats.xml_tree import XmlElement, parse_xml
 from tiburon.model.body import WORLD
 
+EXTENSIONS = frozenset(("plugin", "sensor", "light", "actor", "gui", "scene"))
+"""Elements whose content says nothing about the robot itself."""
+
 INCLUDES = 100
 """Included files in one robot: real ones have a dozen."""
 
@@ -137,7 +140,7 @@ class SdfScope:
             include.fail("merged includes are not read; write the links where they belong")
         uri = include.need("uri").text.strip()
         path = self._meshes.find_model(uri, include)
-        root = parse_xml(read_bytes(Path(path)), self.budget, path)
+        root = parse_xml(read_bytes(Path(path)), self.budget, path, skip=EXTENSIONS)
         models = list(root.all("model"))
         if root.tag != "sdf" or len(models) != 1:
             root.fail(f"an included file must hold one <model>, got {len(models)}; correct it")

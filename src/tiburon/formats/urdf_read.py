@@ -24,6 +24,9 @@ from tiburon.model.joints import Fixed, Joint
 from tiburon.model.model import Model
 from tiburon.model.pose import Pose
 
+EXTENSIONS = frozenset(("gazebo", "ros2_control", "sensor"))
+"""Elements of other programs, whose content says nothing about the robot itself."""
+
 EXPAND = "expand it first with `xacro robot.urdf.xacro > robot.urdf`"
 """What to do with a xacro file."""
 
@@ -52,7 +55,7 @@ def read_urdf(
     content = read_bytes(Path(path))
     if str(path).endswith(".xacro"):
         raise ModelFileError(path, f"xacro is a program that makes URDF; {EXPAND}")
-    root = parse_xml(content, budget)
+    root = parse_xml(content, budget, skip=EXTENSIONS)
     meshes = MeshPaths(Path(path).parent, package_paths)
     return model_from_urdf(root, budget, meshes, root_joint)
 

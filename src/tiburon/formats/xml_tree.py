@@ -6,7 +6,7 @@ declared, and no format read here gives namespaces a meaning.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NoReturn
 from xml.parsers import expat
 
@@ -145,7 +145,12 @@ class XmlElement:
 
 
 def parse_xml(
-    content: bytes, budget: Budget, file: str | None = None, *, nesting: int = NESTING
+    content: bytes,
+    budget: Budget,
+    file: str | None = None,
+    *,
+    nesting: int = NESTING,
+    skip: Collection[str] = (),
 ) -> XmlElement:
     """Return the root element of an XML text.
 
@@ -154,6 +159,7 @@ def parse_xml(
         budget: Clock and counts.
         file: Name of the file in messages; that of the budget by default.
         nesting: How deep elements may be nested; some formats put bodies into their parents.
+        skip: Tags of elements whose content nobody asks for; they come out empty.
 
     Raises:
         ModelFileError: If this is no XML, declares entities, or is absurdly deep or large.
@@ -164,10 +170,8 @@ def parse_xml(
     parser.EntityDeclHandler = _GUARDS.defused_entity_decl
     parser.UnparsedEntityDeclHandler = _GUARDS.defused_unparsed_entity_decl
     parser.ExternalEntityRefHandler = _GUARDS.defused_external_entity_ref_handler
-    builder = _Builder(parser, budget, file, nesting)
-    parser.StartElementHandler = builder.start
-    parser.EndElementHandler = builder.end
-    parser.CharacterDataHandler = builder.data
+    builder = _Builder(parser, budget, file, nesting, skip)
+    builder.listen()
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
@@ -197,32 +201,70 @@ class _Builder:
     """Receives elements from the parser and hangs them into a tree."""
 
     def __init__(
-        self, parser: expat.XMLParserType, budget: Budget, file: str, nesting: int
+        self,
+        parser: expat.XMLParserType,
+        budget: Budget,
+        file: str,
+        nesting: int,
+        skip: Collection[str],
     ) -> None:
         self._parser = parser
         self._budget = budget
         self._file = file
         self._nesting = nesting
+        self._skip = skip
+        self._skipped = 0
         self._count = 0
         self._open: list[XmlElement] = []
         self.root: XmlElement | None = None
+
+    def listen(self) -> None:
+        """Take what the parser finds from now on."""
+        self._parser.StartElementHandler = self.start
+        self._parser.EndElementHandler = self.end
+        self._parser.CharacterDataHandler = self.data
 
     def start(self, tag: str, attributes: dict[str, str]) -> None:
         element = XmlElement(tag, attributes, self._parser.CurrentLineNumber, self._file)
         self._count += 1
         if self._count % CLOCK_EVERY == 0:
-            self._budget.check_time()
-            if self._count > ELEMENTS:
-                element.fail(f"a file may have {ELEMENTS} elements, got more; split it")
+            self._look_at_clock(element)
         if self._open:
             self._open[-1].children.append(element)
             if len(self._open) >= self._nesting:
-                element.fail(
-                    f"elements may be nested {self._nesting} deep, got more; write it flatter"
-                )
+                self._refuse_depth(element)
         else:
             self.root = element
         self._open.append(element)
+        if tag in self._skip:
+            self._parser.StartElementHandler = self.pass_start
+            self._parser.EndElementHandler = self.pass_end
+            self._parser.CharacterDataHandler = None
+
+    def pass_start(self, tag: str, attributes: dict[str, str]) -> None:
+        """Count an element whose content nobody asks for."""
+        self._skipped += 1
+        self._count += 1
+        if self._count % CLOCK_EVERY == 0:
+            self._look_at_clock(self._open[-1])
+        if len(self._open) + self._skipped > self._nesting:
+            self._refuse_depth(self._open[-1])
+
+    def pass_end(self, tag: str) -> None:
+        """Listen again once the element that was passed over ends."""
+        if self._skipped:
+            self._skipped -= 1
+        else:
+            self._open.pop()
+            self.listen()
+
+    def _look_at_clock(self, element: XmlElement) -> None:
+        self._budget.check_time()
+        if self._count > ELEMENTS:
+            element.fail(f"a file may have {ELEMENTS} elements, got more; split it")
+
+    def _refuse_depth(self, element: XmlElement) -> NoReturn:
+        element.fail(f"elements may be nested {self._nesting} deep, got more; write it flatter")
 
     def end(self, tag: str) -> None:
         self._open.pop()
