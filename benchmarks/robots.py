@@ -154,4 +154,6 @@ ROBOTS: dict[str, Callable[[], tb.Model]] = {
     "chain_64": lambda: chain(64),
     "chain_256": lambda: chain(256),
     "humanoid": humanoid,
+    # six joints, as the arm of the sources; its jaws would follow each other
+    "tiburon_titan": lambda: tb.load("tiburon_titan").lock("jaw"),
 }

@@ -12,7 +12,7 @@ pin = pytest.importorskip("pinocchio", reason="the peer is installed by `make be
 
 
 def _needs_mujoco(name):
-    if name == "humanoid":
+    if name in ("humanoid", "water"):
         pytest.importorskip("mujoco", reason="the peer is installed by `make bench`")
 
 
