@@ -22,6 +22,9 @@ SHORTEST_COPY = 16
 LONG_COPY = 64
 """Neighbors that stay neighbors and get a loop of their own, without a table of places."""
 
+MOST_LOOPS = 16
+"""Loops beyond which one loop with a table of places, or over everything, takes their place."""
+
 STORES_AT_ONCE = 32
 """Straight stores between fences. A fence is no instruction; it keeps LLVM from comparing the
 places of hundreds of stores with each other, which takes it seconds."""
@@ -49,21 +52,30 @@ def store_numbers(
     constants: dict[Ref, list[int]] = {}
     moved: dict[Ref, list[tuple[int, int]]] = {}
     straight: list[int] = []
+    settled = False
     for place, value in enumerate(values):
         if value in origins:
             array, source = origins[value]
-            if array != there.address or source != there.offset + place:
+            if array == there.address and source == there.offset + place:
+                settled = True
+            else:
                 moved.setdefault(array, []).append((place, source))
         elif value.startswith("%"):
             straight.append(place)
         else:
             constants.setdefault(value, []).append(place)
-    for value, places in constants.items():
-        for start, end in _stretches(places):
-            if end - start >= SHORTEST_COPY:
-                _fill(target, stack_lines, value, there, start, end)
-            else:
-                straight += range(start, end)
+    # the most frequent constant first: where it is everywhere, it goes everywhere
+    for value, places in sorted(constants.items(), key=lambda item: -len(item[1])):
+        stretches = _stretches(places)
+        if len(stretches) > MOST_LOOPS and len(places) > len(values) // 4 and not settled:
+            _fill(target, stack_lines, value, there, 0, len(values))
+        else:
+            for start, end in stretches:
+                if end - start >= SHORTEST_COPY and len(stretches) <= MOST_LOOPS:
+                    _fill(target, stack_lines, value, there, start, end)
+                else:
+                    straight += range(start, end)
+        settled = True
     for array, pairs in moved.items():
         left = _copy_neighbors(target, stack_lines, array, there, pairs)
         if len(left) >= SHORTEST_COPY:
@@ -130,22 +142,21 @@ def _copy_neighbors(
     pairs: Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:
     """Emit loops for long runs of neighbors that stay so; return place and source of the others."""
-    left: list[tuple[int, int]] = []
-    start = 0
-    for end in range(1, len(pairs) + 1):
-        if end < len(pairs):
-            (place, source), (before, source_before) = pairs[end], pairs[end - 1]
-            if place == before + 1 and source == source_before + 1:
-                continue
-        run = pairs[start:end]
-        if len(run) >= LONG_COPY or len(run) == len(pairs) >= SHORTEST_COPY:
-            place, source = run[0]
-            to = Slots(there.address, offset=there.offset + place)
-            copy_run(target, stack_lines, Slots(array, offset=source), to, len(run))
+    runs: list[list[tuple[int, int]]] = []
+    for pair in pairs:
+        if runs and pair == (runs[-1][-1][0] + 1, runs[-1][-1][1] + 1):
+            runs[-1].append(pair)
         else:
-            left += run
-        start = end
-    return left
+            runs.append([pair])
+    least = SHORTEST_COPY if len(runs) == 1 else LONG_COPY
+    long = [run for run in runs if len(run) >= least]
+    if len(long) > MOST_LOOPS:
+        return list(pairs)
+    for run in long:
+        place, source = run[0]
+        to = Slots(there.address, offset=there.offset + place)
+        copy_run(target, stack_lines, Slots(array, offset=source), to, len(run))
+    return [pair for run in runs if len(run) < least for pair in run]
 
 
 def _copy_scattered(
