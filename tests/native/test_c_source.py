@@ -24,6 +24,7 @@ from tiburon.trace.primitives import (
     solve_spd,
     solve_tree,
 )
+from tiburon.trace.primitives.row_products import ZERO, Piece, RowProducts
 from tiburon.trace.program import Input, Output, Program, trace
 from tiburon.trace.regions import fixed_loop, function, while_loop
 from tiburon.trace.value import require, where
@@ -248,6 +249,40 @@ def test_tree_solutions_give_the_same_bits(tmp_path, size):
 
     program = trace(solve, {"x": (size,)})
     assert assert_same(program, tmp_path, random_states(program, 20, scale=0.5)) == 20
+
+
+@needs_compiler
+def test_loops_with_many_states_give_the_same_bits(tmp_path):
+    """States that are chosen by a loop over them, a different number of times for each case."""
+
+    def settle(x):
+        state = while_loop(
+            lambda s: s[0] < 3.0,
+            lambda s: [1.5 * s[0] + 0.1, *(a * 0.5 + s[0] for a in s[1:])],
+            [0.5 + x[0] * x[0], *(x[1] + 0.1 * k for k in range(80))],
+            40,
+        ).state
+        return np.array(state)
+
+    program = trace(settle, {"x": (2,)})
+    assert assert_same(program, tmp_path, random_states(program, 20)) == 20
+
+
+@needs_compiler
+@pytest.mark.parametrize("size", [4, 20])
+def test_products_of_rows_give_the_same_bits(tmp_path, size):
+    """Spelled out in a function, and with loops over pieces."""
+    pieces = [
+        piece
+        for row in range(size)
+        for piece in (
+            Piece(row, 0, row + 1, 0, row * size),
+            *([Piece(row, row + 1, size, ZERO, row * size + row + 1)] if row + 1 < size else []),
+        )
+    ]
+    products = RowProducts([(6, size), (6, size)], [[(0, 1)]], pieces)
+    program = trace(lambda x: products.apply(list(x)), {"x": (12 * size,)})
+    assert assert_same(program, tmp_path, random_states(program, 10)) == 10
 
 
 @needs_compiler
