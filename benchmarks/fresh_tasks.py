@@ -112,6 +112,33 @@ def first_calls(
     }
 
 
+def file_to_dynamics(path: str, code: str) -> dict[str, Any]:
+    """Time everything from `import` to the first forward dynamics of a robot file.
+
+    Args:
+        path: A URDF file.
+        code: "tiburon" or "pinocchio".
+    """
+    start = perf_counter()
+    if code == "pinocchio":
+        import pinocchio as pin
+
+        robot = pin.buildModelFromUrdf(path)
+        result = pin.aba(robot, robot.createData(), pin.neutral(robot), *_zeros(robot.nv))
+    else:
+        import tiburon as tb
+
+        model = tb.load(path)
+        result = tb.forward_dynamics(model, model.neutral(), *_zeros(model.nv))
+    return {"seconds": perf_counter() - start, "size": len(result)}
+
+
+def _zeros(count: int) -> Any:
+    import numpy as np
+
+    return np.zeros((2, count))
+
+
 def _listed(result: Any) -> Any:
     """Return an array, or several, as plain lists."""
     return [part.tolist() for part in result] if isinstance(result, tuple) else result.tolist()
@@ -131,6 +158,7 @@ TASKS = {
     "import": import_package,
     "first-calls": first_calls,
     "first-derivatives": first_derivatives,
+    "file-to-dynamics": file_to_dynamics,
 }
 
 
