@@ -40,6 +40,8 @@ if TYPE_CHECKING:
         floating_base_inverse_dynamics as floating_base_inverse_dynamics,
     )
     from tiburon.algorithms.forward import forward_dynamics as forward_dynamics
+    from tiburon.algorithms.fossen_form import FossenForm as FossenForm
+    from tiburon.algorithms.fossen_form import fossen_form as fossen_form
     from tiburon.algorithms.frame_motion import frame_acceleration as frame_acceleration
     from tiburon.algorithms.frame_motion import frame_velocity as frame_velocity
     from tiburon.algorithms.frame_target import FrameTarget as FrameTarget
@@ -88,6 +90,11 @@ if TYPE_CHECKING:
     from tiburon.formats.load import load as load
     from tiburon.formats.load_world import load_world as load_world
     from tiburon.formats.save import save as save
+    from tiburon.hydro.add_water import AddedWater as AddedWater
+    from tiburon.hydro.add_water import BodyWater as BodyWater
+    from tiburon.hydro.add_water import add_water as add_water
+    from tiburon.hydro.coefficients import WaterEstimate as WaterEstimate
+    from tiburon.hydro.coefficients import estimate_water as estimate_water
     from tiburon.model import Actuator as Actuator
     from tiburon.model import Body as Body
     from tiburon.model import BodyFluid as BodyFluid
@@ -179,8 +186,10 @@ if TYPE_CHECKING:
 # public name -> the module that defines it; sorted
 _EXPORTS: dict[str, str] = {
     "Actuator": "tiburon.model",
+    "AddedWater": "tiburon.hydro.add_water",
     "Body": "tiburon.model",
     "BodyFluid": "tiburon.model",
+    "BodyWater": "tiburon.hydro.add_water",
     "BoxDrag": "tiburon.model",
     "BoxShape": "tiburon.model",
     "CacheWarning": "tiburon.errors",
@@ -201,6 +210,7 @@ _EXPORTS: dict[str, str] = {
     "EllipsoidShape": "tiburon.model",
     "Fixed": "tiburon.model",
     "ForwardDynamicsDerivatives": "tiburon.algorithms.derivatives",
+    "FossenForm": "tiburon.algorithms.fossen_form",
     "Frame": "tiburon.model",
     "FrameTarget": "tiburon.algorithms.frame_target",
     "Free": "tiburon.model",
@@ -258,9 +268,11 @@ _EXPORTS: dict[str, str] = {
     "Universal": "tiburon.model",
     "UnknownNameError": "tiburon.errors",
     "Water": "tiburon.model",
+    "WaterEstimate": "tiburon.hydro.coefficients",
     "Wave": "tiburon.model.currents",
     "Waves": "tiburon.model.currents",
     "World": "tiburon.model",
+    "add_water": "tiburon.hydro.add_water",
     "added_mass_from": "tiburon.model",
     "apparent_inverse_inertia": "tiburon.algorithms.apparent_inertia",
     "bias_force": "tiburon.algorithms.bias",
@@ -271,10 +283,12 @@ _EXPORTS: dict[str, str] = {
     "coriolis_matrix": "tiburon.algorithms.coriolis",
     "cross_inverse_inertia": "tiburon.algorithms.apparent_inertia",
     "describe": "tiburon.formats.description",
+    "estimate_water": "tiburon.hydro.coefficients",
     "floating_base_inverse_dynamics": "tiburon.algorithms.floating_base",
     "forward_dynamics": "tiburon.algorithms.forward",
     "forward_dynamics_derivatives": "tiburon.algorithms.derivatives",
     "forward_kinematics": "tiburon.algorithms.kinematics",
+    "fossen_form": "tiburon.algorithms.fossen_form",
     "frame_acceleration": "tiburon.algorithms.frame_motion",
     "frame_jacobian": "tiburon.algorithms.jacobian",
     "frame_jacobian_bias": "tiburon.algorithms.jacobian",

@@ -33,6 +33,7 @@ def run_command(*words, directory=None, **environment):
         ["models"],
         ["info"],
         ["convert"],
+        ["hydro"],
         ["cache"],
         *(["cache", word] for word in ["list", "clear", "path", "size"]),
         ["reproduce"],
@@ -50,7 +51,7 @@ def test_every_command_explains_itself(words):
 def test_help_lists_every_subcommand():
     """A reader of --help learns what there is."""
     output = CliRunner().invoke(application, ["--help"]).output
-    for name in ("demo", "models", "info", "convert", "bench", "cache", "reproduce"):
+    for name in ("demo", "models", "info", "convert", "hydro", "bench", "cache", "reproduce"):
         assert name in output
 
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tiburon.cli import bench, cache, convert, demo, info, models, reproduce
+from tiburon.cli import bench, cache, convert, demo, hydro, info, models, reproduce
 from tiburon.version import installed_version
 
 application = typer.Typer(
@@ -20,6 +20,7 @@ application.command("demo")(demo.run)
 application.command("models")(models.run)
 application.command("info")(info.run)
 application.command("convert")(convert.run)
+application.command("hydro")(hydro.run)
 application.command("bench", context_settings=bench.PASS_ON)(bench.run)
 application.add_typer(cache.application, name="cache")
 application.add_typer(reproduce.application, name="reproduce")

@@ -10,6 +10,7 @@ from tiburon.errors import ModelError
 from tiburon.model import actuation, composition, configuration
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import Body, Frame
+from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.closure import Closure
 from tiburon.model.contact_point import ContactPoint
 from tiburon.model.joints import Joint
@@ -392,6 +393,22 @@ class Model(NamedParts):
             joints, self.joint, lambda joint: state[..., self.slice(joint)]
         )
         return self._changed(composition.locked(self._parts, positions), name)
+
+    def with_fluids(
+        self, fluids: Mapping[str, BodyFluid | None], *, name: str | None = None
+    ) -> "Model":
+        """Return this robot with other water numbers of some bodies.
+
+        Args:
+            fluids: By name of the body; None for one that water is not to meet.
+            name: Name of the result; by default that of this robot.
+        """
+        given = {self.body(body).name: fluid for body, fluid in fluids.items()}
+        bodies = tuple(
+            composition.changed(body, fluid=given[body.name]) if body.name in given else body
+            for body in self.bodies
+        )
+        return self._changed(self._parts._replace(bodies=bodies), name)
 
     def _with(
         self,

@@ -1,0 +1,121 @@
+"""`tiburon hydro`: water numbers from the shapes of a robot, and how good each of them is."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from tiburon.cli.loading import load_quietly, open_console
+
+if TYPE_CHECKING:
+    from tiburon.hydro.add_water import AddedWater, BodyWater
+
+QUALITIES = {"exact": "green", "fitted": "yellow", "guessed": "red"}
+"""How good a number is, and the color that says so."""
+
+
+def run(
+    source: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A robot file, or the name of one that ships.")
+    ],
+    target: Annotated[
+        Path | None,
+        typer.Argument(metavar="[OUT]", help="The native file (.toml) to write; none by default."),
+    ] = None,
+    density: Annotated[
+        float, typer.Option(min=0.0, help="Density of the water [kg/m^3].")
+    ] = 1025.0,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Estimate also bodies that have water numbers.")
+    ] = False,
+    package_path: Annotated[
+        list[Path] | None, typer.Option(help="Folder of packages for meshes; may be repeated.")
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace a file that exists.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead.")] = False,
+) -> None:
+    """Add water numbers to a robot from its shapes and say how good each number is.
+
+    Exact numbers are those of potential flow or geometry, fitted ones follow tables of measured or
+    computed values, guessed ones are of the nearest shape that is known.
+    """
+    import tiburon as tb
+
+    if target is not None:
+        if target.suffix != ".toml":
+            raise tb.ModelFileError(target, "only native files hold water numbers; name it .toml")
+        if target.exists() and not force:
+            raise tb.ModelFileError(target, "exists already; choose another name, or pass --force")
+    model, said = load_quietly(source, package_path or ())
+    added = tb.add_water(model, density, overwrite=overwrite)
+    if target is not None:
+        tb.save(added.model, target)
+    if as_json:
+        import json
+
+        print(json.dumps({**_described(added), "density": density, "warnings": said}, indent=2))
+        return
+    for warning in said:
+        print(f"warning: {warning}")
+    _print(added)
+    if target is not None:
+        print(f"\nwrote {target}")
+
+
+def _described(added: "AddedWater") -> dict[str, Any]:
+    return {"name": added.model.name, "bodies": [_body(entry) for entry in added.bodies]}
+
+
+def _body(entry: "BodyWater") -> dict[str, Any]:
+    """Return one body as plain data."""
+    fluid = entry.fluid
+    found: dict[str, Any] = {
+        "body": entry.body,
+        "estimated": bool(entry.quality),
+        "quality": entry.quality,
+        "reason": entry.reason,
+    }
+    if fluid is not None:
+        found |= {
+            "volume": fluid.volume,
+            "center_of_buoyancy": list(fluid.center_of_buoyancy),
+            "added_mass": [list(row) for row in fluid.added_mass] if fluid.added_mass else None,
+            "drag": [type(shape).__name__ for shape in fluid.drag],
+        }
+    return found
+
+
+def _print(added: "AddedWater") -> None:
+    """Print one row per body."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in ("body", "volume [l]", "added mass x, y, z [kg]", "drag", "remark"):
+        table.add_column(Text(heading), no_wrap=heading != "remark")
+    for entry in added.bodies:
+        fluid, quality = entry.fluid, entry.quality
+        if fluid is None:
+            table.add_row(Text(entry.body), "", "", "", Text(entry.reason))
+            continue
+        masses = ""
+        if fluid.added_mass is not None:
+            masses = ", ".join(f"{fluid.added_mass[k][k]:.4g}" for k in (3, 4, 5))
+        drag = ", ".join(type(shape).__name__.removesuffix("Drag").lower() for shape in fluid.drag)
+        cells = [
+            _graded(f"{1e3 * fluid.volume:.4g}", quality.get("volume")),
+            _graded(masses, quality.get("added_mass")),
+            _graded(drag, quality.get("drag")),
+        ]
+        table.add_row(Text(entry.body), *cells, Text(entry.reason))
+    console = open_console()
+    console.print(table)
+
+
+def _graded(text: str, quality: str | None) -> Any:
+    """Return a number followed by how good it is."""
+    from rich.text import Text
+
+    if quality is None:
+        return Text(text)
+    return Text.assemble(text, " ", (quality, QUALITIES[quality]))

@@ -1,0 +1,86 @@
+"""Water numbers for a whole robot, from the shapes of its bodies."""
+
+from dataclasses import dataclass, field
+
+from tiburon.errors import ModelError
+from tiburon.hydro.coefficients import estimate_water
+from tiburon.model import Body, BodyFluid, Model, Shape
+
+__all__ = ["AddedWater", "BodyWater", "add_water"]
+
+
+@dataclass(frozen=True)
+class BodyWater:
+    """What became of one body."""
+
+    body: str
+    """Its name."""
+
+    fluid: BodyFluid | None
+    """The numbers it has now; None if it has none."""
+
+    quality: dict[str, str] = field(default_factory=dict)
+    """By name of the number ("volume", "added_mass", "drag"): "exact", "fitted" or "guessed"; empty
+    where nothing was estimated."""
+
+    reason: str = ""
+    """Why nothing was estimated, where that is so."""
+
+
+@dataclass(frozen=True)
+class AddedWater:
+    """A robot ready for water, and how good its numbers are."""
+
+    model: Model
+    """The robot with its water numbers."""
+
+    bodies: tuple[BodyWater, ...]
+    """What became of each body, in the order of the model."""
+
+
+def add_water(model: Model, density: float = 1025.0, *, overwrite: bool = False) -> AddedWater:
+    """Give every body of a robot the water numbers of its shapes.
+
+    Collision shapes count where a body has any, else visual ones. Bodies without shapes, or with
+    meshes, stay as they are, and the result says so: nothing is left out silently.
+
+    Args:
+        model: The robot.
+        density: Of the water [kg/m^3]; added masses go with it.
+        overwrite: Whether to estimate also bodies that have water numbers.
+
+    Raises:
+        ModelError: If no body has water numbers afterwards.
+
+    Example:
+        ``tb.add_water(tb.load("arm.urdf")).model``
+    """
+    found = tuple(_body_water(body, density, overwrite) for body in model.bodies)
+    if not any(entry.fluid for entry in found):
+        reasons = "; ".join(f"{entry.body!r}: {entry.reason}" for entry in found[:4])
+        raise ModelError(
+            f"model {model.name!r}: no body has a shape that water numbers are known for ({reasons}"
+            f"{'; ...' if len(found) > 4 else ''}); give bodies boxes, balls, cylinders, capsules "
+            "or ellipsoids, or fluid=BodyFluid(...)"
+        )
+    estimated = {entry.body: entry.fluid for entry in found if entry.quality}
+    return AddedWater(model.with_fluids(estimated), found)
+
+
+def _body_water(body: Body, density: float, overwrite: bool) -> BodyWater:
+    if body.fluid is not None and not overwrite:
+        return BodyWater(body.name, body.fluid, reason="has numbers of its own")
+    shapes = _met_by_water(body.shapes)
+    if not shapes:
+        return BodyWater(body.name, body.fluid, reason="has no shape")
+    try:
+        estimate = estimate_water(shapes, density)
+    except ModelError as error:
+        return BodyWater(body.name, body.fluid, reason=str(error).removeprefix("water numbers: "))
+    return BodyWater(body.name, estimate.fluid, estimate.quality)
+
+
+def _met_by_water(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
+    """Return the shapes that stand for the body: the simpler ones are those for collisions."""
+    solid = tuple(shape for shape in shapes if shape.role != "visual")
+    return solid or shapes

@@ -1,0 +1,87 @@
+"""Water numbers of whole robots from their shapes."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.tolerances import assert_close
+
+
+def shaped(name, *shapes, parent="world", fluid=None):
+    joint = tb.Free(name) if parent == "world" else tb.Revolute(f"{name}_joint")
+    inertia = tb.Inertia(1.0, (0, 0, 0), (0.1, 0.1, 0.1))
+    return tb.Body(name, parent, joint=joint, inertia=inertia, shapes=shapes, fluid=fluid)
+
+
+def ball(radius, role="both"):
+    return tb.Shape(tb.SphereShape(radius), role=role)
+
+
+def test_a_ball_gets_the_numbers_of_potential_flow():
+    """Half of the displaced mass, and its volume."""
+    added = tb.add_water(tb.Model("ball", [shaped("ball", ball(0.1))]), 1000.0)
+    (entry,) = added.bodies
+    volume = 4.0 / 3.0 * np.pi * 0.1**3
+    assert_close(entry.fluid.volume, volume)
+    assert_close(np.diag(entry.fluid.added_mass)[3:], np.full(3, 500.0 * volume))
+    assert entry.quality == {"volume": "exact", "added_mass": "exact", "drag": "fitted"}
+    assert added.model.body("ball").fluid == entry.fluid
+
+
+def test_collision_shapes_stand_for_a_body_that_has_them():
+    robot = tb.Model("two", [shaped("two", ball(0.3, "visual"), ball(0.2, "collision"))])
+    assert_close(tb.add_water(robot).bodies[0].fluid.volume, 4.0 / 3.0 * np.pi * 0.2**3)
+    seen = tb.Model("one", [shaped("one", ball(0.3, "visual"))])
+    assert_close(tb.add_water(seen).bodies[0].fluid.volume, 4.0 / 3.0 * np.pi * 0.3**3)
+
+
+def test_what_is_not_estimated_is_said():
+    """Numbers that are there stay; bodies without simple shapes are named with the reason."""
+    own = tb.BodyFluid(volume=0.5)
+    mesh = tb.Shape(tb.MeshShape("hull.stl"))
+    robot = tb.Model(
+        "mixed",
+        [
+            shaped("base", ball(0.1), fluid=own),
+            shaped("bare", parent="base"),
+            shaped("hull", mesh, parent="base"),
+            shaped("arm", ball(0.1), parent="base"),
+        ],
+    )
+    added = tb.add_water(robot)
+    reasons = {entry.body: entry.reason for entry in added.bodies}
+    assert reasons["base"] == "has numbers of its own"
+    assert reasons["bare"] == "has no shape"
+    assert reasons["hull"].startswith("expected a box, ball, cylinder, capsule or ellipsoid")
+    assert reasons["arm"] == ""
+    assert added.model.body("base").fluid == own
+    assert added.model.body("bare").fluid is None
+    again = tb.add_water(robot, overwrite=True)
+    assert again.model.body("base").fluid == again.model.body("arm").fluid
+
+
+def test_a_robot_without_any_simple_shape_is_refused():
+    with pytest.raises(tb.ModelError, match="no body has a shape that water numbers are known for"):
+        tb.add_water(tb.Model("bare", [shaped("bare")]))
+
+
+def test_other_fluids_keep_everything_else():
+    """Names, frames, thrusters and poses stay; an unknown body is named."""
+    robot = tb.load("tiburon_titan")
+    dry = robot.with_fluids({body.name: None for body in robot.bodies})
+    assert all(body.fluid is None for body in dry.bodies)
+    assert dry.with_fluids({body.name: body.fluid for body in robot.bodies}) == robot
+    with pytest.raises(tb.UnknownNameError, match="hul"):
+        robot.with_fluids({"hul": None})
+
+
+def test_a_robot_with_estimated_numbers_swims():
+    """All of dynamics takes the result: a ball of the density of water hangs where it is."""
+    volume = 4.0 / 3.0 * np.pi * 0.1**3
+    inertia = tb.Inertia(1025.0 * volume, (0, 0, 0), (0.1, 0.1, 0.1))
+    body = tb.Body("ball", joint=tb.Free("ball"), inertia=inertia, shapes=(ball(0.1),))
+    model = tb.add_water(tb.Model("ball", [body])).model
+    rest = np.zeros(6)
+    vd = tb.forward_dynamics(model, model.neutral(), rest, rest, fluid=tb.Water(1025.0))
+    # buoyancy and weight cancel to rounding of 9.81
+    assert_close(vd, np.zeros(6), 1e-14, scale=9.81)
