@@ -20,7 +20,7 @@ DIVER = Path(__file__).parents[1] / "data" / "mjcf" / "diver.xml"
 
 
 def test_our_model_agrees_with_mujoco():
-    """Frames, replicas, inline meshes, several joints per body, ties and armature at once."""
+    """Frames, inline meshes, several joints per body, ties and armature at once."""
     row = compare_file(DIVER, DIVER.parent)
     assert row.agrees, row.error
     # the gripper's second finger follows the first; the closed loops are cut open

@@ -124,6 +124,15 @@ def test_tree_of_all_joints_agrees(agree):
     </worldbody>""")
 
 
+def test_replicas_agree(agree):
+    """MuJoCo multiplies bodies; each copy is a body of its own."""
+    peer = agree("""<worldbody><body name="hub"><freejoint/><geom size="0.1"/>
+      <replicate count="3" euler="0 0 120"><body name="leg" pos="0.3 0 0">
+        <joint name="leg" axis="0 1 0" pos="0 0 0.1"/><geom size="0.05" pos="0.1 0 0"/></body>
+      </replicate></body></worldbody>""")
+    assert peer.model.nv == 9
+
+
 def test_bodies_joints_and_sites_keep_their_names_and_others_get_one(load):
     model = load("""<worldbody>
       <body name="arm"><joint/><geom size="0.1"/><site/><site name="arm"/></body>

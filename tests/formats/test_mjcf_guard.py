@@ -65,7 +65,15 @@ REFUSED = {
         "params must be below 1000",
     ),
     "count": ('<worldbody><replicate count="1e300"/></worldbody>', "counts must be moderate"),
-    "nan": ('<worldbody><body pos="nan 0 0"/></worldbody>', "cannot read it|must be finite"),
+    "nan": (
+        '<worldbody>\n<body name="b" pos="nan 0 0"/></worldbody>',
+        "line 2: body 'b': pos must",
+    ),
+    "infinity": ('<option gravity="0 0 -Inf"/>', "gravity must be finite, got '0 0 -Inf'"),
+    "blanks": (
+        '<equality><connect body1="b" anchor=" "/></equality>',
+        "anchor must have a value, got blanks",
+    ),
     "no mass": ('<worldbody><body name="b"><joint/></body></worldbody>', "mass and inertia"),
 }
 
@@ -104,6 +112,26 @@ def test_package_paths_open_other_folders(tmp_path):
         '<geom type="mesh" mesh="m"/></body></worldbody></mujoco>'
     )
     assert tb.load(path, package_paths=[tmp_path]).body_names == ("b",)
+
+
+def test_after_a_failure_inside_mujoco_nothing_more_is_read(load, monkeypatch):
+    """Such a failure leaves locks behind, on which MuJoCo would wait forever."""
+    import mujoco
+
+    from tiburon.formats import mjcf
+
+    class Broken:
+        @staticmethod
+        def from_file(path):
+            raise RuntimeError("Caught an unknown exception!")
+
+    monkeypatch.setattr(mjcf, "_DAMAGED_BY", [])
+    with monkeypatch.context() as patch:
+        patch.setattr(mujoco, "MjSpec", Broken)
+        with pytest.raises(tb.ModelFileError, match="unknown exception"):
+            load("<worldbody/>")
+    with pytest.raises(tb.ModelFileError, match="start Python again"):
+        load("<worldbody/>")
 
 
 def test_entities_are_refused(tmp_path):

@@ -45,6 +45,9 @@ MEASURES = (
 )
 """Tables of a compiled model that a robot is built from."""
 
+_DAMAGED_BY: list[str] = []
+"""Files on which MuJoCo failed without an error of its own, in this process."""
+
 _LINE = re.compile(r"\bline(?: number)?\s*=?\s*(\d+)", re.IGNORECASE)
 _NAME = re.compile(r"Element (?:name )?'([^']*)'")
 
@@ -156,6 +159,12 @@ def compile_mjcf(
             "MJCF is read by MuJoCo, which is not installed; run `pip install 'tiburon[mjcf]'`",
         ) from error
     check_files(path, package_paths, budget)
+    if _DAMAGED_BY:
+        raise ModelFileError(
+            budget.file,
+            f"MuJoCo failed on {_DAMAGED_BY[0]} in a way that may make it wait forever on others; "
+            "start Python again to read more MJCF files",
+        )
     with silenced(mujoco):
         try:
             spec = mujoco.MjSpec.from_file(str(path))
@@ -166,6 +175,9 @@ def compile_mjcf(
         except ModelFileError:
             raise
         except Exception as error:
+            if not isinstance(error, ValueError):
+                # not one of its own errors: it was left in the middle, with its locks held
+                _DAMAGED_BY.append(budget.file)
             _fail(budget.file, error)
     budget.check_time()
     return compiled, spec

@@ -37,6 +37,11 @@ _INCLUDING = ("include", "model")
 _FOLDERS = ("assetdir", "meshdir", "texturedir")
 """Attributes of <compiler> that say where other files are."""
 
+_NO_NUMBERS = ("nan", "inf", "infinity")
+
+_TEXTS = ("name", "class", "childclass", "data", "model", "file")
+"""Attributes that may be any word."""
+
 _PICTURES = ("texture", "skin")
 """Elements that cost nothing and open no file: they are removed before MuJoCo compiles."""
 
@@ -96,6 +101,7 @@ class _Guard:
                     f"a robot from a file may have {LINKS} links, got more by counting copies; "
                     "lower the counts"
                 )
+            _check_values(element)
             if element.tag == "compiler":
                 self.folders.update(
                     element.attributes[name] for name in _FOLDERS if name in element.attributes
@@ -179,6 +185,16 @@ class _Guard:
                     f"meshes may have {ASSET_BYTES // 2**20} MB together, got more; make them "
                     "coarser"
                 )
+
+
+def _check_values(element: XmlElement) -> None:
+    """Refuse blanks, which MuJoCo does not survive, and numbers that are none, which it takes."""
+    for name, value in element.attributes.items():
+        words = value.split()
+        if value and not words:
+            element.fail(f"{name} must have a value, got blanks; write one, or remove {name}")
+        if name not in _TEXTS and any(word.lower().lstrip("+-") in _NO_NUMBERS for word in words):
+            element.fail(f"{name} must be finite, got {value[:60]!r}; correct the number")
 
 
 def _file_attributes(element: XmlElement) -> Iterator[str]:
