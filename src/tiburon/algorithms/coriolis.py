@@ -9,13 +9,8 @@ Christoffel symbols for rigid-body systems", J. Computational and Nonlinear Dyna
     IC, BC  I and B of a body and all beyond it, summed
     C       Coriolis matrix
 
-Every body adds J^T (I dJ/dt + B J) to C. Its B is half of dI/dt and of the skew matrix of vel x*
-(I vel); written out, the products with linear velocity cancel and
-
-    B = [ G     0 ]     G = (dIbar/dt - n x) / 2,   n, f momentum of the body
-        [ -f x  0 ]
-
-so that B is three forces, one per component of angular velocity, and stays so in any frame.
+Every body adds J^T (I dJ/dt + B J) to C. In water I holds added mass, and velocities are relative
+to the water.
 """
 
 from collections.abc import Sequence
@@ -24,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import plan_and_gravity, world_with
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.pair_products import (
@@ -38,65 +33,32 @@ from tiburon.algorithms.pair_products import (
 from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import each, inward, outward, pairs
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.algorithms.velocity_product import AnyProduct, FullProduct, RigidProduct
+from tiburon.model import Model, Plan, PlanBody, Water, World
 from tiburon.record import record
-from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Transform
-from tiburon.spatial.vec3 import IDENTITY3, cross
+from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Scalar, Transform
 from tiburon.trace.array import as_traced
 
 __all__ = ["coriolis", "coriolis_matrix"]
 
 
 @record
-class _VelocityProduct:
-    """B as three columns, the forces of unit angular velocities about x, y and z."""
-
-    x: Force
-    y: Force
-    z: Force
-
-    @classmethod
-    def of_body(cls, inertia: RigidInertia, vel: Motion) -> "_VelocityProduct":
-        """Return B of one rigid body."""
-        momentum = inertia.apply(vel)
-        rate = inertia.rate(vel).rows()
-        columns = []
-        for k, axis in enumerate(IDENTITY3):
-            turned = cross(axis, momentum.moment)
-            a, b, c = (0.5 * (rate[i][k] + turned[i]) for i in range(3))
-            columns.append(Force((a, b, c), cross(axis, momentum.force)))
-        return cls(*columns)
-
-    def __add__(self, other: "_VelocityProduct") -> "_VelocityProduct":
-        return _VelocityProduct(self.x + other.x, self.y + other.y, self.z + other.z)
-
-    def apply(self, m: Motion) -> Force:
-        """Return B m."""
-        x, y, z = m.angular
-        total: Force = self.x * x + self.y * y + self.z * z
-        return total
-
-    def apply_transpose(self, m: Motion) -> Force:
-        """Return B^T m: a couple."""
-        return Force((m.dot(self.x), m.dot(self.y), m.dot(self.z)), (0.0, 0.0, 0.0))
-
-    def to_parent(self, X: Transform) -> "_VelocityProduct":
-        """Return X^T B X."""
-        columns = [tuple(X.force_to_parent(column)) for column in (self.x, self.y, self.z)]
-        rows = [X.direction_to_parent((x, y, z)) for x, y, z in zip(*columns, strict=True)]
-        x, y, z = (Force.from_array([row[k] for row in rows]) for k in range(3))
-        return _VelocityProduct(x, y, z)
-
-
-@record
 class _Composite:
     """I and B of a body and all beyond it; they add."""
 
-    I: RigidInertia
-    B: _VelocityProduct
+    I: RigidInertia | ArticulatedInertia
+    B: AnyProduct
+
+    @classmethod
+    def of_body(cls, body: PlanBody, vel: Motion, wet: bool) -> "_Composite":
+        """Return I and B of one body; in the same form for all of a robot."""
+        if wet:
+            felt = body.felt.articulated()
+            return cls(felt, FullProduct.of_body(felt, vel))
+        return cls(body.inertia, RigidProduct.of_body(body.inertia, vel))
 
     def __add__(self, other: "_Composite") -> "_Composite":
-        return _Composite(self.I + other.I, self.B + other.B)
+        return _Composite(self.I + other.I, self.B + other.B)  # type: ignore[operator]
 
 
 class _Moving(NamedTuple):
@@ -157,6 +119,7 @@ def _columns(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]
 ) -> tuple[tuple[_Moving, ...], tuple[Columns, ...]]:
     """Find the motion of each body, and the forces that go with each freedom, in body frames."""
+    wet = _is_wet(plan)
 
     def motion(body: PlanBody, parent: _Moving) -> _Moving:
         joint, position, rate = body.joint, q[body.q], v[body.v]
@@ -165,8 +128,7 @@ def _columns(
         vel = X.motion(parent.vel) + joint.velocity(position, rate)
         S, change = joint.subspace(position), joint.subspace_rate(position, rate)
         Sd = tuple(vel.cross(s) + r for s, r in zip(S, change, strict=True))
-        B = _VelocityProduct.of_body(body.inertia, vel)
-        return _Moving(X, place, vel, Sd, _Composite(body.inertia, B))
+        return _Moving(X, place, vel, Sd, _Composite.of_body(body, vel, wet))
 
     def compose(body: PlanBody, total: _Composite, moving: _Moving) -> tuple[Columns, _Composite]:
         I, B = total.I, total.B
@@ -177,11 +139,17 @@ def _columns(
         X = moving.X
         return columns, _Composite(X.inertia_to_parent(I), B.to_parent(X))
 
-    zero = Force.zero()
-    nothing = _Composite(RigidInertia.zero(), _VelocityProduct(zero, zero, zero))
+    nothing = _Composite(RigidInertia.zero(), RigidProduct.zero())
+    if wet:
+        nothing = _Composite(ArticulatedInertia.zero(), FullProduct.zero())
     world = _Moving(Transform.identity(), None, Motion.zero(), (), nothing)
     moving = outward(plan, motion, world)
     return moving, inward(plan, compose, [visit.alone for visit in moving], moving)
+
+
+def _is_wet(plan: Plan) -> bool:
+    """Tell whether bodies move water along."""
+    return any(body.added is not None for body in plan.bodies)
 
 
 def _by_pairs(
@@ -223,6 +191,7 @@ def _by_pairs(
 
 def _vectors(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vectors, ...]:
     """Return S, Sd and the three forces of all freedoms in the frame of their tree's first body."""
+    wet = _is_wet(plan)
 
     @before_products(plan)
     def vectors(q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vectors, ...]:
@@ -237,8 +206,8 @@ def _vectors(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vect
                     tuple(place.motion(sd)),
                     tuple(place.force(column.upper)),
                     tuple(place.force(column.inertial)),
-                    # a couple is the same at every point
-                    place.force(column.turned).moment,
+                    # on land a couple, the same at every point
+                    tuple(place.force(column.turned)) if wet else place.force(column.turned).moment,
                 )
                 for s, sd, column in zip(
                     body.joint.subspace(position[body.q]), Sd, columns, strict=True
@@ -251,7 +220,7 @@ def _vectors(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vect
         freedoms = [freedom for body in carried for freedom in body]
         return tuple(
             components([freedom[k] for freedom in freedoms], size)
-            for k, size in enumerate((6, 6, 6, 6, 3))
+            for k, size in enumerate((6, 6, 6, 6, 6 if wet else 3))
         )
 
     found: tuple[Vectors, ...] = vectors(list(q), list(v))
@@ -270,7 +239,12 @@ _FUNCTION = LibraryFunction(
 
 
 def coriolis_matrix(
-    model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    *,
+    fluid: Water | None = None,
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the Coriolis matrix C, with H vd + C v + gravity force = tau.
 
@@ -282,11 +256,13 @@ def coriolis_matrix(
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        v: Joint velocity [m/s or rad/s], shape (..., nv); in water, relative to the water.
+        fluid: The water the robot is in, whose added mass counts; none by default.
         time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Coriolis matrix, joint force per joint velocity, in the order of v, shape (..., nv, nv).
     """
-    answer: NDArray[np.float64] = call(_FUNCTION, model, (q, v), time=time)
+    answer: NDArray[np.float64]
+    answer = call(_FUNCTION, model, (q, v), world_with(None, fluid), time=time)
     return answer
