@@ -39,11 +39,11 @@ from tiburon.trace.program import Program
 
 LANES = 4
 SHORTEST_PROGRAM = 300
-"""Operations from which on a program is written this way; LLVM does well on shorter ones."""
+"""Operations from which on a program is written this way; the shortest measured has 1000."""
 
 LONGEST_OVERLAP = 4000
-"""Steps up to which groups overlap. Beyond, two frames and the numbers that wait in them do not fit
-into the first level of the cache (32 KiB) beside the rest, which costs more than waiting."""
+"""Steps up to which groups overlap. It made dynamics of up to 3300 steps faster and derivatives of
+5300 steps slower, perhaps because two frames of that size fill the first level of the cache."""
 
 # what the assembly is given: name of the register, and the pointer that it holds
 _ADDRESSES = {"di": "%frame", "si": "%parameters", "dx": "@constants"}

@@ -1,7 +1,7 @@
 """The order of steps: few numbers at a time in use, so that registers suffice more often.
 
-A store costs as much as a fused multiply-add on hardware where both need the same ports, so the
-order is chosen for few stores. The order of the algorithm is a good one to begin with; of the next
+Every number that leaves a register costs a store, and a reload or a longer instruction later, so
+the order is chosen for few stores. The order of the algorithm is a good one to begin with; of the next
 few dozen steps that could run, the one goes first that ends the use of numbers in registers and
 needs none that had to leave them.
 """
@@ -105,7 +105,7 @@ class Overlap(NamedTuple):
 BEFORE = "~"
 """How names of values of the group before end."""
 
-# The last steps of dynamics wait for each other, body after body, so the last seventh takes far
+# The last steps of dynamics wait for each other, body after body, so the last seventh takes
 # longer than its share. It is done beside the first steps of the next cases; spread over more of
 # them, its numbers would take registers away from the rest.
 _START = 0.86
