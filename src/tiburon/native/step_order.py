@@ -1,9 +1,9 @@
 """The order of steps: few numbers at a time in use, so that registers suffice more often.
 
 Every number that leaves a register costs a store, and a reload or a longer instruction later, so
-the order is chosen for few stores. The order of the algorithm is a good one to begin with; of the next
-few dozen steps that could run, the one goes first that ends the use of numbers in registers and
-needs none that had to leave them.
+the order is chosen for few stores. The order of the algorithm is a good one to begin with; of the
+next few dozen steps that could run, the one goes first that ends the use of numbers in registers
+and needs none that had to leave them.
 """
 
 from __future__ import annotations
