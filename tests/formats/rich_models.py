@@ -84,7 +84,7 @@ def fluid(rng):
             tb.EllipsoidDrag(rng.random(3), rng.random(3), random_pose(rng)),
             tb.SphereDrag(rng.random(), rng.random(), rng.normal(size=3)),
         ),
-        linear_damping=rng.random(6) if rng.random() < 0.5 else rng.normal(size=(6, 6)),
+        linear_damping=rng.random(6) if rng.random() < 0.5 else L @ L.T,
         quadratic_damping=rng.random(6) if rng.random() < 0.5 else None,
     )
 

@@ -168,6 +168,50 @@ def test_water_without_density_or_numbers_is_land():
     assert_close(tb.forward_dynamics(model, q, v, tau, fluid=tb.Water(0.0)), land)
 
 
+@pytest.mark.parametrize("size", [1e-5, 1e3])
+def test_bodies_of_any_size_move_alike(size):
+    """Lengths and gravity times s, the same density and times: linear accelerations times s."""
+
+    def scaled(s):
+        about = np.diag([s, s, s, 1.0, 1.0, 1.0])
+        model = tb.Model(
+            "hull",
+            [
+                tb.Body(
+                    "hull",
+                    joint=tb.Free("float"),
+                    inertia=tb.Inertia(30.0 * s**3, (0, 0, 0), np.array([1.0, 2.0, 2.5]) * s**5),
+                    fluid=tb.BodyFluid(
+                        0.03 * s**3,
+                        np.array([0.01, -0.02, 0.03]) * s,
+                        s**3 * about @ ADDED @ about,
+                        (tb.CylinderDrag(0.1 * s, 0.8 * s, (0, 0.1 * s, 0), (0.6, 0.8, 0)),),
+                    ),
+                )
+            ],
+        )
+        world = tb.World(gravity=(0.0, 0.0, -9.81 * s), fluid=tb.Water(RHO))
+        q, v = model.random_state(3)
+        vd = tb.forward_dynamics(model, q, about[::-1, ::-1] @ v, np.zeros(6), world=world)
+        return vd / np.diag(about)[::-1]
+
+    assert_close(scaled(size), scaled(1.0))
+
+
+def test_water_meets_a_body_that_displaces_none_where_it_says():
+    """Sheets and frames of no volume feel shear at the place given, whatever frame they are in."""
+    shear = tb.Water(RHO, tb.LinearShear((1.0, 0.0, 0.0), 10.0))
+    fluid = tb.BodyFluid(0.0, (0.0, 0.0, -4.0), linear_damping=np.diag([0, 0, 0, 5.0, 5.0, 5.0]))
+    inertia = tb.Inertia(10.0, (0, 0, 0), (1.0, 1.0, 1.0))
+    model = tb.Model("m", [tb.Body("b", joint=tb.Free("f"), inertia=inertia, fluid=fluid)])
+    q, v = at_rest()
+    vd = tb.forward_dynamics(
+        model, q, v, np.zeros(6), world=tb.World(gravity=(0, 0, 0), fluid=shear)
+    )
+    # 4 m down of 10 the water moves with 0.6 m/s
+    assert_close(vd, [0, 0, 0, 5.0 * 0.6 / 10.0, 0, 0])
+
+
 def test_drag_has_a_derivative_at_rest():
     drag = tb.CylinderDrag(0.05, 0.8, (-0.4, 0, 0), (1, 0, 0), end_coefficients=(0.8, 0.9))
     model = hull(added=ADDED, drag=(drag, tb.SphereDrag(0.1), tb.BoxDrag((1, 0.5, 0.4))))

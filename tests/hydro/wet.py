@@ -87,7 +87,7 @@ def random_fluid(rng):
         added_mass=positive(),
         drag=(shape,),
         linear_damping=positive(),
-        quadratic_damping=0.1 * rng.normal(size=(6, 6)),
+        quadratic_damping=positive(),
     )
 
 

@@ -83,6 +83,24 @@ def test_waves_on_deep_water():
     assert_close(deep.velocity[0], 0.5 * height * omega * np.exp(-2 * np.pi))
 
 
+def test_functions_meet_the_position_as_an_array():
+    """Written with vectors or with components, a current is the same."""
+    by_vector = FunctionCurrent(lambda t, p: 0.1 * p + np.sin(t))
+    by_component = FunctionCurrent(lambda t, p: [0.1 * x + np.sin(t) for x in p])
+    place = (1.0, -2.0, 3.0)
+    expected = flow_at(by_component, (), 0.7, place)
+    assert_close(expected.velocity, 0.1 * np.array(place) + np.sin(0.7))
+    assert flow_at(by_vector, (), 0.7, place) == expected
+
+
+def test_sums_take_velocities_and_functions_too():
+    mixed = CurrentSum([(0.3, 0.0, 0.1), lambda t, p: 0.1 * p, TIDE])
+    flow = flow_at(mixed, mixed.numbers(), 2.0, (1.0, 2.0, 3.0))
+    tide = flow_at(TIDE, TIDE.numbers(), 2.0, (0.0, 0.0, 0.0)).velocity
+    assert_close(flow.velocity, np.array(tide) + np.array([0.4, 0.2, 0.4]))
+    assert CurrentSum(TIDE) == CurrentSum((TIDE,))
+
+
 def test_shear_stops_at_its_depth():
     for z, share in ((0.0, 1.0), (-15.0, 0.5), (-30.0, 0.0), (-99.0, 0.0), (3.0, 1.0)):
         assert_close(np.array(SHEAR.velocity(0.0, (0, 0, z))), share * np.array([1.0, 0.2, 0.1]))
@@ -97,10 +115,21 @@ def test_shear_stops_at_its_depth():
         (lambda: TableCurrent((0.0, 0.0), ((0, 0, 0), (1, 0, 0))), "increasing"),
         (lambda: Water(density=-1.0), "density"),
         (lambda: Water(current="fast"), "current"),
+        (lambda: TableCurrent((0.0, np.inf), ((0, 0, 0), (1, 0, 0))), "times must be finite"),
+        (lambda: TableCurrent("ab", ((0, 0, 0), (1, 0, 0))), "times must be"),
+        (lambda: Waves(3), "each train must be a Wave"),
+        (lambda: CurrentSum(("fast",)), "current must be 3 numbers"),
         (lambda: Water(strips=0), "strips"),
+        (lambda: Water(strips=True), "strips"),
+        (lambda: Water(split_strips="no"), "split_strips must be True or False"),
         (lambda: Water(current=lambda t, p: (1.0, 2.0)).structure(), "three components"),
     ],
 )
 def test_bad_numbers_are_refused_in_words(make, words):
     with pytest.raises(ModelError, match=words):
         make()
+
+
+def test_numbers_of_numpy_serve_as_well():
+    water = Water(strips=np.int64(6), split_strips=np.bool_(True))
+    assert (type(water.strips), water.strips, water.split_strips) == (int, 6, True)

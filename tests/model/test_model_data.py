@@ -100,6 +100,8 @@ def test_joints_inside_others_have_no_data_of_their_own():
         (lambda: tb.BodyFluid(added_mass=np.eye(5)), "added_mass must be 6 x 6 numbers"),
         (lambda: tb.BodyFluid(added_mass=-np.eye(6)), "X_udot are the negative of its entries"),
         (lambda: tb.BodyFluid(added_mass=np.triu(np.ones((6, 6)))), "added mass must be symmetric"),
+        (lambda: tb.BodyFluid(linear_damping=-np.ones(6)), "such as X_u and X_u|u| are the negat"),
+        (lambda: tb.BodyFluid(quadratic_damping=-np.eye(6)), "no negative number on its diagonal"),
         (lambda: tb.CylinderDrag(1, 1, axis=(0, 0, 0)), "axis must not be zero"),
         (lambda: tb.BoxDrag((1, 1, 1), (1, -1, 1)), "coefficients must not be negative"),
         (lambda: tb.SphereDrag(-1), "radius must be at least 0"),
@@ -348,3 +350,10 @@ def test_numbers_of_unit_length_keep_their_bits():
         assert tb.Revolute("j", joint.axis).axis == joint.axis
         pose = random_pose(rng) @ random_pose(rng) @ random_pose(rng)
         assert tb.Pose(pose.rotation, pose.translation) == pose
+
+
+@pytest.mark.parametrize("size", [1e-320, 1e-200, 1e-3, 1e3, 1e200, 1.7e308])
+def test_directions_may_have_any_length(size):
+    """Squares of these sizes leave the range of numbers; directions do not."""
+    assert tb.Thruster("t", "b", direction=(0, -size, 0)).direction == (0.0, -1.0, 0.0)
+    assert tb.CylinderDrag(0.1, 1.0, axis=(size, 0, 0)).axis == (1.0, 0.0, 0.0)

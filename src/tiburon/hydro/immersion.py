@@ -221,7 +221,7 @@ def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion | 
     if not members:
         return None
     added = ArticulatedInertia.zero()
-    volume, moment = 0.0, ZERO3
+    volume, moment, middle = 0.0, ZERO3, ZERO3
     shapes: list[PlacedDrag] = []
     dampings: list[Damping] = []
     for fluid, X in members:
@@ -230,15 +230,17 @@ def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion | 
         volume += fluid.volume
         center = X.point_to_parent(fluid.center_of_buoyancy)
         moment = add(moment, scale(center, fluid.volume))
+        middle = add(middle, scale(center, 1.0 / len(members)))
         shapes.extend(placed for drag in fluid.drag for placed in _placed(drag, X))
         if fluid.linear_damping is not None or fluid.quadratic_damping is not None:
             dampings.append(Damping(X, fluid.linear_damping, fluid.quadratic_damping))
-    clean = _without_rounding(tuple(added), 1.0)
-    place = _vec(scale(moment, 1.0 / volume)) if volume else ZERO3
-    moment = _vec(moment)
-    return Immersion(
-        ArticulatedInertia.from_array(clean), volume, moment, tuple(shapes), tuple(dampings), place
-    )
+    # what is rounding goes with the size of the body: small ones have small numbers
+    clean = _without_rounding(tuple(added), 0.0)
+    # where nothing is displaced, water still meets the bodies where they say
+    place = _vec(scale(moment, 1.0 / volume) if volume else middle)
+    x, y, z = _without_rounding(moment, volume)
+    added = ArticulatedInertia.from_array(clean)
+    return Immersion(added, volume, (x, y, z), tuple(shapes), tuple(dampings), place)
 
 
 def _placed(drag: Drag, X: Transform) -> Iterator[PlacedDrag]:

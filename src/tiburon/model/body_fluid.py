@@ -50,6 +50,8 @@ class BodyFluid:
             given = getattr(self, quantity)
             if given is not None:
                 object.__setattr__(self, quantity, matrix6(given, element, quantity))
+        for quantity in ("linear_damping", "quadratic_damping"):
+            _check_damping(getattr(self, quantity), element, quantity)
         if self.added_mass is not None:
             M = symmetric(np.array(self.added_mass), element)
             eigenvalues = np.linalg.eigvalsh(M)
@@ -67,3 +69,13 @@ class BodyFluid:
                 f"got {listed!r}"
             )
         object.__setattr__(self, "drag", tuple(listed))
+
+
+def _check_damping(matrix: Matrix6 | None, element: str, quantity: str) -> None:
+    """Refuse damping that drives a body on instead of slowing it."""
+    least = min((row[i] for i, row in enumerate(matrix or ())), default=0.0)
+    if least < 0.0:
+        raise ModelError(
+            f"{element}: {quantity} must have no negative number on its diagonal, got {least:g}; "
+            "published derivatives such as X_u and X_u|u| are the negative of its entries"
+        )

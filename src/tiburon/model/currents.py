@@ -1,7 +1,7 @@
 """Currents, tides and waves."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -180,10 +180,13 @@ class Waves(Current):
         gravity = _number("waves", "gravity", self.gravity, positive=True)
         # fixed when the trains are: the numbers that enter the formula come from both
         object.__setattr__(self, "gravity", gravity)
-        trains = (self.trains,) if isinstance(self.trains, Wave) else tuple(self.trains)
+        trains = _listed(self.trains)
         for train in trains:
             if not isinstance(train, Wave):
-                raise ModelError(f"waves: expected Wave(height, period, ...), got {train!r}")
+                raise ModelError(
+                    f"waves: each train must be a Wave, got {train!r}; write "
+                    "Waves((Wave(height=1.0, period=8.0),))"
+                )
         object.__setattr__(self, "trains", trains)
         rows = []
         for train in trains:
@@ -218,10 +221,10 @@ class TableCurrent(Current):
     """Velocity at each time, world axes [m/s]."""
 
     def __post_init__(self) -> None:
-        times = np.asarray(self.times, dtype=np.float64)
-        if times.ndim != 1 or times.size < 2 or not (np.diff(times) > 0.0).all():
+        times = finite_array(self.times, (np.size(self.times),), "table current", "times")
+        if times.size < 2 or not (np.diff(times) > 0.0).all():
             raise ModelError(
-                "table current: times must be at least two, finite and increasing, "
+                "table current: times must be at least two, and increasing, "
                 f"got {self.times!r}; sort the log and drop repeated times"
             )
         speeds = finite_array(self.speeds, (times.size, 3), "table current", "speeds")
@@ -244,6 +247,10 @@ class CurrentSum(Current):
     """Several currents at once: their velocities add."""
 
     parts: tuple[Current, ...]
+    """Currents; a velocity or a function of time and position becomes one."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(current_from(p) for p in _listed(self.parts)))
 
     def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
         """Return the velocity of the water, world axes [m/s]."""
@@ -259,14 +266,31 @@ class FunctionCurrent(Current):
     """A velocity given by a function of time and position; its own numbers are compiled in."""
 
     function: Callable[[Any, Any], Any]
-    """Takes time [s] and position [m], three scalars, world axes; returns three scalars [m/s]."""
+    """Takes time [s] and position [m], an array of three, world axes; returns three scalars or an
+    array of them [m/s]."""
 
     def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
         """Return the velocity of the water, world axes [m/s]."""
-        found = self.function(time, position)
+        from tiburon.trace.array import as_traced
+
+        found = self.function(time, as_traced(list(position)))
         if np.shape(found) != (3,):
             raise ModelError(
                 f"current {getattr(self.function, '__name__', self.function)!r}: must return three "
-                f"components of velocity, got {found!r}"
+                f"components of velocity, got {found!r}; return (vx, vy, vz) in m/s, world axes"
             )
-        return tuple(found)
+        return tuple(found.tolist() if isinstance(found, np.ndarray) else found)
+
+
+def current_from(given: object) -> Current:
+    """Return the current that a velocity, a function of time and position, or a current means."""
+    if isinstance(given, Current):
+        return given
+    if callable(given):
+        return FunctionCurrent(given)
+    return UniformCurrent(vec3(given, "water", "current"))  # type: ignore[arg-type]
+
+
+def _listed(parts: object) -> tuple[Any, ...]:
+    """Return several parts as a tuple; one alone may be given without a list."""
+    return tuple(parts) if isinstance(parts, Iterable) else (parts,)

@@ -150,6 +150,12 @@ def unit_vector(value: ArrayLike, element: str, quantity: str, name: str | None 
     """
     x, y, z = vec3(value, element, quantity, name)
     length = math.sqrt(x * x + y * y + z * z)
+    if not 1e-150 < length < 1e150:
+        # squares left the range of numbers; a vector of size 1 points the same way
+        largest = max(abs(x), abs(y), abs(z))
+        if largest > 0.0:
+            x, y, z = x / largest, y / largest, z / largest
+        length = math.sqrt(x * x + y * y + z * z)
     if length == 0.0:
         raise ModelError(
             f"{element}: {quantity} must not be zero, got (0, 0, 0); say which way it points",

@@ -4,9 +4,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from tiburon.errors import ModelError
 from tiburon.model.current import Current, Flow, depends_on_place, depends_on_time, flow_at
-from tiburon.model.currents import FunctionCurrent, UniformCurrent
+from tiburon.model.currents import current_from
 from tiburon.model.numbers import Vec3, number, vec3
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -44,19 +46,21 @@ class Water:
         viscosity = number(self.viscosity, "water", "viscosity", least=0.0)
         object.__setattr__(self, "viscosity", viscosity)
         strips: object = self.strips
-        if not isinstance(strips, int) or strips < 1:
+        if not isinstance(strips, (int, np.integer)) or strips is True or strips < 1:
             raise ModelError(
                 f"water: strips must be a positive whole number, got {strips!r}; four suit "
                 "most robots"
             )
+        object.__setattr__(self, "strips", int(strips))
+        split: object = self.split_strips
+        if not isinstance(split, (bool, np.bool_)):
+            raise ModelError(f"water: split_strips must be True or False, got {split!r}")
+        object.__setattr__(self, "split_strips", bool(split))
 
     @property
     def motion(self) -> Current:
         """The current as one: a velocity is one that is the same everywhere."""
-        given = self.current
-        if isinstance(given, Current):
-            return given
-        return FunctionCurrent(given) if callable(given) else UniformCurrent(given)
+        return current_from(self.current)
 
     @property
     def moves_alike(self) -> bool:
