@@ -108,3 +108,22 @@ def test_users_functions_meet_the_water_they_are_compiled_for():
     assert np.array_equal(
         kernel(q, v, tau), tb.forward_dynamics(model, q, v, 2 * tau, fluid=STREAM)
     )
+
+
+def test_what_forces_at_frames_meet_is_the_mass_matrix_in_water():
+    """J M^-1 J^T and its inverse, with added mass in M."""
+    model = fixture_b()
+    q, *_ = state_b()
+    J = tb.frame_jacobian(model, q, "link_11")
+    H = tb.mass_matrix(model, q, fluid=STILL)
+    expected = J @ np.linalg.solve(H, J.T)
+    found = tb.operational_space_inverse_inertia(model, q, "link_11", fluid=STILL)
+    # the condition of the mass matrix, some thousand, costs that many digits
+    assert_close(found, expected, 1e-12 * np.linalg.cond(H))
+    inertia = tb.operational_space_inertia(model, q, "link_11", fluid=STILL)
+    assert_close(inertia @ expected, np.eye(6), 1e-12 * np.linalg.cond(H))
+    for pair in (tb.cross_inverse_inertia, tb.apparent_inverse_inertia):
+        other = "link_11" if pair is tb.cross_inverse_inertia else "world"
+        at_frame = pair(model, q, "link_11", other, fluid=STILL)
+        assert_close(at_frame, expected, 1e-12 * np.linalg.cond(H))
+        assert not np.allclose(at_frame, pair(model, q, "link_11", other))

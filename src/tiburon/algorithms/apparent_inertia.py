@@ -27,13 +27,13 @@ from tiburon.algorithms.articulated_response import (
     directions,
     propagated,
 )
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import plan_and_gravity, world_with
 from tiburon.algorithms.coupled_response import CoupledResponse
 from tiburon.algorithms.frame_motion import moved_to
 from tiburon.algorithms.kinematics import Place, frame_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.sweep import outward
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Model, Plan, PlanBody, Water, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose_vector
@@ -180,7 +180,13 @@ _APPARENT = LibraryFunction(
 
 
 def cross_inverse_inertia(
-    model: Model, q: ArrayLike, frame: str, other: str, *, time: ArrayLike | None = None
+    model: Model,
+    q: ArrayLike,
+    frame: str,
+    other: str,
+    *,
+    fluid: Water | None = None,
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the acceleration of one frame per force on another, from rest, without gravity.
 
@@ -192,6 +198,7 @@ def cross_inverse_inertia(
         q: Position [m or rad], shape (..., nq).
         frame: Name of the body or frame that accelerates.
         other: Name of the body or frame the force acts on; may be the same.
+        fluid: The water the robot is in, whose added mass counts; none by default.
         time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
@@ -199,12 +206,19 @@ def cross_inverse_inertia(
         axes [1/(kg m^2), 1/(kg m), 1/kg], shape (..., 6, 6). Exchanging the frames transposes it.
     """
     options = (("frame", frame), ("other", other))
-    answer: NDArray[np.float64] = call(_CROSS, model, (q,), None, options, time=time)
+    around = world_with(None, fluid)
+    answer: NDArray[np.float64] = call(_CROSS, model, (q,), around, options, time=time)
     return answer
 
 
 def apparent_inverse_inertia(
-    model: Model, q: ArrayLike, frame: str, other: str = "world", *, time: ArrayLike | None = None
+    model: Model,
+    q: ArrayLike,
+    frame: str,
+    other: str = "world",
+    *,
+    fluid: Water | None = None,
+    time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute how two links accelerate apart per force between them, from rest, without gravity.
 
@@ -218,6 +232,7 @@ def apparent_inverse_inertia(
         q: Position [m or rad], shape (..., nq).
         frame: Name of a body or frame; a force acts on it.
         other: Name of the body or frame that takes the reaction.
+        fluid: The water the robot is in, whose added mass counts; none by default.
         time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
@@ -225,5 +240,6 @@ def apparent_inverse_inertia(
         [1/(kg m^2), 1/(kg m), 1/kg], symmetric, shape (..., 6, 6).
     """
     options = (("frame", frame), ("other", other))
-    answer: NDArray[np.float64] = call(_APPARENT, model, (q,), None, options, time=time)
+    around = world_with(None, fluid)
+    answer: NDArray[np.float64] = call(_APPARENT, model, (q,), around, options, time=time)
     return answer

@@ -20,7 +20,7 @@ from tiburon.algorithms.articulated_response import (
     directions,
     passed_on,
 )
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import plan_and_gravity, world_with
 from tiburon.algorithms.coupled_response import CoupledResponse
 from tiburon.algorithms.frame_motion import chosen_frames
 from tiburon.algorithms.kinematics import Place, frame_places
@@ -33,7 +33,7 @@ from tiburon.algorithms.reference_point import (
 )
 from tiburon.algorithms.sweep import to_root
 from tiburon.errors import DomainError, OptionError
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Model, Plan, PlanBody, Water, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3
@@ -288,6 +288,7 @@ def operational_space_inverse_inertia(
     at: str | ArrayLike = "frame",
     axes: str = "world",
     part: str = "both",
+    fluid: Water | None = None,
     time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute how frames accelerate per force on them, from rest, without gravity: J M^-1 J^T.
@@ -304,6 +305,7 @@ def operational_space_inverse_inertia(
         at: Where linear accelerations and forces are taken; see `frame_jacobian`.
         axes: "world" or "frame": axes of accelerations and forces.
         part: "both", or only "orientation" or "position".
+        fluid: The water the robot is in, whose added mass counts; none by default.
         time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
@@ -311,7 +313,8 @@ def operational_space_inverse_inertia(
         one part.
     """
     options, point = _options(frames, at, axes, part)
-    answer: NDArray[np.float64] = call(_INVERSE, model, (q, *point), None, options, time=time)
+    around = world_with(None, fluid)
+    answer: NDArray[np.float64] = call(_INVERSE, model, (q, *point), around, options, time=time)
     return answer
 
 
@@ -323,6 +326,7 @@ def operational_space_inertia(
     at: str | ArrayLike = "frame",
     axes: str = "world",
     part: str = "both",
+    fluid: Water | None = None,
     time: ArrayLike | None = None,
 ) -> NDArray[np.float64]:
     """Compute the inertia one feels in moving frames from rest: (J M^-1 J^T)^-1.
@@ -338,6 +342,7 @@ def operational_space_inertia(
         at: Where linear accelerations and forces are taken; see `frame_jacobian`.
         axes: "world" or "frame": axes of accelerations and forces.
         part: "both", or only "orientation" or "position".
+        fluid: The water the robot is in, whose added mass counts; none by default.
         time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
@@ -347,5 +352,6 @@ def operational_space_inertia(
         DomainError: If the frames cannot move in so many independent directions.
     """
     options, point = _options(frames, at, axes, part)
-    answer: NDArray[np.float64] = call(_INERTIA, model, (q, *point), None, options, time=time)
+    around = world_with(None, fluid)
+    answer: NDArray[np.float64] = call(_INERTIA, model, (q, *point), around, options, time=time)
     return answer
