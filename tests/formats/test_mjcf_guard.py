@@ -72,8 +72,9 @@ REFUSED = {
     "infinity": ('<option gravity="0 0 -Inf"/>', "gravity must be finite, got '0 0 -Inf'"),
     "blanks": (
         '<equality><connect body1="b" anchor=" "/></equality>',
-        "anchor must have a value, got blanks",
+        "anchor must have a value, got none",
     ),
+    "nothing": ('<equality><connect body1="b" anchor=""/></equality>', "anchor must have a value"),
     "no mass": ('<worldbody><body name="b"><joint/></body></worldbody>', "mass and inertia"),
 }
 

@@ -37,6 +37,9 @@ _INCLUDING = ("include", "model")
 _FOLDERS = ("assetdir", "meshdir", "texturedir")
 """Attributes of <compiler> that say where other files are."""
 
+_NEVER_EMPTY = ("anchor",)
+"""Attributes that end MuJoCo's reader without an error of its own if they are empty."""
+
 _NO_NUMBERS = ("nan", "inf", "infinity")
 
 _TEXTS = ("name", "class", "childclass", "data", "model", "file")
@@ -191,8 +194,8 @@ def _check_values(element: XmlElement) -> None:
     """Refuse blanks, which MuJoCo does not survive, and numbers that are none, which it takes."""
     for name, value in element.attributes.items():
         words = value.split()
-        if value and not words:
-            element.fail(f"{name} must have a value, got blanks; write one, or remove {name}")
+        if not words and (value or name in _NEVER_EMPTY):
+            element.fail(f"{name} must have a value, got none; write one, or remove {name}")
         if name not in _TEXTS and any(word.lower().lstrip("+-") in _NO_NUMBERS for word in words):
             element.fail(f"{name} must be finite, got {value[:60]!r}; correct the number")
 
