@@ -73,6 +73,9 @@ if TYPE_CHECKING:
     from tiburon.algorithms.rnea import inverse_dynamics as inverse_dynamics
     from tiburon.algorithms.thrusters import thruster_force as thruster_force
     from tiburon.algorithms.thrusters import thruster_force_of_thrust as thruster_force_of_thrust
+    from tiburon.algorithms.trim import Trim as Trim
+    from tiburon.algorithms.trim import TrimOutcome as TrimOutcome
+    from tiburon.algorithms.trim import trim as trim
     from tiburon.errors import CacheWarning as CacheWarning
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError
@@ -264,6 +267,8 @@ _EXPORTS: dict[str, str] = {
     "TiburonWarning": "tiburon.errors",
     "Tide": "tiburon.model.currents",
     "TraceError": "tiburon.errors",
+    "Trim": "tiburon.algorithms.trim",
+    "TrimOutcome": "tiburon.algorithms.trim",
     "UniformCurrent": "tiburon.model.currents",
     "Universal": "tiburon.model",
     "UnknownNameError": "tiburon.errors",
@@ -337,6 +342,7 @@ _EXPORTS: dict[str, str] = {
     "to_fossen": "tiburon.model",
     "to_mujoco": "tiburon.model",
     "to_pinocchio": "tiburon.model",
+    "trim": "tiburon.algorithms.trim",
     "wrench_from_mujoco": "tiburon.model",
     "wrench_to_mujoco": "tiburon.model",
 }

@@ -5,7 +5,7 @@ import pytest
 
 import tiburon as tb
 from tests.tolerances import assert_close
-from tiburon.hydro.thrust import thrust_of
+from tiburon.hydro.thrust import command_for, thrust_of, thrust_range
 
 
 def thruster(curve, **options):
@@ -105,3 +105,35 @@ def test_robots_that_differ_in_their_thrusters_share_no_code():
     other = tb.Model("vehicle", model.bodies, model.frames, thrusters=stronger)
     first = tb.thruster_force(model, q, (1.0, 1.0))
     assert not np.allclose(tb.thruster_force(other, q, (1.0, 1.0)), first)
+
+
+@pytest.mark.parametrize(
+    ("curve", "limits", "reach"),
+    [
+        (tb.LinearThrust(3.0), {}, (-np.inf, np.inf)),
+        (tb.LinearThrust(-3.0), {"command_limits": (-1.0, 2.0)}, (-6.0, 3.0)),
+        (tb.LinearThrust(2.0, dead_band=(-0.5, 1.0)), {"command_limits": (-2, 4)}, (-3.0, 6.0)),
+        (tb.QuadraticThrust(2.0, backward=1.0), {"command_limits": (-3.0, 2.0)}, (-9.0, 8.0)),
+        (tb.QuadraticThrust(2.0), {"thrust_limits": (-5.0, 7.0)}, (-5.0, 7.0)),
+        (tb.QuadraticThrust(2.0, dead_band=(-1.0, 1.0)), {"command_limits": (0, 3)}, (0.0, 8.0)),
+        (tb.TableThrust((-1, 0, 2), (-4, 0, 10)), {}, (-4.0, 10.0)),
+        (tb.TableThrust((-1, 0, 2), (-4, 0, 10)), {"command_limits": (-0.5, 1)}, (-2.0, 5.0)),
+        (tb.LinearThrust(0.0), {}, (0.0, 0.0)),
+    ],
+)
+def test_commands_for_thrusts(curve, limits, reach):
+    """The command found gives the thrust, over all of its range and not beyond."""
+    chosen = thruster(curve, **limits)
+    low, high = thrust_range(chosen)
+    assert (low, high) == reach
+    for thrust in np.linspace(max(low, -50.0), min(high, 50.0), 11):
+        command = command_for(chosen, float(thrust))
+        least, most = chosen.command_limits
+        assert least <= command <= most
+        # a root and a square, or a share of a line
+        assert_close(float(thrust_of(chosen, command)), thrust, 1e-9)
+    if np.isfinite(high):
+        with pytest.raises(tb.DomainError, match="'t'"):
+            command_for(chosen, high + 0.1)
+    if low <= 0.0 <= high:
+        assert float(thrust_of(chosen, command_for(chosen, 0.0))) == 0.0

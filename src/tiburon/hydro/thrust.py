@@ -4,11 +4,12 @@ import math
 
 import numpy as np
 
+from tiburon.errors import DomainError
 from tiburon.model.thruster import LinearThrust, QuadraticThrust, TableThrust, Thruster
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.spatial.vec3 import add, cross, scale
 
-__all__ = ["thrust_of", "thruster_wrench"]
+__all__ = ["command_for", "thrust_of", "thrust_range", "thruster_wrench"]
 
 
 def thrust_of(thruster: Thruster, command: Scalar) -> Scalar:
@@ -36,6 +37,69 @@ def thrust_of(thruster: Thruster, command: Scalar) -> Scalar:
         assert isinstance(curve, LinearThrust)
         force = curve.gain * _beyond(u, curve.dead_band)
     return _held(force, thruster.thrust_limits)
+
+
+def thrust_range(thruster: Thruster) -> tuple[float, float]:
+    """Return the smallest and the largest steady thrust [N], of commands and thrusts allowed."""
+    low, high = thruster.command_limits
+    curve, (least, most) = thruster.curve, thruster.thrust_limits
+    if isinstance(curve, TableThrust):
+        commands = [min(max(u, low), high) for u in curve.commands]
+    else:
+        commands = [u for u in (low, min(max(0.0, low), high), high) if math.isfinite(u)]
+    reached = [float(thrust_of(thruster, u)) for u in commands]
+    if not isinstance(curve, TableThrust):
+        # a command without limit gives a thrust without limit
+        endless = {1.0: math.isinf(high), -1.0: math.isinf(low)}
+        for _, sign, factor, _ in _branches(curve):
+            if endless[sign] and factor:
+                reached.append(min(max(math.copysign(math.inf, factor * sign), least), most))
+    return min(reached), max(reached)
+
+
+def command_for(thruster: Thruster, thrust: float) -> float:
+    """Return the command nearest zero that gives a steady thrust.
+
+    Args:
+        thruster: The thruster.
+        thrust: Along its direction [N].
+
+    Raises:
+        DomainError: If no command gives this thrust.
+    """
+    curve, (low, high) = thruster.curve, thruster.command_limits
+    found = [0.0, low, high]
+    if isinstance(curve, TableThrust):
+        for k in range(len(curve.commands) - 1):
+            (u0, u1), (f0, f1) = curve.commands[k : k + 2], curve.forces[k : k + 2]
+            share = (thrust - f0) / (f1 - f0) if f1 != f0 else 0.0
+            found += [u0 + (u1 - u0) * share] if 0.0 <= share <= 1.0 else []
+        found.append(curve.commands[-1])
+    else:
+        for edge, sign, factor, power in _branches(curve):
+            size = thrust / (factor * sign) if factor else 0.0
+            found += [edge + sign * size ** (1.0 / power)] if size > 0.0 else []
+    # what solved an equation may miss a limit by rounding
+    room = 1e-9 * max(1.0, abs(thrust))
+    commands = [min(max(u, low), high) for u in found if math.isfinite(u)]
+    commands = [u for u in commands if abs(float(thrust_of(thruster, u)) - thrust) <= room]
+    if not commands:
+        least, most = thrust_range(thruster)
+        raise DomainError(
+            f"thruster {thruster.name!r}", f"a thrust of {least:g} to {most:g} N", f"{thrust:g} N"
+        )
+    return min(commands, key=abs)
+
+
+def _branches(
+    curve: LinearThrust | QuadraticThrust,
+) -> tuple[tuple[float, float, float, int], ...]:
+    """Return edge of the dead band, sign, factor and power of commands above and below the band."""
+    below, above = curve.dead_band
+    if isinstance(curve, LinearThrust):
+        return (above, 1.0, curve.gain, 1), (below, -1.0, curve.gain, 1)
+    backward = curve.forward if curve.backward is None else curve.backward
+    return (above, 1.0, curve.forward, 2), (below, -1.0, backward, 2)
 
 
 def thruster_wrench(thruster: Thruster, thrust: Scalar) -> Force:
