@@ -53,7 +53,21 @@ REFUSED = {
     "copies": (
         '<worldbody><replicate count="1000"><replicate count="1000"><body/></replicate>'
         "</replicate></worldbody>",
-        "may have 20000 links, got more by counting copies",
+        "may have 20000 links, .*got more by counting copies",
+    ),
+    "copies of geometry": (
+        '<worldbody><replicate count="5000"><geom/><geom/><geom/><geom/><geom/></replicate>'
+        "</worldbody>",
+        "as many parts by copying",
+    ),
+    "user numbers": ('<size nuser_body="30000000"/>', "nuser_body may be 1000, got '30000000'"),
+    "keyframes": (
+        "<worldbody>"
+        + "<body><joint/></body>" * 1500
+        + "</worldbody><keyframe>"
+        + "<key/>" * 1500
+        + "</keyframe>",
+        "1500 keyframes of 1500 joints; keep trajectories",
     ),
     "cable": (
         '<worldbody><composite type="cable" count="999999 1 1" size="1"/></worldbody>',
@@ -196,3 +210,43 @@ def test_deep_trees_load(tmp_path):
         warnings.simplefilter("error")
         model = tb.load(path)
     assert (model.name, model.nv) == ("snake", 300)
+
+
+def test_models_attached_to_models_are_counted_before_they_are_built(tmp_path):
+    """Twenty copies of twenty copies of ...: each file is short, the fourth makes 160 000 links."""
+    link = '<joint/><geom size="0.1"/>'
+    for k in range(5):
+        asset = f'<asset><model name="inner" file="m{k - 1}.xml"/></asset>' if k else ""
+        attach = "".join(
+            f'<attach model="inner" body="x" prefix="p{i}_"/>' for i in range(20 if k else 0)
+        )
+        (tmp_path / f"m{k}.xml").write_text(
+            f'<mujoco model="m{k}">{asset}<worldbody><body name="x">{link}{attach}</body>'
+            "</worldbody></mujoco>"
+        )
+    assert len(tb.load(tmp_path / "m1.xml").bodies) == 21
+    for name in ("m3.xml", "m4.xml"):
+        with pytest.raises(tb.ModelFileError, match="got more by counting copies"):
+            tb.load(tmp_path / name)
+
+
+def test_models_that_hold_themselves_are_refused(tmp_path):
+    """MuJoCo would call itself until the process dies."""
+    for name, other in (("a.xml", "b.xml"), ("b.xml", "a.xml"), ("c.xml", "c.xml")):
+        (tmp_path / name).write_text(
+            f'<mujoco><asset><model name="inner" file="{other}"/></asset><worldbody>'
+            '<body name="x"><joint/><geom size="0.1"/></body></worldbody></mujoco>'
+        )
+    for name in ("a.xml", "c.xml"):
+        with pytest.raises(tb.ModelFileError, match="a model may not hold itself"):
+            tb.load(tmp_path / name)
+
+
+def test_models_may_be_attached_fifty_deep(tmp_path):
+    (tmp_path / "m0.xml").write_text("<mujoco/>")
+    for k in range(1, 60):
+        (tmp_path / f"m{k}.xml").write_text(
+            f'<mujoco><asset><model name="inner" file="m{k - 1}.xml"/></asset></mujoco>'
+        )
+    with pytest.raises(tb.ModelFileError, match="models may be attached 50 deep"):
+        tb.load(tmp_path / "m59.xml")

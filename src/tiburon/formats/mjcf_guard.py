@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tiburon.formats.limits import DEPTH, FILE_BYTES, LINKS, Budget, read_bytes
+from tiburon.formats.limits import DEPTH, FILE_BYTES, Budget, read_bytes
+from tiburon.formats.mjcf_copies import FileCounts, check_counts
 from tiburon.formats.xml_tree import XmlElement, parse_xml
 
 NESTED_FILES = 1_000
@@ -30,6 +31,9 @@ ENCODINGS = ("utf-8", "us-ascii", "ascii", "iso-8859-1", "latin-1", "windows-125
 """Encodings in which both readers see the same names; MuJoCo reads UTF-8 whatever a file says."""
 
 _ENCODING = re.compile(rb"""^\s*<\?xml[^>]*encoding\s*=\s*["']([^"']*)["']""")
+
+USER_NUMBERS = 1_000
+"""Most numbers of the user's own on each part."""
 
 _INCLUDING = ("include", "model")
 """Elements whose file is MJCF again."""
@@ -69,41 +73,36 @@ class _Guard:
         self.allowed = [path.parent.resolve(), *(Path(p).resolve() for p in package_paths)]
         self.folders: set[str] = {""}
         self.named: list[tuple[XmlElement, str, Path]] = []
-        self.seen: set[Path] = set()
+        self.counts: dict[Path, FileCounts] = {}
 
     def check(self) -> None:
         waiting = [self.main]
         while waiting:
             path = waiting.pop()
             resolved = path.resolve()
-            if resolved in self.seen:
+            if resolved in self.counts:
                 continue
-            self.seen.add(resolved)
             content = read_bytes(path)
             declared = _ENCODING.match(content.removeprefix(b"\xef\xbb\xbf"))
             root = parse_xml(content, self.budget, str(path), nesting=DEPTH)
             if declared and declared[1].decode("ascii", "replace").lower() not in ENCODINGS:
                 root.fail(f"MuJoCo reads UTF-8, got {declared[1][:40]!r}; save the file as UTF-8")
-            if len(self.seen) > NESTED_FILES:
+            self.counts[resolved] = FileCounts(root)
+            if len(self.counts) > NESTED_FILES:
                 root.fail(f"a model may include {NESTED_FILES} files, got more; join some")
-            waiting += self._walk(root, path)
+            waiting += self._walk(root, path, self.counts[resolved])
+        check_counts(self.main.resolve(), self.counts)
         self._check_assets()
 
-    def _walk(self, root: XmlElement, path: Path) -> list[Path]:
-        """Check the counts of one file; return the files it includes."""
+    def _walk(self, root: XmlElement, path: Path, counts: FileCounts) -> list[Path]:
+        """Check and count what one file holds; return the files it includes or may attach."""
         included: list[Path] = []
-        total = 0
         # each element with how many copies of it there will be
         waiting = [(root, 1)]
         while waiting:
             element, copies = waiting.pop()
             copies *= self._copies(element)
-            total += copies if element.tag in ("body", "composite", "flexcomp") else 0
-            if copies > LINKS or total > LINKS:
-                element.fail(
-                    f"a robot from a file may have {LINKS} links, got more by counting copies; "
-                    "lower the counts"
-                )
+            counts.add(element, copies)
             _check_values(element)
             if element.tag == "compiler":
                 self.folders.update(
@@ -111,7 +110,14 @@ class _Guard:
                 )
             for name in _file_attributes(element):
                 if element.tag in _INCLUDING:
-                    included += self._places(element, name, path)
+                    places = self._places(element, name, path)
+                    included += places
+                    resolved = [place.resolve() for place in places]
+                    if element.tag == "model":
+                        called = element.attributes.get("name", "")
+                        counts.models += [(called, place) for place in resolved]
+                    else:
+                        counts.included += resolved
                 elif element.tag not in _PICTURES:
                     self.named.append((element, name, path))
             waiting += [(child, copies) for child in element.children]
@@ -130,6 +136,10 @@ class _Guard:
             ]
             if math.prod(max(1, side) for side in sides) > FIELD_POINTS:
                 element.fail(f"a field may have {FIELD_POINTS} points, got more; make it coarser")
+        if element.tag == "size":
+            for name, word in element.attributes.items():
+                if name.startswith("nuser_") and _whole(word, element) > USER_NUMBERS:
+                    element.fail(f"{name} may be {USER_NUMBERS}, got {word[:40]!r}; lower it")
         if element.tag == "mesh":
             for word in element.attributes.get("params", "").split():
                 if _whole(word, element) > FINENESS:
