@@ -27,7 +27,7 @@ from tiburon.algorithms.articulated_response import (
     directions,
     propagated,
 )
-from tiburon.algorithms.binding import plan_and_gravity, world_with
+from tiburon.algorithms.binding import surroundings_at, world_with
 from tiburon.algorithms.coupled_response import CoupledResponse
 from tiburon.algorithms.frame_motion import moved_to
 from tiburon.algorithms.kinematics import Place, frame_places
@@ -152,10 +152,11 @@ def _inputs(model: Model, options: Options) -> list[Input]:
 
 
 def _pair(model: Model, world: World | None, options: Options, q: Any) -> tuple[_Pairs, str, str]:
-    plan, _ = plan_and_gravity(model, world)
+    position = scalars(q)
+    plan, _, _ = surroundings_at(model, world, position)
     choices = dict(options)
     frame, other = choices["frame"], choices["other"]
-    return _Pairs(plan, scalars(q), (frame, other)), frame, other
+    return _Pairs(plan, position, (frame, other)), frame, other
 
 
 def _run_cross(model: Model, world: World | None, options: Options, q: Any) -> Any:

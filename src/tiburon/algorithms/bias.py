@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings, world_with
+from tiburon.algorithms.binding import surroundings_at, world_with
 from tiburon.algorithms.conditions import (
     Conditions,
     Setting,
@@ -110,8 +110,9 @@ def _run_bias(around: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> Any:
 
 
 def _run_gravity(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    plan, g, water = surroundings(model, world)
-    return as_traced(list(weight(plan, scalars(q), g, water)))
+    position = scalars(q)
+    plan, g, water = surroundings_at(model, world, position)
+    return as_traced(list(weight(plan, position, g, water)))
 
 
 _BIAS = dynamics_function("bias_force", ("q", "v"), _run_bias)

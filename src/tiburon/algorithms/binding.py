@@ -27,8 +27,11 @@ __all__ = [
     "gravity_vector",
     "plan_and_gravity",
     "refuse_loops",
+    "refuse_surface",
     "surroundings",
+    "surroundings_at",
     "water_numbers",
+    "wetted",
     "world_with",
 ]
 
@@ -110,6 +113,35 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
     if water is not None:
         plan = plan.in_water([None if link is None else link.added for link in water.links])
     return plan, gravity, water
+
+
+def wetted(plan: Plan, q: Sequence[Scalar], water: "WaterAround") -> tuple[Plan, "WaterAround"]:
+    """Return layout and water in a position: what is above a surface meets no water."""
+    if water.floating is None:
+        return plan, water
+    from tiburon.algorithms.floating import afloat
+
+    return afloat(plan, q, water)
+
+
+def surroundings_at(
+    model: Model, world: World | None, q: Sequence[Scalar]
+) -> tuple[Plan, Vec3, "WaterAround | None"]:
+    """Return layout, gravity and water as `surroundings` does, for one position."""
+    plan, gravity, water = surroundings(model, world)
+    if water is not None:
+        plan, water = wetted(plan, q, water)
+    return plan, gravity, water
+
+
+def refuse_surface(model: Model, world: World | None, function: str) -> None:
+    """Raise `ModelError` if water ends at a surface, which a function does not know of."""
+    water = surroundings(model, world)[2]
+    if water is not None and water.floating is not None:
+        raise ModelError(
+            f"model {model.name!r}: {function} is for bodies all under water, got water with a "
+            "surface; take Water(surface=None)"
+        )
 
 
 def world_with(world: World | None, fluid: Water | None) -> World | None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 
 from numpy.typing import ArrayLike
 
-from tiburon.algorithms.binding import surroundings, world_with
+from tiburon.algorithms.binding import surroundings, wetted, world_with
 from tiburon.algorithms.external import (
     external_inputs,
     external_options,
@@ -121,6 +121,7 @@ class Setting(NamedTuple):
             from tiburon.algorithms.water import water_forces
 
             water = water._replace(time=time[0]) if time else water
+            plan, water = wetted(plan, q, water)
             felt = water_forces(plan, q, v, self.gravity, water)
             external = felt if external is None else tuple(map(add, external, felt))
         return self._replace(plan=plan, water=water, external=external)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity, world_with
+from tiburon.algorithms.binding import plan_and_gravity, refuse_surface, world_with
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.pair_products import (
@@ -228,6 +228,7 @@ def _vectors(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vect
 
 
 def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
+    refuse_surface(model, world, "coriolis_matrix")
     plan, _ = plan_and_gravity(model, world)
     rows = coriolis(plan, scalars(q), scalars(v))
     return as_traced([x for row in rows for x in row]).reshape(model.nv, model.nv)

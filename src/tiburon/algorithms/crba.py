@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity, world_with
+from tiburon.algorithms.binding import surroundings_at, world_with
 from tiburon.algorithms.gathering import with_armature
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.pair_products import (
@@ -151,8 +151,9 @@ def _inputs(model: Model, options: Options) -> list[Input]:
 
 
 def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    plan, _ = plan_and_gravity(model, world)
-    return as_traced(mass_elements(plan, scalars(q))).reshape(model.nv, model.nv)
+    position = scalars(q)
+    plan, _, _ = surroundings_at(model, world, position)
+    return as_traced(mass_elements(plan, position)).reshape(model.nv, model.nv)
 
 
 _FUNCTION = LibraryFunction("mass_matrix", _inputs, _run, parameters=(INERTIA,), of_trees=True)

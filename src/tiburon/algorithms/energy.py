@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings, world_with
+from tiburon.algorithms.binding import surroundings_at, world_with
 from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.sweep import outward
@@ -80,7 +80,8 @@ def potential(
 ) -> Scalar:
     """Compute the potential energy in gravity, zero for mass at the world origin.
 
-    Water that a body displaces is lifted when the body sinks.
+    Water that a body displaces is lifted when the body sinks: to the surface where there is one,
+    else to the height of the world origin.
 
     Bodies fixed to the world are left out, since their share never changes.
 
@@ -104,6 +105,9 @@ def potential(
             m * p + row[0] * hx + row[1] * hy + row[2] * hz
             for row, p in zip(place.R, place.p, strict=True)
         )
+        if water is not None and link is not None and water.floating is not None:
+            # a body takes the place of water that rises to the surface
+            z = z + water.density * link.volume * water.floating.surface
         return gravity[0] * x + gravity[1] * y + gravity[2] * z
 
     # U = -g . (sum of m times the center of mass)
@@ -123,13 +127,15 @@ def _state(model: Model, options: Options) -> list[Input]:
 
 
 def _run_kinetic(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
-    plan, _, water = surroundings(model, world)
-    return kinetic(plan, scalars(q), scalars(v), water)
+    position = scalars(q)
+    plan, _, water = surroundings_at(model, world, position)
+    return kinetic(plan, position, scalars(v), water)
 
 
 def _run_potential(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    plan, gravity, water = surroundings(model, world)
-    return potential(plan, scalars(q), gravity, water)
+    position = scalars(q)
+    plan, gravity, water = surroundings_at(model, world, position)
+    return potential(plan, position, gravity, water)
 
 
 _KINETIC = LibraryFunction("kinetic_energy", _state, _run_kinetic, parameters=(INERTIA,))

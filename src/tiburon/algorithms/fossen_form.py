@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import weight
-from tiburon.algorithms.binding import surroundings, world_with
+from tiburon.algorithms.binding import refuse_surface, surroundings, world_with
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.floating_base import floats
@@ -159,6 +159,7 @@ def _refuse(model: Model, plan: Plan, around: "WaterAround") -> None:
 
 
 def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
+    refuse_surface(model, world, "fossen_form")
     plan, gravity, around = surroundings(model, world)
     if plan.depends_on_time:
         name = next(body.joint.name for body in plan.bodies if body.joint.depends_on_time)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import bias
-from tiburon.algorithms.binding import plan_and_gravity, world_with
+from tiburon.algorithms.binding import surroundings_at, world_with
 from tiburon.algorithms.conditions import (
     Conditions,
     Setting,
@@ -118,8 +118,9 @@ def _terms(
 
 
 def _run_inverse(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    plan, _ = plan_and_gravity(model, world)
-    matrix, _ = _terms(plan, scalars(q), scalars(np.zeros(plan.nv)), (0.0, 0.0, 0.0))
+    position = scalars(q)
+    plan, _, _ = surroundings_at(model, world, position)
+    matrix, _ = _terms(plan, position, scalars(np.zeros(plan.nv)), (0.0, 0.0, 0.0))
     parents, inline = freedom_parents(plan), plan.nv <= INLINE_SIZE
     factor = FactorTree(parents).apply(matrix, inline=inline)
     inverse = InvertTree(parents).apply(factor, inline=inline)

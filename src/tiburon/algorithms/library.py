@@ -270,7 +270,12 @@ def structure_around(model: Model, world: World) -> tuple[object, ...]:
     from tiburon.algorithms.water import immersions
 
     links = tuple(link and link.structure() for link in immersions(model))
-    return (*pattern, world.fluid.structure(), links)
+    hulls: tuple[object, ...] = ()
+    if world.fluid.surface is not None:
+        from tiburon.algorithms.floating import hulls_of, radii_of
+
+        hulls = (hulls_of(model), radii_of(model))
+    return (*pattern, world.fluid.structure(), links, *hulls)
 
 
 def depends_on_time(model: Model, world: World) -> bool:

@@ -20,7 +20,7 @@ from tiburon.algorithms.articulated_response import (
     directions,
     passed_on,
 )
-from tiburon.algorithms.binding import plan_and_gravity, world_with
+from tiburon.algorithms.binding import surroundings_at, world_with
 from tiburon.algorithms.coupled_response import CoupledResponse
 from tiburon.algorithms.frame_motion import chosen_frames
 from tiburon.algorithms.kinematics import Place, frame_places
@@ -154,8 +154,8 @@ class _Loads(NamedTuple):
 def _loads(
     model: Model, world: World | None, options: Options, q: Any, point: Sequence[Any]
 ) -> _Loads:
-    plan, _ = plan_and_gravity(model, world)
     position = scalars(q)
+    plan, _, _ = surroundings_at(model, world, position)
     names, _ = chosen_frames(model, options)
     places = frame_places(plan, position, names)
     told_at = references(plan, position, None, places, options, point)

@@ -14,7 +14,7 @@ body like velocities do; elsewhere each body meets the water at its own place.
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place
 from tiburon.algorithms.sweep import outward
@@ -26,6 +26,10 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.model.water import FlowField
 from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, matrix_vector, subtract, transpose_vector
+
+# a surface is loaded where water has one
+if TYPE_CHECKING:
+    from tiburon.algorithms.floating import Floating
 
 __all__ = ["WaterAround", "immersions", "relative_motions", "water_around", "water_forces"]
 
@@ -50,6 +54,9 @@ class WaterAround(NamedTuple):
 
     time: Scalar
     """When [s]."""
+
+    floating: "Floating | None" = None
+    """What a surface leaves of the links under water; None where there is no surface."""
 
 
 @lru_cache(maxsize=64)
@@ -91,9 +98,14 @@ def water_around(
         link and link.with_numbers([next(given) for _ in link.numbers()])
         for link in immersions(model)
     )
-    density, field = water.state(numbers)
+    density, field, surface = water.state(numbers)
     strips = Strips(water.strips, water.split_strips)
-    return WaterAround(density, field, water.moves_alike, strips, links, time)
+    floating = None
+    if surface is not None:
+        from tiburon.algorithms.floating import floating_links
+
+        floating = floating_links(model, surface, links)
+    return WaterAround(density, field, water.moves_alike, strips, links, time, floating)
 
 
 class _Drifting(NamedTuple):

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tiburon.hydro.added_mass import added_mass_bias
 from tiburon.hydro.buoyancy import total_buoyancy
 from tiburon.hydro.damping import damping_force
+from tiburon.hydro.hull import disk_share
 from tiburon.hydro.strips import ball_drag, cylinder_drag, face_drag
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.drag import BoxDrag, CylinderDrag, Drag, EllipsoidDrag, SphereDrag
@@ -70,6 +71,24 @@ class Strips(NamedTuple):
 
 
 @record(slots=False)
+class Waterline:
+    """How deep the axis of a cylinder is along its length."""
+
+    depth: Scalar
+    """Of the first end below the surface [m]."""
+
+    rise: Scalar
+    """By how much that decreases per length of the axis."""
+
+    reach: Scalar
+    """How far above and below the axis the rim of a strip is [m]."""
+
+    def share(self, s: Scalar) -> Scalar:
+        """Return how much of the strip at a distance along the axis [m] is under water."""
+        return disk_share((self.depth - s * self.rise) / self.reach)
+
+
+@record(slots=False)
 class PlacedDrag:
     """One shape on which drag acts, in a plan frame."""
 
@@ -79,6 +98,12 @@ class PlacedDrag:
 
     numbers: tuple[Scalar, ...]
     """Areas times coefficients."""
+
+    radius: float = 0.0
+    """Of a cylinder [m]: how far its strips reach; only a surface asks for it."""
+
+    waterline: Waterline | None = None
+    """Where a surface cuts a cylinder; None where all of it is under water."""
 
     def force(self, around: Surroundings, strips: Strips) -> Force:
         """Return the drag, about the origin of the plan frame."""
@@ -98,6 +123,7 @@ class PlacedDrag:
                 points=strips.points,
                 uniform=around.flow is None,
                 split=strips.split,
+                wet=None if self.waterline is None else self.waterline.share,
             )
         if self.kind == "ball":
             return ball_drag(around.relative, center=geometry[0], factor=factors[0])
@@ -260,7 +286,7 @@ def _placed(drag: Drag, X: Transform) -> Iterator[PlacedDrag]:
         ends = [0.5 * first * area] + ([0.5 * other * area] if other != first else [])
         numbers = (drag.side_coefficient * drag.radius, *ends)
         geometry = (axis, _sides(axis), moved(drag.start), drag.length, first == other)
-        yield PlacedDrag("cylinder", geometry, numbers)
+        yield PlacedDrag("cylinder", geometry, numbers, drag.radius)
     elif isinstance(drag, SphereDrag):
         factor = 0.5 * drag.coefficient * math.pi * drag.radius**2
         yield PlacedDrag("ball", (moved(drag.center),), (factor,))

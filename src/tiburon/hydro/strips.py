@@ -58,6 +58,7 @@ def cylinder_drag(
     points: int,
     uniform: bool,
     split: bool,
+    wet: Callable[[Scalar], Scalar] | None = None,
 ) -> Force:
     """Return the drag of a cylinder, about the body origin in body axes.
 
@@ -77,6 +78,8 @@ def cylinder_drag(
         uniform: Whether the fluid moves alike along the cylinder.
         split: Whether to cut the cylinder where the flow across it is slowest: exact then where
             it changes sign, for twice the strips. A fluid that moves alike only.
+        wet: Share of a strip that is under water, by its distance from the first face [m]; None
+            where all of them are.
     """
     b, c = sides
     u_0 = u(start)
@@ -99,12 +102,16 @@ def cylinder_drag(
                 here = u(add(start, scale(axis, s)))
                 n_b, n_c = dot(b, here), dot(c, here)
             felt = (weight * span) * speed(n_b, n_c)
+            if wet is not None:
+                felt = felt * wet(s)
             f_b, f_c = felt * n_b, felt * n_c
             for k, part in enumerate((f_b, f_c, s * f_b, s * f_c)):
                 total[k] = total[k] + part
     F_b, F_c, N_b, N_c = (side_factor * x for x in total)
     u_a = dot(axis, u_0)
     first, other = end_factors
+    if wet is not None:
+        first, other = first * wet(0.0), other * wet(length)
     # the face that leads meets the water
     end = first if first is other else np.where(u_a > 0.0, other, first)
     F_a = end * np.abs(u_a) * u_a

@@ -40,6 +40,10 @@ class Water:
     """Whether a cylinder is cut first where the flow across it is slowest: exact where that changes
     sign, for twice the strips. In water that moves alike everywhere only."""
 
+    surface: float | None = None
+    """Height of the level surface, world axes [m]; water fills all below. None for water without
+    end. Bodies are then wet as far as their shapes are under it."""
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "density", number(self.density, "water", "density", least=0.0))
         object.__setattr__(self, "current", _checked(self.current))
@@ -56,6 +60,8 @@ class Water:
         if not isinstance(split, (bool, np.bool_)):
             raise ModelError(f"water: split_strips must be True or False, got {split!r}")
         object.__setattr__(self, "split_strips", bool(split))
+        if self.surface is not None:
+            object.__setattr__(self, "surface", number(self.surface, "water", "surface"))
 
     @property
     def motion(self) -> Current:
@@ -73,18 +79,23 @@ class Water:
         return depends_on_time(self.motion)
 
     def numbers(self) -> tuple[float, ...]:
-        """Return the numbers that a kernel takes at run time: density, and those of the current."""
-        return (*((self.density,) if self.density else ()), *self.motion.numbers())
+        """Return the numbers that a kernel takes at run time: density, current, surface."""
+        density = (self.density,) if self.density else ()
+        surface = () if self.surface is None else (self.surface,)
+        return (*density, *self.motion.numbers(), *surface)
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on beside `numbers`."""
-        return (self.density > 0.0, self.motion.structure(), self.strips, self.split_strips)
+        ends = self.surface is not None
+        return (self.density > 0.0, self.motion.structure(), self.strips, self.split_strips, ends)
 
-    def state(self, numbers: Sequence[Scalar]) -> tuple[Scalar, "FlowField"]:
-        """Return density and motion with other scalars in place of `numbers`."""
+    def state(self, numbers: Sequence[Scalar]) -> tuple[Scalar, "FlowField", Scalar | None]:
+        """Return density, motion and surface with other scalars in place of `numbers`."""
         given = tuple(numbers)
         density, rest = (given[0], given[1:]) if self.density else (0.0, given)
-        return density, FlowField(self.motion, rest)
+        if self.surface is None:
+            return density, FlowField(self.motion, rest), None
+        return density, FlowField(self.motion, rest[:-1]), rest[-1]
 
     def with_density(self, density: float) -> "Water":
         """Return the same water, heavier or lighter."""
