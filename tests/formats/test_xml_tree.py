@@ -124,6 +124,18 @@ def test_elements_are_counted(monkeypatch):
         parse("<a>" + "<b/>" * 10_000 + "</a>")
 
 
+def test_attributes_are_counted(monkeypatch):
+    monkeypatch.setattr(xml_tree, "ATTRIBUTES", 3)
+    assert parse('<a b="1" c="2"/>').tag == "a"
+    with pytest.raises(tb.ModelFileError, match="may have 3 attributes, got more"):
+        parse('<a b="1" c="2"><d e="3" f="4"/></a>')
+
+
+def test_undeclared_encodings_are_told_as_such():
+    with pytest.raises(tb.ModelFileError, match="save it as UTF-8, or declare its encoding"):
+        parse('<robot name="kühn"/>'.encode("latin-1"))
+
+
 def test_the_clock_is_watched():
     """A file that takes too long is given up."""
     with pytest.raises(tb.ModelFileError, match="within 10 s"):

@@ -22,11 +22,17 @@ NESTING = 200
 ELEMENTS = 2_000_000
 """Elements in one file: 20 000 links with a hundred each."""
 
+ATTRIBUTES = 2_000_000
+"""Attributes in one file; a single element with millions would keep the parser from the clock."""
+
 LONGEST = 10_000
 """Characters of a name; longer ones would drown every message."""
 
 CLOCK_EVERY = 4096
 """Elements between two looks at the clock."""
+
+_INVALID = expat.errors.codes[expat.errors.XML_ERROR_INVALID_TOKEN]
+"""What the parser calls bytes that stand for no character, among other things."""
 
 _GUARDS = DefusedXMLParser()
 """Refuses entities and references; holds nothing of any file."""
@@ -170,15 +176,19 @@ def parse_xml(
     parser.EntityDeclHandler = _GUARDS.defused_entity_decl
     parser.UnparsedEntityDeclHandler = _GUARDS.defused_unparsed_entity_decl
     parser.ExternalEntityRefHandler = _GUARDS.defused_external_entity_ref_handler
+    if content.count(b"=") > ATTRIBUTES:
+        raise ModelFileError(file, f"a file may have {ATTRIBUTES} attributes, got more; split it")
     builder = _Builder(parser, budget, file, nesting, skip)
     builder.listen()
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
+        cure = "open the file in an editor that checks XML"
+        if error.code == _INVALID and not _is_utf8(content):
+            cure = "save it as UTF-8, or declare its encoding in the first line"
         raise ModelFileError(
             file,
-            f"this is not well-formed XML ({expat.ErrorString(error.code)}); open the file in an "
-            "editor that checks XML",
+            f"this is not well-formed XML ({expat.ErrorString(error.code)}); {cure}",
             line=error.lineno,
         ) from error
     except DefusedXmlException as error:
@@ -274,6 +284,15 @@ class _Builder:
         # text between elements is layout
         if not element.children:
             element.text += text
+
+
+def _is_utf8(content: bytes) -> bool:
+    """Return whether bytes are text in the encoding that XML has by default."""
+    try:
+        content.decode("utf-8")
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _shorten(text: str, most: int = 60) -> str:
