@@ -114,6 +114,30 @@ def test_a_craft_turns_into_the_stream_where_it_may():
     assert_close(found.thrust, [0.5 * RHO * math.pi * 0.01], 1e-8)
 
 
+@pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
+def test_a_ball_finds_its_height_at_the_surface(share):
+    """(1 + t)^2 (2 - t) / 4 = share for the depth t of its middle by its radius."""
+    r = 0.3
+    volume = 4.0 / 3.0 * math.pi * r**3
+    model = tb.Model(
+        "buoy",
+        [
+            tb.Body(
+                "buoy",
+                joint=tb.Free("float"),
+                inertia=tb.Inertia(share * RHO * volume, (0.01, 0, -0.1), (1.0, 1.0, 1.0)),
+                fluid=tb.BodyFluid(volume),
+                shapes=(tb.Shape(tb.SphereShape(r)),),
+            )
+        ],
+    )
+    free = ("roll", "pitch", "height")
+    found = tb.trim(model, free=free, fluid=tb.Water(RHO, surface=2.0), q=[1, 0, 0, 0, 0, 0, 2.05])
+    depth = (2.0 - found.q[6]) / r
+    assert_close((1.0 + depth) ** 2 * (2.0 - depth) / 4.0, share, 1e-8)
+    assert_close(angles(found.q), (0.0, math.atan2(0.01, 0.1), 0.0), 1e-7)
+
+
 def arm():
     """A rod of 3 kg that displaces 1 kg, its center 0.4 m from a hinge about y."""
     fluid = tb.BodyFluid(1.0 / RHO, (0.4, 0, 0))

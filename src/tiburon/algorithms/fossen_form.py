@@ -207,10 +207,10 @@ def fossen_form(
     """Compute the terms of M vd + C v + D v + g = tau, as marine control writes them.
 
     Velocities in it are relative to the water: ``form.M @ (vd - form.drift) + form.C @ form.v +
-    form.D @ form.v + form.g`` is the joint force `tau` of inverse dynamics. dM/dt - 2 C is skew, M
-    and D take no energy out of nothing: what observers and passivity-based control build on. Rows
-    and columns are in our order; `matrix_to_fossen` writes those of the craft in marine order and
-    axes. One state or a batch; traced arrays inside a compiled function, one state at a time.
+    form.D @ form.v + form.g`` is the joint force `tau` of inverse dynamics. dM/dt - 2 C is skew, as
+    passivity-based control wants it, and D v is the whole drag. Rows and columns are in our order;
+    `matrix_to_fossen` writes those of the craft in marine order and axes. One state or a batch;
+    traced arrays inside a compiled function, one state at a time.
 
     Args:
         model: The robot.

@@ -33,8 +33,9 @@ __all__ = ["Trim", "TrimOutcome", "trim"]
 
 Array = NDArray[np.float64]
 
-TURNS = ("roll", "pitch", "yaw")
-"""Angles of a floating base: about its own x, about the level line across its heading, about z."""
+MOVES = ("roll", "pitch", "yaw", "height")
+"""How a floating base moves: turns about its own x, about the level line across its heading and
+about world z; along world z."""
 
 DIFFERENCE = 1e-6
 """Step of central differences [rad or m]: truncation 1e-12, rounding 1e-10 of what is needed."""
@@ -130,8 +131,9 @@ def trim(
         model: The robot.
         q: Position to start from [m or rad], shape (nq,); the neutral one by default.
         v: Joint velocity to keep [m/s or rad/s], shape (nv,); at rest by default.
-        free: What may move: "roll", "pitch", "yaw" of a floating robot, names of joints, or of
-            single velocity variables. Roll and pitch by default, nothing without a floating base.
+        free: What may move: "roll", "pitch", "yaw" and "height" of a floating robot, names of
+            joints, or of single velocity variables. Roll and pitch by default, nothing without a
+            floating base.
         thrusters: Names of those that may push; all by default.
         powered: Names of joints, or single velocity variables, with forces; by default all but the
             floating base and what is free.
@@ -188,16 +190,16 @@ class _Search:
         names: Sequence[str] = (free,) if isinstance(free, str) else tuple(free or ())
         if free is None and len(bases) == 1:
             names = ("roll", "pitch")
-        turns = [name for name in names if name in TURNS]
-        if turns and len(bases) != 1:
+        own = [name for name in names if name in MOVES]
+        if own and len(bases) != 1:
             raise ModelError(
-                f"model {model.name!r}: {turns[0]} needs exactly one floating base, got "
+                f"model {model.name!r}: {own[0]} needs exactly one floating base, got "
                 f"{len(bases)}; name joints or velocity variables in free=",
             )
-        rows = known_rows(model, [name for name in names if name not in TURNS])
+        rows = known_rows(model, [name for name in names if name not in MOVES])
         self.moves: list[Callable[[Array], Array]] = []
-        for name in turns:
-            self.moves.append(_turn(model, bases[0], name))
+        for name in own:
+            self.moves.append(_base_move(model, bases[0], name))
         self.moves += [_unit(model, row) for row in rows]
         held = set(rows)
         for body in bases:
@@ -304,8 +306,8 @@ def _unit(model: Model, row: int) -> Callable[[Array], Array]:
     return lambda q: step
 
 
-def _turn(model: Model, body: Body, name: str) -> Callable[[Array], Array]:
-    """Return the step, from any position, that turns a floating base by one of its angles."""
+def _base_move(model: Model, body: Body, name: str) -> Callable[[Array], Array]:
+    """Return the step, from any position, that moves a floating base in one of its ways."""
     place, rate = model.slice(body.joint.name, of="q"), model.slice(body.joint.name, of="v")
     mount = np.array(body.joint.pose.rotation)
 
@@ -313,14 +315,15 @@ def _turn(model: Model, body: Body, name: str) -> Callable[[Array], Array]:
         R = mount @ np.array(Pose.from_quaternion(q[place][:4]).rotation)
         if name == "roll":
             axis = np.array([1.0, 0.0, 0.0])
-        elif name == "yaw":
+        elif name in ("yaw", "height"):
             axis = R.T @ (0.0, 0.0, 1.0)
         else:
             # level, across the heading
             heading = np.arctan2(R[1, 0], R[0, 0])
             axis = R.T @ (-np.sin(heading), np.cos(heading), 0.0)
         found = np.zeros(model.nv)
-        found[rate.start : rate.start + 3] = axis
+        first = rate.start + (3 if name == "height" else 0)
+        found[first : first + 3] = axis
         return found
 
     return step
