@@ -24,7 +24,12 @@ def test_a_ball_gets_the_numbers_of_potential_flow():
     volume = 4.0 / 3.0 * np.pi * 0.1**3
     assert_close(entry.fluid.volume, volume)
     assert_close(np.diag(entry.fluid.added_mass)[3:], np.full(3, 500.0 * volume))
-    assert entry.quality == {"volume": "exact", "added_mass": "exact", "drag": "fitted"}
+    assert entry.quality == {
+        "volume": "exact",
+        "added_mass": "exact",
+        "added_moments": "exact",
+        "drag": "fitted",
+    }
     assert added.model.body("ball").fluid == entry.fluid
 
 

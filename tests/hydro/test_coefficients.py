@@ -125,7 +125,15 @@ def test_plates_and_prisms_of_the_tables():
 
 def test_numbers_say_how_good_they_are():
     ball = estimate_water([Shape(SphereShape(0.3))])
-    assert ball.quality == {"volume": "exact", "added_mass": "exact", "drag": "fitted"}
+    assert ball.quality == {
+        "volume": "exact",
+        "added_mass": "exact",
+        "added_moments": "exact",
+        "drag": "fitted",
+    }
+    # the tables of boxes are of straight motion; how they turn is that of an ellipsoid
+    box = estimate_water(Shape(BoxShape((1.0, 0.6, 0.4))))
+    assert (box.quality["added_mass"], box.quality["added_moments"]) == ("fitted", "guessed")
     both = estimate_water([Shape(SphereShape(0.3)), Shape(CylinderShape(0.1, 1.0))])
     assert set(both.quality.values()) == {"guessed"}
     assert_close(both.fluid.volume, 4 / 3 * math.pi * 0.027 + math.pi * 0.01)
@@ -136,5 +144,10 @@ def test_what_has_no_known_water_is_refused_in_words():
         estimate_water([])
     with pytest.raises(ModelError, match="simple shape"):
         estimate_water([Shape(MeshShape("hull.stl"))])
+    with pytest.raises(ModelError, match=r"expected shapes, got SphereShape.*write Shape"):
+        estimate_water([SphereShape(0.3)])
+    for density in (-1.0, math.nan):
+        with pytest.raises(ModelError, match="water numbers: density must be"):
+            estimate_water([Shape(SphereShape(0.3))], density)
     with pytest.raises(DomainError, match="radii"):
         lamb_coefficients((1.0, -0.2, 0.3))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from tiburon.errors import ModelError
 from tiburon.hydro.coefficients import estimate_water
 from tiburon.model import Body, BodyFluid, Model, Shape
+from tiburon.model.numbers import number
 
 __all__ = ["AddedWater", "BodyWater", "add_water"]
 
@@ -20,8 +21,8 @@ class BodyWater:
     """The numbers it has now; None if it has none."""
 
     quality: dict[str, str] = field(default_factory=dict)
-    """By name of the number ("volume", "added_mass", "drag"): "exact", "fitted" or "guessed"; empty
-    where nothing was estimated."""
+    """By name of the number ("volume", "added_mass", "added_moments", "drag"): "exact", "fitted" or
+    "guessed"; empty where nothing was estimated."""
 
     reason: str = ""
     """Why nothing was estimated, where that is so."""
@@ -55,6 +56,7 @@ def add_water(model: Model, density: float = 1025.0, *, overwrite: bool = False)
     Example:
         ``tb.add_water(tb.load("arm.urdf")).model``
     """
+    density = number(density, "water numbers", "density", least=0.0)
     found = tuple(_body_water(body, density, overwrite) for body in model.bodies)
     if not any(entry.fluid for entry in found):
         reasons = "; ".join(f"{entry.body!r}: {entry.reason}" for entry in found[:4])

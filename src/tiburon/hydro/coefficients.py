@@ -20,7 +20,7 @@ from tiburon.errors import ModelError
 from tiburon.hydro.ellipsoid import ellipsoid_added_mass
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.drag import BoxDrag, CylinderDrag, Drag, EllipsoidDrag, SphereDrag
-from tiburon.model.numbers import Vec3, matrix6
+from tiburon.model.numbers import Vec3, matrix6, number
 from tiburon.model.pose import Pose
 from tiburon.model.shape import (
     BoxShape,
@@ -76,6 +76,11 @@ class _Solid(NamedTuple):
     drag: tuple[Drag, ...]
     drag_quality: str
 
+    @property
+    def turning_quality(self) -> str:
+        """How good the added moments are: tables are of straight motion only."""
+        return "guessed" if self.added_quality == "fitted" else self.added_quality
+
 
 @dataclass(frozen=True)
 class WaterEstimate:
@@ -85,28 +90,35 @@ class WaterEstimate:
     """The numbers."""
 
     quality: dict[str, str] = field(default_factory=dict)
-    """By name of the number ("volume", "added_mass", "drag"): "exact", "fitted" or "guessed"."""
+    """By name of the number ("volume", "added_mass", "added_moments", "drag"): "exact", "fitted" or
+    "guessed"."""
 
 
-def estimate_water(shapes: Sequence[Shape], density: float = 1025.0) -> WaterEstimate:
+def estimate_water(shapes: Sequence[Shape] | Shape, density: float = 1025.0) -> WaterEstimate:
     """Find the water numbers of a body made of simple shapes.
 
     Shapes are taken to be apart: where they overlap, or shield each other, the sum is too large and
     the quality drops to "guessed".
 
     Args:
-        shapes: In body axes; collision shapes where there are any, else visual ones.
+        shapes: One or several, in body axes; collision shapes where there are any, else visual
+            ones.
         density: Of the water [kg/m^3]; added masses go with it.
 
     Raises:
         ModelError: If a shape has no volume that is known here.
     """
+    density = number(density, "water numbers", "density", least=0.0)
+    shapes = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
     if not shapes:
         raise ModelError("water numbers: expected at least one shape, got none; add shapes=(...)")
+    for shape in shapes:
+        if not isinstance(shape, Shape):
+            raise ModelError(f"water numbers: expected shapes, got {shape!r}; write Shape(...)")
     total = np.zeros((6, 6))
     volume, moment = 0.0, np.zeros(3)
     drag: list[Drag] = []
-    quality = {"volume": "exact", "added_mass": "exact", "drag": "exact"}
+    quality = dict.fromkeys(("volume", "added_mass", "added_moments", "drag"), "exact")
     for shape in shapes:
         solid = _solid(shape.geometry, density)
         R, p = np.array(shape.pose.rotation), np.array(shape.pose.translation)
@@ -114,7 +126,11 @@ def estimate_water(shapes: Sequence[Shape], density: float = 1025.0) -> WaterEst
         volume += solid.volume
         moment += solid.volume * p
         drag.extend(_placed(d, shape.pose) for d in solid.drag)
-        for name, found in (("added_mass", solid.added_quality), ("drag", solid.drag_quality)):
+        for name, found in (
+            ("added_mass", solid.added_quality),
+            ("added_moments", solid.turning_quality),
+            ("drag", solid.drag_quality),
+        ):
             quality[name] = max(quality[name], found, key=QUALITIES.index)
     if len(shapes) > 1:
         quality = dict.fromkeys(quality, "guessed")
