@@ -1,0 +1,80 @@
+"""A vehicle's data sheet against what models of it predict, as docs/water.md tells."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.tolerances import assert_close
+
+PAGE = (Path(__file__).parents[2] / "docs" / "water.md").read_text()
+
+THRUST = 9.0 * 9.80665
+"""Forward thrust of a BlueROV2 that is held fast, by its maker: 9 kgf [N]."""
+
+SPEED = 1.0
+"""Its largest forward speed, by its maker [m/s]."""
+
+SIZE = (0.457, 0.338, 0.254)
+
+
+def plain_box():
+    """The vehicle as nothing but its size."""
+    body = tb.Body(
+        "hull",
+        joint=tb.Free("base"),
+        inertia=tb.Inertia.box(11.0, SIZE),
+        shapes=(tb.Shape(tb.BoxShape(SIZE)),),
+    )
+    return tb.add_water(tb.Model("box", [body]), 1000.0).model
+
+
+MODELS = {
+    "`bluerov2_heavy`, identified by von Benzon et al. 2022": lambda: tb.load("bluerov2_heavy"),
+    "`bluerov2_alpha`, with its arm, identified in a wave tank": lambda: tb.load("bluerov2_alpha"),
+    "a plain box of its size, `add_water`": plain_box,
+}
+
+
+def thrust_at(model, speed):
+    """Force along x that keeps the speed [N]."""
+    v = np.zeros(model.nv)
+    v[3] = speed
+    rest = np.zeros(model.nv)
+    return tb.inverse_dynamics(model, model.neutral(), v, rest, fluid=tb.Water(1000.0))[3]
+
+
+def speed_at(model, thrust):
+    """Speed at which drag is as large as a thrust [m/s]."""
+    low, high = 0.0, 10.0
+    for _ in range(50):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if thrust_at(model, middle) < thrust else (low, middle)
+    return middle
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_page_tells_speeds_and_errors_as_they_are(name):
+    """Speed at the measured thrust, and its error against the measured speed."""
+    speed = speed_at(MODELS[name](), THRUST)
+    error = 100.0 * (speed / SPEED - 1.0)
+    assert f"| {name} | {speed:.2f} m/s | {error:+.0f} % |" in PAGE
+
+
+def test_the_box_has_the_drag_of_its_face():
+    """1/2 rho C A v^2 with C = 1.1."""
+    expected = 0.5 * 1000.0 * 1.1 * SIZE[1] * SIZE[2]
+    assert_close(thrust_at(plain_box(), 1.0), expected, scale=expected)
+
+
+def test_a_run_ends_at_that_speed():
+    """Pushed from rest, the box comes to the speed at which drag and thrust are equal."""
+    model = plain_box()
+    push = np.array([0.0, 0.0, 0.0, THRUST, 0.0, 0.0])
+    weightless = tb.World(gravity=(0.0, 0.0, 0.0), fluid=tb.Water(1000.0))
+    run = tb.integrate_rk4(
+        model, model.neutral(), np.zeros(6), push, dt=0.01, steps=400, world=weightless
+    )
+    # 4 s are many times the time in which it speeds up, and too few for it to turn broadside
+    assert_close(run.v[-1, 3], speed_at(model, THRUST), 1e-9)
