@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from tiburon.algorithms.conditions import Conditions as Conditions
     from tiburon.algorithms.coriolis import coriolis_matrix as coriolis_matrix
     from tiburon.algorithms.crba import mass_matrix as mass_matrix
+    from tiburon.algorithms.cylinder_flow import CylinderFlow as CylinderFlow
+    from tiburon.algorithms.cylinder_flow import cylinder_flows as cylinder_flows
     from tiburon.algorithms.derivatives import (
         ForwardDynamicsDerivatives as ForwardDynamicsDerivatives,
     )
@@ -204,6 +206,7 @@ _EXPORTS: dict[str, str] = {
     "Current": "tiburon.model.current",
     "CurrentSum": "tiburon.model.currents",
     "CylinderDrag": "tiburon.model",
+    "CylinderFlow": "tiburon.algorithms.cylinder_flow",
     "CylinderShape": "tiburon.model",
     "Cylindrical": "tiburon.model",
     "DHLink": "tiburon.model",
@@ -287,6 +290,7 @@ _EXPORTS: dict[str, str] = {
     "compile": "tiburon.algorithms.compilation",
     "coriolis_matrix": "tiburon.algorithms.coriolis",
     "cross_inverse_inertia": "tiburon.algorithms.apparent_inertia",
+    "cylinder_flows": "tiburon.algorithms.cylinder_flow",
     "describe": "tiburon.formats.description",
     "estimate_water": "tiburon.hydro.coefficients",
     "floating_base_inverse_dynamics": "tiburon.algorithms.floating_base",
