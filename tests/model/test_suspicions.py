@@ -143,3 +143,18 @@ def test_equal_moments_of_a_real_ball_are_no_placeholder():
     ball = tb.Body("ball", joint=tb.Free("base"), inertia=tb.Inertia.sphere(3.0, 0.2))
     assert told(tb.Model("ball", [ball])) == []
     assert not math.log10(ball.inertia.tensor[0]).is_integer()
+
+
+def test_volumes_in_liters_are_told():
+    def floating(volume):
+        inertia, water = tb.Inertia.sphere(31.0, 0.2), tb.BodyFluid(volume)
+        hull = tb.Body("hull", joint=tb.Free("base"), inertia=inertia, fluid=water)
+        return tb.Model("craft", [hull])
+
+    assert told(floating(0.031)) == []
+    assert told(floating(0.0)) == []
+    assert told(floating(31.0)) == [
+        "water: bodies of 31 kg displace 31 m^3, a density of 1 kg/m^3; check the unit of volumes "
+        "(liters?) and masses"
+    ]
+    assert len(told(floating(31e-6))) == 1

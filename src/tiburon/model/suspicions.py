@@ -65,14 +65,14 @@ def suspicions(model: Model) -> tuple[Suspicion, ...]:
     """Return what about a robot is possible but hardly meant.
 
     Looks for missing and placeholder inertias, for lengths in millimeters, masses in grams and
-    angles in degrees, for centers of mass far from their bodies, for limits of zero, and for mesh
-    files that do not exist.
+    angles in degrees, for centers of mass far from their bodies, for limits of zero, for volumes in
+    liters, and for mesh files that do not exist.
 
     Args:
         model: Any robot.
 
     Returns:
-        One entry each, bodies first, in the order of the model, then joints and meshes.
+        One entry each, bodies first, in the order of the model, then joints, water and meshes.
 
     Example:
         ``for doubt in tiburon.suspicions(robot): print(doubt)``
@@ -92,7 +92,7 @@ def suspicions(model: Model) -> tuple[Suspicion, ...]:
         element = f"joint {body.joint.name!r}"
         checks = [_resisted(model, body.joint), _length(body), _limits(body.joint)]
         found += [Suspicion(element, sentence) for check in checks for sentence in check]
-    return (*found, *_meshes(model))
+    return (*found, *_buoyancy(model), *_meshes(model))
 
 
 def body_sizes(model: Model) -> dict[str, float]:
@@ -227,6 +227,19 @@ def _volume(geometry: Geometry) -> float:
             return 4.0 / 3.0 * math.pi * a * b * c
         case _:
             return 0.0
+
+
+def _buoyancy(model: Model) -> Iterator[Suspicion]:
+    """Compare what all bodies displace with their mass; ballast and foam may be bodies alone."""
+    wet = [body for body in model.bodies if body.fluid is not None and body.fluid.volume > 0.0]
+    volume = sum(body.fluid.volume for body in wet if body.fluid is not None)
+    mass = sum(body.inertia.mass for body in wet)
+    if mass > 0.0 and not LIGHT <= mass / volume <= HEAVY:
+        yield Suspicion(
+            "water",
+            f"bodies of {mass:.4g} kg displace {volume:.4g} m^3, a density of {mass / volume:.3g} "
+            "kg/m^3; check the unit of volumes (liters?) and masses",
+        )
 
 
 def _meshes(model: Model) -> Iterator[Suspicion]:
