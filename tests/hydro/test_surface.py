@@ -11,7 +11,7 @@ from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.rnea import rnea
-from tiburon.hydro.hull import TILT, Hull, disk_share
+from tiburon.hydro.hull import TILT, Hull, strip_share
 
 RHO, G = 1000.0, 9.81
 SEA = tb.Water(RHO, surface=0.0)
@@ -107,9 +107,14 @@ def test_upright_solids_sink_in_proportion():
             assert_close(share, 0.5 + 0.5 * depth / 0.7, TILT**2)
 
 
-def test_share_of_a_disk():
-    """Nothing at the lower rim, half in the middle, all at the upper rim."""
-    assert_close([disk_share(x) for x in (-1.0, 0.0, 1.0)], [0.0, 0.5, 1.0], 1e-11)
+def test_share_of_a_strip_is_that_of_a_disk():
+    """Exact at the rims and in the middle, else within 0.013."""
+    assert [strip_share(x) for x in (-2.0, -1.0, 0.0, 1.0, 3.0)] == [0.0, 0.0, 0.5, 1.0, 1.0]
+    tau = np.linspace(-1.0, 1.0, 401)
+    disk = 0.5 + (np.arcsin(tau) + tau * np.sqrt(1.0 - tau**2)) / np.pi
+    found = np.array([strip_share(x) for x in tau])
+    assert np.abs(found - disk).max() < 0.013
+    assert (np.diff(found) >= 0.0).all()
 
 
 # -- floating --------------------------------------------------------------------------------------

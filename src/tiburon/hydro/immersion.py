@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from tiburon.hydro.added_mass import added_mass_bias
 from tiburon.hydro.buoyancy import total_buoyancy
 from tiburon.hydro.damping import damping_force
-from tiburon.hydro.hull import disk_share
+from tiburon.hydro.hull import strip_share
 from tiburon.hydro.strips import ball_drag, cylinder_drag, face_drag
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.drag import BoxDrag, CylinderDrag, Drag, EllipsoidDrag, SphereDrag
@@ -85,7 +85,7 @@ class Waterline:
 
     def share(self, s: Scalar) -> Scalar:
         """Return how much of the strip at a distance along the axis [m] is under water."""
-        return disk_share((self.depth - s * self.rise) / self.reach)
+        return strip_share((self.depth - s * self.rise) / self.reach)
 
 
 @record(slots=False)
