@@ -190,27 +190,32 @@ def test_random_programs_give_the_bits_of_llvm(seed, overlapped):
     assert status == 0
 
 
-def run_single(text, program, arrays):
-    """Run the function `one` of a module; give its status and the results."""
+def single_call(text, program):
+    """Compile the function `one` of a module; its callable gives the status and the results."""
     loaded = LoadedCode(compile_module(text, optimize=False))
-    call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
-    given = [np.ascontiguousarray(array, dtype=float) for array in arrays]
-    results = [np.zeros(len(output.nodes)) for output in program.outputs]
-    tables = [
-        np.array([array.ctypes.data for array in row], dtype=np.int64) for row in (given, results)
-    ]
-    return call(*[table.ctypes.data for table in tables]), tuple(results)
+
+    def run(*arrays):
+        call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
+        given = [np.ascontiguousarray(array, dtype=float) for array in arrays]
+        results = [np.zeros(len(output.nodes)) for output in program.outputs]
+        tables = [
+            np.array([array.ctypes.data for array in row], dtype=np.int64)
+            for row in (given, results)
+        ]
+        return call(*[table.ctypes.data for table in tables]), tuple(results)
+
+    return run
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_single_calls_give_the_bits_of_llvm(name):
     program = PROGRAMS[name]
-    ours = one_in_assembly(program, vector_lanes=4)
-    theirs = module_for_one(program, vector_lanes=4, fused=True)
+    ours = single_call(one_in_assembly(program, vector_lanes=4), program)
+    theirs = single_call(module_for_one(program, vector_lanes=4, fused=True), program)
     for x, y in zip(*cases(9), strict=True):
         arrays = [x, y, *parameters_of(name).values()]
-        status, found = run_single(ours, program, arrays)
-        expected = run_single(theirs, program, arrays)
+        status, found = ours(*arrays)
+        expected = theirs(*arrays)
         assert (status, bits(found)) == (expected[0], bits(expected[1]))
         assert status == 0
 
@@ -221,16 +226,16 @@ def test_random_single_calls_give_the_bits_of_llvm(seed):
     generator = np.random.default_rng(seed)
     inputs, outputs = [(5, 9), (65, 90), (130, 300)][seed]
     program = trace(crowd(generator, 400, inputs, outputs), {"x": (inputs,)})
-    ours = one_in_assembly(program, vector_lanes=4)
-    theirs = module_for_one(program, vector_lanes=4, fused=True)
+    ours = single_call(one_in_assembly(program, vector_lanes=4), program)
+    theirs = single_call(module_for_one(program, vector_lanes=4, fused=True), program)
     x = generator.normal(size=inputs)
-    status, found = run_single(ours, program, [x])
-    assert bits(found) == bits(run_single(theirs, program, [x])[1])
+    status, found = ours(x)
+    assert bits(found) == bits(theirs(x)[1])
     assert status == 0
     for place in range(inputs):
         broken = x.copy()
         broken[place] = np.inf
-        assert run_single(ours, program, [broken])[0] == 1
+        assert ours(broken)[0] == 1
 
 
 def test_single_calls_read_nothing_behind_their_arguments():
@@ -243,8 +248,7 @@ def test_single_calls_read_nothing_behind_their_arguments():
     assert libc.mprotect(ctypes.c_void_p(start + page), ctypes.c_size_t(page), 0) == 0
     x = np.frombuffer(memory, dtype=float, count=4, offset=page - 32)
     x[:] = 0.5, 1.5, -2.5, 0.75
-    text = one_in_assembly(program, vector_lanes=4)
-    status, found = run_single(text, program, [x])
+    status, found = single_call(one_in_assembly(program, vector_lanes=4), program)(x)
     assert status == 0
     # one rounding each of a product, a sine and a fused sum
     np.testing.assert_allclose(found[0], 0.75 * -2.5 + 0.75 * np.sin(0.75), rtol=4e-16)

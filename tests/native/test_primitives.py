@@ -204,11 +204,11 @@ def test_many_results_of_a_solver_compile_quickly():
     """Long runs of results go to the output by loops; straight lines took LLVM a minute."""
     n = 40
     program = trace(lambda H: invert_tree(range(-1, n - 1), H), {"H": (n, n)})
-    start = time.perf_counter()
+    start = time.process_time()
     compile_module(module_for_one(program, vector_lanes=4, fused=True))
     compile_module(module_for_many(program, lanes=4, fused=True))
-    # half a second on an idle machine
-    assert time.perf_counter() - start < 10.0
+    # a quarter of a second, of the process, since other programs may run beside it
+    assert time.process_time() - start < 10.0
     H = np.stack([positive_definite(n) for _ in range(5)])
     found = assert_same_bits(program, H.reshape(5, -1)).reshape(5, n, n)
     for ours, matrix in zip(found, H, strict=True):

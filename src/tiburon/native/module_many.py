@@ -96,7 +96,7 @@ def _write_group(
     for place, number in enumerate(arguments):
         starts = [load(target, "ptr", "%rows", place * lanes + lane) for lane in range(lanes)]
         size = program.inputs[number].size
-        if lanes > 1 and size >= LONG_ROW:
+        if size >= LONG_ROW:
             array, part = stage_columns(target, writer.stack_lines, starts, size)
             sums = add_to_sums(target, sums, [part])
             for k in sorted({i.payload[1] for i in instructions if _reads(i, number)}):
@@ -116,7 +116,7 @@ def _write_group(
     for place, output in enumerate(program.outputs, start=len(arguments)):
         starts = [load(target, "ptr", "%rows", place * lanes + lane) for lane in range(lanes)]
         columns = [refs[node] for node in output.nodes]
-        if lanes > 1 and len(columns) >= LONG_ROW:
+        if len(columns) >= LONG_ROW:
             part = unstage_rows(target, writer.stack_lines, starts, columns, writer.origins)
             sums = add_to_sums(target, sums, [part])
         else:
