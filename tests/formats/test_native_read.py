@@ -276,10 +276,10 @@ def test_absurd_files_are_refused_soon():
     many = "x = [" + "1," * 2_000_000 + "]"
     spaces = "x = 1" + " " * 30_000_000
     for text in (deep, long_key, quoted_key, digits, many, spaces, "\ufeff", b"\xff\xfe\x00"):
-        begin = time.monotonic()
+        begin = time.process_time()
         with pytest.raises(tb.ModelFileError, match=";"):
             read(text)
-        assert time.monotonic() - begin < 5.0
+        assert time.process_time() - begin < 5.0
 
 
 def test_limits_of_links_and_depth(monkeypatch):
@@ -328,14 +328,14 @@ EXAMPLES = [zoo.path(name).read_bytes() for name in zoo.names()][:12]
 
 
 def check(content):
-    begin = time.monotonic()
+    begin = time.process_time()
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", tb.ModelWarning)
             found = read(content)
     except tb.ModelFileError as error:
         found = error
-    assert time.monotonic() - begin < 2.0
+    assert time.process_time() - begin < 2.0
     if isinstance(found, tb.ModelFileError):
         assert found.file == "arm.toml"
         assert len(str(found)) < 2000

@@ -287,15 +287,12 @@ def chain(count):
 
 
 def test_a_chain_of_a_thousand_links_loads_in_two_seconds(tmp_path):
-    """The better of two runs, since others may use the machine."""
+    """Of the process, since other programs may run beside it."""
     parts = chain(1000)
-    times = []
-    for _ in range(2):
-        begin = time.perf_counter()
-        model = read(tmp_path, *parts)
-        times.append(time.perf_counter() - begin)
+    begin = time.process_time()
+    model = read(tmp_path, *parts)
+    assert time.process_time() - begin < 2.0
     assert model.nv == 1000
-    assert min(times) < 2.0
 
 
 def test_too_deep_and_too_many_links_are_refused(tmp_path):
@@ -303,10 +300,10 @@ def test_too_deep_and_too_many_links_are_refused(tmp_path):
     with pytest.raises(tb.ModelFileError, match="2000 deep"):
         read(tmp_path, *chain(2001))
     many = "".join(f'<link name="{i}"/>' for i in range(20_001))
-    begin = time.perf_counter()
+    begin = time.process_time()
     with pytest.raises(tb.ModelFileError, match="20000 links"):
         read(tmp_path, many)
-    assert time.perf_counter() - begin < 10.0
+    assert time.process_time() - begin < 10.0
 
 
 def test_a_clean_file_gives_no_warning():
@@ -325,13 +322,13 @@ def test_long_lists_of_ties_take_no_longer_than_others(tmp_path):
     one_behind_the_other = [
         joint(f"j{i}", 0, i, f'<mimic joint="j{i - 1}"/>' if i > 1 else "") for i in range(1, count)
     ]
-    begin = time.perf_counter()
+    begin = time.process_time()
     assert read(tmp_path, *every, *one_behind_the_other).nv == 1
     of_nobody = [joint(f"j{i}", 0, i, '<mimic joint="k1"/>') for i in range(1, count)]
     with pytest.warns(tb.ModelWarning, match="and 1994 more"):
         read(tmp_path, *every, *of_nobody)
-    # some tenths of a second each when nobody else uses the machine
-    assert time.perf_counter() - begin < 10.0
+    # some tenths of a second each
+    assert time.process_time() - begin < 10.0
 
 
 def test_names_of_absurd_length_are_refused(tmp_path):

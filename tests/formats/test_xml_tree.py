@@ -76,10 +76,10 @@ BOMB = (
 )
 def test_entities_are_refused_where_they_are_declared(text):
     """Bombs and references to other files end in a sentence with the cure."""
-    begin = time.monotonic()
+    begin = time.process_time()
     with pytest.raises(tb.ModelFileError, match="entities and external references are not read"):
         parse(text)
-    assert time.monotonic() - begin < 1.0
+    assert time.process_time() - begin < 1.0
 
 
 def test_an_external_dtd_is_not_fetched(tmp_path):
