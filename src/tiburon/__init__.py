@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from tiburon.algorithms.regressor import inertial_parameters as inertial_parameters
     from tiburon.algorithms.regressor import regressor as regressor
     from tiburon.algorithms.rnea import inverse_dynamics as inverse_dynamics
+    from tiburon.algorithms.thrusters import thrust_after as thrust_after
     from tiburon.algorithms.thrusters import thruster_force as thruster_force
     from tiburon.algorithms.thrusters import thruster_force_of_thrust as thruster_force_of_thrust
     from tiburon.algorithms.trim import Trim as Trim
@@ -341,6 +342,7 @@ _EXPORTS: dict[str, str] = {
     "six_vector_to_fossen": "tiburon.model",
     "six_vector_to_pinocchio": "tiburon.model",
     "suspicions": "tiburon.model.suspicions",
+    "thrust_after": "tiburon.algorithms.thrusters",
     "thruster_force": "tiburon.algorithms.thrusters",
     "thruster_force_of_thrust": "tiburon.algorithms.thrusters",
     "to_fossen": "tiburon.model",

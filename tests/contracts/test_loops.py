@@ -103,6 +103,7 @@ def test_every_function_of_the_library_has_decided():
         "momentum_matrix",
         "potential_energy",
         "prepared_dynamics",
+        "thrust_after",
         "thruster_force",
         "thruster_force_of_thrust",
     }

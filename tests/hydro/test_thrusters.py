@@ -137,3 +137,27 @@ def test_commands_for_thrusts(curve, limits, reach):
             command_for(chosen, high + 0.1)
     if low <= 0.0 <= high:
         assert float(thrust_of(chosen, command_for(chosen, 0.0))) == 0.0
+
+
+def test_thrust_follows_its_command_with_a_lag():
+    """1 - 1/e of the way in one time constant; steps of any length; at once without a constant."""
+    lagging = [
+        tb.Thruster("main", "tail", curve=tb.QuadraticThrust(2.0), time_constant=0.2),
+        tb.Thruster("tip", "arm"),
+    ]
+    base = vehicle()
+    model = tb.Model("vehicle", base.bodies, base.frames, thrusters=lagging)
+    thrust, commands = np.array([3.0, -1.0]), np.array([2.0, 5.0])
+    found = tb.thrust_after(model, thrust, commands, 0.2)
+    assert_close(found, (8.0 - 5.0 / np.e, 5.0))
+    halves = tb.thrust_after(model, tb.thrust_after(model, thrust, commands, 0.1), commands, 0.1)
+    assert_close(halves, found)
+    assert_close(tb.thrust_after(model, thrust, commands, 1e3), (8.0, 5.0))
+    assert np.array_equal(tb.thrust_after(model, thrust, commands, 0.0)[:1], thrust[:1])
+    times = np.linspace(0.0, 1.0, 6)
+    many = tb.thrust_after(model, thrust, commands, times)
+    single = [tb.thrust_after(model, thrust, commands, t) for t in times]
+    assert np.array_equal(many, single)
+    # the rate that it solves
+    rate = (tb.thrust_after(model, found, commands, 1e-7) - found)[0] / 1e-7
+    assert_close(rate, (8.0 - found[0]) / 0.2, 1e-6)

@@ -22,7 +22,7 @@ from tiburon.spatial import Force, Scalar, Transform
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
-__all__ = ["thruster_force", "thruster_force_of_thrust", "thrusts"]
+__all__ = ["thrust_after", "thruster_force", "thruster_force_of_thrust", "thrusts"]
 
 
 def thrusts(thrusters: Sequence[Thruster], commands: Sequence[Scalar]) -> tuple[Scalar, ...]:
@@ -66,22 +66,31 @@ def thruster_joint_forces(
     return projected(plan, q, forces)
 
 
+def _per_thruster(name: str, model: Model) -> Input:
+    """Return an array with one number per thruster."""
+    count = len(model.thrusters)
+    if count == 0:
+        raise ModelError(
+            f"model {model.name!r}: expected a robot with thrusters, got none; give it "
+            "thrusters=(Thruster(...), ...)"
+        )
+    described = f"{count} (one per thruster: {', '.join(t.name for t in model.thrusters[:4])}"
+    described += ", ...)" if count > 4 else ")"
+    return Input(name, (count,), described=described)
+
+
 def _inputs(name: str) -> Any:
     def inputs(model: Model, options: Options) -> list[Input]:
-        count = len(model.thrusters)
-        if count == 0:
-            raise ModelError(
-                f"model {model.name!r}: expected a robot with thrusters, got none; give it "
-                "thrusters=(Thruster(...), ...)"
-            )
-        described = f"{count} (one per thruster: {', '.join(t.name for t in model.thrusters[:4])}"
-        described += ", ...)" if count > 4 else ")"
         return [
             Input("q", (model.nq,), described=model.describe_q()),
-            Input(name, (count,), described=described),
+            _per_thruster(name, model),
         ]
 
     return inputs
+
+
+def _lag_inputs(model: Model, options: Options) -> list[Input]:
+    return [_per_thruster("thrust", model), _per_thruster("commands", model), Input("dt", ())]
 
 
 def _options(model: Model) -> Options:
@@ -100,10 +109,23 @@ def _run_thrust(model: Model, world: World | None, options: Options, q: Any, thr
     return as_traced(list(thruster_joint_forces(model, plan, scalars(q), scalars(thrust))))
 
 
+def _run_lag(
+    model: Model, world: World | None, options: Options, thrust: Any, commands: Any, dt: Any
+) -> Any:
+    (step,) = scalars(dt)
+    now, wanted = scalars(thrust), thrusts(model.thrusters, scalars(commands))
+    later = []
+    for thruster, f, steady in zip(model.thrusters, now, wanted, strict=True):
+        T = thruster.time_constant
+        later.append(steady + (f - steady) * np.exp(-step / T) if T > 0.0 else steady)
+    return as_traced(later)
+
+
 _FUNCTION = LibraryFunction("thruster_force", _inputs("commands"), _run, parameters=())
 _OF_THRUST = LibraryFunction(
     "thruster_force_of_thrust", _inputs("thrust"), _run_thrust, parameters=()
 )
+_LAG = LibraryFunction("thrust_after", _lag_inputs, _run_lag, parameters=())
 
 
 def thruster_force(model: Model, q: ArrayLike, commands: ArrayLike) -> NDArray[np.float64]:
@@ -128,8 +150,7 @@ def thruster_force(model: Model, q: ArrayLike, commands: ArrayLike) -> NDArray[n
 def thruster_force_of_thrust(model: Model, q: ArrayLike, thrust: ArrayLike) -> NDArray[np.float64]:
     """Compute the joint forces of thrusters whose thrusts are known.
 
-    Where propellers lag, the thrust is a state: its rate is (steady thrust - thrust) by the
-    `time_constant` of the thruster.
+    Where propellers lag, the thrust is a state, which `thrust_after` moves on.
 
     Args:
         model: The robot.
@@ -140,4 +161,29 @@ def thruster_force_of_thrust(model: Model, q: ArrayLike, thrust: ArrayLike) -> N
         Joint force [N or N m], shape (..., nv); linear in the thrusts.
     """
     answer: NDArray[np.float64] = call(_OF_THRUST, model, (q, thrust), options=_options(model))
+    return answer
+
+
+def thrust_after(
+    model: Model, thrust: ArrayLike, commands: ArrayLike, dt: ArrayLike
+) -> NDArray[np.float64]:
+    """Compute what thrusts become while commands are held: they follow with a lag of first order.
+
+    d thrust / dt = (steady thrust - thrust) / `time_constant`, solved exactly, so that no step is
+    too long. A thruster whose time constant is zero follows at once.
+
+    Args:
+        model: The robot.
+        thrust: Now, one per thruster [N], shape (..., thrusters).
+        commands: Held meanwhile, in the unit of the curves, shape (..., thrusters).
+        dt: How long [s], shape (...).
+
+    Returns:
+        Thrust after that time [N], shape (..., thrusters).
+
+    Example:
+        ``thrust = tb.thrust_after(rov, thrust, u, 0.01)``, then
+        ``tau = tb.thruster_force_of_thrust(rov, q, thrust)``
+    """
+    answer: NDArray[np.float64] = call(_LAG, model, (thrust, commands, dt), options=_options(model))
     return answer
