@@ -32,6 +32,7 @@ def run_command(*words, directory=None, **environment):
         ["demo"],
         ["models"],
         ["info"],
+        ["check"],
         ["convert"],
         ["hydro"],
         ["cache"],
@@ -51,7 +52,17 @@ def test_every_command_explains_itself(words):
 def test_help_lists_every_subcommand():
     """A reader of --help learns what there is."""
     output = CliRunner().invoke(application, ["--help"]).output
-    for name in ("demo", "models", "info", "convert", "hydro", "bench", "cache", "reproduce"):
+    for name in (
+        "demo",
+        "models",
+        "info",
+        "check",
+        "convert",
+        "hydro",
+        "bench",
+        "cache",
+        "reproduce",
+    ):
         assert name in output
 
 

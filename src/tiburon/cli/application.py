@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from tiburon.cli import bench, cache, convert, demo, hydro, info, models, reproduce
+from tiburon.cli import bench, cache, check, convert, demo, hydro, info, models, reproduce
 from tiburon.version import installed_version
 
 application = typer.Typer(
@@ -19,6 +19,7 @@ application = typer.Typer(
 application.command("demo")(demo.run)
 application.command("models")(models.run)
 application.command("info")(info.run)
+application.command("check")(check.run)
 application.command("convert")(convert.run)
 application.command("hydro")(hydro.run)
 application.command("bench", context_settings=bench.PASS_ON)(bench.run)
