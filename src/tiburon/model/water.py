@@ -8,7 +8,6 @@ import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.current import Current, Flow, depends_on_place, depends_on_time, flow_at
-from tiburon.model.currents import current_from
 from tiburon.model.numbers import Vec3, number, vec3
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -66,6 +65,9 @@ class Water:
     @property
     def motion(self) -> Current:
         """The current as one: a velocity is one that is the same everywhere."""
+        # kinds of currents are loaded where there is water: robots on land start faster
+        from tiburon.model.currents import current_from
+
         return current_from(self.current)
 
     @property
