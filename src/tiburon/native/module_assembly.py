@@ -13,7 +13,6 @@ turns.
 
 from __future__ import annotations
 
-from tiburon.native import elementary
 from tiburon.native.engine import Host
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import Slots
@@ -30,8 +29,9 @@ from tiburon.native.short_addresses import shorten_addresses
 from tiburon.native.staging import LONG_ROW, stage_columns, unstage_rows
 from tiburon.native.step_order import BEFORE, order_steps, overlap_steps
 from tiburon.native.step_registers import REGISTERS, VECTOR_BYTES, Assembled, assemble_steps
-from tiburon.native.steps import StepRecorder, needed_steps
+from tiburon.native.steps import needed_steps
 from tiburon.native.straight import emit_instructions
+from tiburon.native.straight_steps import StraightSteps
 from tiburon.native.target import Ref
 from tiburon.native.transpose import columns_from_rows, rows_from_columns
 from tiburon.trace.lower import Instruction, lower
@@ -61,7 +61,7 @@ def is_for_assembly(program: Program, host: Host) -> bool:
     return len(program.graph.live(program.roots)) >= SHORTEST_PROGRAM
 
 
-class _Group:
+class _Group(StraightSteps):
     """The function for a group of cases, while it is written.
 
     Attributes:
@@ -72,9 +72,8 @@ class _Group:
     """
 
     def __init__(self, program: Program) -> None:
-        self.program = program
+        super().__init__(program)
         self.overlapped = False
-        self.recorder = StepRecorder()
         self.target = LlvmTarget(LANES, fused=True)
         self.stack_lines: list[str] = []
         # where the assembly finds in memory what it has not computed
@@ -98,18 +97,6 @@ class _Group:
         self.homes[name] = now
         self.homes[name + BEFORE] = before
         return name
-
-    def constant(self, value: float) -> Ref:
-        """Give the reference of a constant."""
-        return self.recorder.const(value)
-
-    def call(self, instruction: Instruction, arguments: list[Ref]) -> list[Ref]:
-        """Refuse calls, which `is_for_assembly` keeps away."""
-        raise AssertionError(f"{self.program.name}: straight-line code without calls expected")
-
-    def sin_cos(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
-        """Record sines and cosines."""
-        return [elementary.sin_cos(self.recorder, angle) for angle in angles]
 
     # the function
 

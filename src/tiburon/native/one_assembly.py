@@ -8,7 +8,6 @@ before the assembly begins. The bits are the same.
 
 from __future__ import annotations
 
-from tiburon.native import elementary
 from tiburon.native.callees import CalleeWriter
 from tiburon.native.engine import Host
 from tiburon.native.llvm_target import LlvmTarget
@@ -25,8 +24,9 @@ from tiburon.native.module_parts import (
 from tiburon.native.short_addresses import shorten_addresses
 from tiburon.native.step_order import order_steps
 from tiburon.native.step_registers import ONE, REGISTERS, Assembled, assemble_steps, slot_operand
-from tiburon.native.steps import StepRecorder, needed_steps
+from tiburon.native.steps import needed_steps
 from tiburon.native.straight import emit_instructions
+from tiburon.native.straight_steps import StraightSteps
 from tiburon.native.target import Ref
 from tiburon.trace.lower import Instruction, lower
 from tiburon.trace.program import Program
@@ -41,12 +41,11 @@ def is_for_one_assembly(program: Program, host: Host) -> bool:
     return is_for_assembly(program, host) and len(program.inputs) <= len(_INPUTS)
 
 
-class _One:
+class _One(StraightSteps):
     """The function while it is written."""
 
     def __init__(self, program: Program, vector_lanes: int) -> None:
-        self.program = program
-        self.recorder = StepRecorder()
+        super().__init__(program)
         self.target = LlvmTarget(1, fused=True)
         self.writer = FunctionWriter(self.target, CalleeWriter(1, fused=True), vector_lanes)
         self.homes: dict[Ref, str] = {}
@@ -65,18 +64,6 @@ class _One:
         name = f"i{number}_{k}"
         self.homes[name] = f"{k * ONE.bytes}({full_name(_INPUTS[number])})"
         return name
-
-    def constant(self, value: float) -> Ref:
-        """Give the reference of a constant."""
-        return self.recorder.const(value)
-
-    def call(self, instruction: Instruction, arguments: list[Ref]) -> list[Ref]:
-        """Refuse calls, which `is_for_assembly` keeps away."""
-        raise AssertionError(f"{self.program.name}: straight-line code without calls expected")
-
-    def sin_cos(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
-        """Record sines and cosines."""
-        return [elementary.sin_cos(self.recorder, angle) for angle in angles]
 
     # the function
 
