@@ -133,3 +133,45 @@ def test_bad_numbers_are_refused_in_words(make, words):
 def test_numbers_of_numpy_serve_as_well():
     water = Water(strips=np.int64(6), split_strips=np.bool_(True))
     assert (type(water.strips), water.strips, water.split_strips) == (int, 6, True)
+
+
+def test_a_tide_starts_at_its_phase():
+    """Mean + amplitude sin(2 pi t / period + phase)."""
+    for time in (0.0, 1.0, 3.7):
+        swing = np.sin(2 * np.pi * time / 12.0 + 0.3)
+        expected = np.array([0.1, 0.0, 0.0]) + np.array([0.3, 0.1, 0.0]) * swing
+        assert_close(np.array(TIDE.velocity(time, (0, 0, 0)), dtype=float), expected)
+
+
+def test_a_power_shear_is_a_power_of_the_height_above_the_floor():
+    shear = PowerShear((1.0, 0.0, 0.3), 30.0, surface=1.0)
+    for z in (1.0, -5.0, -20.0):
+        share = ((z + 29.0) / 30.0) ** (1.0 / 7.0)
+        found = np.array(shear.velocity(0.0, (0.0, 0.0, z)), dtype=float)
+        assert_close(found, share * np.array([1.0, 0.0, 0.3]))
+
+
+def test_a_table_is_read_along_straight_lines_and_held_beyond():
+    times, speeds = (0.0, 1.0, 5.0), ((0.0, 0.0, 0.0), (1.0, 0.2, 0.0), (0.4, 0.0, 0.3))
+    table = TableCurrent(times, speeds)
+    for time in (-2.0, 0.0, 0.25, 1.0, 3.0, 5.0, 9.0):
+        expected = [np.interp(time, times, column) for column in np.array(speeds).T]
+        assert_close(np.array(table.velocity(time, (0, 0, 0)), dtype=float), expected)
+
+
+def test_a_wave_runs_where_it_points():
+    """Along the crest nothing changes; one length ahead all is as here; it comes a period later."""
+    height, period, direction = 1.0, 6.0, 0.7
+    waves = Waves((Wave(height, period, direction),))
+    length = 9.81 * period**2 / (2 * np.pi)
+    along = np.array([np.cos(direction), np.sin(direction), 0.0])
+    crest = np.array([-np.sin(direction), np.cos(direction), 0.0])
+
+    def at(time, place):
+        return np.array(waves.velocity(time, tuple(place)), dtype=float)
+
+    here = np.array([0.4, -0.3, -1.0])
+    assert_close(at(1.0, here + 3.0 * crest), at(1.0, here))
+    assert_close(at(1.0, here + length * along), at(1.0, here))
+    # the same phase arrives a quarter of a length ahead a quarter of a period later
+    assert_close(at(1.0 + period / 4, here + length / 4 * along), at(1.0, here))
