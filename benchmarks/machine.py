@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("tiburon", "numpy", "llvmlite", "pin", "mujoco", "casadi")
+PACKAGES = ("tiburon", "numpy", "llvmlite", "pin", "mujoco")
 
 
 def _without_folder(word: str) -> str:

@@ -25,7 +25,7 @@ Inside a checkout of the tiburon repository, run
 
     make bench
 
-which installs the codes to compare with (pin, mujoco, casadi) and measures."""
+which installs the codes to compare with (pin, mujoco) and measures."""
 
 
 def find_checkout(start: Path) -> Path | None:
