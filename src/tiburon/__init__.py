@@ -10,6 +10,9 @@ from typing import TYPE_CHECKING, Any
 # the same names for type checkers and editors, which do not run `__getattr__`
 if TYPE_CHECKING:
     __version__: str
+    from tiburon.actuation.element import Action as Action
+    from tiburon.actuation.element import Element as Element
+    from tiburon.actuation.element import Moment as Moment
     from tiburon.algorithms.apparent_inertia import (
         apparent_inverse_inertia as apparent_inverse_inertia,
     )
@@ -188,9 +191,11 @@ if TYPE_CHECKING:
     from tiburon.simulation import integrate_rk4 as integrate_rk4
     from tiburon.simulation.linearization import Linearization as Linearization
     from tiburon.simulation.linearization import linearize as linearize
+    from tiburon.trace.traced import traced as traced
 
 # public name -> the module that defines it; sorted
 _EXPORTS: dict[str, str] = {
+    "Action": "tiburon.actuation.element",
     "Actuator": "tiburon.model",
     "AddedWater": "tiburon.hydro.add_water",
     "Body": "tiburon.model",
@@ -213,6 +218,7 @@ _EXPORTS: dict[str, str] = {
     "DHLink": "tiburon.model",
     "DomainError": "tiburon.errors",
     "Driven": "tiburon.model",
+    "Element": "tiburon.actuation.element",
     "EllipsoidDrag": "tiburon.model",
     "EllipsoidShape": "tiburon.model",
     "Fixed": "tiburon.model",
@@ -243,6 +249,7 @@ _EXPORTS: dict[str, str] = {
     "ModelError": "tiburon.errors",
     "ModelFileError": "tiburon.errors",
     "ModelWarning": "tiburon.errors",
+    "Moment": "tiburon.actuation.element",
     "Motor": "tiburon.model",
     "NonFiniteError": "tiburon.errors",
     "OptionError": "tiburon.errors",
@@ -348,6 +355,7 @@ _EXPORTS: dict[str, str] = {
     "to_fossen": "tiburon.model",
     "to_mujoco": "tiburon.model",
     "to_pinocchio": "tiburon.model",
+    "traced": "tiburon.trace.traced",
     "trim": "tiburon.algorithms.trim",
     "wrench_from_mujoco": "tiburon.model",
     "wrench_to_mujoco": "tiburon.model",

@@ -1,0 +1,1 @@
+"""What drives and resists joints: motors, thrusters, friction, springs, limits, wrenches."""

@@ -1,0 +1,1 @@
+"""What decides commands, and what it decides from: controllers, paths, allocation, sensors."""

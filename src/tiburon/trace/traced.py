@@ -1,0 +1,39 @@
+"""`traced`: the promise of a function that it may be traced, and so run inside native loops."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+__all__ = ["is_traced", "traced"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+MARK = "__tiburon_traced__"
+
+
+def traced(function: Function) -> Function:
+    """Mark a function as one that native loops may take in; it runs as ever where it is called.
+
+    Such a function uses only arithmetic and NumPy functions on its values, no `if` on one, and
+    gives the same for the same: it is run once on traced values, and its graph is compiled into
+    the loop.
+
+    Args:
+        function: A function, or a class whose instances are called.
+
+    Returns:
+        The same function.
+
+    Example:
+        A controller that runs at every stage of the integrator::
+
+            @tb.traced
+            def control(state):
+                return 40.0 * (target - state.q) - 6.0 * state.v
+    """
+    setattr(function, MARK, True)
+    return function
+
+
+def is_traced(function: object) -> bool:
+    """Return whether a function, or the class of an object, was marked with `traced`."""
+    return bool(getattr(function, MARK, False))

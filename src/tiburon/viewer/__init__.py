@@ -1,0 +1,1 @@
+"""Pictures of given data: plots and pages; nothing here runs a robot."""
