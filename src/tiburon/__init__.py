@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from tiburon.errors import ModelWarning as ModelWarning
     from tiburon.errors import NonFiniteError as NonFiniteError
     from tiburon.errors import OptionError as OptionError
+    from tiburon.errors import RunFileError as RunFileError
     from tiburon.errors import ShapeError as ShapeError
     from tiburon.errors import TiburonError as TiburonError
     from tiburon.errors import TiburonWarning as TiburonWarning
@@ -191,6 +192,9 @@ if TYPE_CHECKING:
     from tiburon.simulation import integrate_rk4 as integrate_rk4
     from tiburon.simulation.linearization import Linearization as Linearization
     from tiburon.simulation.linearization import linearize as linearize
+    from tiburon.simulation.mode import Mode as Mode
+    from tiburon.simulation.mode import Modes as Modes
+    from tiburon.simulation.modes import modes as modes
     from tiburon.trace.traced import traced as traced
 
 # public name -> the module that defines it; sorted
@@ -245,10 +249,12 @@ _EXPORTS: dict[str, str] = {
     "Linearization": "tiburon.simulation.linearization",
     "LoopClosure": "tiburon.model",
     "MeshShape": "tiburon.model",
+    "Mode": "tiburon.simulation.mode",
     "Model": "tiburon.model",
     "ModelError": "tiburon.errors",
     "ModelFileError": "tiburon.errors",
     "ModelWarning": "tiburon.errors",
+    "Modes": "tiburon.simulation.mode",
     "Moment": "tiburon.actuation.element",
     "Motor": "tiburon.model",
     "NonFiniteError": "tiburon.errors",
@@ -264,6 +270,7 @@ _EXPORTS: dict[str, str] = {
     "QuadraticThrust": "tiburon.model",
     "Revolute": "tiburon.model",
     "RollingSphere": "tiburon.model",
+    "RunFileError": "tiburon.errors",
     "Screw": "tiburon.model",
     "Shape": "tiburon.model",
     "ShapeError": "tiburon.errors",
@@ -331,6 +338,7 @@ _EXPORTS: dict[str, str] = {
     "mass_matrix": "tiburon.algorithms.crba",
     "matrix_from_fossen": "tiburon.model",
     "matrix_to_fossen": "tiburon.model",
+    "modes": "tiburon.simulation.modes",
     "momentum": "tiburon.algorithms.momentum",
     "momentum_matrix": "tiburon.algorithms.momentum",
     "motion_from_mujoco": "tiburon.model",
