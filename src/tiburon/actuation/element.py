@@ -177,6 +177,11 @@ class Element:
         """Return the names of what it can report."""
         return ()
 
+    @property
+    def by_user(self) -> bool:
+        """Whether users wrote how it acts, so that only its graph tells what it does."""
+        return not type(self).__module__.startswith("tiburon.")
+
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time numbers: never compiled in, so that changing them costs nothing."""
         return ()

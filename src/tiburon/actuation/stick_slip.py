@@ -1,0 +1,140 @@
+"""Friction that holds: bristles that bend while a joint sticks, and slip when it breaks away.
+
+Symbols (Dupont, Hayward, Armstrong and Altpeter 2002, "Single state elastoplastic friction models";
+the law of Canudas de Wit and others 1995, known as LuGre, is the case of no elastic range):
+    z       bend of the bristles [m or rad]
+    s0      their stiffness, s1 their damping
+    g       friction while slipping at a speed; g / s0 is the bend at which that slip is steady
+    alpha   how much of a motion is slip: 0 while the bend is elastic, 1 when it is full
+"""
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.freedom import joint_force, joint_velocities
+from tiburon.errors import ModelError
+from tiburon.model import Model
+from tiburon.model.numbers import check_name, number
+from tiburon.record import record
+
+__all__ = ["StickSlip"]
+
+ELASTIC = 0.7
+"""Share of the kinetic friction up to which bristles bend without any slip."""
+
+
+@record
+class StickSlip(Element):
+    """Coulomb friction of one freedom of a joint, with true rest; a state: the bend of bristles.
+
+    The friction is s0 z + s1 dz/dt (the latter never with the motion), and the bend moves by
+    dz/dt = v (1 - alpha |z| s0 / g). Under a load below `static_friction` the joint comes to rest
+    within `bend` of where it was and stays, without creep. A load that swings below 0.7 of
+    `friction` moves it elastically and back, forever. Beyond, it slips against `friction`, or more
+    at speeds near zero, as the curve of Stribeck has it: g = fc + (fs - fc) exp(-(v / vs)^2).
+
+    The element never gives out more energy than it has stored: s0 z^2 / 2.
+
+    Example:
+        ``tb.StickSlip("seal", "slide", friction=4.0, static_friction=5.0, bend=2e-5)``
+    """
+
+    name: str
+    """Unique among the elements of a run."""
+
+    joint: str
+    """Name of the joint."""
+
+    friction: float
+    """fc, friction while slipping fast [N or N m]; positive."""
+
+    static_friction: float | None = None
+    """fs, largest load that is held [N or N m]; that of `friction` if None."""
+
+    bend: float = 1e-4
+    """How far it gives under the largest load that is held [m or rad]."""
+
+    relaxation: float = 0.01
+    """Time in which bent bristles straighten, s1 / s0 [s]."""
+
+    stribeck_speed: float = 0.01
+    """vs, speed over which the friction falls from static to kinetic [m/s or rad/s]."""
+
+    freedom: int = 0
+    """Which freedom of the joint, from 0."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "stick-slip friction")
+        element = f"stick-slip friction {self.name!r}"
+        check_name(self.joint, f"{element}: joint")
+        for quantity in ("friction", "bend", "relaxation", "stribeck_speed"):
+            value = number(getattr(self, quantity), element, quantity, self.name, least=0.0)
+            if value == 0.0 and quantity != "relaxation":
+                raise ModelError(
+                    f"{element}: {quantity} must be positive, got 0; leave the element out where "
+                    "nothing rubs",
+                    name=self.name,
+                )
+            object.__setattr__(self, quantity, value)
+        static = self.friction if self.static_friction is None else self.static_friction
+        static = number(static, element, "static_friction", self.name)
+        if static < self.friction:
+            raise ModelError(
+                f"{element}: static_friction must be at least friction, got {static:g} below "
+                f"{self.friction:g}; swap them",
+                name=self.name,
+            )
+        object.__setattr__(self, "static_friction", static)
+
+    def state_names(self, model: Model) -> tuple[str, ...]:
+        """Return the bend of the bristles [m or rad]."""
+        return (f"{self.name}.bend",)
+
+    def output_names(self, model: Model) -> tuple[str, ...]:
+        """Return the friction [N or N m], and the energy of the bent bristles [J]."""
+        return (f"{self.name}.force", f"{self.name}.energy")
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return friction, static friction, bend, relaxation and Stribeck speed."""
+        static = self.static_friction
+        assert static is not None
+        return (self.friction, static, self.bend, self.relaxation, self.stribeck_speed)
+
+    def structure(self) -> Hashable:
+        """Return which freedom rubs."""
+        return (self.joint, self.freedom)
+
+    def check(self, model: Model) -> None:
+        """Raise an error if the joint has no such freedom."""
+        count = model.joint(self.joint).freedom_count
+        if not 0 <= self.freedom < count:
+            raise ModelError(
+                f"stick-slip friction {self.name!r}: freedom must be below {count} at joint "
+                f"{self.joint!r}, got {self.freedom}; count from 0",
+                name=self.name,
+            )
+
+    def act(self, now: Moment) -> Action:
+        """Return the friction, and how the bend changes."""
+        (z,) = now.x
+        fc, fs, bend, relaxation, vs = now.p
+        joint = now.model.joint(self.joint)
+        v = joint_velocities(now, joint)[self.freedom]
+        s0 = fs / bend
+        g = fc + (fs - fc) * np.exp(-(v / vs) * (v / vs))
+        full = g / s0
+        size = np.abs(z)
+        elastic = ELASTIC * fc / s0
+        # from all elastic to all slip, smoothly; motion that unbends the bristles never slips
+        share = np.minimum(np.maximum((size - elastic) / (full - elastic), 0.0), 1.0)
+        share = share * share * (3.0 - 2.0 * share)
+        alpha = np.where(v * z > 0.0, share, 0.0)
+        free = 1.0 - alpha * size / full
+        # damping that helped the motion would make energy
+        force = -s0 * z - s0 * relaxation * np.maximum(free, 0.0) * v
+        along = [0.0] * joint.freedom_count
+        along[self.freedom] = force
+        outputs = {f"{self.name}.force": force, f"{self.name}.energy": 0.5 * s0 * z * z}
+        return Action(joint_force(joint, along), rates=(v * free,), outputs=outputs)
