@@ -2,12 +2,19 @@
 
 Positions of a floating base are no vectors: its orientation turns. Each joint kind knows how a step
 moves its own variables; here these are put side by side for all joints.
+
+Symbols:
+    theta   steps away from a fixed position: coordinates of the positions near it
+    ad      bracket with theta
 """
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from tiburon.model import Joint, Model
 from tiburon.spatial import Scalar
+from tiburon.spatial.rotations import select
 
 __all__ = ["Manifold", "Scalars", "Steps"]
 
@@ -16,6 +23,9 @@ Scalars = tuple[Scalar, ...]
 
 Steps = tuple[Scalars, ...]
 """One step per joint that moves; as long as its velocity, or longer where rolling binds that."""
+
+SMALL_TURN = 1e-4
+"""Squared angle below which series replace formulas that divide by it, as in `quaternion_exp`."""
 
 
 class Manifold:
@@ -32,6 +42,15 @@ class Manifold:
             for joint in model.joints
             if joint.nv
         ]
+        steps = [joint.step(joint.neutral(), (0.0,) * joint.nv) for joint, _, _ in self._joints]
+        self.step_counts = tuple(len(step) for step in steps)
+        """Numbers in the step of each joint that moves."""
+        self.turning = tuple(
+            _fails_to_commute(joint, count)
+            for (joint, _, _), count in zip(self._joints, self.step_counts, strict=True)
+        )
+        """Of each joint that moves, whether its steps fail to commute: their first three numbers
+        are then a turn."""
 
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Steps:
         """Return the rate of position at a position and velocity, as steps per second.
@@ -57,6 +76,63 @@ class Manifold:
         joints = zip(self._joints, a, b, strict=True)
         return tuple(joint.bracket(x, y) for (joint, _, _), x, y in joints)
 
+    def displacement(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> Steps:
+        """Return the steps that move positions q0 to q1, turns by at most pi."""
+        return tuple(joint.displacement(q0[i], q1[i]) for joint, i, _ in self._joints)
+
+    def coordinate_rate(self, theta: Steps, rates: Steps) -> Steps:
+        """Return how fast coordinates change while positions move(q, theta) change at given rates.
+
+        The inverse of the derivative of the exponential. Rates act from the right, in body axes:
+        d theta/dt = (ad / (1 - exp(-ad))) rate = (1 + ad/2 + ad^2/12 - ad^4/720 ...) rate
+        (Iserles, Munthe-Kaas, Norsett and Zanna 2000, "Lie-group methods", sec. 2.5). Where steps
+        add, the rate itself.
+
+        Args:
+            theta: Steps away from a fixed position [m or rad], turns below 2 pi.
+            rates: From `rate` at the position that they lead to.
+        """
+        joints = zip(self._joints, self.turning, theta, rates, strict=True)
+        return tuple(
+            _turned_rate(joint, step, rate) if turning else rate
+            for (joint, _, _), turning, step, rate in joints
+        )
+
     def normalize(self, q: Sequence[Scalar]) -> Scalars:
         """Return the same positions with quaternions of length 1."""
         return tuple(x for joint, i, _ in self._joints for x in joint.normalize(q[i]))
+
+
+def _fails_to_commute(joint: Joint, count: int) -> bool:
+    """Tell whether brackets of a joint's steps differ from zero, by two that have no zeros."""
+    a = tuple(1.0 + place for place in range(count))
+    b = tuple(1.0 / x for x in a)
+    return any(joint.bracket(a, b))
+
+
+def _turned_rate(joint: Joint, theta: Scalars, rate: Scalars) -> Scalars:
+    """Return (ad / (1 - exp(-ad))) rate in closed form.
+
+    ad (ad^2 + t^2)^2 = 0 for turns by an angle t, with or without shifts, so that a second and a
+    fourth power say what all even powers do. Their factors a and b make the two sides agree at the
+    double eigenvalue i t of ad, in value and slope:
+
+        g = (t/2) cot(t/2) = 1 - a t^2 + b t^4,   g' = -2 a t + 4 b t^3
+    """
+    x, y, z = theta[:3]
+    t2 = x * x + y * y + z * z
+    small = t2 < SMALL_TURN
+    t = np.sqrt(select(small, 1.0, t2))
+    s, c = np.sin(0.5 * t), np.cos(0.5 * t)
+    g = 0.5 * t * c / s
+    # t g' / 2
+    slope = 0.5 * g - 0.125 * t * t / (s * s)
+    b_far = (1.0 - g + slope) / (t * t * t * t)
+    a_far = (2.0 * (1.0 - g) + slope) / (t * t)
+    a = select(small, 1 / 12 - t2 * t2 * (1 / 30240 + t2 * (2 / 1209600)), a_far)
+    b = select(small, -1 / 720 - t2 * (2 / 30240 + t2 * (3 / 1209600)), b_far)
+    first = joint.bracket(theta, rate)
+    second = joint.bracket(theta, first)
+    fourth = joint.bracket(theta, joint.bracket(theta, second))
+    terms = zip(rate, first, second, fourth, strict=True)
+    return tuple(k + 0.5 * k1 + a * k2 + b * k4 for k, k1, k2, k4 in terms)

@@ -1,0 +1,125 @@
+"""An implicit method without iterations, for stiff drag and contact: Rosenbrock's, order 3.
+
+RODAS3 of Sandu, Verwer, Blom, Spee, Carmichael and Potra 1997, "Benchmarking stiff ODE solvers for
+atmospheric chemistry problems II: Rosenbrock solvers", sec. 3: four stages with one matrix, three
+evaluations, an error estimate of order 2. It is L-stable and stiffly accurate: what decays within a
+fraction of a step is gone after it, at any step. The form that needs no product with the Jacobian
+is that of Hairer and Wanner 1996, "Solving Ordinary Differential Equations II", eq. IV.7.25.
+
+Symbols (there):
+    J       Jacobian of the rates in coordinates about the start of the step
+    T       change of the rates with time
+    gamma   1/2, the factor of the Jacobian
+    u1..u4  stages: (1/(gamma h) - J) u_i = f(y + sum a_ij u_j) + sum c_ij u_j / h + gamma_i h T
+"""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tiburon.simulation.integrators.chart import Acceleration, Chart, combine
+from tiburon.simulation.integrators.dopri5 import end_of_step, hermite
+from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.pair import Attempt, Pair
+from tiburon.simulation.integrators.rate_jacobian import RateChanges, rate_changes
+from tiburon.simulation.integrators.tableau import later
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives import factor_orthogonal
+
+__all__ = ["Rosenbrock", "rosenbrock_step"]
+
+GAMMA = 0.5
+A: tuple[tuple[float, ...], ...] = ((), (), (2.0,), (2.0, 0.0, 1.0))
+"""Stages that lead to the state at which each stage is evaluated."""
+
+C: tuple[tuple[float, ...], ...] = ((), (4.0,), (1.0, -1.0), (1.0, -1.0, -8 / 3))
+"""Stages that the right side of each stage holds."""
+
+NODES = (0.0, 0.0, 1.0, 1.0)
+"""When stages are evaluated, in steps; the second takes the rates of the first."""
+
+SLOPES = (0.5, 1.5, 0.0, 0.0)
+"""Parts of the change with time."""
+
+RESULT = (2.0, 0.0, 1.0, 1.0)
+ERROR = (0.0, 0.0, 0.0, 1.0)
+
+
+def rosenbrock_step(
+    manifold: Manifold,
+    acceleration: Acceleration,
+    q: Scalars,
+    w: Scalars,
+    h: Scalar,
+    *time: Scalar,
+) -> tuple[Scalars, Scalars]:
+    """Take one L-stable step of order 3.
+
+    Args:
+        manifold: Positions of the robot.
+        acceleration: Gives the rate of w for q, w and, if one is given, the time.
+        q: Position [m or rad], nq scalars.
+        w: Velocities [m/s or rad/s] and further states.
+        h: Step [s].
+        *time: Time at the start of the step [s], where the motion depends on it.
+
+    Returns:
+        Position and w one step later.
+    """
+    chart = Chart(manifold, acceleration, q)
+    y = chart.start(w)
+    first = chart.rates_at_start(w, acceleration(q, w, *time))
+    stages = _stages(chart, y, first, h, *time)
+    return chart.state(combine(y, 1.0, RESULT, stages))
+
+
+class Rosenbrock(Pair):
+    """The method of order 3 with an estimate of order 2, and a cubic interpolation."""
+
+    name: ClassVar[str] = "rosenbrock"
+    order: ClassVar[int] = 3
+    estimate_order: ClassVar[int] = 3
+    most_growth: ClassVar[float] = 6.0
+    piece_count: ClassVar[int] = 3
+    dense_count: ClassVar[int] = 3
+
+    def attempt(self, chart: Chart, w: Scalars, rate: Scalars, h: Scalar, time: Scalar) -> Attempt:
+        """Take one step: three evaluations, a Jacobian, a factorization, four solutions."""
+        y, first = chart.start(w), chart.rates_at_start(w, rate)
+        stages = _stages(chart, y, first, h, time)
+        zero = (0.0,) * len(y)
+        change = combine(zero, 1.0, RESULT, stages)
+        error = combine(zero, 1.0, ERROR, stages)
+        q, w, rate, last = end_of_step(chart, y, change, time + h)
+        return Attempt(change, q, w, rate, (error,), hermite(change, first, last, h))
+
+    def dense(
+        self, chart: Chart, w: Scalars, pieces: Sequence[Scalars], h: Scalar, time: Scalar
+    ) -> tuple[Scalars, ...]:
+        """Return the vectors of the interpolation: the pieces themselves."""
+        return tuple(pieces)
+
+
+def _stages(chart: Chart, y: Scalars, first: Scalars, h: Scalar, *time: Scalar) -> list[Scalars]:
+    """Return the four stages u."""
+    changes = rate_changes(chart, y, *time)
+    factor = factor_orthogonal(as_traced(_matrix(changes, 1.0 / (GAMMA * h))))
+    stages: list[Scalars] = []
+    rates = first
+    for row, past, node, slope in zip(A, C, NODES, SLOPES, strict=True):
+        if row:
+            rates = chart.rates(combine(y, 1.0, row, stages), *later(time, node * h))
+        right = combine(rates, 1.0 / h, past, stages)
+        if time:
+            right = combine(right, slope * h, (1.0,), (changes.by_time,))
+        stages.append(tuple(factor.solve(as_traced(list(right))).tolist()))
+    return stages
+
+
+def _matrix(changes: RateChanges, diagonal: Scalar) -> list[list[Scalar]]:
+    """Return diagonal - J, row by row."""
+    size = len(changes.by_state)
+    return [
+        [(diagonal if i == j else 0.0) - column[i] for j, column in enumerate(changes.by_state)]
+        for i in range(size)
+    ]
