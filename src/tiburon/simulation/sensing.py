@@ -1,0 +1,308 @@
+"""Sensors in a run: what they would read without errors, and what they say when.
+
+A sensor looks at the robot at its own rate, beginning with the run. What it saw is told after its
+delay, with its bias and noise. Between two words of a sensor the last one holds; before the first
+arrives, a sensor tells what it saw at the start.
+
+Noise is a function of seed, sensor, case and number of the sample alone: neither how a run is cut
+into calls, nor what else is recorded, nor how many cases run beside changes a bit of it.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from itertools import pairwise
+from math import gcd
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.actuation.element import Sight
+from tiburon.algorithms.external import forces_on_bodies
+from tiburon.algorithms.frame_motion import Moving, frame_motions
+from tiburon.algorithms.library import scalars
+from tiburon.errors import DomainError, ModelError
+from tiburon.model import Model
+from tiburon.simulation.commands import unique_names
+from tiburon.simulation.noise import normal_noise
+from tiburon.simulation.system import ELEMENTS, System
+from tiburon.spatial import Force, Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import Input
+
+__all__ = ["Sensed", "Sensing", "Sensor"]
+
+Array = NDArray[np.float64]
+
+WHOLE = 1e-6
+"""How far the number of steps between two samples may be off a whole one: rounding of 1 / rate."""
+
+
+class Sensed:
+    """A state as sensors meet it: on floats or traced values, accelerations included."""
+
+    def __init__(
+        self,
+        system: System,
+        time: Scalar,
+        q: Sequence[Scalar],
+        w: Sequence[Scalar],
+        u: Sequence[Scalar],
+        p: Sequence[Scalar] | None = None,
+    ) -> None:
+        """Remember a state; the arguments are those of `System.rates`."""
+        self.system = system
+        self.time = time
+        self.q, self.v, self.x = system._parts(q, w)
+        self._w, self._u, self._p = w, u, p
+
+    @property
+    def model(self) -> Model:
+        """The robot."""
+        return self.system.model
+
+    @cached_property
+    def sight(self) -> Sight:
+        """Where bodies are and how they move, under the surroundings."""
+        return Sight(self.system._setting(self.q, self.v, self.time), self.q, self.v)
+
+    @cached_property
+    def vd(self) -> Sequence[Scalar]:
+        """Joint accelerations [m/s^2 or rad/s^2], nv scalars."""
+        rates = self.system.rates(self.q, self._w, self._u, self.time, self._p)
+        return type(self.v)(rates[: self.model.nv])
+
+    @cached_property
+    def external(self) -> Sequence[Force] | None:
+        """What acts on each plan body from outside: water, and the wrenches of elements."""
+        system, here = self.system, self.sight.around
+        u = self._u
+        if system.control is not None and not system.held:
+            u, _ = system.decide(self.q, self.v, self.x, u, self.time)
+        driving = system.drive(here, self.q, self.v, self.x, u, self.time, self._p)
+        wrenches: dict[str, Sequence[Scalar]] = {}
+        for frame, wrench in driving.wrenches:
+            known = wrenches.get(frame)
+            wrenches[frame] = (
+                wrench
+                if known is None
+                else tuple(a + b for a, b in zip(known, wrench, strict=True))
+            )
+        acting = forces_on_bodies(here.plan, self.q, wrenches, "frame")
+        if acting is None or here.external is None:
+            return here.external if acting is None else acting
+        return tuple(a + b for a, b in zip(here.external, acting, strict=True))
+
+    def motion(self, frame: str) -> Moving:
+        """Return velocity and spatial acceleration of a frame, its own axes at its origin."""
+        return frame_motions(self.sight.around.plan, self.q, self.v, self.vd, (frame,))[0]
+
+
+class Sensor:
+    """What measures something of a robot; subclasses are records with these fields and their own.
+
+    A new kind says which channels it has and what they read: `channel_names` and `measure`.
+    """
+
+    __slots__ = ()
+
+    name: str
+    """Unique among the sensors of a run."""
+
+    rate: float
+    """Samples per second [Hz]."""
+
+    noise: float | tuple[float, ...]
+    """Standard deviation of white noise, one number or one per channel, in units of the channel."""
+
+    bias: float | tuple[float, ...]
+    """Constant error, one number or one per channel."""
+
+    delay: float
+    """Time from a look to its word [s]."""
+
+    seed: int
+    """Of the noise."""
+
+    def channel_names(self, model: Model) -> tuple[str, ...]:
+        """Return the names of its channels, without that of the sensor."""
+        raise TypeError(f"{type(self).__name__} does not say what it tells: define channel_names")
+
+    def channel_units(self, model: Model) -> tuple[str, ...]:
+        """Return the unit of each channel."""
+        return ("",) * len(self.channel_names(model))
+
+    def measure(self, now: Sensed) -> Sequence[Scalar]:
+        """Return what it reads without errors, one scalar per channel."""
+        raise TypeError(f"{type(self).__name__} does not say what it reads: define measure(now)")
+
+    def check(self, model: Model) -> None:
+        """Raise an error if it does not fit a robot, or its numbers mean nothing."""
+        count = len(self.channel_names(model))
+        element = f"sensor {self.name!r}"
+        if not (np.isfinite(self.rate) and self.rate > 0.0):
+            raise DomainError(f"{element}: rate", "samples per second above 0", f"{self.rate!r}")
+        if not (np.isfinite(self.delay) and self.delay >= 0.0):
+            raise DomainError(f"{element}: delay", "a time of at least 0 s", f"{self.delay!r}")
+        for what in ("noise", "bias"):
+            given = getattr(self, what)
+            if np.ndim(given) and len(given) != count:
+                raise ModelError(
+                    f"{element}: {what} must be one number or {count}, one per channel, got "
+                    f"{len(given)}",
+                    name=self.name,
+                )
+        if np.min(self.noise) < 0.0:
+            raise DomainError(f"{element}: noise", "deviations of at least 0", f"{self.noise!r}")
+
+
+class Sensing:
+    """All sensors of a run: looks at states, keeps what is on its way, tells what has arrived.
+
+    A run has a grid of times, ``begin + n * dt``. It stops at every `every`-th of them and hands
+    over the state (`look`); `latest` then holds what each sensor says. Sensors are part of no
+    dynamics: without a controller that reads them, a run with sensors moves as one without.
+    """
+
+    def __init__(
+        self, system: System, sensors: Sequence[Sensor], dt: float, cases: tuple[int, ...] = ()
+    ) -> None:
+        """Put sensors on a system.
+
+        Args:
+            system: What moves.
+            sensors: In order.
+            dt: Distance of the times at which a run can stop [s].
+            cases: Leading dimensions of a batch.
+
+        Raises:
+            DomainError: If a sensor samples or tells between two times of the grid.
+            ModelError: If names are given twice, or a sensor does not fit the robot.
+        """
+        self.system = system
+        self.sensors = tuple(sensors)
+        self.cases = tuple(cases)
+        unique_names("sensor", [sensor.name for sensor in self.sensors])
+        model = system.model
+        for sensor in self.sensors:
+            sensor.check(model)
+        self.periods = [_steps(s, "period", 1.0 / s.rate, dt) for s in self.sensors]
+        self.delays = [_steps(s, "delay", s.delay, dt) for s in self.sensors]
+        self.every = gcd(*self.periods, *self.delays) if self.sensors else 0
+        counts = [len(s.channel_names(model)) for s in self.sensors]
+        ends = np.cumsum([0, *counts]).tolist()
+        self._channels = [slice(a, b) for a, b in pairwise(ends)]
+        self.latest: dict[str, Array] = {}
+        self._row = np.zeros((*self.cases, ends[-1]))
+        for sensor, where in zip(self.sensors, self._channels, strict=True):
+            self.latest[sensor.name] = self._row[..., where].copy()
+        self._waiting: list[list[tuple[int, Array]]] = [[] for _ in self.sensors]
+
+    @property
+    def channel_names(self) -> tuple[str, ...]:
+        """Names of all channels, "imu.wx" and so on."""
+        model = self.system.model
+        return tuple(f"{s.name}.{c}" for s in self.sensors for c in s.channel_names(model))
+
+    @property
+    def channel_units(self) -> tuple[str, ...]:
+        """Units of all channels."""
+        return tuple(u for s in self.sensors for u in s.channel_units(self.system.model))
+
+    @property
+    def row(self) -> Array:
+        """What all sensors say now, shape (..., channels); changes with the next look."""
+        return self._row
+
+    def look(self, step: int, q: Array, w: Array, u: Array, time: Any, **parameters: Any) -> None:
+        """Let sensors whose turn it is look at a state, and tell what has arrived.
+
+        Args:
+            step: Number of the time on the grid, from the start of the run: a multiple of `every`.
+            q: Position [m or rad], shape (..., nq).
+            w: Joint velocity and inner states, shape (..., nv + nx).
+            u: What is held, shape (..., `System.drive_size`).
+            time: When [s], shape (...).
+            **parameters: Run-time numbers of each case, as the kernel takes them.
+        """
+        due = [k for k, period in enumerate(self.periods) if step % period == 0]
+        if due:
+            seen = np.asarray(self.kernel(q, w, u, time, **parameters), dtype=np.float64)
+            for k in due:
+                self._waiting[k].append((step, self._told(k, step, seen[..., self._channels[k]])))
+        for k, waiting in enumerate(self._waiting):
+            # the first word is there at once
+            while waiting and (waiting[0][0] == 0 or waiting[0][0] + self.delays[k] <= step):
+                told = waiting.pop(0)[1]
+                self._row[..., self._channels[k]] = told
+                self.latest[self.sensors[k].name] = told
+
+    def ideal(self, q: Array, w: Array, u: Array, time: Any, **parameters: Any) -> Array:
+        """Return what all sensors would read without errors, shape (..., channels)."""
+        return np.asarray(self.kernel(q, w, u, time, **parameters), dtype=np.float64)
+
+    @cached_property
+    def kernel(self) -> Any:
+        """The compiled function from state to readings without errors."""
+        from tiburon.native.kernel import ProgramSource, make_kernel
+
+        system = self.system
+
+        def run(given: Any) -> Any:
+            q, w, u = (scalars(given[name]) for name in ("q", "w", "u"))
+            p = scalars(given[ELEMENTS]) if ELEMENTS in given else None
+            now = Sensed(system, given["time"], q, w, u, p)
+            return as_traced([x for sensor in self.sensors for x in sensor.measure(now)])
+
+        inputs = [
+            Input("q", (system.model.nq,)),
+            Input("w", (system.model.nv + system.nx,)),
+            Input("u", (system.drive_size,)),
+            Input("time", ()),
+        ]
+        program = system.trace(run, inputs, "sensors")
+        return make_kernel(ProgramSource(program), system.parameters())
+
+    def _told(self, k: int, step: int, seen: Array) -> Array:
+        """Add bias and noise to what a sensor saw."""
+        sensor = self.sensors[k]
+        told = seen + np.asarray(sensor.bias, dtype=np.float64)
+        deviation = np.asarray(sensor.noise, dtype=np.float64)
+        if deviation.any():
+            count = step // self.periods[k]
+            told += deviation * normal_noise(sensor.seed, sensor.name, count, seen.shape)
+        resolution = np.asarray(getattr(sensor, "resolution", 0.0), dtype=np.float64)
+        if resolution.any():
+            told = np.round(told / resolution) * resolution
+        return told
+
+    # what a checkpoint keeps
+
+    def memory(self) -> dict[str, Any]:
+        """Return what has to be kept to go on later: what was told, and what is on its way."""
+        waiting = [[(step, values.copy()) for step, values in waiting] for waiting in self._waiting]
+        return {"row": self._row.copy(), "waiting": waiting}
+
+    def restore(self, memory: dict[str, Any]) -> None:
+        """Go on from what `memory` returned."""
+        self._row[...] = memory["row"]
+        for sensor, where in zip(self.sensors, self._channels, strict=True):
+            self.latest[sensor.name] = self._row[..., where].copy()
+        self._waiting = [
+            [(int(step), np.array(values)) for step, values in waiting]
+            for waiting in memory["waiting"]
+        ]
+
+
+def _steps(sensor: Sensor, what: str, length: float, dt: float) -> int:
+    """Return a time as a number of steps of the grid."""
+    steps = length / dt
+    whole = round(steps)
+    if abs(steps - whole) > WHOLE * max(1.0, steps) or (whole == 0 and length > 0.0):
+        raise DomainError(
+            f"sensor {sensor.name!r}: {what}",
+            f"a multiple of the {dt:g} s at which the run can stop",
+            f"{length:g} s",
+            advice="change the rate, the delay or the step",
+        )
+    return whole
