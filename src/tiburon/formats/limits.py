@@ -4,13 +4,12 @@ Every reader takes its bytes from `read_bytes` and reports to a `Budget`, so tha
 ends in a sentence and not in a full memory or a frozen program.
 """
 
-import os
-import stat
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tiburon.errors import ModelFileError
+from tiburon.regular_file import read_regular_file
 
 FILE_BYTES = 64 * 2**20
 """Largest file read [bytes]; the largest known robot files, without meshes, have about 1 MB."""
@@ -78,31 +77,10 @@ def read_bytes(path: Path, *, most: int = FILE_BYTES, whole: bool = True) -> byt
     Raises:
         ModelFileError: If there is no such file, it cannot be read, or it is too large.
     """
-    file = str(path)
-    try:
-        with open(path, "rb", opener=_open_without_waiting) as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise ModelFileError(file, "expected a file, got something else; give a robot file")
-            # one byte more than allowed tells a file that grows while it is read
-            content = stream.read(most + 1 if whole else most)
-    except FileNotFoundError as error:
-        raise ModelFileError(file, "there is no such file; check the path") from error
-    except (OSError, ValueError) as error:
-        raise ModelFileError(file, f"cannot be read ({error}); check the path") from error
-    if len(content) > most:
-        raise ModelFileError(
-            file,
-            f"a robot file may have {most // 2**20} MB, got more; keep meshes in files of "
-            "their own",
-        )
-    return content
+    advice = "keep meshes in files of their own"
+    return read_regular_file(path, most, "a robot file", advice, whole=whole)
 
 
 def read_start(path: Path, count: int = 65536) -> bytes:
     """Return the first bytes of a regular file, enough to tell its format."""
     return read_bytes(path, most=count, whole=False)
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    """Open a file; a pipe without a writer must not make the reader wait for one."""
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
