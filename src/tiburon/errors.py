@@ -11,6 +11,7 @@ carries its data as attributes, so that programs need not read messages::
     |-- NonFiniteError        an argument holding NaN or infinity (also ValueError)
     |-- DomainError           a finite argument outside its documented range (also ValueError)
     |-- OptionError           a keyword choice that does not exist (also ValueError)
+    |-- RunFileError          a saved run that cannot be read, written or gone on with
     |-- TraceError            code that cannot be traced (also TypeError)
     `-- CompileError          a graph that could not be turned into native code
 
@@ -31,6 +32,7 @@ __all__ = [
     "ModelWarning",
     "NonFiniteError",
     "OptionError",
+    "RunFileError",
     "ShapeError",
     "TiburonError",
     "TiburonWarning",
@@ -254,6 +256,21 @@ class OptionError(TiburonError, ValueError):
         self.given = given
         listed = " or ".join(repr(choice) for choice in self.choices)
         super().__init__(f"{argument}: expected {listed}, got {given!r}")
+
+
+class RunFileError(TiburonError):
+    """A saved run that cannot be read, written or gone on with.
+
+    Attributes:
+        file: Path of the run, as it was given.
+        problem: The message without it.
+    """
+
+    def __init__(self, file: object, problem: str) -> None:
+        """Compose a message such as ``run.zarr: the disk is full after 3.2 s; free some room``."""
+        self.file = str(file)
+        self.problem = problem
+        super().__init__(f"{self.file}: {problem}")
 
 
 class TraceError(TiburonError, TypeError):

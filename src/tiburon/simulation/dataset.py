@@ -1,0 +1,162 @@
+"""Runs as xarray datasets: named dimensions, coordinates, units, and the robot embedded."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.errors import UnknownNameError
+from tiburon.simulation.embedding import is_data, to_text
+from tiburon.simulation.quantities import QUANTITIES, Quantity, States
+from tiburon.simulation.run_header import Column
+
+if TYPE_CHECKING:
+    import xarray
+
+    from tiburon.simulation.trajectory import Trajectory
+
+__all__ = ["dataset_of", "variable_of"]
+
+Array = NDArray[np.float64]
+
+BLOCK_BYTES = 64_000_000
+"""Recorded states that are read at a time when quantities are computed from them."""
+
+
+def dataset_of(run: "Trajectory") -> "xarray.Dataset":
+    """Return all recorded columns, and quantities asked for when the run was started."""
+    import xarray
+
+    if run.store is None:
+        variables = {column.name: _recorded(run, column) for column in run.header.columns}
+        data = xarray.Dataset(variables, coords=_coordinates(run))
+    else:
+        data = _opened(run)
+    for name in run.header.setup.get("record") or ():
+        for wanted in _meant(name):
+            if wanted not in data and wanted in QUANTITIES:
+                data[wanted] = variable_of(run, wanted)
+    status = run.status
+    if run.batch:
+        data = data.assign_coords(status=(run.header.case_dimensions, status))
+    data.attrs = {
+        "title": f"{run.model.name}: simulated motion",
+        "robot": run.model.name,
+        "status": status if isinstance(status, str) else "see coordinate status",
+    }
+    if is_data(run.model):
+        data.attrs["model"] = to_text(run.model)
+    return data
+
+
+def _meant(name: str) -> tuple[str, ...]:
+    """Return the quantities that a word stands for."""
+    if name == "energy":
+        return ("kinetic_energy", "potential_energy", "total_energy")
+    return (name,)
+
+
+def variable_of(run: "Trajectory", name: str) -> "xarray.DataArray":
+    """Return a quantity by name, recorded or computed."""
+    column = run.header.column(name)
+    if column is not None:
+        found: xarray.DataArray = run.data[column.name]
+        return found
+    if name not in QUANTITIES:
+        raise UnknownNameError("quantity", name, run.names, listing="run.names")
+    return _computed(run, name, QUANTITIES[name])
+
+
+def _recorded(run: "Trajectory", column: Column) -> Any:
+    import xarray
+
+    dimensions = (
+        "time",
+        *run.header.case_dimensions,
+        *([column.dimension] if column.labels is not None else []),
+    )
+    return xarray.Variable(dimensions, run.array(column.key), column.attributes)
+
+
+def _coordinates(run: "Trajectory") -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "time": ("time", run.time, {"units": "s", "long_name": "time"}),
+        **{n: np.arange(k) for n, k in zip(run.header.case_dimensions, run.batch, strict=True)},
+    }
+    for column in run.header.columns:
+        for name, labels in column.coordinates.items():
+            found[name] = (column.dimension, np.array(labels))
+    return found
+
+
+def _opened(run: "Trajectory") -> "xarray.Dataset":
+    """Return the arrays of a store, which are read when they are used."""
+    import xarray
+    import zarr
+
+    assert run.store is not None
+    where: Any = run.store.path
+    if run.store.is_zip:
+        where = zarr.storage.ZipStore(where, mode="r")
+    data = xarray.open_zarr(where, consolidated=False, chunks=None)
+    data = data.drop_vars("checkpoint").isel(time=slice(0, len(run)))
+    coordinates = _coordinates(run)
+    data = data.drop_vars([name for name in coordinates if name in data.variables])
+    found: xarray.Dataset = data.assign_coords(coordinates)
+    return found
+
+
+def _computed(run: "Trajectory", name: str, quantity: Quantity) -> "xarray.DataArray":
+    import xarray
+
+    names = quantity.coordinates(run.model)
+    units = quantity.unit_of_each(run.model)
+    # made by the same rules as what is recorded
+    column = Column(name, name, (), units, quantity.dimensions[-1] if names else "", quantity.title)
+    shape = tuple(len(labels) for labels in names.values())
+    values = np.full((len(run), *run.batch, *shape), np.nan)
+    step = max(1, BLOCK_BYTES // run.header.row_bytes)
+    for start in range(0, len(run), step):
+        stop = min(start + step, len(run))
+        _fill(run, quantity, start, stop, values[start:stop])
+    cases = ("time", *run.header.case_dimensions)
+    common = {key: value for key, value in _coordinates(run).items() if key in cases}
+    found = xarray.DataArray(
+        values,
+        dims=("time", *run.header.case_dimensions, *quantity.dimensions),
+        coords={**common, **{name: np.array(labels) for name, labels in names.items()}},
+        name=name,
+        attrs=column.attributes,
+    )
+    if not isinstance(units, str):
+        found = found.assign_coords({f"{name}_unit": (column.dimension, np.array(units))})
+    return found
+
+
+def _fill(run: "Trajectory", quantity: Quantity, start: int, stop: int, values: Array) -> None:
+    """Compute a quantity for some rows; states of ended cases, which are NaN, stay so."""
+    rows = {key: _rows(run, key, start, stop) for key in ("q", "v", "x", "u")}
+    good = np.isfinite(rows["q"]).all(axis=-1) & np.isfinite(rows["v"]).all(axis=-1)
+    if not good.any():
+        return
+    time = run.rows.read("time", start, stop)
+    time = np.broadcast_to(time.reshape(-1, *[1] * len(run.batch)), good.shape)
+    own = {
+        name: np.ascontiguousarray(np.broadcast_to(table, (*good.shape, table.shape[-1]))[good])
+        for name, table in run.header.case_parameters.items()
+    }
+    states = States(
+        run.model,
+        run.world,
+        run.system,
+        np.ascontiguousarray(time[good]),
+        **{key: np.ascontiguousarray(array[good]) for key, array in rows.items()},
+        parameters=own,
+    )
+    values[good] = quantity.compute(states)
+
+
+def _rows(run: "Trajectory", key: str, start: int, stop: int) -> Array:
+    if run.header.column(key) is None:
+        return np.empty((stop - start, *run.batch, 0))
+    return run.rows.read(key, start, stop)

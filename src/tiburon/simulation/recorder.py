@@ -1,0 +1,236 @@
+"""Where a run writes its rows: into memory, or into a store on disk while it goes on."""
+
+import time as clock
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.errors import ShapeError
+from tiburon.simulation.run_header import Checkpoint, RunHeader
+from tiburon.simulation.run_rows import MemoryRows, Rows
+
+if TYPE_CHECKING:
+    from tiburon.simulation.store import RunStore
+    from tiburon.simulation.trajectory import Trajectory
+
+__all__ = ["Recorder"]
+
+Array = NDArray[np.float64]
+
+FLUSH_SECONDS = 5.0
+"""Wall time after which rows go to disk though their chunk is not full: what a crash may cost."""
+
+FIRST_BLOCK = 1024
+"""Rows of the first block where their number is not known; each next one grows by half."""
+
+
+class Recorder:
+    """Takes the rows of a run and turns them into a `Trajectory`.
+
+    In memory, rows lie in arrays of their final size where their number is told; else in blocks
+    that are joined at the end, one column after the other, so that the recorded numbers are never
+    held more than twice. With a store, only a chunk of rows is held; each one is written together
+    with a checkpoint, so that a run that is killed can be read, and gone on with to the same bits.
+    """
+
+    def __init__(
+        self,
+        header: RunHeader,
+        *,
+        rows: int | None = None,
+        store: str | Path | None = None,
+    ) -> None:
+        """Prepare for rows.
+
+        Args:
+            header: What is known of the run.
+            rows: How many there will be, where known; fewer are no harm.
+            store: Path of a Zarr directory to write to; None keeps rows in memory.
+
+        Raises:
+            RunFileError: If the store exists already or cannot be made.
+        """
+        self.header = header
+        self.count = 0
+        """Rows taken so far."""
+        self._sink: _Memory | _Stream
+        if store is None:
+            self._sink = _Memory(header, rows)
+        else:
+            from tiburon.simulation.store import RunStore
+
+            self._sink = _Stream(header, RunStore.create(store, header, rows))
+
+    @classmethod
+    def continued(
+        cls,
+        run: "Trajectory",
+        header: RunHeader,
+        keep: int,
+        rows: int | None,
+        checkpoint: Checkpoint,
+    ) -> "Recorder":
+        """Return a recorder that goes on after an earlier run, in memory or in its store.
+
+        Args:
+            run: The earlier run.
+            header: What is known of the run that goes on: its columns are those of the earlier one.
+            keep: How many of the earlier rows stay.
+            rows: How many there will be, the earlier ones counted, where known.
+            checkpoint: Where the run goes on, after the rows that stay.
+        """
+        found = cls.__new__(cls)
+        found.header = header
+        found.count = keep
+        if run.store is None:
+            sink = _Memory(header, rows)
+            columns = {column.key: run.rows.read(column.key, 0, keep) for column in header.columns}
+            sink.append(run.rows.read("time", 0, keep), columns, None)
+            found._sink = sink
+        else:
+            run.store.reopen(header, rows, keep, checkpoint)
+            found._sink = _Stream(header, run.store, keep)
+        return found
+
+    def append(
+        self,
+        time: Array,
+        columns: Mapping[str, Array],
+        checkpoint: Callable[[], Checkpoint],
+    ) -> None:
+        """Take rows.
+
+        Args:
+            time: Their times [s], shape (n,).
+            columns: By key, one entry for each row, shape (n, *batch, *width).
+            checkpoint: Gives all it takes to go on after the last of these rows; called when rows
+                are written to disk.
+
+        Raises:
+            ShapeError: If a column is missing or has another shape.
+            RunFileError: If the disk is full; what was written before stays readable.
+        """
+        for column in self.header.columns:
+            expected = (len(time), *self.header.shape(column))
+            given = np.shape(columns.get(column.key, ()))
+            if given != expected:
+                raise ShapeError(f"recorded {column.name}", expected, given)
+        self._sink.append(time, columns, checkpoint)
+        self.count += len(time)
+
+    def finish(
+        self, outcomes: Sequence[Any], events: Sequence[Any], checkpoint: Checkpoint
+    ) -> "Trajectory":
+        """Write what is left, and return the run.
+
+        Args:
+            outcomes: How each case ended; one entry where there is no batch.
+            events: What happened on the way, in order of time.
+            checkpoint: All it takes to go on.
+        """
+        from tiburon.simulation.trajectory import Trajectory
+
+        rows = self._sink.finish(outcomes, events, checkpoint)
+        store = self._sink.store if isinstance(self._sink, _Stream) else None
+        return Trajectory(self.header, rows, tuple(outcomes), tuple(events), checkpoint, store)
+
+
+class _Memory:
+    """Rows in memory."""
+
+    def __init__(self, header: RunHeader, rows: int | None) -> None:
+        self._shapes = {"time": (), **{c.key: header.shape(c) for c in header.columns}}
+        self._growing = rows is None
+        self._blocks = [self._block(FIRST_BLOCK if rows is None else rows)]
+        # of the last block only; those before it are full
+        self._used = 0
+
+    def _block(self, rows: int) -> dict[str, Array]:
+        return {key: np.empty((rows, *shape)) for key, shape in self._shapes.items()}
+
+    def append(self, time: Array, columns: Mapping[str, Array], checkpoint: object) -> None:
+        done = 0
+        while done < len(time):
+            block = self._blocks[-1]
+            room = len(block["time"]) - self._used
+            if not room:
+                self._blocks.append(self._block(max(len(block["time"]) * 3 // 2, len(time) - done)))
+                self._used = 0
+                continue
+            count = min(room, len(time) - done)
+            here, there = slice(self._used, self._used + count), slice(done, done + count)
+            block["time"][here] = time[there]
+            for key in self._shapes:
+                if key != "time":
+                    block[key][here] = columns[key][there]
+            self._used += count
+            done += count
+
+    def finish(self, outcomes: object, events: object, checkpoint: object) -> Rows:
+        arrays = {}
+        for key in self._shapes:
+            # one column after the other, and its blocks go before the next is joined
+            parts = [block.pop(key) for block in self._blocks]
+            parts[-1] = parts[-1][: self._used]
+            arrays[key] = parts[0] if len(parts) == 1 else np.concatenate(parts)
+            del parts
+        return MemoryRows(arrays)
+
+
+class _Stream:
+    """Rows that go to disk chunk by chunk."""
+
+    def __init__(self, header: RunHeader, store: "RunStore", keep: int = 0) -> None:
+        self.store = store
+        self._size = store.chunk_rows
+        self._buffer = {
+            "time": np.empty(self._size),
+            **{c.key: np.empty((self._size, *header.shape(c))) for c in header.columns},
+        }
+        # the buffer holds the chunk that begins at this row
+        self._start = keep - keep % self._size
+        self._used = keep - self._start
+        for key, array in self._buffer.items():
+            array[: self._used] = store.read(key, self._start, keep)
+        self._flushed = clock.perf_counter()
+
+    def append(
+        self,
+        time: Array,
+        columns: Mapping[str, Array],
+        checkpoint: Callable[[], Checkpoint],
+    ) -> None:
+        done = 0
+        full = False
+        while done < len(time):
+            if self._used == self._size:
+                self._write()
+                self._start += self._size
+                self._used = 0
+            count = min(self._size - self._used, len(time) - done)
+            here, there = slice(self._used, self._used + count), slice(done, done + count)
+            for key, array in self._buffer.items():
+                array[here] = (time if key == "time" else columns[key])[there]
+            self._used += count
+            done += count
+            full = full or self._used == self._size
+        if full or clock.perf_counter() - self._flushed >= FLUSH_SECONDS:
+            self._write()
+            self.store.commit(self._start + self._used, checkpoint())
+            self._flushed = clock.perf_counter()
+
+    def _write(self) -> None:
+        for array in self._buffer.values():
+            # what is not there yet must not look as if it were
+            array[self._used :] = np.nan
+        self.store.write(self._start, self._buffer)
+
+    def finish(
+        self, outcomes: Sequence[Any], events: Sequence[Any], checkpoint: Checkpoint
+    ) -> Rows:
+        self._write()
+        self.store.finish(self._start + self._used, checkpoint, outcomes, events)
+        return self.store

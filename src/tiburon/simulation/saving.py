@@ -1,0 +1,73 @@
+"""Saving a run that is there already, from memory or from another store."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tiburon.errors import RunFileError
+from tiburon.simulation.store import RunStore, zip_store
+
+if TYPE_CHECKING:
+    from tiburon.simulation.trajectory import Trajectory
+
+__all__ = ["save_run"]
+
+
+def save_run(run: "Trajectory", path: Path, *, overwrite: bool = False) -> None:
+    """Save a run; `Trajectory.save` tells the arguments.
+
+    The files are made beside their place and moved there when they are whole: an earlier run at the
+    same place is lost only once the new one is safe.
+    """
+    if path.exists() and not overwrite:
+        raise RunFileError(path, "is there already; choose another name, or pass overwrite=True")
+    if path.exists() and not _is_run(path):
+        raise RunFileError(path, "is there already and no run, so it stays; choose another name")
+    if run.store is not None and run.store.path.resolve() == path.resolve():
+        raise RunFileError(path, "holds this very run already; choose another name")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        spare = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise RunFileError(path, f"cannot be written ({error.strerror}); check the path") from error
+    try:
+        made = spare / "run"
+        _write(run, made)
+        if path.suffix.lower() == ".zip":
+            zip_store(made, spare / "run.zip")
+            made = spare / "run.zip"
+        if path.exists():
+            os.replace(path, spare / "earlier")
+        os.replace(made, path)
+    except OSError as error:
+        raise RunFileError(path, f"cannot be written ({error.strerror})") from error
+    finally:
+        shutil.rmtree(spare, ignore_errors=True)
+
+
+def _write(run: "Trajectory", path: Path) -> None:
+    """Write all rows, a chunk at a time."""
+    store = RunStore.create(path, run.header, len(run))
+    keys = ("time", *(column.key for column in run.header.columns))
+    for start in range(0, len(run), store.chunk_rows):
+        stop = min(start + store.chunk_rows, len(run))
+        store.write(start, {key: run.rows.read(key, start, stop) for key in keys})
+    state = run.checkpoint
+    if state is None:
+        # a part of a run: there is nothing to go on with
+        store.finish(len(run), None, run.outcomes, run.events)
+    elif run.outcomes:
+        store.finish(len(run), state, run.outcomes, run.events)
+    else:
+        store.commit(len(run), state)
+
+
+def _is_run(path: Path) -> bool:
+    try:
+        RunStore.open(path)
+    except RunFileError as error:
+        # damaged runs may be replaced too
+        return "not a run" not in error.problem and "no saved run" not in error.problem
+    return True
