@@ -37,6 +37,8 @@ class Chart:
         self.q = q
         self.position_count = sum(manifold.step_counts)
         """How many of the coordinates are steps of position."""
+        # exponentials of all stages are a function of their own: quicker to compile
+        self._rates = function(self._computed) if any(manifold.turning) else self._computed
 
     def start(self, w: Scalars) -> Scalars:
         """Return the coordinates of the state with position q."""
@@ -58,8 +60,12 @@ class Chart:
 
     def rates(self, y: Scalars, *time: Scalar) -> Scalars:
         """Return how fast coordinates change."""
+        found: Scalars = self._rates(tuple(self.q), tuple(y), *time)
+        return found
+
+    def _computed(self, origin: Scalars, y: Scalars, *time: Scalar) -> Scalars:
         theta, w = self.steps(y), tuple(y[self.position_count :])
-        q = self.manifold.move(self.q, theta)
+        q = self.manifold.move(origin, theta)
         return self.rates_of(theta, q, w, self.acceleration(q, w, *time))
 
     def rates_of(self, theta: Steps, q: Scalars, w: Scalars, rate: Scalars) -> Scalars:
