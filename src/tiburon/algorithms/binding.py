@@ -11,6 +11,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
+from tiburon.algorithms.closed_form import closed_form
 from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, Water, World
 from tiburon.spatial import Scalar, Vec3
@@ -162,8 +163,8 @@ def water_numbers(model: Model, world: World) -> tuple[tuple[float, ...], tuple[
 
 
 def refuse_loops(model: Model, function: str) -> None:
-    """Raise `ModelError` if a robot has loops, which the dynamics of trees does not see."""
-    if model.loops:
+    """Raise `ModelError` if a robot has loops and a function is for trees alone."""
+    if model.loops and closed_form(function) is None:
         names = [loop.name for loop in model.loops]
         listed = ", ".join(repr(name) for name in names[:4])
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
 from numpy.typing import ArrayLike
 
 from tiburon.algorithms.binding import surroundings, wetted, world_with
+from tiburon.algorithms.closed_form import closed_form
 from tiburon.algorithms.external import (
     external_inputs,
     external_options,
@@ -162,7 +163,8 @@ def dynamics_function(
         plan, gravity, water = surroundings(model, world)
         plan = with_given_inertias(plan, options, given)
         here = Setting(model, options, given, plan, gravity, water)
-        return run(here.at(*own[:2]), *own)
+        closed = closed_form(name) if model.loops else None
+        return (closed or run)(here.at(*own[:2]), *own)
 
     # a kernel that travels to another process names the module that makes its function
     run_under.__module__ = run.__module__

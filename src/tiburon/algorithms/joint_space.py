@@ -40,6 +40,7 @@ __all__ = [
     "forward_by_mass_matrix",
     "freedom_parents",
     "inverse_mass_matrix",
+    "joint_space_terms",
     "prepare_dynamics",
 ]
 
@@ -89,14 +90,14 @@ def forward_by_mass_matrix(
     Returns:
         Joint acceleration [m/s^2 or rad/s^2], nv scalars.
     """
-    matrix, C = _terms(plan, q, v, gravity, external)
+    matrix, C = joint_space_terms(plan, q, v, gravity, external)
     right = [force - c for force, c in zip(tau, C, strict=True)]
     parents, inline = freedom_parents(plan), plan.nv <= INLINE_SIZE
     factor = FactorTree(parents).apply(matrix, inline=inline)
     return tuple(SolveTree(parents).apply([*factor, *right], inline=inline))
 
 
-def _terms(
+def joint_space_terms(
     plan: Plan,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
@@ -120,7 +121,7 @@ def _terms(
 def _run_inverse(model: Model, world: World | None, options: Options, q: Any) -> Any:
     position = scalars(q)
     plan, _, _ = surroundings_at(model, world, position)
-    matrix, _ = _terms(plan, position, scalars(np.zeros(plan.nv)), (0.0, 0.0, 0.0))
+    matrix, _ = joint_space_terms(plan, position, scalars(np.zeros(plan.nv)), (0.0, 0.0, 0.0))
     parents, inline = freedom_parents(plan), plan.nv <= INLINE_SIZE
     factor = FactorTree(parents).apply(matrix, inline=inline)
     inverse = InvertTree(parents).apply(factor, inline=inline)
@@ -158,7 +159,7 @@ def inverse_mass_matrix(
 
 def _run_prepare(around: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> Any:
     plan = around.plan
-    matrix, C = _terms(plan, q, v, around.gravity, around.external)
+    matrix, C = joint_space_terms(plan, q, v, around.gravity, around.external)
     factor = FactorTree(freedom_parents(plan)).apply(matrix)
     return {"factor": as_traced(factor), "bias": as_traced(list(C))}
 

@@ -21,6 +21,7 @@ from tiburon.model.parts import Parts, checked, joint_positions
 from tiburon.model.plan import Plan
 from tiburon.model.pose import Pose
 from tiburon.model.thruster import Thruster
+from tiburon.native.cache_file import blake2b
 
 if TYPE_CHECKING:
     from tiburon.model.denavit_hartenberg import DHLink
@@ -478,4 +479,6 @@ class Model(NamedParts):
         Equal keys mean equal code: topology, joint kinds and axes, placements, names, and which
         inertial numbers are zero.
         """
-        return self.plan.structure_key
+        if not self.loops:
+            return self.plan.structure_key
+        return blake2b(repr(self.loops).encode(), key=self.plan.structure_key).digest()

@@ -7,12 +7,14 @@ from typing import ClassVar
 
 import numpy as np
 
+from tiburon.model.closing import Measure, Offset, Tilt
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.turning import (
     across,
     aligned_axes,
     coordinate_of,
     cos_sin,
+    normals,
     turn_about,
     unit_axis,
 )
@@ -62,6 +64,11 @@ class Cylindrical(Joint):
         joint = copy.copy(self)
         object.__setattr__(joint, "axis", (0.0, 0.0, 1.0))
         return aligned_axes(self.axis, across(self.axis)), joint
+
+    def closing(self) -> tuple[Measure, ...]:
+        """Return that the axes are one line."""
+        pair = normals(self.axis)
+        return (*(Offset(normal) for normal in pair), *(Tilt(normal, self.axis) for normal in pair))
 
     def neutral(self) -> tuple[float, ...]:
         """Return no turn and no slide."""

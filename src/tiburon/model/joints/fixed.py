@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tiburon.model.closing import Measure, Offset, Turn, all_axes
 from tiburon.model.joints.joint import Joint
 from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Transform
@@ -21,6 +22,10 @@ class Fixed(Joint):
     kind: ClassVar[str] = "fixed"
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
+
+    def closing(self) -> tuple[Measure, ...]:
+        """Return that nothing turns and the origins meet."""
+        return (*all_axes(Turn), *all_axes(Offset))
 
     def neutral(self) -> tuple[float, ...]:
         """Return no number."""

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tiburon.model.closing import Measure
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.orientation import (
     angular_velocity_of_rate,
@@ -62,6 +63,10 @@ class Free(Joint):
     def v_names(self) -> tuple[str, ...]:
         """Return the names of angular and linear velocity."""
         return tuple(f"{self.name}.{x}" for x in ("wx", "wy", "wz", "vx", "vy", "vz"))
+
+    def closing(self) -> tuple[Measure, ...]:
+        """Return nothing: a free joint forbids no motion."""
+        return ()
 
     def neutral(self) -> tuple[float, ...]:
         """Return no turn, at the origin."""

@@ -16,6 +16,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from tiburon.errors import ModelError
+from tiburon.model.closing import Measure
 from tiburon.model.joint_limits import JointLimits, PerFreedom
 from tiburon.model.joint_passive import JointPassive
 from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
@@ -161,6 +162,18 @@ class Joint(ABC):
     def with_numbers(self, numbers: Sequence[Scalar]) -> "Joint":
         """Return a joint that many may share, with other scalars in place of `numbers`."""
         return self
+
+    def closing(self) -> tuple[Measure, ...]:
+        """Return what vanishes while the joint closes a loop, one measure per lost freedom.
+
+        Raises:
+            ModelError: If this kind of joint cannot close a loop.
+        """
+        raise ModelError(
+            f"joint {self.name!r}: a {self.kind} joint cannot close a loop; take a revolute, "
+            "prismatic, cylindrical, screw, universal, spherical, planar or fixed joint",
+            name=self.name,
+        )
 
     def canonical(self) -> tuple[Matrix3, "Joint"]:
         """Return axes that suit the joint, and the joint in them; variables stay what they are.

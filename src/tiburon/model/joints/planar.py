@@ -12,6 +12,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tiburon.model.closing import Measure, Offset, Tilt
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.turning import (
     aligned_axes,
@@ -84,6 +85,11 @@ class Planar(Joint):
         joint = copy.copy(self)
         object.__setattr__(joint, "axis", (0.0, 0.0, 1.0))
         return aligned_axes(self.axis, self.in_plane()[0]), joint
+
+    def closing(self) -> tuple[Measure, ...]:
+        """Return that the origin stays in the plane and the normals along each other."""
+        leans = (Tilt(direction, self.axis) for direction in self.in_plane())
+        return (Offset(self.axis), *leans)
 
     def neutral(self) -> tuple[float, ...]:
         """Return no displacement and no turn."""

@@ -5,7 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from tiburon.model.closing import Measure, Offset, Turn, all_axes
 from tiburon.model.joints.axial import AxialJoint
+from tiburon.model.joints.turning import normals
 from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Transform, Translation
 
@@ -19,6 +21,10 @@ class Prismatic(AxialJoint):
     """
 
     kind: ClassVar[str] = "prismatic"
+
+    def closing(self) -> tuple[Measure, ...]:
+        """Return that nothing turns and the origins lie on the axis."""
+        return (*all_axes(Turn), *(Offset(normal) for normal in normals(self.axis)))
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return a displacement between -1 and 1 m."""

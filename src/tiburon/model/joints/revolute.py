@@ -6,8 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from tiburon.model.closing import Measure, Offset, Tilt, all_axes
 from tiburon.model.joints.axial import AxialJoint
-from tiburon.model.joints.turning import cos_sin, turn_about
+from tiburon.model.joints.turning import cos_sin, normals, turn_about
 from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Transform
 
@@ -21,6 +22,11 @@ class Revolute(AxialJoint):
     """
 
     kind: ClassVar[str] = "revolute"
+
+    def closing(self) -> tuple[Measure, ...]:
+        """Return that origins meet and the axes lie along each other."""
+        leans = (Tilt(normal, self.axis) for normal in normals(self.axis))
+        return (*all_axes(Offset), *leans)
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return an angle between -pi and pi."""

@@ -7,8 +7,9 @@ from typing import ClassVar, Self
 
 import numpy as np
 
+from tiburon.model.closing import Advance, Measure, Offset, Tilt
 from tiburon.model.joints.axial import AxialJoint
-from tiburon.model.joints.turning import cos_sin, turn_about
+from tiburon.model.joints.turning import cos_sin, normals, turn_about
 from tiburon.model.numbers import Vec3, finite_array
 from tiburon.record import record
 from tiburon.spatial import Force, Motion, Scalar, Transform, Translation, screw_unit_force
@@ -52,6 +53,15 @@ class Screw(AxialJoint):
         for field, value in zip(("pitch", "lead"), numbers, strict=True):
             object.__setattr__(joint, field, value)
         return joint
+
+    def closing(self) -> tuple[Measure, ...]:
+        """Return that the axes are one line, and that the slide goes with the turn."""
+        first, second = normals(self.axis)
+        advance: Measure = Offset(self.axis, self.lead)
+        if self.pitch != 0.0:
+            advance = Advance(self.axis, first, self.pitch, self.lead)
+        leans = (Tilt(normal, self.axis) for normal in (first, second))
+        return (Offset(first), Offset(second), *leans, advance)
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
         """Return an angle between -pi and pi."""

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from tiburon.model.closing import Measure, Offset, all_axes
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.orientation import (
     angular_velocity_of_rate,
@@ -52,6 +53,10 @@ class Spherical(Joint):
     def v_names(self) -> tuple[str, ...]:
         """Return the names of the angular velocity's parts."""
         return tuple(f"{self.name}.{x}" for x in ("wx", "wy", "wz"))
+
+    def closing(self) -> tuple[Measure, ...]:
+        """Return that the centers meet."""
+        return all_axes(Offset)
 
     def neutral(self) -> tuple[float, ...]:
         """Return no turn."""

@@ -106,6 +106,13 @@ def aligned_axes(z: Vec3, x: Vec3) -> Matrix3:
     return (entries[0:3], entries[3:6], entries[6:9])  # type: ignore[return-value]
 
 
+def normals(axis: Vec3) -> tuple[Vec3, Vec3]:
+    """Return two unit vectors across a unit axis and across each other."""
+    first = across(axis)
+    first = scale(first, 1.0 / math.dist(first, ZERO3))
+    return first, cross(axis, first)
+
+
 def across(axis: Vec3) -> Vec3:
     """Return a vector across a unit axis, well away from zero."""
     farthest = min(range(3), key=lambda i: abs(axis[i]))

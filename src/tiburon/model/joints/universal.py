@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from tiburon.errors import ModelError
+from tiburon.model.closing import Measure, Offset, Tilt, all_axes
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.turning import (
     aligned_axes,
@@ -90,6 +91,11 @@ class Universal(Joint):
         object.__setattr__(joint, "axis", (x, y, z_part))
         object.__setattr__(joint, "second_axis", (0.0, 0.0, 1.0))
         return Q, joint
+
+    def closing(self) -> tuple[Measure, ...]:
+        """Return that origins meet and the two axes keep their angle."""
+        bend = Tilt(self.axis, self.second_axis, dot(self.axis, self.second_axis))
+        return (*all_axes(Offset), bend)
 
     def neutral(self) -> tuple[float, ...]:
         """Return no turn."""

@@ -1,0 +1,34 @@
+"""How the functions of trees find what to do where loops are closed.
+
+Closed chains live in a room of their own above this one, which needs all that is here. Public
+functions are the same for trees and closed chains: they ask here, by name, for the form of their
+algorithm that heeds loops. The room of loops is loaded when the first robot with loops comes.
+"""
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+__all__ = ["closed_form", "has_closed_form"]
+
+CLOSED: dict[str, Callable[..., Any]] = {}
+"""By name of a public function, what runs in its place where loops are closed."""
+
+LOOPS = "tiburon.loops.closed_functions"
+"""The module that fills the table."""
+
+
+def closed_form(function: str) -> Callable[..., Any] | None:
+    """Return what runs in place of a function where loops are closed; None if nothing can."""
+    import_module(LOOPS)
+    return CLOSED.get(function)
+
+
+def has_closed_form(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Mark a function as the form of a public one for robots with loops."""
+
+    def keep(run: Callable[..., Any]) -> Callable[..., Any]:
+        CLOSED[name] = run
+        return run
+
+    return keep

@@ -1,0 +1,1 @@
+"""Closed chains: what closes loops, and how robots move that have them."""

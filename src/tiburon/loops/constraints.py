@@ -1,0 +1,290 @@
+"""What the loops of a robot ask of its joints: values, Jacobian and bias of all constraints.
+
+A loop ties two frames. Its joint tells which measures vanish (`tiburon.model.closing`); the wrench
+of each measure, carried from the two frames inward to the body that bears both, gives the row of
+the Jacobian: joints that bear both ends cancel and never appear (Featherstone 1987, eqs. 9.6 to
+9.10). No base acceleration stands for gravity here, so loops closed to the world need no care.
+
+Symbols:
+    F1, F2  joint frame on the first body of a loop, the frame it moves on the second
+    J       Jacobian of the constraints: rate of the values = J v
+    bias    rate of J times v: second rate of the values without joint accelerations
+"""
+
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from tiburon.algorithms.articulated_response import ancestors
+from tiburon.algorithms.frame_motion import Moving, body_motions
+from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places
+from tiburon.algorithms.steps import JointVector, taping
+from tiburon.algorithms.sweep import to_root
+from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody
+from tiburon.model.closing import RelativeMotion, Wrench
+from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3
+from tiburon.spatial.vec3 import (
+    add,
+    add_cross,
+    cross,
+    matrix_product,
+    matrix_vector,
+    negate,
+    scale,
+    subtract,
+    transpose,
+    transpose_vector,
+)
+
+__all__ = ["Constraints", "constraint_count", "constraint_names", "constraints", "entries_in_use"]
+
+Row = dict[int, Scalar]
+"""Entries of one row that are not structurally zero, by velocity variable."""
+
+GENERIC_POSITIONS = 3
+"""How many positions tell which entries of the Jacobian are always zero."""
+
+NEVER = 1e-11
+"""Size of an entry of the Jacobian that rounding alone explains, with arms of some meters."""
+
+_REST = Moving(Motion.zero(), Motion.zero())
+
+
+class Constraints(NamedTuple):
+    """All constraints of a robot in one state, one entry per row."""
+
+    value: tuple[Scalar, ...]
+    """How far each is from holding [m or rad]."""
+
+    jacobian: tuple[Row, ...]
+    """Change of the values per joint velocity."""
+
+    bias: tuple[Scalar, ...]
+    """Second rate of the values without joint accelerations [m/s^2 or rad/s^2]."""
+
+
+def constraint_count(model: Model) -> int:
+    """Return the number of constraints of all loops."""
+    return sum(_count(loop) for loop in model.loops)
+
+
+def constraint_names(model: Model) -> tuple[str, ...]:
+    """Return one name per constraint: the loop, and the number within it."""
+    return tuple(f"{loop.name}.{k}" for loop in model.loops for k in range(_count(loop)))
+
+
+def _count(loop: LoopClosure | JointCoupling) -> int:
+    return 1 if isinstance(loop, JointCoupling) else len(loop.joint.closing())
+
+
+@lru_cache(maxsize=64)
+def entries_in_use(model: Model) -> tuple[frozenset[int], ...]:
+    """Return, for each constraint, the velocity variables it can ever depend on.
+
+    In a planar mechanism three of the five things a hinge forbids can never happen: their rows are
+    zero wherever the robot is. Generic positions tell: what is zero there is zero everywhere.
+    """
+    rng = np.random.default_rng(7)
+    found: list[set[int]] = [set() for _ in range(constraint_count(model))]
+    for _ in range(GENERIC_POSITIONS):
+        q = [x for joint in model.joints for x in joint.random(rng)]
+        # on floats, whatever is being traced around
+        with taping(None):
+            rows = _all(model, model.plan, JointVector(q), None).jacobian
+        for used, row in zip(found, rows, strict=True):
+            used |= {i for i, x in row.items() if abs(x) > NEVER}
+    return tuple(frozenset(used) for used in found)
+
+
+def constraints(
+    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | None = None
+) -> Constraints:
+    """Find what all loops of a robot ask for in one state.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars; None where no bias is wanted.
+
+    Returns:
+        Values, Jacobian and bias, in the order of `model.loops`; bias is zero without velocity.
+        Rows hold no entries that are zero wherever the robot is.
+    """
+    found = _all(model, plan, q, v)
+    in_use = entries_in_use(model)
+    rows = tuple(
+        {i: x for i, x in row.items() if i in used}
+        for row, used in zip(found.jacobian, in_use, strict=True)
+    )
+    return found._replace(jacobian=rows)
+
+
+def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | None) -> Constraints:
+    """Find all constraints with rows that may hold zeros."""
+    places = body_places(plan, q)
+    motions = None if v is None else body_motions(plan, q, v, None)
+    values: list[Scalar] = []
+    rows: list[Row] = []
+    biases: list[Scalar] = []
+    for loop in model.loops:
+        if isinstance(loop, JointCoupling):
+            found = _coupling(loop, model, q, v)
+        else:
+            found = _closure(loop, plan, q, places, motions)
+        values.extend(found.value)
+        rows.extend(found.jacobian)
+        biases.extend(found.bias)
+    return Constraints(tuple(values), tuple(rows), tuple(biases))
+
+
+# -- joints that close loops ----------------------------------------------------------------------
+
+
+class _End(NamedTuple):
+    """One end of a loop: where it is fixed and how it moves."""
+
+    body: int
+    """Index of its plan body, or that of the world."""
+
+    X: Transform
+    """Map of motion from the plan body's frame to the end's."""
+
+    place: Place
+    moving: Moving
+
+
+def _end(
+    plan: Plan,
+    name: str,
+    pose: Transform,
+    places: Sequence[Place],
+    motions: Sequence[Moving] | None,
+) -> _End:
+    frame = plan.frame(name)
+    X = frame.transform.then(pose)
+    if frame.body == WORLD_BODY:
+        return _End(frame.body, X, WORLD_PLACE.moved(X), _REST)
+    moving = _REST
+    if motions is not None:
+        carrier = motions[frame.body]
+        moving = Moving(X.motion(carrier.vel), X.motion(carrier.acc))
+    return _End(frame.body, X, places[frame.body].moved(X), moving)
+
+
+def _closure(
+    loop: LoopClosure,
+    plan: Plan,
+    q: Sequence[Scalar],
+    places: Sequence[Place],
+    motions: Sequence[Moving] | None,
+) -> Constraints:
+    first = _end(plan, loop.first, loop.joint.pose.transform, places, motions)
+    second = _end(plan, loop.second, loop.second_pose.transform, places, motions)
+    at = _relative(first, second)
+    measures = loop.joint.closing()
+    wrenches = [measure.wrench(at) for measure in measures]
+    return Constraints(
+        tuple(measure.value(at) for measure in measures),
+        _rows(plan, q, first, second, at, wrenches),
+        tuple(0.0 if motions is None else measure.bias(at) for measure in measures),
+    )
+
+
+def _relative(first: _End, second: _End) -> RelativeMotion:
+    """Return how the second end lies and moves in the first, in axes of the first.
+
+    The rate of a vector told in turning axes lacks w1 x itself; that of a velocity lacks it twice.
+    """
+    R: Mat3 = matrix_product(transpose(first.place.R), second.place.R)
+    p = transpose_vector(first.place.R, subtract(second.place.p, first.place.p))
+    (w1, v1), (w2, v2) = (_parts(end.moving.vel) for end in (first, second))
+    (wd1, a1), (wd2, a2) = (_parts(end.moving.acc) for end in (first, second))
+    w = subtract(matrix_vector(R, w2), w1)
+    pd = subtract(subtract(matrix_vector(R, v2), v1), cross(w1, p))
+    wd = subtract(subtract(matrix_vector(R, wd2), wd1), cross(w1, w))
+    # classical accelerations of both origins
+    toward = subtract(matrix_vector(R, add_cross(a2, w2, v2)), add_cross(a1, w1, v1))
+    turned = add(cross(wd1, p), cross(w1, add(cross(w1, p), scale(pd, 2.0))))
+    return RelativeMotion(R, p, w, pd, wd, subtract(toward, turned))
+
+
+def _parts(motion: Motion) -> tuple[Vec3, Vec3]:
+    return motion.angular, motion.linear
+
+
+def _rows(
+    plan: Plan,
+    q: Sequence[Scalar],
+    first: _End,
+    second: _End,
+    at: RelativeMotion,
+    wrenches: Sequence[Wrench],
+) -> tuple[Row, ...]:
+    """Return the rows of the Jacobian: what wrenches between two ends do along each joint."""
+    on_second = [Force(transpose_vector(at.R, w.n), transpose_vector(at.R, w.f)) for w in wrenches]
+    on_first = [Force(negate(add_cross(w.n, at.p, w.f)), negate(w.f)) for w in wrenches]
+    shared = ancestors(plan, first.body) & ancestors(plan, second.body)
+    rows: list[Row] = [{} for _ in wrenches]
+    for end, forces in ((first, on_first), (second, on_second)):
+        if end.body == WORLD_BODY:
+            continue
+        carried = tuple(end.X.force_to_parent(f) for f in forces)
+        for body, felt in to_root(plan, plan.bodies[end.body], _transmit(q), carried):
+            if body.index in shared:
+                break
+            for row, parts in zip(rows, felt, strict=True):
+                for index, part in enumerate(parts, start=body.v.start):
+                    # joints that follow another share its variables
+                    row[index] = row[index] + part if index in row else part
+    return tuple(rows)
+
+
+Felt = tuple[tuple[tuple[Scalar, ...], ...], tuple[Force, ...]]
+"""What forces do along a joint, and what of them reaches the parent."""
+
+
+def _transmit(q: Sequence[Scalar]) -> Callable[[PlanBody, tuple[Force, ...]], Felt]:
+    """Return the visit that carries forces over a joint and keeps what they do along it."""
+
+    def transmit(body: PlanBody, forces: tuple[Force, ...]) -> Felt:
+        own = q[body.q]
+        X = body.transform(own)
+        felt = tuple(tuple(body.joint.project(own, f)) for f in forces)
+        return felt, tuple(X.force_to_parent(f) for f in forces)
+
+    return transmit
+
+
+# -- ties between joints --------------------------------------------------------------------------
+
+
+def _coupling(
+    loop: JointCoupling, model: Model, q: Sequence[Scalar], v: Sequence[Scalar] | None
+) -> Constraints:
+    """Return the one row of a tie: position of the joint less a polynomial of the leader's."""
+    own_q, own_v = model.slice(loop.joint, of="q").start, model.slice(loop.joint, of="v").start
+    row: Row = {own_v: 1.0}
+    c = loop.coefficients
+    if loop.leader is None:
+        return Constraints((q[own_q] - c[0],), (row,), (0.0,))
+    x = q[model.slice(loop.leader, of="q").start]
+    leader = model.slice(loop.leader, of="v").start
+    slope = _polynomial([k * c[k] for k in range(1, len(c))], x)
+    row[leader] = row.get(leader, 0.0) - slope
+    bias: Scalar = 0.0
+    if v is not None:
+        bend = _polynomial([k * (k - 1) * c[k] for k in range(2, len(c))], x)
+        bias = -bend * v[leader] * v[leader]
+    return Constraints((q[own_q] - _polynomial(c, x),), (row,), (bias,))
+
+
+def _polynomial(coefficients: Sequence[float], x: Scalar) -> Scalar:
+    """Return c0 + c1 x + c2 x^2 + ... (Horner)."""
+    total: Scalar = 0.0
+    for c in reversed(coefficients):
+        total = total * x + c
+    return total
