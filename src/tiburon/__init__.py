@@ -10,9 +10,16 @@ from typing import TYPE_CHECKING, Any
 # the same names for type checkers and editors, which do not run `__getattr__`
 if TYPE_CHECKING:
     __version__: str
+    from tiburon.actuation.defaults import elements_of as elements_of
     from tiburon.actuation.element import Action as Action
     from tiburon.actuation.element import Element as Element
     from tiburon.actuation.element import Moment as Moment
+    from tiburon.actuation.force_function import ForceFunction as ForceFunction
+    from tiburon.actuation.joint_stops import JointStop as JointStop
+    from tiburon.actuation.joint_stops import JointStops as JointStops
+    from tiburon.actuation.schedules import JointForceSchedule as JointForceSchedule
+    from tiburon.actuation.schedules import WrenchSchedule as WrenchSchedule
+    from tiburon.actuation.stick_slip import StickSlip as StickSlip
     from tiburon.algorithms.apparent_inertia import (
         apparent_inverse_inertia as apparent_inverse_inertia,
     )
@@ -120,6 +127,7 @@ if TYPE_CHECKING:
     from tiburon.model import Driven as Driven
     from tiburon.model import EllipsoidDrag as EllipsoidDrag
     from tiburon.model import EllipsoidShape as EllipsoidShape
+    from tiburon.model import Fin as Fin
     from tiburon.model import Fixed as Fixed
     from tiburon.model import Frame as Frame
     from tiburon.model import Free as Free
@@ -152,7 +160,9 @@ if TYPE_CHECKING:
     from tiburon.model import SphereDrag as SphereDrag
     from tiburon.model import SphereShape as SphereShape
     from tiburon.model import Spherical as Spherical
+    from tiburon.model import TableFoil as TableFoil
     from tiburon.model import TableThrust as TableThrust
+    from tiburon.model import ThinFoil as ThinFoil
     from tiburon.model import Thruster as Thruster
     from tiburon.model import Universal as Universal
     from tiburon.model import Water as Water
@@ -186,6 +196,8 @@ if TYPE_CHECKING:
     from tiburon.model.currents import UniformCurrent as UniformCurrent
     from tiburon.model.currents import Wave as Wave
     from tiburon.model.currents import Waves as Waves
+    from tiburon.model.hydraulic_cylinder import HydraulicCylinder as HydraulicCylinder
+    from tiburon.model.spring import Spring as Spring
     from tiburon.model.suspicions import suspicions as suspicions
     from tiburon.native.export import c_source as c_source
     from tiburon.simulation import StateRecord as StateRecord
@@ -225,7 +237,9 @@ _EXPORTS: dict[str, str] = {
     "Element": "tiburon.actuation.element",
     "EllipsoidDrag": "tiburon.model",
     "EllipsoidShape": "tiburon.model",
+    "Fin": "tiburon.model",
     "Fixed": "tiburon.model",
+    "ForceFunction": "tiburon.actuation.force_function",
     "ForwardDynamicsDerivatives": "tiburon.algorithms.derivatives",
     "FossenForm": "tiburon.algorithms.fossen_form",
     "Frame": "tiburon.model",
@@ -234,6 +248,7 @@ _EXPORTS: dict[str, str] = {
     "Ground": "tiburon.model",
     "GroundGrid": "tiburon.model",
     "Harmonic": "tiburon.model",
+    "HydraulicCylinder": "tiburon.model.hydraulic_cylinder",
     "Inertia": "tiburon.model",
     "InertiaDerivatives": "tiburon.algorithms.inertia_derivatives",
     "InverseDynamicsDerivatives": "tiburon.algorithms.derivatives",
@@ -241,9 +256,12 @@ _EXPORTS: dict[str, str] = {
     "InverseKinematicsOutcome": "tiburon.algorithms.inverse_kinematics",
     "Joint": "tiburon.model",
     "JointCoupling": "tiburon.model",
+    "JointForceSchedule": "tiburon.actuation.schedules",
     "JointLimits": "tiburon.model",
     "JointNumbers": "tiburon.model",
     "JointPassive": "tiburon.model",
+    "JointStop": "tiburon.actuation.joint_stops",
+    "JointStops": "tiburon.actuation.joint_stops",
     "LinearShear": "tiburon.model.currents",
     "LinearThrust": "tiburon.model",
     "Linearization": "tiburon.simulation.linearization",
@@ -277,9 +295,13 @@ _EXPORTS: dict[str, str] = {
     "SphereDrag": "tiburon.model",
     "SphereShape": "tiburon.model",
     "Spherical": "tiburon.model",
+    "Spring": "tiburon.model.spring",
     "StateRecord": "tiburon.simulation",
+    "StickSlip": "tiburon.actuation.stick_slip",
     "TableCurrent": "tiburon.model.currents",
+    "TableFoil": "tiburon.model",
     "TableThrust": "tiburon.model",
+    "ThinFoil": "tiburon.model",
     "Thruster": "tiburon.model",
     "TiburonError": "tiburon.errors",
     "TiburonWarning": "tiburon.errors",
@@ -295,6 +317,7 @@ _EXPORTS: dict[str, str] = {
     "Wave": "tiburon.model.currents",
     "Waves": "tiburon.model.currents",
     "World": "tiburon.model",
+    "WrenchSchedule": "tiburon.actuation.schedules",
     "add_water": "tiburon.hydro.add_water",
     "added_mass_from": "tiburon.model",
     "apparent_inverse_inertia": "tiburon.algorithms.apparent_inertia",
@@ -307,6 +330,7 @@ _EXPORTS: dict[str, str] = {
     "cross_inverse_inertia": "tiburon.algorithms.apparent_inertia",
     "cylinder_flows": "tiburon.algorithms.cylinder_flow",
     "describe": "tiburon.formats.description",
+    "elements_of": "tiburon.actuation.defaults",
     "estimate_water": "tiburon.hydro.coefficients",
     "floating_base_inverse_dynamics": "tiburon.algorithms.floating_base",
     "forward_dynamics": "tiburon.algorithms.forward",

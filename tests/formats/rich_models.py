@@ -86,6 +86,20 @@ def fluid(rng):
         ),
         linear_damping=rng.random(6) if rng.random() < 0.5 else L @ L.T,
         quadratic_damping=rng.random(6) if rng.random() < 0.5 else None,
+        fins=fins(rng) if rng.random() < 0.5 else (),
+    )
+
+
+def fins(rng):
+    """Return a fin of each kind."""
+    span = random_axis(rng)
+    chord = np.cross(span, random_axis(rng))
+    table = tb.TableFoil((0.0, 0.3, math.pi), (0.0, rng.random(), 0.0), rng.random(3))
+    thin = tb.ThinFoil(rng.random(), rng.random(), 0.9, (0.2, 0.5), rng.random())
+    return (
+        tb.Fin(rng.random(), 2.0, name="plain"),
+        tb.Fin(rng.random(), 3.0, rng.normal(size=3), span, chord, table, rng.normal()),
+        tb.Fin(rng.random(), 4.0, foil=thin, deflection=0.0),
     )
 
 

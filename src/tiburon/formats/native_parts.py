@@ -14,6 +14,7 @@ from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure
 from tiburon.model.contact_point import ContactPoint
 from tiburon.model.denavit_hartenberg import DHLink, chain_parts
+from tiburon.model.fin import Fin
 from tiburon.model.joints import Joint
 from tiburon.model.pose import Pose
 from tiburon.model.shape import Shape
@@ -162,8 +163,19 @@ def read_fluid(table: Table) -> BodyFluid:
         if damping is not None:
             values[key] = _stated(six_by_six_from, damping)
     drags = tuple(read_kinded(schema.DRAGS, drag) for drag in table.tables("drag"))
+    fins = tuple(_read_fin(fin) for fin in table.tables("fin"))
     table.finish()
-    return table.build(BodyFluid, drag=drags, **values)
+    return table.build(BodyFluid, drag=drags, fins=fins, **values)
+
+
+def _read_fin(table: Table) -> Fin:
+    """Return a fin, with its coefficients."""
+    values = read_values(schema.FIN, table)
+    foil = table.table("foil")
+    if foil is not None:
+        values["foil"] = read_kinded(schema.FOILS, foil)
+    table.finish()
+    return table.build(Fin, **values)
 
 
 def _stated(make: Any, table: Table, **options: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 
 from tiburon.model.actuator import Motor
 from tiburon.model.drag import BoxDrag, CylinderDrag, EllipsoidDrag, SphereDrag
+from tiburon.model.fin import Fin, TableFoil, ThinFoil
 from tiburon.model.inertia import Inertia
 from tiburon.model.joint_limits import JointLimits
 from tiburon.model.joint_passive import JointPassive
@@ -139,6 +140,17 @@ DRAGS = {
     "box": Record(BoxDrag, ("size", "coefficients"), placed=True),
     "ellipsoid": Record(EllipsoidDrag, ("radii", "coefficients"), placed=True),
     "sphere": Record(SphereDrag, ("radius", "coefficient", "center")),
+}
+
+FIN = Record(
+    Fin, ("area", "aspect_ratio", "position", "span", "chord", "deflection"), texts=("name",)
+)
+
+FOILS = {
+    "thin": Record(
+        ThinFoil, ("lift_slope", "drag_coefficient", "efficiency", "stall", "plate_coefficient")
+    ),
+    "table": Record(TableFoil, ("angles", "lift", "drag")),
 }
 
 CURVES = {

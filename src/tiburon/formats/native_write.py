@@ -15,6 +15,7 @@ from tiburon.model.body import WORLD, Body
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.closure import Closure, JointCoupling
 from tiburon.model.composition import changed
+from tiburon.model.fin import Fin, ThinFoil
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Coupled, Driven, Joint
 from tiburon.model.model import Model
@@ -199,6 +200,15 @@ def _fluid(fluid: BodyFluid, body: str) -> dict[str, Any]:
     if fluid.drag:
         element = f"body {body!r}, drag"
         table["drag"] = [_kinded(schema.DRAGS, drag, element) for drag in fluid.drag]
+    if fluid.fins:
+        table["fin"] = [_fin(fin, body) for fin in fluid.fins]
+    return table
+
+
+def _fin(fin: Fin, body: str) -> dict[str, Any]:
+    table = _record(schema.FIN, fin)
+    if fin.foil != ThinFoil():
+        table["foil"] = Inline(_kinded(schema.FOILS, fin.foil, f"body {body!r}, foil"))
     return table
 
 

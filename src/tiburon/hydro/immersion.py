@@ -19,6 +19,7 @@ from tiburon.hydro.added_mass import added_mass_bias
 from tiburon.hydro.buoyancy import total_buoyancy
 from tiburon.hydro.damping import damping_force
 from tiburon.hydro.hull import strip_share
+from tiburon.hydro.lift import PlacedFin, placed_fin
 from tiburon.hydro.strips import ball_drag, cylinder_drag, face_drag
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.drag import BoxDrag, CylinderDrag, Drag, EllipsoidDrag, SphereDrag
@@ -163,6 +164,8 @@ class Immersion:
     place: Vec3 = ZERO3
     """Center of buoyancy, where water is taken to act on the whole link [m]: structure."""
 
+    fins: tuple[PlacedFin, ...] = ()
+
     def force(self, around: Surroundings, strips: Strips) -> Force:
         """Return all that water does to the link beyond -I^A a', about the frame's origin.
 
@@ -176,6 +179,8 @@ class Immersion:
             relative = damping.transform.motion(Motion(around.w, around.v_r))
             f = damping_force(relative, damping.linear, damping.quadratic)
             total = total + damping.transform.force_to_parent(f)
+        for fin in self.fins:
+            total = total + fin.force(around.density, around.relative)
         return total
 
     def buoyancy(self, density: Scalar, a_fg: Vec3) -> Force:
@@ -188,7 +193,7 @@ class Immersion:
         return total_buoyancy(density * self.volume, scale(self.moment, density), a_fg)
 
     def _scalars(self) -> Iterator[Scalar]:
-        """Go through all numbers a kernel may take at run time."""
+        """Go through all numbers a kernel may take at run time, but for angles of fins."""
         yield from self.added
         yield self.volume
         yield from self.moment
@@ -198,10 +203,16 @@ class Immersion:
             for matrix in (damping.linear, damping.quadratic):
                 for row in matrix or ():
                     yield from row
+        for fin in self.fins:
+            yield from fin.numbers
 
     def numbers(self) -> tuple[float, ...]:
-        """Return the numbers a kernel takes at run time: those that are not zero."""
-        return tuple(x for x in self._scalars() if x != 0.0)
+        """Return the numbers a kernel takes at run time: those that are not zero.
+
+        Angles of fins that can be turned come last, whatever they are.
+        """
+        angles = (fin.deflection for fin in self.fins if fin.deflection is not None)
+        return (*(x for x in self._scalars() if x != 0.0), *angles)
 
     def with_numbers(self, numbers: Sequence[Scalar]) -> "Immersion":
         """Return the same link with other scalars in place of `numbers`."""
@@ -223,7 +234,11 @@ class Immersion:
             )
             for d in self.dampings
         )
-        return Immersion(added, volume, (x, y, z), shapes, dampings, self.place)
+        fins = [replace(fin, numbers=take(len(fin.numbers))) for fin in self.fins]
+        fins = [
+            fin if fin.deflection is None else replace(fin, deflection=next(given)) for fin in fins
+        ]
+        return Immersion(added, volume, (x, y, z), shapes, dampings, self.place, tuple(fins))
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
@@ -232,6 +247,7 @@ class Immersion:
             tuple((s.kind, s.geometry, len(s.numbers)) for s in self.shapes),
             tuple((d.transform, d.linear is None, d.quadratic is None) for d in self.dampings),
             self.place,
+            tuple(replace(fin, numbers=(), deflection=fin.deflection is None) for fin in self.fins),
         )
 
 
@@ -250,6 +266,7 @@ def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion | 
     volume, moment, middle = 0.0, ZERO3, ZERO3
     shapes: list[PlacedDrag] = []
     dampings: list[Damping] = []
+    fins: list[PlacedFin] = []
     for fluid, X in members:
         if fluid.added_mass is not None:
             added = added + X.inertia_to_parent(ArticulatedInertia.from_matrix(fluid.added_mass))
@@ -258,6 +275,7 @@ def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion | 
         moment = add(moment, scale(center, fluid.volume))
         middle = add(middle, scale(center, 1.0 / len(members)))
         shapes.extend(placed for drag in fluid.drag for placed in _placed(drag, X))
+        fins.extend(placed_fin(fin, *_into(X)) for fin in fluid.fins)
         if fluid.linear_damping is not None or fluid.quadratic_damping is not None:
             dampings.append(Damping(X, fluid.linear_damping, fluid.quadratic_damping))
     # what is rounding goes with the size of the body: small ones have small numbers
@@ -266,11 +284,11 @@ def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion | 
     place = _vec(scale(moment, 1.0 / volume) if volume else middle)
     x, y, z = _without_rounding(moment, volume)
     added = ArticulatedInertia.from_array(clean)
-    return Immersion(added, volume, (x, y, z), tuple(shapes), tuple(dampings), place)
+    return Immersion(added, volume, (x, y, z), tuple(shapes), tuple(dampings), place, tuple(fins))
 
 
-def _placed(drag: Drag, X: Transform) -> Iterator[PlacedDrag]:
-    """Bring a shape into the plan frame."""
+def _into(X: Transform) -> tuple[Callable[[Vector], Vec3], Callable[[Vector], Vec3]]:
+    """Return what brings directions, and points, of a body into the plan frame."""
 
     def turned(direction: Vector) -> Vec3:
         return _vec(X.direction_to_parent((direction[0], direction[1], direction[2])))
@@ -278,6 +296,12 @@ def _placed(drag: Drag, X: Transform) -> Iterator[PlacedDrag]:
     def moved(point: Vector) -> Vec3:
         return _vec(X.point_to_parent((point[0], point[1], point[2])))
 
+    return turned, moved
+
+
+def _placed(drag: Drag, X: Transform) -> Iterator[PlacedDrag]:
+    """Bring a shape into the plan frame."""
+    turned, moved = _into(X)
     if isinstance(drag, CylinderDrag):
         axis = turned(drag.axis)
         area = math.pi * drag.radius**2

@@ -49,6 +49,7 @@ def under_surface(link: Immersion, hulls: Sequence[Hull], up: Vec3, depth: Scala
         moment=add(scale(moment, link.volume), scale(beside, phi)),
         shapes=tuple(_cut(shape, phi, up, depth) for shape in link.shapes),
         dampings=tuple(_less(damping, phi) for damping in link.dampings),
+        fins=tuple(replace(fin, numbers=tuple(phi * x for x in fin.numbers)) for fin in link.fins),
     )
 
 

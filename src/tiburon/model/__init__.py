@@ -9,6 +9,7 @@ from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.closure import JointCoupling, LoopClosure
 from tiburon.model.contact_point import ContactPoint
 from tiburon.model.drag import BoxDrag, CylinderDrag, EllipsoidDrag, SphereDrag
+from tiburon.model.fin import Fin, TableFoil, ThinFoil
 from tiburon.model.ground import Ground, GroundGrid
 from tiburon.model.inertia import Inertia
 from tiburon.model.joint_limits import JointLimits
@@ -124,6 +125,7 @@ __all__ = [
     "Driven",
     "EllipsoidDrag",
     "EllipsoidShape",
+    "Fin",
     "Fixed",
     "Frame",
     "Free",
@@ -159,7 +161,9 @@ __all__ = [
     "SphereDrag",
     "SphereShape",
     "Spherical",
+    "TableFoil",
     "TableThrust",
+    "ThinFoil",
     "Thruster",
     "Universal",
     "Water",

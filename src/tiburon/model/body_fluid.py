@@ -5,6 +5,7 @@ import numpy as np
 from tiburon.errors import ModelError
 from tiburon.model.added_mass import symmetric
 from tiburon.model.drag import Drag
+from tiburon.model.fin import Fin
 from tiburon.model.numbers import Matrix6, Vec3, matrix6, number, vec3
 from tiburon.record import record
 
@@ -14,7 +15,7 @@ DEFINITE = 1e-9
 
 @record
 class BodyFluid:
-    """Buoyancy, added mass and drag of one submerged body; immutable, compares by value.
+    """Buoyancy, added mass, drag and lift of one submerged body; immutable, compares by value.
 
     Numbers only: what water does with them is said where water is.
     """
@@ -40,6 +41,9 @@ class BodyFluid:
 
     quadratic_damping: Matrix6 | None = None
     """D in force = -D |x| x for x in [omega; v], 6 x 6 or six diagonal entries, as above."""
+
+    fins: tuple[Fin, ...] = ()
+    """Fins, which lift as well as drag."""
 
     def __post_init__(self) -> None:
         element = "body fluid"
@@ -69,6 +73,10 @@ class BodyFluid:
                 f"got {listed!r}"
             )
         object.__setattr__(self, "drag", tuple(listed))
+        fins: object = self.fins
+        if not isinstance(fins, (tuple, list)) or not all(isinstance(f, Fin) for f in fins):
+            raise ModelError(f"{element}: fins must be a tuple of Fin(...), got {fins!r}")
+        object.__setattr__(self, "fins", tuple(fins))
 
 
 def _check_damping(matrix: Matrix6 | None, element: str, quantity: str) -> None:
