@@ -1,0 +1,159 @@
+"""Commands by name: where each stands in the row of numbers that a run holds."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tiburon.actuation.element import Element
+from tiburon.errors import ModelError, ShapeError, UnknownNameError
+from tiburon.model import Model
+
+__all__ = ["CommandRow", "unique_names"]
+
+EXAMPLE = "return {'name': command}, or one joint force per velocity"
+
+
+class CommandRow:
+    """The commands of a system in order: joint forces first, then those of each element."""
+
+    def __init__(self, model: Model, elements: Sequence[Element]) -> None:
+        """List the commands.
+
+        Args:
+            model: The robot; each of its velocities takes a joint force [N or N m].
+            elements: What acts on it, each with commands of its own.
+
+        Raises:
+            ModelError: If two elements have a command of the same name.
+        """
+        own = [name for e in elements for name in e.command_names(model)]
+        taken = set(own)
+        # an actuator may be named like the joint it drives: then the name means the actuator
+        forces = [f"{name}.force" if name in taken else name for name in model.v_names]
+        self.names = unique_names("command", (*forces, *own))
+        self.nv = model.nv
+        self._joints = {
+            joint.name: (model.slice(joint.name, of="v"), joint.nv)
+            for joint in model.joints
+            if joint.nv and joint.name not in taken
+        }
+        self._places = {name: place for place, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def place(self, name: str) -> int:
+        """Return where a command stands.
+
+        Raises:
+            UnknownNameError: If there is none of that name.
+        """
+        found = self._places.get(name)
+        if found is None:
+            raise UnknownNameError(
+                "command", name, [*self._places, *self._joints], listing="system.command_names"
+            )
+        return found
+
+    def fill(self, row: list[Any], given: Any) -> list[Any]:
+        """Put commands into a row of scalars, or of arrays with one number per case.
+
+        Args:
+            row: What holds where nothing is given, one entry per command; changed in place.
+            given: By name of a command or joint; or one joint force per velocity; or all commands.
+
+        Returns:
+            The row.
+        """
+        if isinstance(given, Mapping):
+            for name, value in given.items():
+                place = self._places.get(name)
+                if place is not None:
+                    row[place] = _one(name, value)
+                elif name in self._joints:
+                    where, count = self._joints[name]
+                    row[where] = _several(name, value, count)
+                else:
+                    self.place(name)
+            return row
+        values = _last_dimension(given)
+        if len(values) not in (self.nv, len(row)):
+            raise ShapeError("control", self.described, f"{len(values)} numbers", advice=EXAMPLE)
+        row[: len(values)] = values
+        return row
+
+    def write(self, row: Any, given: Any) -> None:
+        """Put commands into an array of floats, shape (..., commands), in place.
+
+        Args:
+            row: What holds where nothing is given.
+            given: As `fill` takes it.
+        """
+        if isinstance(given, Mapping):
+            places = self._places
+            for name, value in given.items():
+                place = places.get(name)
+                if place is not None:
+                    row[..., place] = value
+                elif name in self._joints:
+                    row[..., self._joints[name][0]] = value
+                else:
+                    self.place(name)
+            return
+        size = np.shape(given)[-1] if np.ndim(given) else 0
+        if size == self.nv:
+            row[..., :size] = given
+        elif size == len(self.names):
+            row[...] = given
+        else:
+            raise ShapeError("control", self.described, f"shape {np.shape(given)}", advice=EXAMPLE)
+
+    @property
+    def described(self) -> str:
+        """How many numbers there are, in words."""
+        if len(self.names) == self.nv:
+            return f"{self.nv} joint forces"
+        return f"{self.nv} joint forces or {len(self.names)} commands"
+
+
+def _one(name: str, value: Any) -> Any:
+    if np.ndim(value) == 0:
+        return value
+    values = _last_dimension(value)
+    if len(values) != 1:
+        raise ShapeError(f"command {name!r}", "1 number", f"{len(values)}")
+    return values[0]
+
+
+def _several(name: str, value: Any, count: int) -> list[Any]:
+    values = [value] if np.ndim(value) == 0 else _last_dimension(value)
+    if len(values) != count:
+        raise ShapeError(f"command {name!r}", f"{count} joint forces", f"{len(values)}")
+    return values
+
+
+def _last_dimension(value: Any) -> list[Any]:
+    """Return the entries of a vector; of an array with cases, one array per entry."""
+    if np.ndim(value) == 0:
+        raise ShapeError("control", "commands by name or a vector", f"{value!r}", advice=EXAMPLE)
+    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    return [array[..., place] for place in range(array.shape[-1])]
+
+
+def unique_names(kind: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return names as a tuple.
+
+    Raises:
+        ModelError: If one stands there twice.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ModelError(
+                f"{kind} {name!r}: expected names that differ, got this one twice; give one of the "
+                "elements another name",
+                name=name,
+            )
+        seen.add(name)
+    return tuple(names)

@@ -1,0 +1,95 @@
+"""Which quantity left all numbers first, where a run diverged."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.system import System
+
+__all__ = ["Cause", "first_to_diverge"]
+
+Array = NDArray[np.float64]
+
+
+class Cause(NamedTuple):
+    """What diverged first."""
+
+    quantity: str
+    """In words, with its name."""
+
+    body: str | None
+    """The body that moves with it; None for inner states."""
+
+
+class _StopError(Exception):
+    """Ends the step that is looked into."""
+
+
+def first_to_diverge(
+    system: System,
+    method: str,
+    state: Array,
+    held: Array,
+    time: float,
+    dt: float,
+    *,
+    thorough: bool = True,
+) -> Cause:
+    """Take the step that failed once more, on floats, and see what fails first.
+
+    Where all rates become meaningless at once, as they do when squares of velocities leave the
+    numbers, the largest of the states is blamed.
+
+    Args:
+        system: What moves.
+        method: Name of the integrator.
+        state: The last good state (*q, *v, *x).
+        held: What is held.
+        time: When [s].
+        dt: Length of the step [s].
+        thorough: Whether to take the step; else the largest of the states is blamed at once.
+    """
+    model = system.model
+    nq = model.nq
+    largest = int(np.argmax(np.abs(state[nq:]))) if len(state) > nq else 0
+    if not thorough:
+        return _cause(system, largest)
+    found: list[int] = []
+
+    def rates(q: Scalars, w: Scalars, *now: Any) -> Scalars:
+        given = tuple(system.rates(q, w, tuple(np.float64(x) for x in held), *(now or (time,))))
+        bad = [k for k, x in enumerate(given) if not np.isfinite(x)]
+        if bad:
+            worst = np.array([abs(x) for x in w])
+            if len(bad) == len(given) and np.isfinite(worst).all():
+                bad = [int(np.argmax(worst))]
+            found.append(bad[0])
+            raise _StopError
+        return given
+
+    q, w = (tuple(np.float64(x) for x in part) for part in (state[:nq], state[nq:]))
+    try:
+        with np.errstate(all="ignore"):
+            METHODS[method].step(Manifold(model), rates, q, w, np.float64(dt), np.float64(time))
+    except _StopError:
+        return _cause(system, found[0])
+    except (ArithmeticError, ValueError, TypeError, RuntimeError, LookupError):
+        # the step cannot be taken on plain floats: the largest state must do
+        pass
+    return _cause(system, largest)
+
+
+def _cause(system: System, place: int) -> Cause:
+    """Name a component of (*v, *x)."""
+    model = system.model
+    if place >= model.nv:
+        return Cause(f"inner state {system.x_names[place - model.nv]!r}", None)
+    for body in model.bodies:
+        where = model.slice(body.joint.name, of="v")
+        if where.start <= place < where.stop:
+            name = model.v_names[place]
+            return Cause(f"velocity {name!r} of body {body.name!r}", body.name)
+    return Cause(f"velocity {model.v_names[place]!r}", None)

@@ -1,0 +1,268 @@
+"""Events: moments at which something happens in a run, by the clock or by the state.
+
+An event of the state happens where an expression changes its sign. Native loops notice that at the
+end of a step; where in the step it was is found by taking that step again, shorter, with the very
+method of the run. What is found is the end of a bracket in which the sign has already changed, so
+that going on from it does not meet the same event again.
+"""
+
+import hashlib
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.algorithms.library import scalars
+from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
+from tiburon.record import record
+from tiburon.simulation.state import State
+from tiburon.simulation.system import System
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import Input
+
+__all__ = ["Event", "Happening", "TimeEvent", "Watch", "locate"]
+
+Array = NDArray[np.float64]
+Scalars = tuple[Scalar, ...]
+
+TIME_TOLERANCE = 1e-12
+"""Width of the bracket around an event at which the search ends [s]."""
+
+SEARCH_LIMIT = 100
+"""Steps of the search; half of them halve the bracket, which is more than a float can be halved."""
+
+
+@record
+class Event:
+    """A crossing of zero by an expression of the state.
+
+    Example:
+        A tip that touches the ground ends the run::
+
+            @tb.traced
+            def height(state):
+                return tb.forward_kinematics(arm, state.q, frames="tip").translation[2]
+
+            tb.simulate(arm, 5.0, events=[tb.Event("touch", height, direction=-1, terminal=True)])
+    """
+
+    name: str
+    """Unique among the events of a run."""
+
+    expression: Callable[[State], Any]
+    """A traced function of the state that gives one number; the event is where it crosses zero."""
+
+    direction: int = 0
+    """Which crossings count: +1 upward, -1 downward, 0 both."""
+
+    terminal: bool = False
+    """Whether the run of a case ends there."""
+
+    action: Callable[[State], Any] | None = None
+    """Called with the state at the event; what it returns replaces q, v, x: a `State`, a dict of
+    those that change, or None. The state may be changed in place."""
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if self.direction not in (-1, 0, 1):
+            raise OptionError(f"event {self.name!r}: direction", (-1, 0, 1), self.direction)
+        for what in (self.expression, self.action):
+            if what is not None and not callable(what):
+                raise ModelError(f"event {self.name!r}: expected a function, got {what!r}")
+
+
+@record
+class TimeEvent:
+    """A given time of the run, the same for all cases."""
+
+    name: str
+    """Unique among the events of a run."""
+
+    time: float
+    """When [s]."""
+
+    terminal: bool = False
+    """Whether the run ends there."""
+
+    action: Callable[[State], Any] | None = None
+    """As that of `Event`."""
+
+    def __post_init__(self) -> None:
+        _check_name(self.name)
+        if not math.isfinite(self.time):
+            raise DomainError(f"event {self.name!r}: time", "a finite time [s]", f"{self.time}")
+
+    direction = 1
+
+    def expression(self, state: State) -> Any:
+        """Return the time that has passed since the event [s]."""
+        return state.time - self.time
+
+
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not name:
+        raise ModelError(f"event: expected a name, got {name!r}")
+
+
+@record(eq=False)
+class Happening:
+    """An event that happened."""
+
+    name: str
+    """Name of the event."""
+
+    time: float
+    """When [s]."""
+
+    case: int
+    """Which case of a batch, counted in C order; 0 for one robot."""
+
+    q: Array
+    """Position there [m or rad], shape (nq,), before any action."""
+
+    v: Array
+    """Joint velocity there [m/s or rad/s], shape (nv,), before any action."""
+
+    x: Array
+    """Inner states there, shape (nx,), before any action."""
+
+
+class Watch:
+    """The events of a run, as native loops look for them."""
+
+    def __init__(self, events: Sequence[Event | TimeEvent]) -> None:
+        """List the events.
+
+        Args:
+            events: In the order in which they are told of where two happen at once.
+
+        Raises:
+            ModelError: If two have the same name, or something is no event.
+        """
+        for event in events:
+            if not isinstance(event, (Event, TimeEvent)):
+                raise ModelError(
+                    f"events: expected Event or TimeEvent, got {event!r}; write "
+                    "Event('name', expression)"
+                )
+        names = [event.name for event in events]
+        if len(set(names)) < len(names):
+            raise ModelError(f"events: expected names that differ, got {', '.join(names)}")
+        self.events = tuple(events)
+
+    def __len__(self) -> int:
+        return len(self.events)
+
+    def values(
+        self,
+        system: System,
+        q: Sequence[Scalar],
+        w: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+    ) -> Scalars:
+        """Return the value of each expression in a state."""
+        state = system.state(q, w, u, time)
+        found = []
+        for event in self.events:
+            given = as_traced(event.expression(state)).reshape(-1).tolist()
+            if len(given) != 1:
+                raise ShapeError(f"event {event.name!r}: expression", "1 number", len(given))
+            found.append(given[0])
+        return tuple(found)
+
+    def crossed(self, before: Sequence[Scalar], after: Sequence[Scalar]) -> Scalars:
+        """Return 1 for each expression that crosses zero in its direction, else 0.
+
+        A value that leaves zero has crossed it before, so that going on from an event does not
+        meet it again.
+        """
+        found = []
+        for event, a, b in zip(self.events, before, after, strict=True):
+            up, down = (a < 0.0) & (b >= 0.0), (a > 0.0) & (b <= 0.0)
+            sides = {1: up, -1: down, 0: up | down}
+            found.append(np.where(sides[event.direction], 1.0, 0.0))
+        return tuple(found)
+
+    def key(self, system: System) -> str:
+        """Return text that is equal exactly if the code of all expressions is."""
+        program = system.trace(self._run(system), self._inputs(system), "events")
+        directions = tuple(event.direction for event in self.events)
+        text = f"{program.key:016x} {directions}"
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def kernel(self, system: System) -> Callable[..., Any]:
+        """Return a kernel that gives all values for (state, u, time)."""
+        from tiburon.native.kernel import ProgramSource, make_kernel
+
+        program = system.trace(self._run(system), self._inputs(system), "events")
+        return make_kernel(ProgramSource(program), system.parameters())
+
+    def _inputs(self, system: System) -> list[Input]:
+        model = system.model
+        return [
+            Input("state", (model.nq + model.nv + system.nx,)),
+            Input("u", (system.drive_size,)),
+            Input("time", ()),
+        ]
+
+    def _run(self, system: System) -> Callable[[Any], Any]:
+        nq = system.model.nq
+
+        def run(given: Any) -> Any:
+            state, u = scalars(given["state"]), scalars(given["u"])
+            return list(self.values(system, state[:nq], state[nq:], u, given["time"]))
+
+        return run
+
+
+def locate(value: Callable[[Array], Array], before: Array, after: Array, length: Array) -> Array:
+    """Find where values change their sign, in many steps at once.
+
+    The false-position method in the form of Illinois (Dowell and Jarratt 1971), with halving in
+    every third round so that the bracket surely shrinks.
+
+    Args:
+        value: Gives the value after each of the given times from the start of each step [s],
+            shape (n,).
+        before: Values at the start of the steps, shape (n,).
+        after: Values at their ends, of the other sign or zero, shape (n,).
+        length: Lengths of the steps [s], shape (n,); negative ones go back in time.
+
+    Returns:
+        Times from the start of each step [s], shape (n,): at the end of a bracket of width 1e-12 s
+        where the sign has changed.
+    """
+    low, high = np.zeros_like(length), length.copy()
+    g_low, g_high = before.copy(), after.copy()
+    sign = np.sign(before)
+    for round_ in range(SEARCH_LIMIT):
+        width = high - low
+        # what a float can tell apart near the end of the step
+        wide = np.abs(width) > np.maximum(TIME_TOLERANCE, 4e-16 * np.abs(length))
+        if not wide.any():
+            break
+        middle = low + 0.5 * width
+        if round_ % 3 < 2:
+            with np.errstate(all="ignore"):
+                guess = low - g_low * width / (g_high - g_low)
+            # a guess at the very edge would leave the bracket as wide as it is
+            edge = np.minimum(0.4 * TIME_TOLERANCE, 0.25 * np.abs(width)) * np.sign(width)
+            inside = np.abs(guess - low) < np.abs(width)
+            guess = np.where(np.isfinite(guess) & inside, guess, middle)
+            guess = np.where(np.abs(guess - low) < np.abs(edge), low + edge, guess)
+            guess = np.where(np.abs(high - guess) < np.abs(edge), high - edge, guess)
+            middle = guess
+        middle = np.where(wide, middle, high)
+        g = value(middle)
+        changed = np.sign(g) != sign
+        right, left = wide & changed, wide & ~changed
+        # Illinois: the end that stays is believed half as much
+        g_low = np.where(right, 0.5 * g_low, np.where(left, g, g_low))
+        g_high = np.where(right, g, np.where(left, 0.5 * g_high, g_high))
+        high = np.where(right, middle, high)
+        low = np.where(left, middle, low)
+    return high

@@ -1,0 +1,344 @@
+"""Runs of equal steps: cases that go on, end by events, or grow beyond all numbers."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.simulation.diverged import first_to_diverge
+from tiburon.simulation.event_search import EventSearch
+from tiburon.simulation.events import Happening, Watch
+from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.loop import CLOCK, Clock
+from tiburon.simulation.outcome import Outcome
+from tiburon.simulation.stepper import Advance, FixedStepper
+from tiburon.simulation.system import System
+
+__all__ = ["FixedRun", "Rows"]
+
+Array = NDArray[np.float64]
+Cases = NDArray[np.intp]
+
+DONE, START = Clock._fields.index("done"), Clock._fields.index("start")
+WATCH = Clock._fields.index("watch")
+
+
+class Rows(NamedTuple):
+    """States at some steps; NaN for cases that have ended before."""
+
+    states: Array
+    """(*q, *v, *x), shape (rows, cases, numbers)."""
+
+    held: Array
+    """What is held from then on, shape (rows, cases, numbers)."""
+
+
+class FixedRun:
+    """All cases of a run on their way; one robot is one case.
+
+    Attributes:
+        state: Where the cases are, or were when they ended, shape (cases, numbers).
+        held: What is held, shape (cases, numbers).
+        done: Steps taken since the start of the run.
+        outcomes: How cases ended, by number; those that go on are missing.
+        happenings: Events that happened, in the order in which they were found.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        method: str,
+        events: Watch | None,
+        parameters: Mapping[str, Any],
+        threads: int | None,
+        state: Array,
+        held: Array,
+        begin: float,
+        dt: float,
+        hold: int,
+        *,
+        one: bool,
+        slots: int | None = None,
+    ) -> None:
+        """Prepare a run; no step is taken yet.
+
+        Args:
+            system: What moves.
+            method: Name of the integrator.
+            events: What to look for on the way; None for nothing.
+            parameters: Run-time numbers that replace those of model, world and elements.
+            threads: Cores to use at most.
+            state: Where the cases start, shape (cases, numbers).
+            held: What is held at the start, shape (cases, numbers).
+            begin: Time at the start [s].
+            dt: Length of a step [s].
+            hold: Steps between two samples of a traced controller.
+            one: Whether this is one robot rather than a batch of cases.
+            slots: States that one native call can give; by default what suits.
+        """
+        cases = None if one else len(state)
+        self.system, self.method = system, method
+        self.stepper = FixedStepper(system, method, events, parameters, cases, threads, slots)
+        self.events = events
+        self.state = state
+        self.begin, self.dt, self.hold = begin, dt, hold
+        self.done = 0
+        self.outcomes: dict[int, Outcome] = {}
+        self.happenings: list[Happening] = []
+        self.seconds_per_step = np.inf
+        """Wall time of a step of all cases, as far as it is known."""
+        self._alive: Cases | None = None
+        head = Clock(begin, dt, dt, 0.0, float(hold), 1.0, float(events is not None), 1.0)
+        self._clock = np.array([*map(float, head), *[0.0] * self.stepper.slots])
+        # what a multi-step method remembers comes after what is held; nothing yet
+        room = self.stepper.carried - held.shape[1]
+        self.held = np.concatenate([held, np.zeros((len(held), room))], axis=1)
+        self._search = None
+        if events is not None:
+            part = self.stepper
+            if METHODS[method].has_memory:
+                part = FixedStepper(
+                    system, method, events, parameters, cases, threads, 1, plain=True
+                )
+            self._search = EventSearch(
+                part, self.stepper, events, parameters, cases, self.happenings
+            )
+
+    @property
+    def time(self) -> float:
+        """Time that all cases have reached, or would have [s]."""
+        return self.begin + self.done * self.dt
+
+    @property
+    def running(self) -> Cases:
+        """Numbers of the cases that go on."""
+        return np.arange(len(self.state)) if self._alive is None else self._alive
+
+    @property
+    def slots(self) -> int:
+        """How many states one call of `advance` can give."""
+        return self.stepper.slots
+
+    def advance(self, counts: Sequence[int]) -> Rows:
+        """Take steps.
+
+        Args:
+            counts: Steps to take before each row that is given, as many as `slots` at most.
+
+        Returns:
+            One row for each count.
+        """
+        if self.events is not None:
+            rows = self._advance_watching(counts[0])
+        else:
+            rows = self._advance_all(counts)
+        self.done += sum(counts)
+        self._clock[START] = 0.0
+        return rows
+
+    def jump(self) -> None:
+        """Tell that commands or states have jumped: multi-step methods start anew."""
+        self._clock[START] = 1.0
+
+    def end(self, status: str, message: str) -> None:
+        """End all cases that go on, in the states they are in."""
+        for case in self.running:
+            self._end(int(case), status, self.time, message)
+        self._alive = np.arange(0)
+
+    def _end(self, case: int, status: str, time: float, message: str, **more: Any) -> None:
+        model = self.system.model
+        nq, nv = model.nq, model.nq + model.nv
+        row = self.state[case].copy()
+        self.outcomes[case] = Outcome(status, time, message, row[:nq], row[nq:nv], row[nv:], **more)
+
+    def _leave(self, cases: Cases) -> None:
+        """Take ended cases out of those that go on."""
+        self._alive = np.setdiff1d(self.running, cases)
+
+    # without events
+
+    def _advance_all(self, counts: Sequence[int]) -> Rows:
+        clock, alive = self._clock, self._alive
+        clock[DONE] = self.done
+        clock[CLOCK:] = 0.0
+        clock[CLOCK : CLOCK + len(counts)] = counts
+        state = self.state if alive is None else self.state[alive]
+        held = self.held if alive is None else self.held[alive]
+        seconds = sum(counts) * self.seconds_per_step
+        found = self.stepper.run(state, held, clock, alive, seconds)
+        if not found.failed.any():
+            return self._accept(found, alive, len(counts))
+        return self._accept_some(found, counts, state, held)
+
+    def _accept(self, found: Advance, alive: Cases | None, count: int) -> Rows:
+        """Go on to the states of a call in which all went well."""
+        states, held = found.states[:count], found.held[:count]
+        if len(held) < count:
+            held = np.broadcast_to(held[-1:], (count, *held.shape[1:]))
+        if alive is None:
+            self.state, self.held = found.states[-1], found.held[-1]
+            return Rows(states, held)
+        self.state[alive], self.held[alive] = found.states[-1], found.held[-1]
+        return Rows(self._spread(states, alive), self._spread(held, alive))
+
+    def _spread(self, rows: Array, alive: Cases) -> Array:
+        """Return rows of all cases, NaN for those that have ended."""
+        full = np.full((len(rows), len(self.state), rows.shape[-1]), np.nan)
+        full[:, alive] = rows
+        return full
+
+    def _accept_some(
+        self, found: Advance, counts: Sequence[int], state: Array, held: Array
+    ) -> Rows:
+        """Go on with the cases that did well; find the last good step of the others."""
+        running = self.running
+        failed = np.flatnonzero(found.failed)
+        good = self._last_good(state[failed], held[failed], running[failed], sum(counts))
+        # once more, up to there: the states on the way, and the last good one
+        ends = np.cumsum(counts)
+        clock = np.tile(self._clock, (len(failed), 1))
+        clock[:, CLOCK : CLOCK + len(counts)] = np.diff(
+            np.minimum(ends, good[:, None]), axis=1, prepend=0.0
+        )
+        again = self.stepper.run(state[failed], held[failed], clock, running[failed])
+        states, kept = found.states.copy(), np.empty((len(found.states), *held.shape))
+        kept[:] = found.held
+        states[:, failed], kept[:, failed] = again.states, again.held
+        self.state = self.state.copy()
+        self.held = self.held.copy()
+        self.state[running], self.held[running] = states[-1], kept[-1]
+        for place, end in enumerate(ends):
+            states[place, failed[good < end]] = np.nan
+            kept[place, failed[good < end]] = np.nan
+        count = len(counts)
+        rows = Rows(self._spread(states[:count], running), self._spread(kept[:count], running))
+        self._end_diverged(running[failed], self.done + good)
+        return rows
+
+    def _last_good(self, state: Array, held: Array, cases: Cases, steps: int) -> Array:
+        """Return how many steps each case can take until its numbers are not finite."""
+        low, high = np.zeros(len(cases)), np.full(len(cases), float(steps))
+        clock = np.tile(self._clock, (len(cases), 1))
+        clock[:, WATCH] = 0.0
+        while np.any(high - low > 1.0):
+            middle = np.floor(0.5 * (low + high))
+            clock[:, CLOCK:] = 0.0
+            clock[:, CLOCK] = middle
+            failed = self.stepper.run(state, held, clock, cases).failed
+            low, high = np.where(failed, low, middle), np.where(failed, middle, high)
+        return low
+
+    def _end_diverged(self, cases: Cases, steps: Array) -> None:
+        for number, (case, step) in enumerate(zip(cases, steps, strict=True)):
+            time = self.begin + float(step) * self.dt
+            cause = first_to_diverge(
+                self.system,
+                self.method,
+                self.state[case],
+                self.held[case],
+                time,
+                self.dt,
+                thorough=number < 32,
+            )
+            message = (
+                f"diverged in the step from {time:.6g} s on: {cause.quantity} first; take a "
+                "smaller dt, or check the state at the start and the forces"
+            )
+            self._end(
+                int(case),
+                "diverged",
+                time,
+                message,
+                body=cause.body,
+                quantity=cause.quantity,
+            )
+        self._leave(cases)
+
+    # with events
+
+    def _advance_watching(self, count: int) -> Rows:
+        """Take steps of cases that stop where events happen, each in its own time."""
+        assert self._search is not None
+        self.state, self.held = self.state.copy(), self.held.copy()
+        taken = np.zeros(len(self.state))
+        while True:
+            behind = self.running[taken[self.running] < count]
+            if not len(behind):
+                break
+            clock = np.tile(self._clock, (len(behind), 1))
+            clock[:, DONE] = self.done + taken[behind]
+            clock[:, CLOCK] = count - taken[behind]
+            state, held = self.state[behind], self.held[behind]
+            found = self.stepper.run(state, held, clock, behind)
+            if found.failed.any():
+                bad = np.flatnonzero(found.failed)
+                found = self._back_to_good(found, bad, state, held, clock, behind)
+            self.state[behind], self.held[behind] = found.states[-1], found.held[-1]
+            taken[behind] += found.taken
+            met = (found.met > 0.0).any(axis=1) & ~found.failed
+            self._step_over(behind[met], taken)
+            if found.failed.any():
+                self._end_diverged(behind[found.failed], self.done + taken[behind[found.failed]])
+        rows = np.full((1, *self.state.shape), np.nan)
+        held = np.full((1, *self.held.shape), np.nan)
+        running = self.running
+        rows[0, running], held[0, running] = self.state[running], self.held[running]
+        return Rows(rows, held)
+
+    def _back_to_good(
+        self,
+        found: Advance,
+        bad: Cases,
+        state: Array,
+        held: Array,
+        clock: Array,
+        behind: Cases,
+    ) -> Advance:
+        """Return a call with failed cases in their last good state instead."""
+        low, high = np.zeros(len(bad)), clock[bad, CLOCK].copy()
+        parts = state[bad], held[bad]
+        limits = clock[bad].copy()
+        while np.any(high - low > 1.0):
+            limits[:, CLOCK] = np.floor(0.5 * (low + high))
+            failed = self.stepper.run(*parts, limits, behind[bad]).failed
+            low = np.where(failed, low, limits[:, CLOCK])
+            high = np.where(failed, limits[:, CLOCK], high)
+        limits[:, CLOCK] = low
+        again = self.stepper.run(*parts, limits, behind[bad])
+        states, kept, met, taken, failed = (
+            found.states.copy(),
+            np.broadcast_to(found.held, (1, *held.shape)).copy(),
+            found.met.copy(),
+            found.taken.copy(),
+            found.failed.copy(),
+        )
+        states[:, bad], kept[:, bad] = again.states, again.held
+        met[bad], taken[bad] = again.met, again.taken
+        # an event before the failure comes first
+        failed[bad] = ~(again.met > 0.0).any(axis=1)
+        return Advance(states, kept, failed, met, taken)
+
+    def _step_over(self, cases: Cases, taken: Array) -> None:
+        """Take the step in which events happen; end the cases that they end."""
+        assert self._search is not None
+        if not len(cases):
+            return
+        clock = np.tile(self._clock, (len(cases), 1))
+        clock[:, DONE] = self.done + taken[cases]
+        crossing = self._search.cross(self.state[cases], self.held[cases], clock, cases)
+        self.state[cases], self.held[cases] = crossing.state, crossing.held
+        taken[cases] += 1.0
+        for place in np.flatnonzero(crossing.ended):
+            case = int(cases[place])
+            name, time = crossing.names[place], float(crossing.time[place])
+            if name is None:
+                self._end(case, "budget", time, crossing.message(int(place)))
+            else:
+                message = f"ended by event {name!r} at {time:.9g} s"
+                self._end(case, "event", time, message, event=name)
+        self._leave(cases[crossing.ended])
+        if crossing.failed.any():
+            bad = cases[crossing.failed]
+            self._end_diverged(bad, self.done + taken[bad] - 1.0)

@@ -1,0 +1,177 @@
+"""Native calls that take steps: one robot, or many cases of it, each with its own clock."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.errors import DomainError, OptionError, ShapeError
+from tiburon.simulation.events import Watch
+from tiburon.simulation.loop import LoopSource, memory_form
+from tiburon.simulation.system import System
+
+__all__ = ["SLOTS", "Advance", "FixedStepper", "bind_parameters"]
+
+Array = NDArray[np.float64]
+
+SLOTS = 32
+"""States one native call can give when it runs one case: a call costs as much as some steps."""
+
+QUICK_SECONDS = 1e-3
+"""Calls of one case that last no longer take the kernel's quick way in.
+
+Longer calls take the way that lets other threads of Python run meanwhile; it costs some 40 us.
+"""
+
+
+class Advance(NamedTuple):
+    """What a native call gives; cases are the second dimension of states and held."""
+
+    states: Array
+    """(*q, *v, *x) after each count of steps, shape (slots, cases, numbers)."""
+
+    held: Array
+    """What is held from then on, shape (slots, cases, numbers); the last entry stands for all
+    where nothing is sampled inside the call."""
+
+    failed: NDArray[np.bool_]
+    """Cases that met a number that is not finite, shape (cases,)."""
+
+    met: Array
+    """Events that stopped a case: 1 or 0, shape (cases, events)."""
+
+    taken: Array
+    """Steps each case has taken, shape (cases,)."""
+
+
+class FixedStepper:
+    """Steps of equal length, for a number of cases that may shrink.
+
+    Attributes:
+        system: What moves.
+        slots: How many states one call can give.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        method: str,
+        watch: Watch | None,
+        parameters: Mapping[str, Any],
+        cases: int | None,
+        threads: int | None,
+        slots: int | None = None,
+        *,
+        plain: bool = False,
+    ) -> None:
+        """Compile the loop, or find it compiled.
+
+        Args:
+            system: What moves.
+            method: Name of the integrator.
+            watch: Events to look for; None for none.
+            parameters: Run-time numbers that replace those of model, world and elements, shape
+                (numbers,), or (cases, numbers) where they differ from case to case.
+            cases: Size of the batch; None for one robot.
+            threads: Cores to use at most.
+            slots: States that one call can give; by default what suits.
+            plain: Whether steps are taken without memory, as parts of steps are.
+        """
+        from tiburon.native.kernel import make_kernel
+
+        self.system = system
+        self.slots = slots or (1 if cases is not None or watch is not None else SLOTS)
+        source = LoopSource(system, method, self.slots, watch, plain)
+        self.carried = system.drive_size + memory_form(system, source.integrator)[0]
+        """Numbers carried from call to call: what is held, and what the method remembers."""
+        self.kernel, self._rows = bind_parameters(
+            make_kernel(source, system.parameters()), parameters, cases
+        )
+        self._one = cases is None
+        self._options: dict[str, Any] = {} if threads is None else {"threads": threads}
+        self._watched = watch is not None
+        self._carries = system.held or source.integrator.has_memory
+
+    def run(
+        self,
+        state: Array,
+        u: Array,
+        clock: Array,
+        cases: NDArray[np.intp] | None = None,
+        seconds: float = np.inf,
+    ) -> Advance:
+        """Take steps.
+
+        Args:
+            state: Where to start, shape (cases, numbers).
+            u: What is held, shape (cases, numbers).
+            clock: Numbers of a `Clock` and counts, shape (numbers,), or (cases, numbers).
+            cases: Which cases these are, where they are not all.
+            seconds: How long the call is expected to last.
+
+        Returns:
+            States, held numbers, failures and events.
+        """
+        if self._one:
+            return self._run_one(state[0], u[0], clock.reshape(-1), seconds)
+        rows = self._rows if cases is None else {k: v[cases] for k, v in self._rows.items()}
+        found, failed = self.kernel(state, u, clock, errors="flag", **rows, **self._options)
+        return self._advance(found, failed, u, 0)
+
+    def _run_one(self, state: Array, u: Array, clock: Array, seconds: float) -> Advance:
+        if seconds <= QUICK_SECONDS:
+            try:
+                found = self.kernel(state, u, clock)
+                return self._advance(found, np.zeros(1, dtype=bool), u[None], 1)
+            except DomainError:
+                pass
+        found, failed = self.kernel(state, u, clock, errors="flag")
+        return self._advance(found, failed.reshape(1), u[None], 1)
+
+    def _advance(self, found: Any, failed: Any, u: Array, lone: int) -> Advance:
+        """Sort the results of a call; `lone` tells that there is no dimension of cases."""
+        parts = list(found) if isinstance(found, tuple) else [found]
+
+        def rows(array: Array) -> Array:
+            return array[:, None] if lone else np.moveaxis(array, -2, 0)
+
+        states = rows(parts.pop(0))
+        held = rows(parts.pop(0)) if self._carries else u[None]
+        cases = len(failed)
+        met, taken = np.zeros((cases, 0)), np.zeros(cases)
+        if self._watched:
+            met, taken = parts[0].reshape(cases, -1), np.reshape(parts[1], cases)
+        return Advance(states, held, failed, met, taken)
+
+
+def bind_parameters(
+    kernel: Callable[..., Any], parameters: Mapping[str, Any], cases: int | None
+) -> tuple[Callable[..., Any], dict[str, Array]]:
+    """Bind numbers that are the same for all cases; return those that are not.
+
+    Args:
+        kernel: A kernel of the system.
+        parameters: Numbers by name, shape (numbers,) or (cases, numbers).
+        cases: Size of the batch; None for one robot.
+
+    Raises:
+        OptionError: If there is no parameter of a name.
+        ShapeError: If there are not as many rows as cases.
+    """
+    own = kernel.__self__  # type: ignore[attr-defined]
+    shared: dict[str, Any] = {}
+    rows: dict[str, Array] = {}
+    for name, values in parameters.items():
+        if name not in own.parameters:
+            raise OptionError("parameters", tuple(own.parameters), name)
+        array = np.asarray(values, dtype=np.float64)
+        size = own.parameters[name].shape
+        if array.shape == size:
+            shared[name] = array
+        elif cases is not None and array.shape == (cases, *size):
+            rows[name] = np.ascontiguousarray(array)
+        else:
+            expected = f"shape {size}" if cases is None else f"shape {size} or {(cases, *size)}"
+            raise ShapeError(f"parameters[{name!r}]", expected, f"shape {array.shape}")
+    return (own.with_parameters(**shared) if shared else kernel), rows

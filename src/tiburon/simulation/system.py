@@ -1,0 +1,407 @@
+"""What moves, put together once: robot, surroundings, elements, and a controller that is traced.
+
+Symbols:
+    q   positions; v joint velocities; x inner states of elements and controller
+    w   (*v, *x): all that integrators move along straight lines, as one vector
+    u   commands, held by whoever calls: joint forces, then those of the elements in order
+    p   run-time numbers of the elements
+"""
+
+import hashlib
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
+from operator import add
+from typing import Any
+
+import numpy as np
+
+from tiburon.actuation.element import Action, Element, Moment, Sight, structure_of
+from tiburon.algorithms.aba import aba
+from tiburon.algorithms.binding import DEFAULT_WORLD, at_time, refuse_loops, surroundings
+from tiburon.algorithms.conditions import Setting
+from tiburon.algorithms.external import forces_on_bodies
+from tiburon.algorithms.joint_space import forward_by_mass_matrix
+from tiburon.algorithms.library import (
+    GRAVITY,
+    INERTIA,
+    TIME,
+    depends_on_time,
+    parameter_values,
+    scalars,
+    structure_around,
+    trace_with_parameters,
+)
+from tiburon.algorithms.steps import JointVector
+from tiburon.errors import ShapeError
+from tiburon.model import Model, World
+from tiburon.simulation.commands import CommandRow, unique_names
+from tiburon.simulation.state import State
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import Input, Program, current_graph
+
+__all__ = ["ELEMENTS", "Driving", "System"]
+
+Scalars = tuple[Scalar, ...]
+
+ELEMENTS = "elements"
+"""Name of the parameter that holds the run-time numbers of all elements."""
+
+
+class Driving:
+    """What all elements together do in one state."""
+
+    __slots__ = ("force", "outputs", "rates", "wrenches")
+
+    def __init__(self, force: Sequence[Scalar]) -> None:
+        self.force = list(force)
+        """Joint force [N or N m], nv scalars."""
+        self.wrenches: list[tuple[str, Sequence[Scalar]]] = []
+        """Frames and the wrenches on them, frame axes [N m, N]."""
+        self.rates: list[Scalar] = []
+        """Rates of the inner states of elements."""
+        self.outputs: dict[str, Scalar] = {}
+        """What elements report."""
+
+    def take(self, model: Model, element: Element, action: Action, states: int) -> None:
+        """Add what one element does."""
+        force = action.joint_force
+        if isinstance(force, Mapping):
+            for joint, values in force.items():
+                where = model.slice(joint, of="v")
+                count = where.stop - where.start
+                _fits(element, f"forces at joint {joint!r}", count, values)
+                for place, value in zip(range(where.start, where.stop), values, strict=True):
+                    self.force[place] = self.force[place] + value
+        elif force is not None:
+            _fits(element, "joint forces", model.nv, force)
+            self.force = list(map(add, self.force, force))
+        for frame, wrench in (action.wrenches or {}).items():
+            _fits(element, f"wrench on {frame!r}", 6, wrench)
+            self.wrenches.append((frame, wrench))
+        _fits(element, "rates", states, action.rates)
+        self.rates += action.rates
+        self.outputs.update(action.outputs or {})
+
+
+def _fits(element: Element, what: str, expected: int, values: Sequence[Scalar]) -> None:
+    if len(values) != expected:
+        given = len(values)
+        raise ShapeError(f"element {element.name!r}: {what}", f"{expected} numbers", f"{given}")
+
+
+class System:
+    """A robot in its world with all that drives it: gives the rates that integrators need.
+
+    Attributes:
+        model: The robot.
+        world: Its surroundings.
+        elements: What acts on it, in order.
+        control: A controller marked with `traced`, or None: commands then come from outside.
+        held: Whether the controller is sampled, its commands held in between.
+        commands: The commands and their places.
+        command_names: Their names.
+        x_names: Names of the inner states, those of the controller last.
+        x0: Inner states at the start, shape (nx,).
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        world: World | None = None,
+        elements: Sequence[Element] = (),
+        control: Callable[[State], Any] | None = None,
+        *,
+        held: bool = False,
+    ) -> None:
+        """Put a system together.
+
+        Args:
+            model: The robot; a tree.
+            world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
+            elements: What acts on it, in order.
+            control: A traced controller, called with a `State`; gives commands, or commands and the
+                rates of its own states if it has `state_names` and `initial_state`.
+            held: Whether its commands are sampled by the loop and held.
+
+        Raises:
+            ModelError: If names are given twice, or the robot has loops.
+        """
+        refuse_loops(model, "simulate")
+        self.model = model
+        self.world = world or DEFAULT_WORLD
+        self.elements = tuple(elements)
+        self.control = control
+        self.held = held
+        unique_names("element", [element.name for element in self.elements])
+        for element in self.elements:
+            element.check(model)
+        self.commands = CommandRow(model, self.elements)
+        self.command_names = self.commands.names
+        own = getattr(control, "state_names", None)
+        self.own_names: tuple[str, ...] = () if own is None else tuple(_called(own, model))
+        self._states = [len(e.state_names(model)) for e in self.elements]
+        self._taken = [len(e.command_names(model)) for e in self.elements]
+        self._numbers = [len(e.parameters()) for e in self.elements]
+        self.x_names = unique_names(
+            "inner state",
+            [*(n for e in self.elements for n in e.state_names(model)), *self.own_names],
+        )
+        start = [x for e in self.elements for x in e.initial_state(model)]
+        if self.own_names:
+            start += _called(control.initial_state, model)  # type: ignore[union-attr]
+        self.x0 = np.array(start, dtype=np.float64)
+        self.time_matters = depends_on_time(model, self.world)
+
+    @property
+    def nx(self) -> int:
+        """Number of inner states."""
+        return len(self.x_names)
+
+    @property
+    def drive_size(self) -> int:
+        """Numbers that are held between steps: commands, and rates of a sampled controller."""
+        return len(self.command_names) + (len(self.own_names) if self.held else 0)
+
+    @cached_property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of what elements can report."""
+        return unique_names(
+            "output", [name for e in self.elements for name in e.output_names(self.model)]
+        )
+
+    # what moves
+
+    def rates(
+        self,
+        q: Sequence[Scalar],
+        w: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar = 0.0,
+        p: Sequence[Scalar] | None = None,
+    ) -> Scalars:
+        """Return the time derivative of w: joint accelerations, then rates of inner states.
+
+        Args:
+            q: Position [m or rad], nq scalars.
+            w: Joint velocity [m/s or rad/s] and inner states, nv + nx scalars.
+            u: What is held, `drive_size` scalars: commands of outside or of a sampled controller.
+            time: When [s].
+            p: Run-time numbers of the elements; their own by default.
+        """
+        # visits recorded as steps take what belongs to their body from joint vectors only
+        q, v, x = self._parts(q, w)
+        here = self._setting(q, v, time)
+        own: Sequence[Scalar] = u[len(self.command_names) :]
+        if self.control is not None and not self.held:
+            u, own = self.decide(q, v, x, u, time)
+        driving = self.drive(here, q, v, x, u, time, p)
+        external = here.external
+        acting = forces_on_bodies(here.plan, q, _summed(driving.wrenches), "frame")
+        if acting is not None:
+            external = acting if external is None else tuple(map(add, external, acting))
+        # articulated bodies cannot see what branches share through followers
+        solve = forward_by_mass_matrix if here.plan.has_couplings else aba
+        vd = solve(here.plan, q, v, JointVector(driving.force), here.gravity, external)
+        return (*vd, *driving.rates, *own)
+
+    def drive(
+        self,
+        here: Setting,
+        q: Sequence[Scalar],
+        v: Sequence[Scalar],
+        x: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+        p: Sequence[Scalar] | None = None,
+    ) -> Driving:
+        """Let all elements act in one state; `rates` tells what the arguments are."""
+        nv = self.model.nv
+        driving = Driving(u[:nv])
+        numbers = self.numbers() if p is None else p
+        sight = Sight(here, q, v)
+        at_x, at_u, at_p = 0, nv, 0
+        sizes = zip(self.elements, self._states, self._taken, self._numbers, strict=True)
+        for element, states, commands, count in sizes:
+            now = Moment(
+                sight,
+                time,
+                tuple(x[at_x : at_x + states]),
+                tuple(u[at_u : at_u + commands]),
+                tuple(numbers[at_p : at_p + count]),
+            )
+            driving.take(self.model, element, element.act(now), states)
+            at_x, at_u, at_p = at_x + states, at_u + commands, at_p + count
+        return driving
+
+    def decide(
+        self,
+        q: Sequence[Scalar],
+        v: Sequence[Scalar],
+        x: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+    ) -> tuple[Scalars, Scalars]:
+        """Ask the traced controller; return all commands, and the rates of its own states."""
+        count, own = len(self.command_names), len(self.own_names)
+        state = State(self, time, *map(_array, (q, v, x, u[:count])))
+        if own:
+            state.own = state.x[len(x) - own :]
+        assert self.control is not None
+        with at_time(time if self.time_matters else None):
+            answer = self.control(state)
+        rates: Any = ()
+        if own:
+            if not (isinstance(answer, tuple) and len(answer) == 2):
+                raise ShapeError("control", "a pair (commands, rates)", type(answer).__name__)
+            answer, rates = answer
+        rates = tuple(as_traced(rates).reshape(-1).tolist())
+        if len(rates) != own:
+            raise ShapeError("control: rates", f"{own} ({', '.join(self.own_names)})", len(rates))
+        return tuple(self.commands.fill(list(u[:count]), answer)), rates
+
+    def hold(
+        self, q: Sequence[Scalar], w: Sequence[Scalar], u: Sequence[Scalar], time: Scalar
+    ) -> Scalars:
+        """Sample the traced controller: return what is held from here on, `drive_size` scalars."""
+        commands, own = self.decide(*self._parts(q, w), u, time)
+        return (*commands, *own)
+
+    def observe(
+        self,
+        q: Sequence[Scalar],
+        w: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+        p: Sequence[Scalar] | None = None,
+    ) -> tuple[Scalars, Scalars]:
+        """Return the commands in a state, and what elements report, as `output_names` lists it."""
+        q, v, x = self._parts(q, w)
+        u = u[: len(self.command_names)]
+        if self.control is not None and not self.held:
+            u, _ = self.decide(q, v, x, u, time)
+        found: dict[str, Scalar] = {}
+        if self.output_names:
+            found = self.drive(self._setting(q, v, time), q, v, x, u, time, p).outputs
+        return tuple(u), tuple(found[name] for name in self.output_names)
+
+    def state(self, q: Any, w: Sequence[Scalar], u: Any, time: Scalar) -> State:
+        """Return a state as events see it, from scalars."""
+        position, v, x = self._parts(q, w)
+        count = len(self.command_names)
+        return State(self, time, *map(_array, (position, v, x, u[:count])))
+
+    def _parts(
+        self, q: Sequence[Scalar], w: Sequence[Scalar]
+    ) -> tuple[JointVector, JointVector, Sequence[Scalar]]:
+        nv = self.model.nv
+        return JointVector(q), JointVector(w[:nv]), w[nv:]
+
+    def _setting(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar) -> Setting:
+        around = Setting(self.model, (), (), *surroundings(self.model, self.world))
+        return around.at(q, v, *((time,) if self.time_matters else ()))
+
+    # what its code depends on
+
+    def numbers(self) -> tuple[float, ...]:
+        """Return the run-time numbers of all elements."""
+        return tuple(x for element in self.elements for x in element.parameters())
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the run-time numbers by name: of model, world and elements."""
+        found = parameter_values(self.model, self.world, (INERTIA, GRAVITY))
+        # loops tell the time themselves
+        found.pop(TIME, None)
+        numbers = self.numbers()
+        return {**found, ELEMENTS: numbers} if numbers else found
+
+    def trace(
+        self, run: Callable[[Mapping[str, Any]], Any], inputs: Sequence[Input], name: str
+    ) -> Program:
+        """Trace a function of the system whose numbers are run-time parameters.
+
+        Args:
+            run: Takes the arrays of one case by name; those of elements as `elements`.
+            inputs: What callers pass.
+            name: Name of the program.
+        """
+        return trace_with_parameters(run, inputs, self.model, self.world, self.parameters(), name)
+
+    @cached_property
+    def key(self) -> str:
+        """Text that is equal exactly if the code of the system is."""
+        around = structure_around(self.model, self.world)
+        digest = hashlib.blake2b(repr(("system 1", around, self.structure())).encode())
+        digest.update(self.model.structure_key())
+        return digest.hexdigest()
+
+    def structure(self) -> Hashable:
+        """Return what the code depends on beside model and world.
+
+        What users wrote is known by its graph: the text of a function does not tell what it does.
+        """
+        ours = not any(e.by_user for e in self.elements)
+        known = self.control is None or (
+            type(self.control).__module__.startswith("tiburon.")
+            and hasattr(self.control, "structure")
+        )
+        control = self.control.structure() if self.control is not None and known else None  # type: ignore[attr-defined]
+        graph = None if ours and known else self._drive_key()
+        kind = type(self.control).__qualname__ if known else None
+        return (structure_of(self.elements) if ours else (), kind, control, self.held, graph)
+
+    def _drive_key(self) -> str:
+        """Return the key of the graph of elements and controller alone, without the dynamics."""
+        from tiburon.model.plan import WORLD_BODY
+
+        frames: list[Any] = []
+
+        def run(given: Mapping[str, Any]) -> Any:
+            q, w, u = (scalars(given[name]) for name in ("q", "w", "u"))
+            time = given["time"]
+            position, v, x = self._parts(q, w)
+            here = self._setting(position, v, time)
+            commands, own = (
+                (u, ()) if self.control is None else self.decide(position, v, x, u, time)
+            )
+            p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
+            driving = self.drive(here, position, v, x, commands, time, p)
+            frames[:] = [
+                name for name, _ in driving.wrenches if here.plan.frame(name).body != WORLD_BODY
+            ]
+            pushes = [value for _, wrench in driving.wrenches for value in wrench]
+            names = sorted(driving.outputs)
+            frames.append(names)
+            reported = [driving.outputs[name] for name in names]
+            return [*driving.force, *pushes, *driving.rates, *own, *reported]
+
+        model = self.model
+        inputs = [
+            Input("q", (model.nq,)),
+            Input("w", (model.nv + self.nx,)),
+            Input("u", (len(self.command_names),)),
+            Input("time", ()),
+        ]
+        program = self.trace(run, inputs, "drive")
+        return f"{program.key:016x} {frames}"
+
+
+def _called(thing: Any, model: Model) -> Any:
+    """Return names or numbers that may be given as such, or by a function of the robot."""
+    return thing(model) if callable(thing) else thing
+
+
+def _array(values: Sequence[Scalar]) -> Any:
+    """Return scalars as an array that user code may calculate with."""
+    if current_graph() is None:
+        return np.array(values, dtype=np.float64)
+    return as_traced(list(values))
+
+
+def _summed(wrenches: Sequence[tuple[str, Sequence[Scalar]]]) -> dict[str, Sequence[Scalar]]:
+    """Return one wrench per frame."""
+    found: dict[str, Sequence[Scalar]] = {}
+    for frame, wrench in wrenches:
+        known = found.get(frame)
+        found[frame] = wrench if known is None else tuple(map(add, known, wrench))
+    return found
