@@ -1,22 +1,37 @@
-"""Where a robot stays as it is: positions at which nothing accelerates.
+"""Where a system stays as it is, and how it moves near there.
 
-Newton's method with steps that are halved until they help (Nocedal and Wright 2006, "Numerical
-optimization", sec. 11.2). Directions in which nothing drives back make the equations singular: of
-all steps that solve them, the smallest is taken.
+Symbols:
+    z = [dq, v, x]   steps of position, velocities, inner states
+    A                rate of z per z
+    Q                joint forces of commands and elements, wrenches on bodies included
+
+Forward dynamics gives vd = FD(q, v, Q), whose derivatives are known in closed form; those of Q and
+of the rates of inner states are taken of their graph. An equilibrium is found by Newton's method
+with steps that are halved until they help (Nocedal and Wright 2006, "Numerical optimization",
+sec. 11.2). Directions in which nothing drives back make the equations singular: of all steps that
+solve them, the smallest is taken.
 """
 
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, NamedTuple
+
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
-from tiburon.algorithms.conditions import Conditions
 from tiburon.algorithms.crba import mass_matrix
+from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.forward import forward_dynamics
+from tiburon.algorithms.library import scalars
+from tiburon.algorithms.thrusters import projected
 from tiburon.errors import DomainError
-from tiburon.model import Model
 from tiburon.simulation.linearization import linearize
+from tiburon.simulation.system import ELEMENTS, System
+from tiburon.trace.derivative import jacobian
+from tiburon.trace.interpret import interpret
+from tiburon.trace.program import Input, Program
 
-__all__ = ["SmallMotion", "settle"]
+__all__ = ["Balance", "SmallMotion", "settle"]
 
 Array = NDArray[np.float64]
 
@@ -36,81 +51,191 @@ RANK = 1e-10
 """Singular values below this fraction of the largest are rounding: nothing drives back there."""
 
 
+class Balance(NamedTuple):
+    """What acts in a state, and how that changes."""
+
+    force: Array
+    """Q [N or N m], shape (nv,)."""
+
+    rates: Array
+    """Rates of inner states, shape (nx,)."""
+
+    by_step: Array
+    """Change of both by steps of position, shape (nv + nx, nv)."""
+
+    by_w: Array
+    """Change of both by velocities and inner states, shape (nv + nx, nv + nx)."""
+
+
 class SmallMotion:
-    """How a robot moves under given conditions, exactly and near a state."""
+    """How a system moves at given velocities and commands, exactly and near a state."""
 
-    def __init__(
-        self, model: Model, v: ArrayLike | None, tau: ArrayLike | None, conditions: Conditions
-    ) -> None:
-        self.model, self.conditions = model, conditions
-        self.v = np.zeros(model.nv) if v is None else np.array(v, dtype=np.float64)
-        self.tau = np.zeros(model.nv) if tau is None else np.array(tau, dtype=np.float64)
+    def __init__(self, system: System, v: Array, u: Array, time: float) -> None:
+        """Hold what does not change.
 
-    def rates(self, q: Array) -> Array:
-        """Return the rates of velocities and inner states at a position."""
-        return forward_dynamics(self.model, q, self.v, self.tau, **self.conditions)
+        Args:
+            system: What moves.
+            v: Joint velocity [m/s or rad/s], shape (nv,).
+            u: Commands, shape (commands,).
+            time: When [s].
+        """
+        self.system, self.v, self.u, self.time = system, v, u, time
+        self.model, self.world = system.model, system.world
 
-    def matrix(self, q: Array) -> Array:
-        """Return the rate of [dq, v, x] per change of it."""
-        return linearize(self.model, q, self.v, self.tau, **self.conditions).A
+    @property
+    def _now(self) -> dict[str, Any]:
+        return {"time": self.time} if self.system.time_matters else {}
+
+    @cached_property
+    def _program(self) -> Program:
+        """What acts, of position, (v, x) and commands, with its Jacobian."""
+        system, model = self.system, self.model
+
+        def run(given: Mapping[str, Any]) -> Any:
+            q, w, u = (scalars(given[name]) for name in ("q", "w", "u"))
+            time = given["when"]
+            q, v, x = system._parts(q, w)
+            here = system._setting(q, v, time)
+            own: tuple[Any, ...] = ()
+            if system.control is not None:
+                decided, own = system.decide(q, v, x, u, time)
+                u = type(u)(decided)
+            p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
+            driving = system.drive(here, q, v, x, u, time, p)
+            force = driving.force
+            for frame, wrench in driving.wrenches:
+                acting = forces_on_bodies(here.plan, q, {frame: wrench}, "frame")
+                if acting is not None:
+                    pushed = projected(here.plan, q, acting)
+                    force = [a + b for a, b in zip(force, pushed, strict=True)]
+            return [*force, *driving.rates, *own]
+
+        inputs = [
+            Input("q", (model.nq,)),
+            Input("w", (model.nv + system.nx,)),
+            Input("u", (len(system.command_names),)),
+            Input("when", ()),
+        ]
+        program = system.trace(run, inputs, "balance")
+        return jacobian(program, by=("q", "w"), values=True)
+
+    def balance(self, q: Array, x: Array) -> Balance:
+        """Return what acts at a position with given inner states."""
+        nv, nx = self.model.nv, self.system.nx
+        if not self.system.elements and self.system.control is None:
+            change = np.zeros((nv, nv))
+            return Balance(self.u[:nv], np.zeros(0), change, change)
+        given: dict[str, Any] = {
+            "q": q,
+            "w": np.concatenate([self.v, x]),
+            "u": self.u,
+            "when": self.time,
+            **self.system.parameters(),
+        }
+        items = [given.get(item.name, 0.0) for item in self._program.inputs]
+        values, by_q, by_w = interpret(self._program, items)
+        values = np.asarray(values, dtype=np.float64)
+        by_q = np.asarray(by_q, dtype=np.float64).reshape(nv + nx, self.model.nq)
+        by_w = np.asarray(by_w, dtype=np.float64).reshape(nv + nx, nv + nx)
+        return Balance(values[:nv], values[nv:], by_q @ self._rate_matrix(q), by_w)
+
+    def _rate_matrix(self, q: Array) -> Array:
+        """Return the rate of the numbers q per velocity, shape (nq, nv)."""
+        found = np.zeros((self.model.nq, self.model.nv))
+        for joint in self.model.joints:
+            if joint.nv:
+                rows = self.model.slice(joint.name, of="q")
+                columns = self.model.slice(joint.name, of="v")
+                units = np.eye(joint.nv).tolist()
+                found[rows, columns] = np.array(
+                    [joint.position_rate(q[rows].tolist(), unit) for unit in units]
+                ).T
+        return found
+
+    def rates(self, q: Array, x: Array) -> Array:
+        """Return accelerations and rates of inner states, shape (nv + nx,)."""
+        here = self.balance(q, x)
+        vd = forward_dynamics(self.model, q, self.v, here.force, world=self.world, **self._now)
+        return np.concatenate([vd, here.rates])
+
+    def matrix(self, q: Array, x: Array) -> Array:
+        """Return A, shape (2 nv + nx, 2 nv + nx)."""
+        nv = self.model.nv
+        here = self.balance(q, x)
+        near = linearize(self.model, q, self.v, here.force, world=self.world, **self._now)
+        A = np.zeros((2 * nv + len(x),) * 2)
+        A[: 2 * nv, : 2 * nv] = near.A
+        inverse_mass = near.B[nv:]
+        A[nv : 2 * nv, :nv] += inverse_mass @ here.by_step[:nv]
+        A[nv : 2 * nv, nv:] += inverse_mass @ here.by_w[:nv]
+        A[2 * nv :, :nv] = here.by_step[nv:]
+        A[2 * nv :, nv:] = here.by_w[nv:]
+        return A
 
     def mass(self, q: Array) -> Array:
         """Return the mass matrix, shape (nv, nv)."""
-        world = world_with(self.conditions.get("world"), self.conditions.get("fluid"))
-        fluid = None if world is None else world.fluid
-        return mass_matrix(self.model, q, fluid=fluid, time=self.conditions.get("time"))
-
-    def force(self, q: Array, rates: Array) -> Array:
-        """Return the joint forces that accelerations stand for [N or N m]."""
-        return self.mass(q) @ rates[: self.model.nv]
+        return mass_matrix(self.model, q, fluid=self.world.fluid, **self._now)
 
     @property
     def weight(self) -> float:
         """Weight of the robot, at least 1 N."""
-        gravity = (self.conditions.get("world") or DEFAULT_WORLD).gravity
         mass = sum(body.inertia.mass for body in self.model.bodies)
-        return max(1.0, float(np.linalg.norm(gravity)) * mass)
+        return max(1.0, float(np.linalg.norm(self.world.gravity)) * mass)
 
 
-def settle(motion: SmallMotion, q: Array, tolerance: float) -> Array:
-    """Return the equilibrium nearest a position.
+def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[Array, Array]:
+    """Return the equilibrium nearest a position: position and inner states.
 
     Args:
-        motion: How the robot moves.
+        motion: How the system moves.
         q: Where to start [m or rad], shape (nq,).
+        x: Inner states to start from, shape (nx,).
         tolerance: Largest force missing, relative to the weight of the robot and at least 1 N.
 
     Raises:
         DomainError: If none is found.
     """
-    model, allowed = motion.model, tolerance * motion.weight
-    missing = motion.force(q, motion.rates(q))
-    nv = model.nv
+    model, nv = motion.model, motion.model.nv
+
+    def missing(q: Array, x: Array, scale: Array) -> Array:
+        rates = motion.rates(q, x)
+        force = motion.mass(q) @ rates[:nv] / motion.weight
+        return np.concatenate([force, rates[nv:] * scale])
+
     for _ in range(ITERATIONS):
-        if float(np.linalg.norm(missing)) <= ROUNDING * motion.weight:
+        A = motion.matrix(q, x)
+        rows = np.delete(A[nv:], np.s_[nv : 2 * nv], axis=1)
+        # rates of inner states count by the changes of state that would undo them
+        size = np.abs(rows[nv:, nv:]).max(axis=1, initial=0.0)
+        size = np.where(size > 0.0, size, np.abs(rows[nv:]).max(axis=1, initial=1e-300))
+        scale = 1.0 / size
+        left = missing(q, x, scale)
+        if float(np.linalg.norm(left)) <= ROUNDING:
             break
-        slopes = motion.force(q, motion.matrix(q)[nv : 2 * nv, :nv])
-        step = -np.linalg.lstsq(slopes, missing, rcond=RANK)[0]
-        length = float(np.linalg.norm(step))
+        slopes = np.vstack([motion.mass(q) @ rows[:nv] / motion.weight, rows[nv:] * scale[:, None]])
+        columns = np.ones(nv + len(x))
+        columns[nv:] = 1.0 / np.maximum(np.abs(slopes[:, nv:]).max(axis=0, initial=0.0), 1e-300)
+        step = -np.linalg.lstsq(slopes * columns, left, rcond=RANK)[0] * columns
+        length = float(np.linalg.norm(step[:nv]))
         step *= min(1.0, LONGEST / length) if length > 0.0 else 1.0
-        size = float(np.linalg.norm(missing))
         for _ in range(HALVINGS):
-            there = model.integrate(q, step)
-            left = motion.force(there, motion.rates(there))
-            if np.linalg.norm(left) < 0.999 * size:
+            there = model.integrate(q, step[:nv]), x + step[nv:]
+            if np.linalg.norm(missing(*there, scale)) < 0.999 * np.linalg.norm(left):
                 break
             step = 0.5 * step
         else:
             # no step helps: the last digit is reached, or there is nothing to reach
             break
-        q, missing = there, left
-    if float(np.abs(missing).max(initial=0.0)) > allowed:
-        worst = int(np.argmax(np.abs(missing)))
+        q, x = there
+    worst = int(np.argmax(np.abs(left)))
+    if float(np.abs(left[worst])) > tolerance:
+        name = (*model.v_names, *motion.system.x_names)[worst]
+        much = f"{left[worst] * motion.weight:.3g} N or N m" if worst < nv else "a rate"
         raise DomainError(
             f"modes of model {model.name!r}",
             "a start near an equilibrium",
-            f"{missing[worst]:.3g} N or N m left at {model.v_names[worst]!r}",
+            f"{much} left at {name!r}",
             advice="start nearer, hold the robot with tau= or commands= (trim finds them), take "
             "gravity away, or pass solve=False",
         )
-    return q
+    return q, x

@@ -1,15 +1,24 @@
 """Natural frequencies, damping and mode shapes of a robot at an equilibrium."""
 
-from typing import Unpack
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.conditions import Conditions, takes_conditions
-from tiburon.model import Model
+from tiburon.actuation.defaults import as_elements, elements_of
+from tiburon.actuation.element import Element
+from tiburon.actuation.passive import PassiveJoints
+from tiburon.algorithms.binding import world_with
+from tiburon.algorithms.library import check_places
+from tiburon.errors import ModelError, ShapeError
+from tiburon.model import Model, Water, World
 from tiburon.simulation.eigenmodes import EigenModes, eigen_modes
 from tiburon.simulation.equilibrium import SmallMotion, settle
 from tiburon.simulation.mode import Mode, Modes
+from tiburon.simulation.system import System
+from tiburon.trace.traced import is_traced
 
 __all__ = ["modes"]
 
@@ -19,31 +28,50 @@ NEGLIGIBLE = 1e-12
 """Parts of a shape below this fraction of its largest are rounding."""
 
 
-@takes_conditions
 def modes(
     model: Model,
     q: ArrayLike | None = None,
     *,
     v: ArrayLike | None = None,
+    x: ArrayLike | None = None,
     tau: ArrayLike | None = None,
+    commands: Mapping[str, Any] | ArrayLike | None = None,
+    world: World | None = None,
+    fluid: Water | None = None,
+    forces: Iterable[object] = (),
+    control: Callable[..., Any] | None = None,
+    passive: bool = True,
+    limits: bool = True,
+    time: float = 0.0,
     solve: bool = True,
     tolerance: float = 1e-9,
     slowest: float = 1e-6,
-    **conditions: Unpack[Conditions],
 ) -> Modes:
     """Find an equilibrium, and frequencies, damping and shapes of small motions about it.
+
+    All that acts in `simulate` acts here: water, springs and damping of joints, stops, thrusters
+    and motors at held commands, further elements, a traced controller. Coulomb friction alone is
+    left out: near rest it is no small change of force but a jump.
 
     Args:
         model: The robot; its joints must have as many velocities as freedoms of position.
         q: Position to start from [m or rad], shape (nq,); the neutral one by default.
         v: Velocity that is kept [m/s or rad/s], shape (nv,): a steady motion; at rest by default.
+        x: Inner states of elements to start from, shape (nx,); as in `simulate` by default.
         tau: Joint forces that are held [N or N m], shape (nv,); none by default.
+        commands: Of actuators and thrusters, held: by name, or one number for each.
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
+        fluid: The water the robot is in: short for a world of this fluid.
+        forces: Elements that act beside those of the robot itself, as `simulate` takes them.
+        control: A controller marked with `traced`: the modes are then those of the closed loop.
+        passive: Whether joints have their damping and springs.
+        limits: Whether joints have their stops.
+        time: When [s], where joints or water move by themselves.
         solve: Whether to move to the nearest equilibrium; otherwise q is taken as it is, and
             `Modes.residual` tells what accelerates there.
         tolerance: Largest force missing at an equilibrium, relative to the weight of the robot and
             at least 1 N.
         slowest: Frequencies below this fraction of the highest count as zero.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
         The equilibrium and its modes, a sequence that prints as a table.
@@ -55,22 +83,50 @@ def modes(
     Example:
         ``print(tb.modes(tb.load("double_pendulum")))``
     """
-    motion = SmallMotion(model, v, tau, conditions)
-    position = np.array(model.neutral() if q is None else q, dtype=np.float64)
+    check_places(model, world)
+    if control is not None and not is_traced(control):
+        raise ModelError(
+            f"control: expected a function marked with traced, got {control!r}; modes need its "
+            "derivatives, write @tb.traced above it"
+        )
+    around = world_with(world, fluid)
+    own = elements_of(model, around, passive=passive, limits=limits)
+    system = System(model, around, [*map(_smooth, own), *as_elements(forces)], control)
+    row: list[Any] = [0.0] * len(system.command_names)
+    if tau is not None:
+        row = system.commands.fill(row, _sized("tau", tau, model.nv))
+    if commands is not None:
+        row = system.commands.fill(row, commands)
+    rate = np.zeros(model.nv) if v is None else _sized("v", v, model.nv)
+    motion = SmallMotion(system, rate, np.array(row, dtype=np.float64), time)
+    position = model.neutral() if q is None else _sized("q", q, model.nq)
+    states = system.x0.copy() if x is None else _sized("x", x, system.nx)
     if solve:
-        position = settle(motion, position, tolerance)
-    A = motion.matrix(position)
+        position, states = settle(motion, position, states, tolerance)
+    A = motion.matrix(position, states)
     found = eigen_modes(A, motion.mass(position), slowest)
     return Modes(
         model,
         position,
-        motion.v,
-        np.zeros(0),
-        motion.rates(position)[: model.nv],
+        rate,
+        states,
+        motion.rates(position, states)[: model.nv],
         A,
         _members(found, model.nv),
         found.zeros,
     )
+
+
+def _smooth(element: Element) -> Element:
+    """Return an element without Coulomb friction, which has no slope at rest."""
+    return replace(element, coulomb=False) if isinstance(element, PassiveJoints) else element
+
+
+def _sized(name: str, value: ArrayLike, size: int) -> Array:
+    array = np.array(value, dtype=np.float64)
+    if array.shape != (size,):
+        raise ShapeError(name, f"{size} numbers", f"shape {array.shape}")
+    return array
 
 
 def _members(found: EigenModes, nv: int) -> tuple[Mode, ...]:
@@ -83,10 +139,11 @@ def _mode(value: complex, vector: NDArray[np.complex128], nv: int) -> Mode:
     steps, states = vector[:nv], vector[2 * nv :]
     moving = steps if np.abs(steps).max(initial=0.0) > NEGLIGIBLE else states
     whole = vector / moving[int(np.argmax(np.abs(moving)))]
-    parts = (
-        np.where(np.abs(x) > NEGLIGIBLE * np.abs(x).max(initial=0.0), x, 0.0)
-        for x in (whole.real, whole.imag)
-    )
-    real, imaginary = parts
-    whole = real + 1j * imaginary
-    return Mode(value, whole[:nv], whole[2 * nv :])
+    return Mode(value, _rounded(whole[:nv]), _rounded(whole[2 * nv :]))
+
+
+def _rounded(shape: NDArray[np.complex128]) -> NDArray[np.complex128]:
+    """Return a shape without what is rounding beside its largest part."""
+    least = NEGLIGIBLE * float(np.abs(shape).max(initial=0.0))
+    real = np.where(np.abs(shape.real) > least, shape.real, 0.0)
+    return np.asarray(real + 1j * np.where(np.abs(shape.imag) > least, shape.imag, 0.0))
