@@ -1,1 +1,20 @@
 """Pictures of given data: plots and pages; nothing here runs a robot."""
+
+from typing import TYPE_CHECKING
+
+from tiburon.lazy import load_on_use
+
+if TYPE_CHECKING:
+    from tiburon.viewer.replay import replay_html as replay_html
+    from tiburon.viewer.replay import save_html as save_html
+    from tiburon.viewer.replay_motion import Track as Track
+    from tiburon.viewer.scene import scene_of as scene_of
+else:
+    __getattr__ = load_on_use(
+        globals(),
+        {
+            "tiburon.viewer.replay": ("replay_html", "save_html"),
+            "tiburon.viewer.replay_motion": ("Track",),
+            "tiburon.viewer.scene": ("scene_of",),
+        },
+    )

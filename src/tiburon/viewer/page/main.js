@@ -1,0 +1,178 @@
+// Puts the page together and runs it: scene, robots, surroundings, camera, player.
+
+import * as THREE from "three";
+import { CameraRig } from "./camera.js";
+import { Controls } from "./controls.js";
+import { Floor } from "./floor.js";
+import { Overlays } from "./overlays.js";
+import { PlotStrip } from "./plots.js";
+import { Robot } from "./robot.js";
+import { Sea } from "./sea.js";
+import { Sky } from "./sky.js";
+import { Tables, bracket } from "./decode.js";
+
+// Time of the replay, from 0 to its duration; at its end it starts again.
+class Player {
+  constructor(times, start, speed) {
+    this.duration = times[times.length - 1] - times[0];
+    this.start = start;
+    this.speed = speed;
+    this.time = 0;
+    this.moves = this.duration > 0;
+    this.playing = this.moves;
+    this.center = new THREE.Vector3();
+  }
+
+  toggle() {
+    if (!this.playing && this.time >= this.duration) this.time = 0;
+    this.playing = this.moves && !this.playing;
+  }
+
+  seek(time) {
+    this.playing = false;
+    this.time = Math.min(this.duration, Math.max(0, time));
+  }
+
+  advance(seconds) {
+    if (!this.playing) return;
+    this.time += this.speed * seconds;
+    if (this.time > this.duration) this.time %= this.duration;
+  }
+}
+
+// Places for the on-board camera: named frames and bodies; vehicles look along x, tools along z.
+function mountsOf(robot) {
+  const { record } = robot;
+  const x = new THREE.Vector3(1, 0, 0);
+  const z = new THREE.Vector3(0, 0, 1);
+  const named = record.frames.map((frame) => ({ ...frame, tool: true }));
+  const bodies = record.bodies.map((body, index) => ({ name: body.name, body: index, position: [0, 0, 0], quaternion: [1, 0, 0, 0], tool: index > 0 }));
+  const rootMoves = robot.frames > 1 && [0, 1, 2].some((k) => {
+    const path = robot.path(0, 0);
+    return Math.abs(path[path.length - 3 + k] - path[k]) > 1e-4 * record.size;
+  });
+  return [...bodies, ...named].map(({ name, body, position, quaternion: [w, i, j, k], tool }, index) => ({
+    name,
+    object: robot.carrier(body),
+    position: new THREE.Vector3(...position),
+    quaternion: new THREE.Quaternion(i, j, k, w),
+    ahead: tool ? z : x,
+    above: tool ? x : z,
+    back: tool ? 0.06 : 0.25,
+    rise: tool ? 0.1 : 0.55,
+    preferred: rootMoves ? index === 0 : index === bodies.length + named.length - 1,
+  }));
+}
+
+// Draws fewer pixels on computers without a graphics processor, where a frame takes too long.
+class Quality {
+  constructor(renderer, resize) {
+    this.renderer = renderer;
+    this.resize = resize;
+    this.slow = 0;
+  }
+
+  judge(seconds) {
+    this.slow = seconds > 0.09 ? this.slow + 1 : 0;
+    const ratio = this.renderer.getPixelRatio();
+    if (this.slow < 8 || ratio <= 0.6) return;
+    this.slow = 0;
+    this.renderer.setPixelRatio(0.7 * ratio);
+    this.resize();
+  }
+}
+
+function makeRenderer(canvas) {
+  const renderer = new THREE.WebGLRenderer({ canvas, antialias: true });
+  renderer.setPixelRatio(Math.min(window.devicePixelRatio || 1, 2));
+  renderer.shadowMap.enabled = true;
+  renderer.shadowMap.type = THREE.PCFSoftShadowMap;
+  renderer.toneMapping = THREE.NeutralToneMapping;
+  renderer.toneMappingExposure = 1.05;
+  return renderer;
+}
+
+export function start(record, bytes) {
+  const tables = new Tables(bytes);
+  const times = tables.read(record.times);
+  const canvas = document.getElementById("scene");
+  const renderer = makeRenderer(canvas);
+  const scene = new THREE.Scene();
+  const low = new THREE.Vector3(...record.first.low);
+  const high = new THREE.Vector3(...record.first.high);
+  const center = low.clone().add(high).multiplyScalar(0.5);
+  // what is seen first: the robot as it stands at the beginning
+  const size = Math.max(0.5 * high.distanceTo(low), 0.02);
+  const extent = 24 * size;
+  const camera = new THREE.PerspectiveCamera(38, 1, 0.02 * size, 400 * size);
+  const rig = new CameraRig(camera, canvas, center, 4.1 * size, size);
+  const sky = new Sky(scene, renderer, size);
+  const floor = new Floor(scene, record.surroundings, size, extent, tables);
+  const { water } = record.surroundings;
+  const sea = water ? new Sea(scene, water, size, extent, tables) : null;
+  if (floor.shown && floor.flat) rig.floor = record.surroundings.floor;
+  const robots = record.robots.map((robot) => new Robot(scene, robot, tables));
+  const overlays = robots.map((robot) => new Overlays(scene, robot, tables));
+  const player = new Player(times, record.start, record.speed);
+  const mounts = mountsOf(robots[0]);
+  const travel = new THREE.Vector3(...record.bounds.high).distanceTo(new THREE.Vector3(...record.bounds.low));
+  const automatic = travel > 6 * size ? "follow" : "orbit";
+  rig.mode = record.camera === "auto" ? automatic : record.camera;
+  const switchOverlay = (kind, on) => {
+    overlays.forEach((overlay) => overlay.show(kind, on));
+    if (kind === "water" && sea) sea.group.visible = on;
+  };
+  const controls = new Controls(record, player, rig, mounts, switchOverlay);
+  const strip = new PlotStrip(record, times, tables, (time) => player.seek(time));
+  for (const kind of ["click", "change"]) document.getElementById("strip").addEventListener(kind, () => { controls.version += 1; });
+
+  const draw = (seconds) => {
+    robots.forEach((robot) => robot.update(times, player.time, seconds));
+    overlays.forEach((overlay) => overlay.update(times, player.time));
+    player.center.copy(robots[0].center);
+    scene.updateMatrixWorld();
+    rig.update(player.center, mounts[controls.mountChosen]);
+    floor.follow(rig.mode === "orbit" ? rig.target : player.center);
+    sky.follow(player.center);
+    if (sea) sea.update(player.time, seconds, player.center);
+    const wet = sea && sea.group.visible && sea.isUnder(camera);
+    const mood = record.surroundings.space ? "space" : wet ? "sea" : "land";
+    sky.setMood(mood);
+    document.body.dataset.mood = mood;
+    renderer.render(scene, camera);
+    strip.update(player.time, bracket(times, player.time));
+    controls.update();
+  };
+
+  const resize = () => {
+    renderer.setSize(window.innerWidth, window.innerHeight, false);
+    camera.aspect = window.innerWidth / window.innerHeight;
+    // the panel covers the lower part: look a little lower, so that the robot is in the free part
+    const covered = document.getElementById("panel").offsetHeight;
+    camera.setViewOffset(window.innerWidth, window.innerHeight, 0, 0.42 * covered, window.innerWidth, window.innerHeight);
+    camera.updateProjectionMatrix();
+  };
+  window.addEventListener("resize", resize);
+  new ResizeObserver(resize).observe(document.getElementById("panel"));
+  resize();
+
+  const quality = new Quality(renderer, resize);
+  let last = null;
+  let shown = "";
+  renderer.setAnimationLoop((now) => {
+    // a tab that was hidden goes on where it was
+    const seconds = last === null ? 0 : Math.min((now - last) / 1000, 0.25);
+    last = now;
+    player.advance(seconds);
+    // nothing is drawn again while nothing changes: a page left open costs no power
+    const wanted = [player.time, player.playing, rig.version, controls.version, window.innerWidth, window.innerHeight,
+      document.getElementById("panel").offsetHeight].join(" ");
+    if (wanted === shown) return;
+    shown = wanted;
+    draw(now / 1000);
+    quality.judge(seconds);
+    window.tiburonReplay.drawn += 1;
+  });
+  // for pages that embed this one, and for tests
+  window.tiburonReplay = { player, record, robots, rig, controls, drawn: 0 };
+}

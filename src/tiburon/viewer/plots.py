@@ -1,0 +1,274 @@
+"""Figures of quantities over time: a panel for each quantity and unit, batches as bands.
+
+What is drawn comes as xarray arrays with the dimension "time", dimensions of cases whose names
+begin with "case", and dimensions with names of coordinates. Nothing is computed here but what the
+eye needs: fewer points than were recorded, and the middle and spread of many cases.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.errors import OptionError, UnknownNameError
+
+if TYPE_CHECKING:
+    import xarray
+    from matplotlib.figure import Figure
+
+__all__ = ["Curve", "Panel", "panels_of", "plot_dataset"]
+
+Array = NDArray[np.float64]
+
+PALETTE = (
+    "#1f6f8b",
+    "#d1495b",
+    "#e0a030",
+    "#4a9b6e",
+    "#7a5ca8",
+    "#c0703a",
+    "#58a6c7",
+    "#a3456e",
+    "#7f8c3f",
+    "#4d5d6c",
+)
+"""Colors that stay apart on white, for eyes of all kinds as far as ten can."""
+
+GHOSTS = 12
+"""Up to so many cases are drawn one by one, as thin lines; more make a band."""
+
+BAND = (5.0, 95.0)
+"""Between which percentiles of the cases a band lies."""
+
+POINTS = 1600
+"""Points of a line at most; of more, the least and the largest of each stretch are drawn."""
+
+PANEL_HEIGHT = 2.25
+WIDTH = 9.0
+"""Size of figures [inch]."""
+
+LEGEND_ROWS = 12
+"""Lines in one column of a legend."""
+
+POWERS = {ord("^"): None, **{ord(digit): power for digit, power in zip("23", "²³", strict=True)}}
+"""How powers in units are shown."""
+
+STYLE = {
+    "font.family": "sans-serif",
+    "font.size": 9.5,
+    "axes.titlesize": 10.5,
+    "axes.titleweight": "normal",
+    "axes.labelcolor": "#333333",
+    "axes.edgecolor": "#888888",
+    "axes.linewidth": 0.8,
+    "xtick.color": "#555555",
+    "ytick.color": "#555555",
+    "legend.fontsize": 8.5,
+    "svg.fonttype": "none",
+    # the same figure gives the same bytes
+    "svg.hashsalt": "tiburon",
+}
+
+
+class Curve(NamedTuple):
+    """One number over time."""
+
+    label: str
+    """Its name; "" where the panel says it."""
+
+    values: Array
+    """Shape (n, cases)."""
+
+
+class Panel(NamedTuple):
+    """Curves that share an axis."""
+
+    title: str
+    unit: str
+    curves: list[Curve]
+
+
+def panels_of(array: "xarray.DataArray", labels: str | Iterable[str] | None = None) -> list[Panel]:
+    """Return the panels of a quantity, one for each unit.
+
+    Args:
+        array: The quantity.
+        labels: Parts of names of coordinates: only curves whose name holds one of them are shown.
+
+    Raises:
+        UnknownNameError: If no curve is left.
+    """
+    wanted = None if labels is None else [labels] if isinstance(labels, str) else list(labels)
+    title = str(array.attrs.get("long_name", array.name))
+    panels: dict[str, Panel] = {}
+    for label, unit, values in _curves(array):
+        if wanted is not None and label and not any(word in label for word in wanted):
+            continue
+        panels.setdefault(unit, Panel(title, unit, [])).curves.append(Curve(label, values))
+    if not panels:
+        known = [label for label, _, _ in _curves(array)]
+        raise UnknownNameError("coordinate", " or ".join(wanted or []), known, where=title)
+    return list(panels.values())
+
+
+def _curves(array: "xarray.DataArray") -> Iterator[tuple[str, str, Array]]:
+    """Give name, unit and values, shape (n, cases), of each number of a quantity."""
+    cases = [str(name) for name in array.dims if str(name).startswith("case")]
+    named = [str(name) for name in array.dims if name != "time" and name not in cases]
+    ordered = array.transpose("time", *cases, *named)
+    values = np.asarray(ordered.values, dtype=np.float64)
+    shape = tuple(ordered.sizes[name] for name in named)
+    values = values.reshape(values.shape[0], -1, *shape)
+    common = str(array.attrs.get("units", ""))
+    units = array.coords.get(f"{array.name}_unit")
+    for place in np.ndindex(*shape):
+        words = [str(array.coords[name].values[k]) for name, k in zip(named, place, strict=True)]
+        unit = common if units is None else str(units.values[place[-1]])
+        yield ".".join(words), unit, values[(slice(None), slice(None), *place)]
+
+
+def plot_dataset(
+    arrays: Mapping[str, "xarray.DataArray"],
+    *,
+    labels: str | Iterable[str] | None = None,
+    title: str = "",
+    marks: Mapping[str, Iterable[float]] | None = None,
+    width: float = WIDTH,
+) -> "Figure":
+    """Draw quantities over time, one below the other.
+
+    Args:
+        arrays: Quantities by name, with the same times.
+        labels: Parts of names of coordinates to show; all by default.
+        title: Stands above all.
+        marks: Times to mark by a vertical line [s], by name.
+        width: Of the figure [inch].
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    if not arrays:
+        raise OptionError("names", ["at least one quantity"], ())
+    chosen = None if labels is None else [labels] if isinstance(labels, str) else list(labels)
+    panels = [
+        (panel, np.asarray(array["time"].values))
+        for array in arrays.values()
+        for panel in panels_of(array, chosen)
+    ]
+    with rc_context(STYLE):
+        figure = Figure(
+            figsize=(width, PANEL_HEIGHT * len(panels) + 0.5), layout="constrained", dpi=100
+        )
+        axes = figure.subplots(len(panels), 1, sharex=True, squeeze=False)[:, 0]
+        for place, (panel, time) in zip(axes, panels, strict=True):
+            _draw(place, panel, time)
+            _mark(place, marks or {}, named=place is axes[0])
+        axes[-1].set_xlabel("time [s]")
+        cases = panels[0][0].curves[0].values.shape[1]
+        heading = title if cases == 1 else f"{title}: {cases} cases, {_spread(cases)}"
+        if title:
+            figure.suptitle(heading, x=0.01, ha="left", fontsize=12, fontweight="bold")
+    return figure
+
+
+def _spread(cases: int) -> str:
+    """Say what is drawn of many cases."""
+    if cases <= GHOSTS:
+        return "median and each one (thin)"
+    return f"median and {BAND[0]:.0f} to {BAND[1]:.0f} % of them"
+
+
+def _draw(axes: Any, panel: Panel, time: Array) -> None:
+    colors = _colors(len(panel.curves))
+    for curve, color in zip(panel.curves, colors, strict=True):
+        _draw_curve(axes, time, curve, color)
+    unit = f" [{panel.unit.translate(POWERS)}]" if panel.unit not in ("", "1") else ""
+    axes.set_title(f"{panel.title}{unit}", loc="left", color="#222222")
+    axes.margins(x=0.0, y=0.08)
+    axes.grid(alpha=0.25, linewidth=0.6)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.ticklabel_format(axis="y", useOffset=False, scilimits=(-4, 5))
+    if len(panel.curves) > 1 or panel.curves[0].label:
+        axes.legend(
+            loc="center left",
+            bbox_to_anchor=(1.005, 0.5),
+            frameon=False,
+            handlelength=1.2,
+            labelspacing=0.25,
+            ncols=-(-len(panel.curves) // LEGEND_ROWS),
+        )
+
+
+def _draw_curve(axes: Any, time: Array, curve: Curve, color: Any) -> None:
+    cases = curve.values.shape[1]
+    if cases == 1:
+        axes.plot(*thinned(time, curve.values[:, 0]), color=color, label=curve.label, linewidth=1.4)
+        return
+    # ended cases are NaN from there on: the rest still has a middle
+    there = np.isfinite(curve.values).any(axis=1)
+    if cases <= GHOSTS:
+        for case in range(cases):
+            line = thinned(time, curve.values[:, case])
+            axes.plot(*line, color=color, alpha=0.3, linewidth=0.7)
+    elif there.any():
+        stride = max(1, len(time) // POINTS)
+        shown = np.flatnonzero(there)[::stride]
+        low, high = np.nanpercentile(curve.values[shown], BAND, axis=1)
+        axes.fill_between(time[shown], low, high, color=color, alpha=0.2, linewidth=0)
+    middle = np.full(len(time), np.nan)
+    if there.any():
+        middle[there] = np.nanmedian(curve.values[there], axis=1)
+    axes.plot(*thinned(time, middle), color=color, label=curve.label, linewidth=1.6)
+
+
+def thinned(time: Array, values: Array) -> tuple[Array, Array]:
+    """Return fewer points that look the same: of each stretch the least and the largest.
+
+    Args:
+        time: Times, shape (n,).
+        values: Values, NaN where there is none, shape (n,).
+    """
+    count = len(time)
+    if count <= POINTS:
+        return time, values
+    stretches = POINTS // 2
+    edges = np.linspace(0, count, stretches + 1).astype(int)
+    kept = {0, count - 1}
+    for start, stop in pairwise(edges):
+        part = values[start:stop]
+        if np.isfinite(part).any():
+            kept.update((start + int(np.nanargmin(part)), start + int(np.nanargmax(part))))
+        # a gap stays a gap
+        if not np.isfinite(part).all():
+            kept.add(start + int(np.argmin(np.isfinite(part))))
+    places = np.array(sorted(kept))
+    return time[places], values[places]
+
+
+def _mark(axes: Any, marks: Mapping[str, Iterable[float]], *, named: bool) -> None:
+    """Draw vertical lines, with their names at the top of the first panel."""
+    for name, times in marks.items():
+        for k, time in enumerate(times):
+            axes.axvline(time, color="#777777", linewidth=0.8, linestyle=(0, (4, 3)))
+            if named and k == 0:
+                axes.annotate(
+                    name,
+                    (time, 1.0),
+                    xycoords=("data", "axes fraction"),
+                    xytext=(3, -2),
+                    textcoords="offset points",
+                    va="top",
+                    fontsize=8,
+                    color="#555555",
+                )
+
+
+def _colors(count: int) -> Sequence[Any]:
+    """Return colors that can be told apart, or follow an order where there are many."""
+    if count <= len(PALETTE):
+        return PALETTE[:count]
+    from matplotlib import colormaps
+
+    return [colormaps["turbo"](0.05 + 0.9 * k / (count - 1)) for k in range(count)]

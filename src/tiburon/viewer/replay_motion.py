@@ -1,0 +1,213 @@
+"""Recorded motion as frames of a film: common times, and the pose of every body at each of them."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.kinematics import forward_kinematics
+from tiburon.errors import DomainError, NonFiniteError, ShapeError, UnknownNameError
+from tiburon.model import Model
+from tiburon.record import record
+from tiburon.viewer.scene import quaternions
+
+__all__ = ["Film", "Track", "film_of", "frame_times"]
+
+Array = NDArray[np.float64]
+
+LEAST_STEP = 1e-9
+"""Shortest time between two rows that are both kept [s]: rows of one instant show its end."""
+
+
+@record(eq=False)
+class Track:
+    """A robot and how it moved.
+
+    Example:
+        ``Track(arm, run.time, run.q, color=(0.8, 0.3, 0.2, 1.0))``
+    """
+
+    model: Model
+    """The robot."""
+
+    time: ArrayLike | None
+    """Of the rows, not decreasing [s], shape (n,); None for one position that does not move."""
+
+    q: ArrayLike
+    """Positions [m or rad], shape (n, ..., nq), or (..., nq) where `time` is None; rows of NaN
+    where a case has ended. The first case is drawn solid, the others as ghosts."""
+
+    forces: Mapping[str, ArrayLike] | None = None
+    """Wrenches [n; f] at the origin of frames, frame axes [N m, N], by name; shape (n, ..., 6)."""
+
+    thrust: ArrayLike | None = None
+    """Of the model's thrusters [N], shape (n, ..., number of thrusters)."""
+
+    color: tuple[float, float, float, float] | None = None
+    """Replaces all colors of the robot: red, green, blue, opacity."""
+
+
+@record(eq=False)
+class Film:
+    """A track at the common times, cases side by side."""
+
+    poses: Array
+    """Quaternion (w, x, y, z) and origin [m] of each body in the world, shape (frames, cases,
+    bodies, 7); NaN where a case has ended."""
+
+    forces: dict[str, Array]
+    """By frame name, shape (frames, cases, 6)."""
+
+    thrust: Array | None
+    """[N], shape (frames, cases, thrusters)."""
+
+
+def frame_times(tracks: Sequence[Track], fps: float, most: int) -> Array:
+    """Choose the times of the frames [s]: rows as they are if they are rare, else an even rate.
+
+    Args:
+        tracks: What is shown.
+        fps: Frames per second where rows are denser than that.
+        most: Largest number of frames; a long run gets fewer per second.
+    """
+    if not fps > 0.0:
+        raise DomainError("fps", "a positive number", f"{fps!r}", advice="30 suits most runs")
+    if most < 2:
+        raise DomainError("max_frames", "at least 2", f"{most!r}", advice="6000 suits most runs")
+    given = [times for times in map(_times, tracks) if len(times) > 1]
+    if not given:
+        return np.array([min(float(_times(track)[0]) for track in tracks)])
+    start, end = min(float(t[0]) for t in given), max(float(t[-1]) for t in given)
+    frames = min(round((end - start) * fps) + 1, most)
+    rows = np.unique(given[0])
+    if len(given) == 1 and len(rows) <= frames:
+        return rows
+    return np.linspace(start, end, max(frames, 2))
+
+
+def film_of(track: Track, times: Array, most_cases: int) -> Film:
+    """Return a track at given times.
+
+    Poses between two rows are interpolated; beyond its ends a track stands still.
+
+    Args:
+        track: What is shown.
+        times: Of the frames [s], shape (frames,).
+        most_cases: Largest number of cases; of more, an even choice is shown.
+    """
+    rows = _times(track)
+    model = track.model
+    q = _by_case("q", track.q, len(rows), model.nq, model.describe_q(), track.time is None)
+    # rows of one instant: the last one is what came of it
+    kept = np.append(np.diff(rows) > LEAST_STEP, True)
+    chosen = np.unique(np.linspace(0, q.shape[1] - 1, min(q.shape[1], most_cases)).astype(int))
+    at, before, after, share = _brackets(rows[kept], times)
+    q = q[kept][:, chosen][at]
+    poses = _poses(model, rows[kept][at], q)
+
+    def sampled(argument: str, values: ArrayLike, width: int, expected: str) -> Array:
+        table = _by_case(argument, values, len(rows), width, expected, track.time is None)
+        if table.shape[1] == 1:
+            table = np.broadcast_to(table, (len(rows), int(chosen[-1]) + 1, width))
+        table = table[kept][:, chosen][at]
+        s = share[:, None, None]
+        mixed: Array = np.where(
+            s > 0.0, (1.0 - s) * table[before] + s * table[after], table[before]
+        )
+        return mixed
+
+    forces = {}
+    for name, wrench in (track.forces or {}).items():
+        if name not in model.frame_names:
+            raise UnknownNameError(
+                "frame", name, model.frame_names, where="forces", listing="model.frame_names"
+            )
+        forces[name] = sampled(f"forces[{name!r}]", wrench, 6, "6 numbers [n; f]")
+    thrust = None
+    if track.thrust is not None:
+        count = len(model.thrusters)
+        thrust = sampled("thrust", track.thrust, count, f"{count} thrusters")
+    return Film(_between(poses[before], poses[after], share), forces, thrust)
+
+
+def _times(track: Track) -> Array:
+    if track.time is None:
+        return np.zeros(1)
+    times = np.asarray(track.time, dtype=np.float64)
+    if times.ndim != 1 or not len(times):
+        raise ShapeError("time", "one dimension, at least one row", times.shape)
+    if not np.isfinite(times).all():
+        row = int(np.argmin(np.isfinite(times)))
+        raise NonFiniteError("time", row, float(times[row]))
+    if (np.diff(times) < 0.0).any():
+        row = int(np.argmax(np.diff(times) < 0.0)) + 1
+        raise DomainError(
+            "time",
+            "times that do not decrease",
+            f"{times[row]:g} after {times[row - 1]:g} s at row {row}",
+            advice="sort the rows",
+        )
+    return times
+
+
+def _by_case(
+    argument: str, values: ArrayLike, rows: int, width: int, expected: str, still: bool
+) -> Array:
+    """Return an array as (rows, cases, width)."""
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim == 0 or array.shape[-1] != width:
+        raise ShapeError(argument, expected, f"shape {array.shape}", advice="batch dimensions lead")
+    if still:
+        array = array[None]
+    if array.ndim < 2 or array.shape[0] != rows:
+        raise ShapeError(
+            argument, f"{rows} rows, as time has", f"shape {array.shape}", advice="time leads"
+        )
+    if array.size == 0 and width:
+        raise ShapeError(argument, "at least one case", f"shape {array.shape}")
+    cases = 1
+    for length in array.shape[1:-1]:
+        cases *= length
+    return array.reshape(rows, cases, width)
+
+
+def _brackets(
+    rows: Array, times: Array
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], Array]:
+    """Return the rows that are needed, which two of them each frame is between, and how far."""
+    after = np.clip(np.searchsorted(rows, times, side="left"), 0, len(rows) - 1)
+    exact = rows[after] <= times + LEAST_STEP
+    before = np.where(exact | (after == 0), after, after - 1)
+    length = np.where(after > before, rows[after] - rows[before], 1.0)
+    share = np.clip((times - rows[before]) / length, 0.0, 1.0) * (after > before)
+    needed, place = np.unique(np.stack([before, after]), return_inverse=True)
+    before, after = place.reshape(2, -1)
+    return needed, before, after, share
+
+
+def _poses(model: Model, times: Array, q: Array) -> Array:
+    """Return the poses of all bodies, shape (rows, cases, bodies, 7); NaN where q is."""
+    names = model.body_names
+    poses = np.full((*q.shape[:2], len(names), 7), np.nan)
+    good = np.isfinite(q).all(axis=-1)
+    if not good.any():
+        raise NonFiniteError("q", advice="no row of it can be shown")
+    moved = any(joint.depends_on_time for joint in model.joints)
+    when = np.broadcast_to(times[:, None], q.shape[:2])[good] if moved else None
+    R, p = forward_kinematics(model, q[good], names, time=when)
+    poses[good] = np.concatenate([quaternions(R), p], axis=-1)
+    return poses
+
+
+def _between(first: Array, second: Array, share: Array) -> Array:
+    """Return poses between two, and make quaternions go on without jumps of their sign."""
+    s = share[:, None, None, None]
+    turn, other = first[..., :4], second[..., :4]
+    other = np.where((turn * other).sum(axis=-1, keepdims=True) < 0.0, -other, other)
+    # a frame that hits a row takes it alone: the next one may be beyond the end of a case
+    turn = np.where(s > 0.0, (1.0 - s) * turn + s * other, turn)
+    turn = turn / np.linalg.norm(turn, axis=-1, keepdims=True)
+    place = np.where(s > 0.0, (1.0 - s) * first[..., 4:] + s * second[..., 4:], first[..., 4:])
+    flips = np.where((turn[1:] * turn[:-1]).sum(axis=-1) < 0.0, -1.0, 1.0)
+    signs = np.concatenate([np.ones_like(turn[:1, ..., 0]), np.cumprod(flips, axis=0)])
+    return np.concatenate([turn * signs[..., None], place], axis=-1)
