@@ -85,8 +85,9 @@ class Quantity:
     title: str
     """In words, for axes and tables."""
 
-    units: str
-    """Its unit; "joint force" and "joint acceleration" stand for units of each coordinate."""
+    units: tuple[str, ...] | str
+    """Its unit, or that of each label; "joint force" and "joint acceleration" stand for those of
+    the robot's coordinates."""
 
     dimensions: tuple[str, ...]
     """Names of the dimensions after time and case."""
@@ -162,7 +163,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "momentum": Quantity(
         "momentum about the center of mass, world axes",
-        "kg m^2/s or kg m/s",
+        ("kg m^2/s",) * 3 + ("kg m/s",) * 3,
         ("momentum_component",),
         lambda s: np.asarray(s.ask(momentum, s.q, s.v)),
         ("hx", "hy", "hz", "px", "py", "pz"),
@@ -186,7 +187,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "body_velocity": Quantity(
         "velocity of the body's origin, world axes",
-        "rad/s or m/s",
+        ("rad/s",) * 3 + ("m/s",) * 3,
         ("body", "motion"),
         lambda s: np.asarray(s.ask(frame_velocity, s.q, s.v, frames=_body_names(s))),
         MOTIONS,
@@ -202,7 +203,7 @@ QUANTITIES: dict[str, Quantity] = {
     ),
     "joint_reaction": Quantity(
         "wrench on the body at its joint, body axes",
-        "N m or N",
+        ("N m",) * 3 + ("N",) * 3,
         ("joint", "wrench"),
         _reactions,
         MOMENTS_FIRST,

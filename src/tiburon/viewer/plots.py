@@ -55,7 +55,7 @@ LEGEND_ROWS = 12
 POWERS = {ord("^"): None, **{ord(digit): power for digit, power in zip("23", "²³", strict=True)}}
 """How powers in units are shown."""
 
-STYLE = {
+STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
     "font.size": 9.5,
     "axes.titlesize": 10.5,

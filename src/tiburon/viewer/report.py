@@ -1,8 +1,8 @@
 """One-page reports: tables and figures in a single HTML file that needs nothing else."""
 
-import base64
 import io
 import re
+import zlib
 from collections.abc import Mapping, Sequence
 from html import escape
 from typing import TYPE_CHECKING, NamedTuple
@@ -99,7 +99,7 @@ def figure_markup(figure: "Figure", described: str) -> str:
     text = content.getvalue()
     drawing = text[text.index("<svg") :]
     # two figures of one page must not share names
-    mark = base64.b32encode(str(abs(hash(described))).encode()).decode().strip("=").lower()
+    mark = f"f{zlib.crc32(described.encode()):08x}"
     drawing = re.sub(r'\bid="', f'id="{mark}-', drawing)
     drawing = re.sub(r'(url\(#|href="#)', rf"\g<1>{mark}-", drawing)
     drawing = drawing.replace(
