@@ -112,6 +112,18 @@ if TYPE_CHECKING:
     from tiburon.hydro.add_water import add_water as add_water
     from tiburon.hydro.coefficients import WaterEstimate as WaterEstimate
     from tiburon.hydro.coefficients import estimate_water as estimate_water
+    from tiburon.hydro.mesh import Mesh as Mesh
+    from tiburon.hydro.mesh_file import load_mesh as load_mesh
+    from tiburon.hydro.panels import PanelAddedMass as PanelAddedMass
+    from tiburon.hydro.panels import panel_added_mass as panel_added_mass
+    from tiburon.loops.constraints import constraint_names as constraint_names
+    from tiburon.loops.dynamics import ClosedPosition as ClosedPosition
+    from tiburon.loops.dynamics import LoopDynamics as LoopDynamics
+    from tiburon.loops.dynamics import close_loops as close_loops
+    from tiburon.loops.dynamics import keep_loops_closed as keep_loops_closed
+    from tiburon.loops.dynamics import loop_dynamics as loop_dynamics
+    from tiburon.loops.dynamics import loop_gaps as loop_gaps
+    from tiburon.loops.dynamics import loop_jacobian as loop_jacobian
     from tiburon.model import Actuator as Actuator
     from tiburon.model import Body as Body
     from tiburon.model import BodyFluid as BodyFluid
@@ -202,11 +214,18 @@ if TYPE_CHECKING:
     from tiburon.native.export import c_source as c_source
     from tiburon.simulation import StateRecord as StateRecord
     from tiburon.simulation import integrate_rk4 as integrate_rk4
+    from tiburon.simulation.events import Event as Event
+    from tiburon.simulation.events import Happening as Happening
+    from tiburon.simulation.events import TimeEvent as TimeEvent
     from tiburon.simulation.linearization import Linearization as Linearization
     from tiburon.simulation.linearization import linearize as linearize
     from tiburon.simulation.mode import Mode as Mode
     from tiburon.simulation.mode import Modes as Modes
     from tiburon.simulation.modes import modes as modes
+    from tiburon.simulation.outcome import Outcome as Outcome
+    from tiburon.simulation.simulate import simulate as simulate
+    from tiburon.simulation.state import State as State
+    from tiburon.simulation.system import System as System
     from tiburon.trace.traced import traced as traced
 
 # public name -> the module that defines it; sorted
@@ -221,6 +240,7 @@ _EXPORTS: dict[str, str] = {
     "BoxShape": "tiburon.model",
     "CacheWarning": "tiburon.errors",
     "CapsuleShape": "tiburon.model",
+    "ClosedPosition": "tiburon.loops.dynamics",
     "CompileError": "tiburon.errors",
     "Conditions": "tiburon.algorithms.conditions",
     "ContactPoint": "tiburon.model",
@@ -237,6 +257,7 @@ _EXPORTS: dict[str, str] = {
     "Element": "tiburon.actuation.element",
     "EllipsoidDrag": "tiburon.model",
     "EllipsoidShape": "tiburon.model",
+    "Event": "tiburon.simulation.events",
     "Fin": "tiburon.model",
     "Fixed": "tiburon.model",
     "ForceFunction": "tiburon.actuation.force_function",
@@ -247,6 +268,7 @@ _EXPORTS: dict[str, str] = {
     "Free": "tiburon.model",
     "Ground": "tiburon.model",
     "GroundGrid": "tiburon.model",
+    "Happening": "tiburon.simulation.events",
     "Harmonic": "tiburon.model",
     "HydraulicCylinder": "tiburon.model.hydraulic_cylinder",
     "Inertia": "tiburon.model",
@@ -266,6 +288,8 @@ _EXPORTS: dict[str, str] = {
     "LinearThrust": "tiburon.model",
     "Linearization": "tiburon.simulation.linearization",
     "LoopClosure": "tiburon.model",
+    "LoopDynamics": "tiburon.loops.dynamics",
+    "Mesh": "tiburon.hydro.mesh",
     "MeshShape": "tiburon.model",
     "Mode": "tiburon.simulation.mode",
     "Model": "tiburon.model",
@@ -277,6 +301,8 @@ _EXPORTS: dict[str, str] = {
     "Motor": "tiburon.model",
     "NonFiniteError": "tiburon.errors",
     "OptionError": "tiburon.errors",
+    "Outcome": "tiburon.simulation.outcome",
+    "PanelAddedMass": "tiburon.hydro.panels",
     "Path": "tiburon.model",
     "Planar": "tiburon.model",
     "PlaneShape": "tiburon.model",
@@ -296,8 +322,10 @@ _EXPORTS: dict[str, str] = {
     "SphereShape": "tiburon.model",
     "Spherical": "tiburon.model",
     "Spring": "tiburon.model.spring",
+    "State": "tiburon.simulation.state",
     "StateRecord": "tiburon.simulation",
     "StickSlip": "tiburon.actuation.stick_slip",
+    "System": "tiburon.simulation.system",
     "TableCurrent": "tiburon.model.currents",
     "TableFoil": "tiburon.model",
     "TableThrust": "tiburon.model",
@@ -306,6 +334,7 @@ _EXPORTS: dict[str, str] = {
     "TiburonError": "tiburon.errors",
     "TiburonWarning": "tiburon.errors",
     "Tide": "tiburon.model.currents",
+    "TimeEvent": "tiburon.simulation.events",
     "TraceError": "tiburon.errors",
     "Trim": "tiburon.algorithms.trim",
     "TrimOutcome": "tiburon.algorithms.trim",
@@ -325,7 +354,9 @@ _EXPORTS: dict[str, str] = {
     "c_source": "tiburon.native.export",
     "center_of_mass": "tiburon.algorithms.center_of_mass",
     "center_of_mass_jacobian": "tiburon.algorithms.center_of_mass",
+    "close_loops": "tiburon.loops.dynamics",
     "compile": "tiburon.algorithms.compilation",
+    "constraint_names": "tiburon.loops.constraints",
     "coriolis_matrix": "tiburon.algorithms.coriolis",
     "cross_inverse_inertia": "tiburon.algorithms.apparent_inertia",
     "cylinder_flows": "tiburon.algorithms.cylinder_flow",
@@ -355,10 +386,15 @@ _EXPORTS: dict[str, str] = {
     "inverse_kinematics": "tiburon.algorithms.inverse_kinematics",
     "inverse_mass_matrix": "tiburon.algorithms.joint_space",
     "joint_reactions": "tiburon.algorithms.reactions",
+    "keep_loops_closed": "tiburon.loops.dynamics",
     "kinetic_energy": "tiburon.algorithms.energy",
     "linearize": "tiburon.simulation.linearization",
     "load": "tiburon.formats.load",
+    "load_mesh": "tiburon.hydro.mesh_file",
     "load_world": "tiburon.formats.load_world",
+    "loop_dynamics": "tiburon.loops.dynamics",
+    "loop_gaps": "tiburon.loops.dynamics",
+    "loop_jacobian": "tiburon.loops.dynamics",
     "mass_matrix": "tiburon.algorithms.crba",
     "matrix_from_fossen": "tiburon.model",
     "matrix_to_fossen": "tiburon.model",
@@ -369,6 +405,7 @@ _EXPORTS: dict[str, str] = {
     "motion_to_mujoco": "tiburon.model",
     "operational_space_inertia": "tiburon.algorithms.operational_space",
     "operational_space_inverse_inertia": "tiburon.algorithms.operational_space",
+    "panel_added_mass": "tiburon.hydro.panels",
     "potential_energy": "tiburon.algorithms.energy",
     "powering": "tiburon.model",
     "powering_report": "tiburon.model",
@@ -376,6 +413,7 @@ _EXPORTS: dict[str, str] = {
     "regressor": "tiburon.algorithms.regressor",
     "rotor": "tiburon.model",
     "save": "tiburon.formats.save",
+    "simulate": "tiburon.simulation.simulate",
     "six_vector_from_fossen": "tiburon.model",
     "six_vector_from_pinocchio": "tiburon.model",
     "six_vector_to_fossen": "tiburon.model",

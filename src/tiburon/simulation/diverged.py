@@ -54,6 +54,9 @@ def first_to_diverge(
     """
     model = system.model
     nq = model.nq
+    for name, value in zip(system.command_names, held, strict=False):
+        if not np.isfinite(value):
+            return Cause(f"command {name!r}", None)
     largest = int(np.argmax(np.abs(state[nq:]))) if len(state) > nq else 0
     if not thorough:
         return _cause(system, largest)

@@ -137,6 +137,15 @@ class FixedRun:
         self._clock[START] = 0.0
         return rows
 
+    def go_on(self) -> None:
+        """Tell that the numbers carried along are those of an earlier part of the run."""
+        self._clock[START] = 0.0
+
+    def close(self, case: int, outcome: Outcome) -> None:
+        """Take a case for ended, as an earlier part of the run found it."""
+        self.outcomes[case] = outcome
+        self._leave(np.array([case]))
+
     def jump(self) -> None:
         """Tell that commands or states have jumped: multi-step methods start anew."""
         self._clock[START] = 1.0
@@ -203,9 +212,13 @@ class FixedRun:
             np.minimum(ends, good[:, None]), axis=1, prepend=0.0
         )
         again = self.stepper.run(state[failed], held[failed], clock, running[failed])
+        # a case that cannot take one step stays where it is
+        stuck = good < 1.0
+        again.states[:, stuck] = state[failed[stuck]]
         states, kept = found.states.copy(), np.empty((len(found.states), *held.shape))
         kept[:] = found.held
         states[:, failed], kept[:, failed] = again.states, again.held
+        kept[:, failed[stuck]] = held[failed[stuck]]
         self.state = self.state.copy()
         self.held = self.held.copy()
         self.state[running], self.held[running] = states[-1], kept[-1]

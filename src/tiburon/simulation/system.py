@@ -267,23 +267,13 @@ class System:
         commands, own = self.decide(*self._parts(q, w), u, time)
         return (*commands, *own)
 
-    def observe(
-        self,
-        q: Sequence[Scalar],
-        w: Sequence[Scalar],
-        u: Sequence[Scalar],
-        time: Scalar,
-        p: Sequence[Scalar] | None = None,
-    ) -> tuple[Scalars, Scalars]:
-        """Return the commands in a state, and what elements report, as `output_names` lists it."""
-        q, v, x = self._parts(q, w)
-        u = u[: len(self.command_names)]
-        if self.control is not None and not self.held:
-            u, _ = self.decide(q, v, x, u, time)
-        found: dict[str, Scalar] = {}
-        if self.output_names:
-            found = self.drive(self._setting(q, v, time), q, v, x, u, time, p).outputs
-        return tuple(u), tuple(found[name] for name in self.output_names)
+    def commands_at(
+        self, q: Sequence[Scalar], w: Sequence[Scalar], u: Sequence[Scalar], time: Scalar
+    ) -> Scalars:
+        """Return the commands in a state: those held, or those of the controller."""
+        if self.control is None or self.held:
+            return tuple(u[: len(self.command_names)])
+        return self.decide(*self._parts(q, w), u, time)[0]
 
     def state(self, q: Any, w: Sequence[Scalar], u: Any, time: Scalar) -> State:
         """Return a state as events see it, from scalars."""

@@ -1,0 +1,268 @@
+"""The course of a run: steps, samples, rows, progress, and the reasons to stop.
+
+How a run is cut into native calls depends on the clock on the wall; what it computes does not, for
+a call of n steps does exactly what n calls of one step do.
+"""
+
+import time as wall
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.simulation.commands import CommandRow
+from tiburon.simulation.fixed_run import Rows
+from tiburon.simulation.interruption import Interruption
+from tiburon.simulation.progress import INTERVAL, FirstSecond, Progress
+from tiburon.simulation.row_writer import RowWriter
+from tiburon.simulation.sensing import Sensing
+from tiburon.simulation.state import State
+from tiburon.simulation.system import System
+
+__all__ = ["Course", "Run", "conduct"]
+
+Array = NDArray[np.float64]
+
+CHUNK_SECONDS = 0.02
+"""Wall time after which native code returns to Python."""
+
+FIRST_STEPS = 8
+"""Steps of the first call, before the pace is known; and how much faster the next call may be."""
+
+
+class Run(Protocol):
+    """Cases on their way, by steps of any kind."""
+
+    system: System
+    state: Array
+    held: Array
+    done: int
+    seconds_per_step: float
+
+    @property
+    def running(self) -> NDArray[np.intp]:
+        """Numbers of the cases that go on."""
+
+    @property
+    def slots(self) -> int:
+        """How many rows one call of `advance` can give."""
+
+    @property
+    def time(self) -> float:
+        """Time that all cases have reached [s]."""
+
+    def advance(self, counts: list[int]) -> Rows:
+        """Go on by numbers of steps of the grid, and give a row after each."""
+
+    def jump(self) -> None:
+        """Tell that commands have jumped."""
+
+    def end(self, status: str, message: str) -> None:
+        """End all cases that go on."""
+
+
+class Course(NamedTuple):
+    """What a run is to do."""
+
+    begin: float
+    """Time at step 0 [s]."""
+
+    dt: float
+    """Distance of two times of the grid [s]."""
+
+    steps: int
+    """Where it ends, counted from step 0."""
+
+    record_every: int
+    """Steps between two rows."""
+
+    hold: int
+    """Steps between two calls of the controller."""
+
+    control: Callable[[State], Any] | None
+    """A controller in Python, or None."""
+
+    sensing: Sensing | None
+    """Sensors, or None."""
+
+    parameters: dict[str, Any]
+    """Run-time numbers of cases, for sensors."""
+
+    one: bool
+    """Whether this is one robot: its controller then sees no dimension of cases."""
+
+    batch: tuple[int, ...]
+    """Shape of the cases."""
+
+    budget: float | None
+    """Wall time after which to stop [s]."""
+
+
+def conduct(run: Run, course: Course, writer: RowWriter, progress: Progress | None) -> None:
+    """Take a run to its end, or to a reason to stop; all its cases have an outcome then.
+
+    Args:
+        run: Cases on their way.
+        course: What to do.
+        writer: Where rows go.
+        progress: What to tell how far the run is.
+    """
+    with Interruption() as interruption:
+        try:
+            _go(run, course, writer, progress, interruption)
+        except KeyboardInterrupt:
+            run.end("interrupted", f"interrupted at {run.time:.6g} s")
+        finally:
+            if isinstance(progress, FirstSecond):
+                progress.close()
+    writer.flush()
+
+
+def _go(
+    run: Run,
+    course: Course,
+    writer: RowWriter,
+    progress: Progress | None,
+    interruption: Interruption,
+) -> None:
+    steps, every, dt = course.steps, course.record_every, course.dt
+    asking = _Asking(run, course) if course.control is not None else None
+    sensing = course.sensing
+    # a run that ends, or is cut here, gives the row of its last step in any case
+    mark = run.done % every == 0
+    started = told = wall.perf_counter()
+    first, limit = run.done, FIRST_STEPS
+    while True:
+        done = run.done
+        if sensing is not None and done % sensing.every == 0:
+            _look(run, course, sensing)
+        if asking is not None and done % course.hold == 0:
+            asking.ask(done)
+        if mark:
+            sensed = None if sensing is None else sensing.row.reshape(len(run.state), -1)
+            writer.write(course.begin + done * dt, _shown(run, run.state), run.held, sensed)
+        if done >= steps:
+            run.end("finished", f"finished at {run.time:.6g} s")
+            return
+        if not len(run.running):
+            return
+        reason = _reason_to_stop(run, course, interruption, started)
+        if reason is not None:
+            if not mark:
+                writer.write(course.begin + done * dt, _shown(run, run.state), run.held)
+            run.end(*reason)
+            return
+        end = min(done + limit, steps)
+        if asking is not None:
+            end = min(end, done - done % course.hold + course.hold)
+        if sensing is not None:
+            end = min(end, done - done % sensing.every + sensing.every)
+        counts, marks = _counts(done, end, steps, every, run.slots)
+        called = wall.perf_counter()
+        rows = run.advance(counts)
+        now = wall.perf_counter()
+        # the last row waits: commands at its time may be yet to come
+        mark = marks[-1]
+        here = done
+        for count, marked, state, held in zip(counts[:-1], marks, *rows, strict=False):
+            here += count
+            if marked:
+                writer.write(course.begin + here * dt, state, held)
+        # only as many steps as fit, and no leaps on the word of a clock
+        taken = sum(counts)
+        run.seconds_per_step = (now - called) / taken
+        fitting = CHUNK_SECONDS / max(run.seconds_per_step, 1e-12)
+        limit = max(1, min(int(fitting), FIRST_STEPS * limit))
+        if progress is not None and (run.done == steps or now - told >= INTERVAL):
+            progress((run.done - first) * dt, (steps - first) * dt)
+            told = now
+
+
+def _counts(
+    done: int, end: int, steps: int, every: int, slots: int
+) -> tuple[list[int], list[bool]]:
+    """Fill a call with steps up to the next rows, as far as slots allow.
+
+    Returns:
+        Steps before each state that the call gives, and whether that state is recorded.
+    """
+    counts: list[int] = []
+    marks: list[bool] = []
+    here = done
+    while here < end and len(counts) < slots:
+        mark = min(here - here % every + every, steps)
+        counts.append(min(mark, end) - here)
+        here += counts[-1]
+        marks.append(here == mark)
+    return counts, marks
+
+
+def _shown(run: Run, state: Array) -> Array:
+    """Return states with NaN for the cases that have ended."""
+    running = run.running
+    if len(running) == len(state):
+        return state
+    shown = np.full_like(state, np.nan)
+    shown[running] = state[running]
+    return shown
+
+
+def _reason_to_stop(
+    run: Run, course: Course, interruption: Interruption, started: float
+) -> tuple[str, str] | None:
+    if interruption.wanted:
+        return "interrupted", f"interrupted at {run.time:.6g} s"
+    if course.budget is not None and wall.perf_counter() - started > course.budget:
+        spent = f"{course.budget:g} s of wall time"
+        return "budget", f"stopped at {run.time:.6g} s: {spent} were not enough"
+    return None
+
+
+def _look(run: Run, course: Course, sensing: Sensing) -> None:
+    """Let sensors look at the cases; those that ended are seen as they were."""
+    nq = run.system.model.nq
+    u = np.ascontiguousarray(run.held[:, : run.system.drive_size])
+    parts = [run.state[:, :nq], run.state[:, nq:], u]
+    shaped = [np.ascontiguousarray(x).reshape(*course.batch, x.shape[-1]) for x in parts]
+    rows = {
+        name: np.reshape(values, (*course.batch, -1)) if np.ndim(values) > 1 else values
+        for name, values in course.parameters.items()
+    }
+    q, w, held = shaped
+    sensing.look(run.done, q, w, held, course.begin + run.done * course.dt, **rows)
+
+
+class _Asking:
+    """Calls a controller in Python and puts its commands where the next steps find them."""
+
+    def __init__(self, run: Run, course: Course) -> None:
+        self._run, self._course = run, course
+        self._row: CommandRow = run.system.commands
+        model = run.system.model
+        self._nq, self._nv = model.nq, model.nq + model.nv
+        self._commands = len(self._row)
+
+    def ask(self, done: int) -> None:
+        """Call the controller in the state of the run."""
+        run, course = self._run, self._course
+        system, nq, nv = run.system, self._nq, self._nv
+        time = course.begin + done * course.dt
+        sensors = None if course.sensing is None else course.sensing.latest
+        assert course.control is not None
+        held = run.held.copy()
+        if course.one:
+            y, u = run.state[0], held[0, : self._commands]
+            state = State(system, time, y[:nq], y[nq:nv], y[nv:], u.copy(), None, sensors)
+            answer = course.control(state)
+            self._row.write(u, answer)
+        else:
+            y = run.state.reshape(*course.batch, -1)
+            u = held[:, : self._commands].reshape(*course.batch, -1)
+            state = State(
+                system, time, y[..., :nq], y[..., nq:nv], y[..., nv:], u.copy(), None, sensors
+            )
+            self._row.write(u, course.control(state))
+            held[:, : self._commands] = u.reshape(len(held), -1)
+        run.held = held
+        run.jump()

@@ -1,0 +1,226 @@
+"""A run from its setup to its trajectory: fresh, or continued from a checkpoint."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.errors import OptionError
+from tiburon.model import Model, World
+from tiburon.simulation.conduct import Course, conduct
+from tiburon.simulation.events import Happening, Watch
+from tiburon.simulation.fixed_run import FixedRun
+from tiburon.simulation.outcome import Outcome
+from tiburon.simulation.progress import Progress, progress_of
+from tiburon.simulation.recorder import Recorder
+from tiburon.simulation.row_writer import SENSED, RowWriter
+from tiburon.simulation.run_header import Checkpoint, Column, RunHeader, state_columns
+from tiburon.simulation.sensing import Sensing
+from tiburon.simulation.system import System
+from tiburon.simulation.trajectory import Trajectory
+from tiburon.trace.traced import is_traced
+
+__all__ = ["RunSetup", "carry_out"]
+
+
+class RunSetup(NamedTuple):
+    """What a run is started with, checked and complete."""
+
+    model: Model
+    world: World
+    elements: tuple[Any, ...]
+    control: Any
+    hold: int | None
+    """Steps between two samples of the controller; None if it is never sampled."""
+    method: str
+    adaptive: bool
+    rtol: float
+    atol: float
+    dt: float
+    begin: float
+    steps: int
+    """Steps from the start to the planned end."""
+    record_every: int
+    record: tuple[str, ...]
+    sensors: tuple[Any, ...]
+    events: tuple[Any, ...]
+    parameters: Mapping[str, Any]
+    threads: int | None
+
+    @property
+    def traced(self) -> bool:
+        """Whether the controller is part of the native loop."""
+        return self.control is not None and is_traced(self.control)
+
+    def system(self) -> System:
+        """Put together what moves."""
+        control = self.control if self.traced else None
+        held = self.traced and self.hold is not None
+        return System(self.model, self.world, self.elements, control, held=held)
+
+    def keywords(self) -> dict[str, Any]:
+        """Return all that a trajectory's header does not hold elsewhere."""
+        kept = self._asdict()
+        for name in ("model", "world", "elements"):
+            del kept[name]
+        return {name: value for name, value in kept.items() if value is not None}
+
+    @classmethod
+    def of(cls, run: Trajectory, changes: Mapping[str, Any]) -> "RunSetup":
+        """Return the setup of a run that goes on.
+
+        Args:
+            run: The earlier run.
+            changes: What is given again: "control", "events", "sensors", "elements", "threads".
+        """
+        allowed = ("control", "events", "sensors", "elements", "threads", "world")
+        for name in changes:
+            if name not in allowed:
+                raise OptionError("resume: keyword", allowed, name)
+        kept: dict[str, Any] = dict.fromkeys(cls._fields)
+        kept |= {"world": run.world, "elements": run.header.elements, **run.header.setup, **changes}
+        kept |= {name: tuple(kept[name] or ()) for name in ("events", "sensors", "elements")}
+        return cls(**{**kept, "model": run.model})
+
+
+def carry_out(
+    setup: RunSetup,
+    system: System,
+    batch: tuple[int, ...],
+    checkpoint: Checkpoint,
+    progress: bool | Progress | None,
+    budget: float | None,
+    *,
+    store: str | Path | None = None,
+    earlier: Trajectory | None = None,
+) -> Trajectory:
+    """Run from a checkpoint to the end, and return the whole.
+
+    Args:
+        setup: What to do.
+        system: What moves.
+        batch: Shape of the cases.
+        checkpoint: Where to start.
+        progress: As `simulate` takes it.
+        budget: Wall time [s], or None.
+        store: Where rows go on the way; None for memory.
+        earlier: The run that is continued, or None.
+    """
+    one = batch == ()
+    run = _run(setup, system, checkpoint, one)
+    sensing = None
+    if setup.sensors:
+        sensing = Sensing(system, setup.sensors, setup.dt, batch)
+        if "sensing" in checkpoint.notes:
+            sensing.restore(checkpoint.notes["sensing"])
+    header = _header(setup, system, batch, sensing)
+    rows = len(range(0, setup.steps, setup.record_every)) + 1
+    if earlier is None:
+        recorder = Recorder(header, rows=rows, store=store)
+    else:
+        keep = math.ceil(checkpoint.step / setup.record_every)
+        recorder = Recorder.continued(earlier, header, keep, rows, checkpoint)
+    course = Course(
+        setup.begin,
+        setup.dt,
+        setup.steps,
+        setup.record_every,
+        setup.hold or 1,
+        None if setup.traced else setup.control,
+        sensing,
+        dict(setup.parameters),
+        one,
+        batch,
+        budget,
+    )
+
+    def now() -> Checkpoint:
+        return _checkpoint(run, sensing)
+
+    writer = RowWriter(
+        recorder,
+        system,
+        len(run.state),
+        run.held.shape[1],
+        0 if sensing is None else len(sensing.channel_names),
+        setup.parameters,
+        now,
+    )
+    conduct(run, course, writer, progress_of(progress, setup.model.name))
+    outcomes = [run.outcomes[case] for case in range(len(run.state))]
+    happened = sorted(run.happenings, key=lambda one: one.time)
+    return recorder.finish(outcomes, happened, now())
+
+
+def _run(setup: RunSetup, system: System, checkpoint: Checkpoint, one: bool) -> FixedRun:
+    """Return the cases in the states of a checkpoint."""
+    watch = Watch(setup.events) if setup.events else None
+    slots = None
+    if setup.control is not None and not setup.traced and setup.hold is not None:
+        # a call ends where the controller is asked
+        slots = min(32, max(1, math.ceil(setup.hold / setup.record_every)))
+    run = FixedRun(
+        system,
+        setup.method,
+        watch,
+        setup.parameters,
+        setup.threads,
+        np.array(checkpoint.arrays["state"]),
+        np.array(checkpoint.arrays["held"]),
+        setup.begin,
+        setup.dt,
+        setup.hold or 1,
+        one=one,
+        slots=slots if one and watch is None else None,
+    )
+    run.done = checkpoint.step
+    if checkpoint.step:
+        run.go_on()
+    for case, fields in checkpoint.notes.get("ended", []):
+        run.close(int(case), Outcome(*fields))
+    run.happenings += [Happening(*fields) for fields in checkpoint.notes.get("events", [])]
+    return run
+
+
+def _checkpoint(run: FixedRun, sensing: Sensing | None) -> Checkpoint:
+    """Return all it takes to go on from where a run is."""
+    notes: dict[str, Any] = {}
+    # those that were only cut here go on
+    ended = [
+        [case, [o.status, o.time, o.message, o.q, o.v, o.x, o.event, o.body, o.quantity]]
+        for case, o in sorted(run.outcomes.items())
+        if o.status in ("event", "diverged")
+    ]
+    if ended:
+        notes["ended"] = ended
+    if run.happenings:
+        notes["events"] = [[h.name, h.time, h.case, h.q, h.v, h.x] for h in run.happenings]
+    if sensing is not None:
+        notes["sensing"] = sensing.memory()
+    return Checkpoint(run.done, run.time, {"state": run.state, "held": run.held}, notes)
+
+
+def _header(
+    setup: RunSetup, system: System, batch: tuple[int, ...], sensing: Sensing | None
+) -> RunHeader:
+    """Return what is known of a run before it starts."""
+    columns = state_columns(setup.model, system.x_names, system.command_names)
+    if sensing is not None:
+        named, units = sensing.channel_names, sensing.channel_units
+        columns = (*columns, Column(SENSED, "sensor", named, units, "channel", "sensor reading"))
+    differing = {
+        name: np.reshape(values, (*batch, -1))
+        for name, values in setup.parameters.items()
+        if np.ndim(values) > 1
+    }
+    return RunHeader(
+        setup.model,
+        setup.world,
+        batch,
+        columns,
+        setup.keywords(),
+        elements=setup.elements,
+        case_parameters=differing,
+    )

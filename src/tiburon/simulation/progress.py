@@ -1,0 +1,79 @@
+"""Progress of long runs: a bar in the terminal after a second, or a function of the caller's."""
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+__all__ = ["FirstSecond", "Progress", "progress_of"]
+
+Progress = Callable[[float, float], None]
+"""Called with simulated time since the start and in all [s]."""
+
+FIRST_SECOND = 1.0
+"""Wall time before a bar appears [s]: short runs stay quiet."""
+
+INTERVAL = 0.1
+"""Wall time between two words [s]."""
+
+
+class FirstSecond:
+    """A bar with simulated time, real-time factor and remaining time; quiet in its first second."""
+
+    def __init__(self, title: str) -> None:
+        """Remember when the run started.
+
+        Args:
+            title: What runs.
+        """
+        self._title = title
+        self._started = time.perf_counter()
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __call__(self, done: float, total: float) -> None:
+        """Show how far the run is [s]."""
+        passed = time.perf_counter() - self._started
+        if self._bar is None:
+            if passed < FIRST_SECOND or done >= total:
+                return
+            self._open(total)
+        factor = done / passed
+        self._bar.update(self._task, completed=done, speed=f"{factor:.3g}x real time")
+
+    def close(self) -> None:
+        """Take the bar away."""
+        if self._bar is not None:
+            self._bar.stop()
+            self._bar = None
+
+    def _open(self, total: float) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:.3g} of {task.total:.3g} s"),
+            TextColumn("{task.fields[speed]}"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task(self._title, total=total, speed="")
+        self._bar.start()
+
+
+def progress_of(wanted: bool | Progress | None, title: str) -> Progress | None:
+    """Return what to tell progress to.
+
+    Args:
+        wanted: A function; True for a bar; False for nothing; None for a bar if a person is
+            watching: standard error is a terminal.
+        title: What runs.
+    """
+    if callable(wanted):
+        return wanted
+    if wanted is None:
+        wanted = sys.stderr is not None and sys.stderr.isatty()
+    return FirstSecond(title) if wanted else None

@@ -1,0 +1,128 @@
+"""Rows on their way from a run to its recorder: gathered, completed and named."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.algorithms.library import scalars
+from tiburon.simulation.recorder import Recorder
+from tiburon.simulation.run_header import Checkpoint
+from tiburon.simulation.stepper import bind_parameters
+from tiburon.simulation.system import System
+from tiburon.trace.program import Input
+
+__all__ = ["SENSED", "RowWriter"]
+
+Array = NDArray[np.float64]
+
+SENSED = "sensed"
+"""Key of the column that holds what sensors say."""
+
+GATHERED_BYTES = 1_000_000
+"""Rows are handed on in portions of about this size."""
+
+MOST_GATHERED = 512
+
+
+class RowWriter:
+    """Gathers rows and hands them to a recorder in portions."""
+
+    def __init__(
+        self,
+        recorder: Recorder,
+        system: System,
+        cases: int,
+        carried: int,
+        channels: int,
+        parameters: Mapping[str, Any],
+        checkpoint: Callable[[], Checkpoint],
+    ) -> None:
+        """Make room for a portion.
+
+        Args:
+            recorder: Where rows go.
+            system: What moves.
+            cases: Number of cases; 1 for one robot.
+            carried: Numbers that a run carries beside its state.
+            channels: Numbers that sensors say.
+            parameters: Run-time numbers that replace those of model, world and elements.
+            checkpoint: Gives all it takes to go on after the rows written so far.
+        """
+        self._recorder, self._system = recorder, system
+        self._checkpoint = checkpoint
+        self._batch = recorder.header.batch
+        model = system.model
+        self._ends = np.cumsum([model.nq, model.nv, system.nx]).tolist()
+        row = self._ends[-1] + carried + channels
+        size = max(1, min(MOST_GATHERED, GATHERED_BYTES // (8 * row * cases)))
+        self._time = np.empty(size)
+        self._state = np.empty((size, cases, self._ends[-1]))
+        self._held = np.empty((size, cases, carried))
+        self._sensed = np.empty((size, cases, channels))
+        self._used = 0
+        self._observe: Any = None
+        self._rows: dict[str, Array] = {}
+        if system.control is not None and not system.held:
+            self._observe, self._rows = _observing(system, parameters, cases)
+
+    def write(self, time: float, state: Array, held: Array, sensed: Array | None = None) -> None:
+        """Take one row.
+
+        Args:
+            time: When [s].
+            state: (*q, *v, *x), shape (cases, numbers).
+            held: What is carried from then on, shape (cases, numbers).
+            sensed: What sensors say, shape (cases, channels).
+        """
+        place = self._used
+        self._time[place] = time
+        self._state[place] = state
+        self._held[place] = held
+        if sensed is not None:
+            self._sensed[place] = sensed
+        self._used = place + 1
+        if self._used == len(self._time):
+            self.flush()
+
+    def flush(self) -> None:
+        """Hand on what is there."""
+        count, self._used = self._used, 0
+        if not count:
+            return
+        q, v, x = self._ends
+        state, time = self._state[:count], self._time[:count]
+        u = self._held[:count, :, : len(self._system.command_names)]
+        if self._observe is not None:
+            held = np.ascontiguousarray(self._held[:count, :, : self._system.drive_size])
+            u, _ = self._observe(state, held, time[:, None], errors="flag", **self._rows)
+        named = {"q": state[..., :q], "v": state[..., q:v], "x": state[..., v:x], "u": u}
+        named[SENSED] = self._sensed[:count]
+        wanted = {column.key for column in self._recorder.header.columns}
+        columns = {
+            key: array.reshape(count, *self._batch, array.shape[-1])
+            for key, array in named.items()
+            if key in wanted
+        }
+        self._recorder.append(time, columns, self._checkpoint)
+
+
+def _observing(system: System, parameters: Mapping[str, Any], cases: int) -> Any:
+    """Return a kernel that gives the commands of a traced controller for (state, held, time)."""
+    from tiburon.native.kernel import ProgramSource, make_kernel
+
+    nq = system.model.nq
+
+    def run(given: Any) -> Any:
+        state, u = scalars(given["state"]), scalars(given["u"])
+        return list(system.commands_at(state[:nq], state[nq:], u, given["time"]))
+
+    inputs = [
+        Input("state", (nq + system.model.nv + system.nx,)),
+        Input("u", (system.drive_size,)),
+        Input("time", ()),
+    ]
+    program = system.trace(run, inputs, "commands")
+    kernel = make_kernel(ProgramSource(program), system.parameters())
+    return bind_parameters(kernel, parameters, cases)

@@ -1,0 +1,331 @@
+"""`simulate`: put a robot in its world and run it, one or thousands."""
+
+import math
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.actuation.defaults import as_elements, elements_of
+from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
+from tiburon.algorithms.library import check_places
+from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
+from tiburon.model import Model, Water, World
+from tiburon.model.configuration import as_batch
+from tiburon.simulation.course import RunSetup, carry_out
+from tiburon.simulation.events import Event, TimeEvent
+from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.progress import Progress
+from tiburon.simulation.run_header import Checkpoint
+from tiburon.simulation.sensing import Sensor
+from tiburon.simulation.state import State
+from tiburon.simulation.system import System
+from tiburon.simulation.trajectory import Trajectory
+from tiburon.trace.traced import is_traced
+
+__all__ = ["resume_run", "simulate"]
+
+Array = NDArray[np.float64]
+
+CONTROL_DT = 0.01
+"""Time between two calls of a controller in Python by default [s]."""
+
+RECORD_DT = 0.01
+"""Time between two rows by default [s]."""
+
+WHOLE = 1e-6
+"""How far a number of steps may be off a whole one: rounding of the times it comes from."""
+
+
+def simulate(
+    model: Model,
+    duration: float,
+    *,
+    q: ArrayLike | None = None,
+    v: ArrayLike | None = None,
+    x: ArrayLike | None = None,
+    world: World | None = None,
+    fluid: Water | None = None,
+    control: Callable[[State], Any] | None = None,
+    control_dt: float | None = None,
+    command: Mapping[str, ArrayLike] | ArrayLike | None = None,
+    forces: Sequence[Any] = (),
+    passive: bool = True,
+    limits: bool = True,
+    sensors: Sequence[Sensor] = (),
+    events: Sequence[Event | TimeEvent] = (),
+    method: str = "rk4",
+    dt: float = 1e-3,
+    rtol: float = 1e-6,
+    atol: float = 1e-8,
+    adaptive: bool | None = None,
+    record_dt: float | None = None,
+    record_every: int | None = None,
+    record: Sequence[str] = (),
+    time: float = 0.0,
+    parameters: Mapping[str, ArrayLike] | None = None,
+    threads: int | None = None,
+    progress: bool | Progress | None = None,
+    budget: float | None = None,
+    store: str | Path | None = None,
+) -> Trajectory:
+    """Run a robot in its world; one, or a batch of cases.
+
+    Steps run natively and return to Python about every 20 ms. How they are grouped, what is
+    recorded and whether progress is shown never changes a bit of the motion, nor does being one
+    case of a batch, nor an event that only tells.
+
+    Times are ``time + n * dt``. Duration, `control_dt` and `record_dt` are whole numbers of dt. A
+    method that adapts its steps takes its own between them, each case for itself.
+
+    Args:
+        model: The robot; a tree.
+        duration: How long [s].
+        q: Position at the start [m or rad], shape (..., nq); `model.neutral()` by default.
+        v: Joint velocity at the start [m/s or rad/s], shape (..., nv); at rest by default.
+        x: Inner states of elements and controller at the start, shape (..., nx); their own
+            choice by default.
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
+        fluid: The water the robot is in: short for a world of this fluid.
+        control: Decides commands. Marked with `traced`, it is compiled into the loop and runs at
+            every stage of the integrator, or every `control_dt` if that is given; it may have
+            states of its own (`state_names`, `initial_state`) and then returns commands and their
+            rates. Any other function is called every `control_dt` while native steps run in
+            between; in a batch it gets arrays with the cases leading. It takes a `State` and
+            returns commands by name, or an array of joint forces.
+        control_dt: Time between two calls of the controller [s], 0.01 by default for functions
+            that are not traced.
+        command: Commands at the start, by name or as an array (..., commands); zero by default.
+            They hold where no controller says otherwise.
+        forces: Elements, springs, cylinders and other parts that act beside the robot's own.
+        passive: Whether friction and springs of the robot's joints act.
+        limits: Whether joints stop at their limits.
+        sensors: What measures on the way; a controller finds readings in `state.sensors`, and they
+            are recorded.
+        events: What to look for on the way.
+        method: Name of the integrator: "rk4", "semi_implicit_euler", "dopri5", ...
+        dt: Length of a step [s]; of methods that adapt, the distance of the times at which they
+            can be recorded and controlled.
+        rtol: Error that a step may have, relative to velocities; methods that adapt only.
+        atol: Error that a step may have in the units of the states.
+        adaptive: Whether steps adapt; by default those of methods that can.
+        record_dt: Time between two recorded rows [s]; 0.01 by default.
+        record_every: Steps between two recorded rows, instead of `record_dt`.
+        record: Names of quantities that `Trajectory.data` holds beside states and commands.
+        time: Time at the start [s].
+        parameters: Run-time numbers that replace those of the model and its surroundings, by name
+            ("inertia", "gravity", "fluid", "immersion", "elements"), shape (numbers,), or
+            (..., numbers) where they differ from case to case.
+        threads: Cores to use at most.
+        progress: True for a bar after the first second, False for none, a function of simulated
+            time and duration [s]; by default a bar if a person is watching.
+        budget: Wall time after which the run stops [s].
+        store: Path of a Zarr directory to which rows go on the way, for runs larger than memory.
+
+    Returns:
+        The run. `run.outcome` tells how it ended: finished, by an event, diverged, interrupted or
+        out of budget; in a batch each case has its own in `run.outcomes`, and its rows after its
+        end are NaN.
+
+    Raises:
+        ShapeError: If an array does not fit.
+        NonFiniteError: If an array holds NaN or infinity.
+        DomainError: If a time makes no sense.
+        ModelError: If elements, events or sensors do not fit the robot.
+
+    Example:
+        Five seconds of an arm that is held by springs::
+
+            run = tb.simulate(arm, 5.0, control=lambda state: -40.0 * state.q - 6.0 * state.v)
+            run.plot("joint_position")
+    """
+    check_places(model, world)
+    if method not in METHODS:
+        raise OptionError("method", METHODS, method)
+    if control is not None and not callable(control):
+        raise ModelError(
+            f"control: expected a function of the state, got {control!r}; write def "
+            "control(state): return {'name': command}"
+        )
+    surroundings = world_with(world, fluid) or DEFAULT_WORLD
+    elements = (
+        *elements_of(model, surroundings, passive=passive, limits=limits),
+        *as_elements(forces),
+    )
+    dt = _time("dt", dt, positive=True)
+    hold = _control_steps(control, control_dt, dt)
+    adapting = METHODS[method].adaptive if adaptive is None else adaptive
+    if adapting and not METHODS[method].adaptive:
+        able = [name for name, known in METHODS.items() if known.adaptive]
+        raise OptionError("method of steps that adapt", able, method)
+    setup = RunSetup(
+        model=model,
+        world=surroundings,
+        elements=elements,
+        control=control,
+        hold=hold,
+        method=method,
+        adaptive=adapting,
+        rtol=_time("rtol", rtol, positive=True),
+        atol=_time("atol", atol, positive=True),
+        dt=dt,
+        begin=_time("time", time),
+        steps=_whole_steps("duration", _time("duration", duration), dt),
+        record_every=_record_steps(record_dt, record_every, dt),
+        record=tuple(record),
+        sensors=tuple(sensors),
+        events=tuple(events),
+        parameters={},
+        threads=threads,
+    )
+    system = setup.system()
+    batch, state, held, rows = _start(system, q, v, x, command, parameters or {})
+    setup = setup._replace(parameters=rows)
+    checkpoint = Checkpoint(0, setup.begin, {"state": state, "held": held})
+    return carry_out(setup, system, batch, checkpoint, progress, budget, store=store)
+
+
+def resume_run(
+    run: Trajectory,
+    duration: float | None = None,
+    *,
+    progress: bool | Progress | None = None,
+    budget: float | None = None,
+    **changes: Any,
+) -> Trajectory:
+    """Go on with a run from its checkpoint; `Trajectory.resume` tells about the arguments."""
+    setup = RunSetup.of(run, changes)
+    checkpoint = run.checkpoint
+    assert checkpoint is not None
+    steps = setup.steps
+    if duration is not None:
+        steps = checkpoint.step + _whole_steps("duration", _time("duration", duration), setup.dt)
+    setup = setup._replace(steps=max(steps, checkpoint.step))
+    system = setup.system()
+    return carry_out(setup, system, run.batch, checkpoint, progress, budget, earlier=run)
+
+
+def _start(
+    system: System,
+    q: ArrayLike | None,
+    v: ArrayLike | None,
+    x: ArrayLike | None,
+    command: Any,
+    parameters: Mapping[str, ArrayLike],
+) -> tuple[tuple[int, ...], Array, Array, dict[str, Array]]:
+    """Return batch, states and held numbers of all cases, and parameters; checked."""
+    model = system.model
+    position = as_batch(model.neutral() if q is None else q, model.nq, "q", model.describe_q())
+    velocity = np.zeros(model.nv)
+    if v is not None:
+        velocity = as_batch(v, model.nv, "v", model.describe_v())
+    inner = system.x0
+    if x is not None:
+        inner = as_batch(x, system.nx, "x", f"{system.nx} ({', '.join(system.x_names)})")
+    commands = _commands(system, command)
+    numbers = {name: np.asarray(values, dtype=np.float64) for name, values in parameters.items()}
+    arrays = {"q": position, "v": velocity, "x": inner, "command": commands, **numbers}
+    shapes = {name: array.shape[:-1] for name, array in arrays.items()}
+    try:
+        batch = np.broadcast_shapes(*shapes.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        raise ShapeError(
+            "start",
+            "leading dimensions that broadcast",
+            listed,
+            advice="give every array the same number of cases, or one case",
+        ) from None
+    cases = math.prod(batch)
+    parts = [
+        np.broadcast_to(part, (*batch, part.shape[-1])).reshape(cases, part.shape[-1])
+        for part in (position, velocity, inner)
+    ]
+    held = np.zeros((cases, system.drive_size))
+    held[:, : commands.shape[-1]] = np.broadcast_to(commands, (*batch, commands.shape[-1])).reshape(
+        cases, -1
+    )
+    rows = {
+        name: array
+        if array.ndim <= 1
+        else np.broadcast_to(array, (*batch, array.shape[-1])).reshape(cases, -1).copy()
+        for name, array in numbers.items()
+    }
+    return batch, np.concatenate(parts, axis=-1), held, rows
+
+
+def _commands(system: System, command: Any) -> Array:
+    """Return commands at the start, shape (..., commands)."""
+    count = len(system.command_names)
+    if command is None:
+        return np.zeros(count)
+    given = command.values() if isinstance(command, Mapping) else [np.asarray(command)[..., 0]]
+    shapes = []
+    for value in given:
+        array = np.asarray(value, dtype=np.float64)
+        shapes.append(array.shape)
+    batch = max(shapes, key=len, default=())
+    row = np.zeros((*batch, count))
+    system.commands.write(row, command)
+    return as_batch(row, count, "command", system.commands.described)
+
+
+def _control_steps(control: Any, control_dt: float | None, dt: float) -> int | None:
+    """Return the steps between two samples of a controller; None if it is never sampled."""
+    if control is None or (control_dt is None and is_traced(control)):
+        return None
+    if control_dt is None:
+        return max(1, round(CONTROL_DT / dt))
+    steps = _whole_steps("control_dt", _time("control_dt", control_dt, positive=True), dt)
+    if steps == 0:
+        raise DomainError("control_dt", f"at least dt = {dt:g} s", f"{control_dt:g} s")
+    return steps
+
+
+def _record_steps(record_dt: float | None, record_every: int | None, dt: float) -> int:
+    """Return the steps between two rows."""
+    if record_every is not None:
+        try:
+            every = operator.index(record_every)
+        except TypeError:
+            every = 0
+        if every < 1 or record_dt is not None:
+            given = f"{record_every!r}" if record_dt is None else "record_dt as well"
+            raise DomainError("record_every", "a whole number, 1 or more, alone", given)
+        return every
+    if record_dt is None:
+        return max(1, round(RECORD_DT / dt))
+    steps = _whole_steps("record_dt", _time("record_dt", record_dt, positive=True), dt)
+    if steps == 0:
+        raise DomainError("record_dt", f"at least dt = {dt:g} s", f"{record_dt:g} s")
+    return steps
+
+
+def _time(argument: str, value: Any, *, positive: bool = False) -> float:
+    """Return one finite number."""
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    least = 0.0 if positive else -math.inf
+    if not math.isfinite(number) or (positive and number <= least):
+        raise DomainError(argument, "a number above 0" if positive else "a number", f"{value!r}")
+    return number
+
+
+def _whole_steps(argument: str, length: float, dt: float) -> int:
+    """Return a time as a number of steps."""
+    steps = length / dt
+    whole = round(steps)
+    if steps < 0.0 or abs(steps - whole) > WHOLE * max(1.0, steps):
+        near = length / max(1, math.ceil(steps))
+        raise DomainError(
+            argument,
+            f"a whole number of steps of {dt:g} s",
+            f"{length:g} s, {steps:.9g} steps",
+            advice=f"take dt={near:.12g}, or another {argument}",
+        )
+    return whole
