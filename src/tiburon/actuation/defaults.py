@@ -116,6 +116,7 @@ def _stick_slips(model: Model) -> list[Element]:
                     f,
                     bend=bend,
                     relaxation=1.0 / STICK_FREQUENCY,
+                    slip_time=1.0 / STICK_FREQUENCY,
                     freedom=k,
                 )
             )

@@ -6,6 +6,10 @@ the law of Canudas de Wit and others 1995, known as LuGre, is the case of no ela
     s0      their stiffness, s1 their damping
     g       friction while slipping at a speed; g / s0 is the bend at which that slip is steady
     alpha   how much of a motion is slip: 0 while the bend is elastic, 1 when it is full
+
+Bristles of these laws bend as fast as a joint moves, in no time when it is fast, which explicit
+steps cannot follow. Here they bend at a limited speed; whatever they give back meanwhile is reduced
+in the same ratio, so that they still give no more than they hold.
 """
 
 from collections.abc import Hashable
@@ -29,11 +33,13 @@ ELASTIC = 0.7
 class StickSlip(Element):
     """Coulomb friction of one freedom of a joint, with true rest; a state: the bend of bristles.
 
-    The friction is s0 z + s1 dz/dt (the latter never with the motion), and the bend moves by
-    dz/dt = v (1 - alpha |z| s0 / g). Under a load below `static_friction` the joint comes to rest
-    within `bend` of where it was and stays, without creep. A load that swings below 0.7 of
-    `friction` moves it elastically and back, forever. Beyond, it slips against `friction`, or more
-    at speeds near zero, as the curve of Stribeck has it: g = fc + (fs - fc) exp(-(v / vs)^2).
+    The friction is s0 z + s1 dz/dt (the latter never with the motion nor above fs), and the bend
+    moves by dz/dt = v (1 - alpha |z| s0 / g), with v held within bend / `slip_time`.
+
+    Under a load below `static_friction` the joint comes to rest within `bend` of where it was and
+    stays, without creep. A load that swings below 0.7 of `friction` moves it elastically and back,
+    forever. Beyond, it slips against `friction`, or more at speeds near zero, as the curve of
+    Stribeck has it: g = fc + (fs - fc) exp(-(v / vs)^2).
 
     The element never gives out more energy than it has stored: s0 z^2 / 2.
 
@@ -56,8 +62,11 @@ class StickSlip(Element):
     bend: float = 1e-4
     """How far it gives under the largest load that is held [m or rad]."""
 
-    relaxation: float = 0.01
+    relaxation: float = 5e-3
     """Time in which bent bristles straighten, s1 / s0 [s]."""
+
+    slip_time: float = 2e-3
+    """Least time in which friction builds up, however fast the motion turns [s]."""
 
     stribeck_speed: float = 0.01
     """vs, speed over which the friction falls from static to kinetic [m/s or rad/s]."""
@@ -69,7 +78,7 @@ class StickSlip(Element):
         check_name(self.name, "stick-slip friction")
         element = f"stick-slip friction {self.name!r}"
         check_name(self.joint, f"{element}: joint")
-        for quantity in ("friction", "bend", "relaxation", "stribeck_speed"):
+        for quantity in ("friction", "bend", "relaxation", "slip_time", "stribeck_speed"):
             value = number(getattr(self, quantity), element, quantity, self.name, least=0.0)
             if value == 0.0 and quantity != "relaxation":
                 raise ModelError(
@@ -97,10 +106,11 @@ class StickSlip(Element):
         return (f"{self.name}.force", f"{self.name}.energy")
 
     def parameters(self) -> tuple[float, ...]:
-        """Return friction, static friction, bend, relaxation and Stribeck speed."""
+        """Return friction, static friction, bend, relaxation, slip time and Stribeck speed."""
         static = self.static_friction
         assert static is not None
-        return (self.friction, static, self.bend, self.relaxation, self.stribeck_speed)
+        times = (self.relaxation, self.slip_time)
+        return (self.friction, static, self.bend, *times, self.stribeck_speed)
 
     def structure(self) -> Hashable:
         """Return which freedom rubs."""
@@ -119,7 +129,7 @@ class StickSlip(Element):
     def act(self, now: Moment) -> Action:
         """Return the friction, and how the bend changes."""
         (z,) = now.x
-        fc, fs, bend, relaxation, vs = now.p
+        fc, fs, bend, relaxation, slip_time, vs = now.p
         joint = now.model.joint(self.joint)
         v = joint_velocities(now, joint)[self.freedom]
         s0 = fs / bend
@@ -130,11 +140,17 @@ class StickSlip(Element):
         # from all elastic to all slip, smoothly; motion that unbends the bristles never slips
         share = np.minimum(np.maximum((size - elastic) / (full - elastic), 0.0), 1.0)
         share = share * share * (3.0 - 2.0 * share)
-        alpha = np.where(v * z > 0.0, share, 0.0)
-        free = 1.0 - alpha * size / full
+        bending = v * z > 0.0
+        free = 1.0 - np.where(bending, share, 0.0) * size / full
+        # bristles follow the joint up to a speed
+        fastest = bend / slip_time
+        ratio = fastest / np.maximum(np.abs(v), fastest)
+        rate = ratio * v * free
+        spring = s0 * z * np.where(bending, 1.0, ratio)
         # damping that helped the motion would make energy
-        force = -s0 * z - s0 * relaxation * np.maximum(free, 0.0) * v
+        damper = s0 * relaxation * ratio * v * np.maximum(free, 0.0)
+        force = -spring - np.minimum(np.maximum(damper, -fs), fs)
         along = [0.0] * joint.freedom_count
         along[self.freedom] = force
         outputs = {f"{self.name}.force": force, f"{self.name}.energy": 0.5 * s0 * z * z}
-        return Action(joint_force(joint, along), rates=(v * free,), outputs=outputs)
+        return Action(joint_force(joint, along), rates=(rate,), outputs=outputs)

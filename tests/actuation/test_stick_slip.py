@@ -1,0 +1,135 @@
+"""Friction that holds."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.actuation.stepping import FREE, moment, power, slider, stepper
+from tiburon.actuation.defaults import elements_of
+from tiburon.actuation.stick_slip import StickSlip
+
+RANDOM = np.random.default_rng()
+
+
+def on_a_slope(angle, mass=2.0):
+    """Return a block on a rail that falls by an angle along x, in gravity."""
+    rail = tb.Pose.from_rpy((0.0, angle, 0.0))
+    joint = tb.Prismatic("x", (1, 0, 0), pose=rail)
+    solid = tb.Inertia(mass, (0, 0, 0), (1, 0, 0, 1, 0, 1))
+    return tb.Model("slope", [tb.Body("block", joint=joint, inertia=solid)])
+
+
+def test_a_block_rests_on_a_slope_for_an_hour():
+    """Held below its friction it gives by its bend and then stays: no creep."""
+    model = on_a_slope(0.2)
+    load = 2.0 * 9.81 * math.sin(0.2)
+    friction = StickSlip("rub", "x", friction=5.0, static_friction=6.0, bend=1e-4)
+    _, run = stepper(model, [friction], tb.World())
+    settled = run([0.0, 0.0, 0.0], dt=1e-3, count=2000)
+    # a load above 0.7 of the kinetic friction slips a little on its way to rest
+    assert load / 6.0 * 1e-4 <= settled[0] < 1e-4
+    later = run(settled, dt=1e-3, count=3_600_000)
+    # rounding of forces near 4 N against a stiffness of 6e4 N/m
+    assert abs(later[0] - settled[0]) < 1e-12
+    assert abs(later[1]) < 1e-12
+
+
+def test_smooth_friction_creeps_where_this_one_stays():
+    """Smooth friction lets the same block slide, by friction_speed artanh(load / friction)."""
+    model = on_a_slope(0.2)
+    load = 2.0 * 9.81 * math.sin(0.2)
+    joint = tb.Prismatic(
+        "x", (1, 0, 0), pose=model.joint("x").pose, passive=tb.JointPassive(friction=5.0)
+    )
+    smooth = tb.Model("slope", [tb.Body("block", joint=joint, inertia=model.bodies[0].inertia)])
+    _, run = stepper(smooth, elements_of(smooth), tb.World())
+    assert run([0.0, 0.0], dt=1e-3, count=3000)[1] == pytest.approx(
+        0.01 * math.atanh(load / 5.0), rel=1e-9
+    )
+    # the same data, held
+    held, go = stepper(smooth, elements_of(smooth, friction="stick_slip"), tb.World())
+    assert held.x_names == ("x.friction.bend",)
+    assert abs(go([0.0, 0.0, 0.0], dt=1e-3, count=3000)[1]) < 1e-12
+
+
+def test_beyond_its_friction_a_block_slides_with_what_is_left():
+    """Fast slip: acceleration (load - friction) / mass."""
+    model = on_a_slope(0.6)
+    load = 2.0 * 9.81 * math.sin(0.6)
+    friction = StickSlip("rub", "x", friction=5.0, static_friction=6.0, bend=1e-4)
+    _, run = stepper(model, [friction], tb.World())
+    early = run([0.0, 0.0, 0.0], dt=1e-3, count=500)
+    late = run(early, dt=1e-3, count=500)
+    assert (late[1] - early[1]) / 0.5 == pytest.approx((load - 5.0) / 2.0, rel=1e-9)
+
+
+def test_a_kicked_block_slows_down_evenly_and_stops():
+    """Slip deceleration is friction / mass; it comes to rest where a block under Coulomb would."""
+    block = slider(2.0)
+    friction = StickSlip("rub", "x", friction=3.0, bend=1e-5, relaxation=1e-3)
+    _, run = stepper(block, [friction], FREE)
+    v0 = 1.2
+    # slipping from the start: bristles fully bent
+    end = run([0.0, v0, 1e-5], dt=2e-4, count=20000)
+    assert abs(end[1]) < 1e-12
+    # at rest it springs back by at most its bend of 1e-5 m
+    assert end[0] == pytest.approx(2.0 * v0 * v0 / (2.0 * 3.0), abs=1e-5)
+    # friction that must build up first lets it go on for less than the slip time
+    later = run([0.0, v0, 0.0], dt=2e-4, count=20000)
+    assert 0.0 < later[0] - end[0] < v0 * friction.slip_time
+
+
+def test_loads_that_swing_below_the_elastic_range_leave_no_trace():
+    """A load of 60 % of the friction, back and forth a thousand times, moves it nowhere."""
+    block = slider(2.0)
+    swing = tb.ForceFunction(
+        "load", lambda now: {"x": now.p[0] * np.sin(40.0 * now.time)}, numbers=(0.6 * 5.0,)
+    )
+    friction = StickSlip("rub", "x", friction=5.0, bend=1e-4)
+    _, run = stepper(block, [friction, swing], FREE)
+    period = 2.0 * math.pi / 40.0
+    dt = period / 200
+    state = run([0.0, 0.0, 0.0], dt=dt, count=200 * 20)
+    # bristles and place differ by what slipped
+    assert abs(state[0] - state[2]) < 1e-15
+    late = run([0.0, 0.0, 0.0], dt=dt, count=200 * 1000)
+    assert abs(late[0] - late[2]) < 1e-14
+
+
+def test_it_never_gives_more_than_it_stored():
+    """Power to the joint is at most what bent bristles lose, whatever bend and speed."""
+    block = slider()
+    for _ in range(300):
+        fc = RANDOM.uniform(0.5, 5.0)
+        element = StickSlip("rub", "x", fc, fc * RANDOM.uniform(1.0, 2.0), bend=1e-3)
+        z = 1e-3 * RANDOM.uniform(-1.5, 1.5)
+        v = RANDOM.choice([1e-4, 1e-2, 1.0]) * RANDOM.normal()
+        action = element.act(moment(element, block, [0.0], [v], x=(z,)))
+        s0 = element.static_friction / element.bend
+        stored = s0 * z * action.rates[0]
+        assert power(block, np.zeros(1), np.array([v]), action) <= -stored + 1e-12
+
+
+def test_static_friction_is_the_load_at_which_it_breaks_away():
+    """Slightly below it holds, slightly above it slips."""
+    block = slider(1.0)
+    for load, slips in ((5.9, False), (6.1, True)):
+        element = StickSlip("rub", "x", friction=4.0, static_friction=6.0, bend=1e-4)
+        _, run = stepper(block, [element], FREE)
+        # raised over five seconds: no swing adds to it
+        push = tb.JointForceSchedule("push", "x", times=(0.0, 5.0), forces=(0.0, load))
+        _, run = stepper(block, [element, push], FREE)
+        end = run([0.0, 0.0, 0.0], dt=1e-3, count=8000)
+        assert (end[0] > 1e-3) == slips
+
+
+def test_wrong_numbers_are_refused():
+    """Messages name the element and say what to do."""
+    with pytest.raises(tb.ModelError, match="static_friction must be at least friction, got 1"):
+        StickSlip("rub", "x", friction=2.0, static_friction=1.0)
+    with pytest.raises(tb.ModelError, match="friction must be positive, got 0"):
+        StickSlip("rub", "x", friction=0.0)
+    with pytest.raises(tb.ModelError, match="freedom must be below 1 at joint 'x', got 1"):
+        StickSlip("rub", "x", friction=1.0, freedom=1).check(slider())
