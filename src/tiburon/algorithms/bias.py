@@ -31,8 +31,7 @@ from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
 from tiburon.trace.array import as_traced
 
 if TYPE_CHECKING:
-    from tiburon.algorithms.water import WaterAround
-    from tiburon.hydro.immersion import Immersion
+    from tiburon.algorithms.water import Link, WaterAround
 
 __all__ = ["bias", "bias_force", "gravity_force", "weight"]
 
@@ -92,14 +91,15 @@ def weight(
     def transmit(body: PlanBody, f: Force, held: _Held) -> tuple[tuple[Scalar, ...], Force]:
         return body.joint.project(q[body.q], f), held.X.force_to_parent(f)
 
-    def weigh(body: PlanBody, _: Force, held: _Held, link: "Immersion | None") -> Force:
+    def weigh(body: PlanBody, _: Force, held: _Held, link: "Link") -> Force:
         f = body.inertia.apply(held.a)
-        if water is None or link is None:
-            return f
-        return f - link.buoyancy(water.density, held.a.linear)
+        for part in link:
+            f = f - part.buoyancy(density, held.a.linear)
+        return f
 
     held = outward(plan, lift, _Held(Transform.identity(), upward(gravity)))
-    links = (None,) * len(plan.bodies) if water is None else water.links
+    density: Scalar = 0.0 if water is None else water.density
+    links = ((),) * len(plan.bodies) if water is None else water.links
     weights = outward(plan, weigh, Force.zero(), held, links)
     kept = inward(plan, transmit, weights, held)
     return by_velocity(plan, kept)

@@ -112,7 +112,7 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
     if time is not None:
         plan = plan.at(time)
     if water is not None:
-        plan = plan.in_water([None if link is None else link.added for link in water.links])
+        plan = plan.in_water(water.added)
     return plan, gravity, water
 
 
@@ -158,7 +158,8 @@ def water_numbers(model: Model, world: World) -> tuple[tuple[float, ...], tuple[
         return (), ()
     from tiburon.algorithms.water import immersions
 
-    bodies = tuple(x for link in immersions(model) if link for x in link.numbers())
+    links = immersions(model, world.fluid.meets_bodies_apart)
+    bodies = tuple(x for link in links for part in link for x in part.numbers())
     return world.fluid.numbers(), bodies
 
 

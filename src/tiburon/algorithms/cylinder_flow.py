@@ -7,6 +7,7 @@ vortices leave it at a frequency that something of the robot may answer to.
 
 import math
 from dataclasses import dataclass
+from itertools import cycle
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -89,11 +90,13 @@ def cylinder_flows(
     around = water._replace(time=time)
     motions = relative_motions(plan.at(time), position.tolist(), rate.tolist(), around)
     found = []
+    # bodies of one link meet the water as one, or one after the other in the order of the model
+    met = [cycle(parts) for parts in motions]
     for body in model.bodies:
         frame = plan.frame(body.name)
         if body.fluid is None or frame.body == WORLD_BODY:
             continue
-        motion = frame.transform.motion(motions[frame.body])
+        motion = frame.transform.motion(next(met[frame.body]))
         for index, drag in enumerate(body.fluid.drag):
             if isinstance(drag, CylinderDrag):
                 found.append(_flow(body.name, index, drag, motion, fluid))

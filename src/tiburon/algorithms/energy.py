@@ -23,8 +23,7 @@ from tiburon.spatial.vec3 import scale, subtract
 from tiburon.trace.program import Input
 
 if TYPE_CHECKING:
-    from tiburon.algorithms.water import WaterAround
-    from tiburon.hydro.immersion import Immersion
+    from tiburon.algorithms.water import Link, WaterAround
 
 __all__ = ["kinetic", "kinetic_energy", "potential", "potential_energy"]
 
@@ -53,24 +52,25 @@ def kinetic(
     Returns:
         Kinetic energy [J].
     """
-    drifts: Sequence[Motion | None] = (None,) * len(plan.bodies)
+    drifts: Sequence[tuple[Motion, ...]] = ((),) * len(plan.bodies)
+    links: Sequence[Link] = ((),) * len(plan.bodies)
     if water is not None:
         from tiburon.algorithms.water import relative_motions
 
-        drifts = relative_motions(plan, q, v, water)
+        drifts, links = relative_motions(plan, q, v, water), water.links
 
-    def visit(body: PlanBody, parent: _Moving, drift: Motion | None) -> _Moving:
+    def visit(body: PlanBody, parent: _Moving, drifts: tuple[Motion, ...], link: "Link") -> _Moving:
         vJ = body.joint.velocity(q[body.q], v[body.v])
         vel = body.transform(q[body.q]).motion(parent.vel) + vJ
         twice = vel.dot(body.inertia.apply(vel))
-        if body.added is not None and drift is not None:
-            twice = twice + drift.dot(body.added.apply(drift))
+        for drift, part in zip(drifts, link, strict=True):
+            twice = twice + drift.dot(part.added.apply(drift))
         for own, rate in zip(body.armature or (), v[body.v], strict=False):
             twice = twice + own * rate * rate
         return _Moving(vel, twice)
 
     twice: Scalar = 0.0
-    for moving in outward(plan, visit, _Moving(Motion.zero(), 0.0), drifts):
+    for moving in outward(plan, visit, _Moving(Motion.zero(), 0.0), drifts, links):
         twice = twice + moving.twice
     return 0.5 * twice
 
@@ -94,25 +94,28 @@ def potential(
     Returns:
         Potential energy [J].
     """
+    density: Scalar = 0.0 if water is None else water.density
 
-    def lifted(body: PlanBody, _: Scalar, place: Place, link: "Immersion | None") -> Scalar:
+    def lifted(body: PlanBody, _: Scalar, place: Place, link: "Link") -> Scalar:
         m, h = body.inertia.mass, body.inertia.h
-        if water is not None and link is not None:
-            m = m - water.density * link.volume
-            h = subtract(h, scale(link.moment, water.density))
+        displaced: Scalar = 0.0
+        for part in link:
+            displaced = displaced + density * part.volume
+            h = subtract(h, scale(part.moment, density))
+        m = m - displaced
         hx, hy, hz = h
         x, y, z = (
             m * p + row[0] * hx + row[1] * hy + row[2] * hz
             for row, p in zip(place.R, place.p, strict=True)
         )
-        if water is not None and link is not None and water.floating is not None:
+        if water is not None and water.floating is not None:
             # a body takes the place of water that rises to the surface
-            z = z + water.density * link.volume * water.floating.surface
+            z = z + displaced * water.floating.surface
         return gravity[0] * x + gravity[1] * y + gravity[2] * z
 
     # U = -g . (sum of m times the center of mass)
     total: Scalar = 0.0
-    links = (None,) * len(plan.bodies) if water is None else water.links
+    links = ((),) * len(plan.bodies) if water is None else water.links
     for share in outward(plan, lifted, 0.0, body_places(plan, q), links):
         total = total - share
     return total

@@ -3,10 +3,10 @@
 Symbols:
     R, p    axes and origin of a link in the world
     I^A     added mass
-    Phi     share of a link that is under water
+    Phi     share of a body that is under water
 
 Buoyancy acts on the part under water, exactly for balls, ellipsoids, boxes and cylinders. Added
-mass and lumped drag are those of the whole link times Phi; strips of cylinders count by their own
+mass and lumped drag are those of the whole body times Phi; strips of cylinders count by their own
 shares. What a changing Phi adds to the momentum of the water (slamming), and the waves a body
 makes, are left out.
 """
@@ -19,10 +19,10 @@ from typing import NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.sweep import outward
-from tiburon.algorithms.water import WaterAround, immersions
+from tiburon.algorithms.water import Link, WaterAround, immersions
 from tiburon.errors import ModelError
 from tiburon.hydro.hull import Hull, hull_of, is_simple
-from tiburon.hydro.immersion import Immersion
+from tiburon.hydro.immersion import added_to
 from tiburon.hydro.surface import under_surface
 from tiburon.model import Body, Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
@@ -41,19 +41,19 @@ class Floating(NamedTuple):
     surface: Scalar
     """Its height, world axes [m]."""
 
-    links: tuple[Immersion | None, ...]
-    """What water meets of each plan body when it is all under water."""
+    links: tuple[Link, ...]
+    """What water meets of each plan body when it is all under water: its bodies one by one."""
 
-    hulls: tuple[Hulls, ...]
-    """Solids that tell how much of each plan body is under water."""
+    hulls: tuple[tuple[Hulls, ...], ...]
+    """Solids that tell how much of each of them is under water."""
 
     felt: tuple[ArticulatedInertia | None, ...]
     """The added mass that the layout at hand holds for each plan body."""
 
 
 @lru_cache(maxsize=64)
-def hulls_of(model: Model) -> tuple[Hulls, ...]:
-    """Return the solids of each plan body that water meets.
+def hulls_of(model: Model) -> tuple[tuple[Hulls, ...], ...]:
+    """Return the solids of all bodies that water meets, by plan body.
 
     A body is as its shapes are, where these are simple; else as a ball of its volume.
 
@@ -61,32 +61,38 @@ def hulls_of(model: Model) -> tuple[Hulls, ...]:
         ModelError: If a body that water meets has neither simple shapes nor volume.
     """
     plan = model.plan
-    found: list[list[Hull]] = [[] for _ in plan.bodies]
+    found: list[list[Hulls]] = [[] for _ in plan.bodies]
     for body in model.bodies:
         frame = plan.frame(body.name)
         if body.fluid is not None and frame.body != WORLD_BODY:
             hulls = [hull_of(shape, frame.transform) for shape in _solids(body)]
-            found[frame.body] += [hull for hull in hulls if hull is not None]
+            found[frame.body].append(tuple(hull for hull in hulls if hull is not None))
     return tuple(map(tuple, found))
 
 
 def radii_of(model: Model) -> tuple[tuple[float, ...], ...]:
     """Return how far the strips of each plan body reach [m]; a surface compiles them in."""
     return tuple(
-        tuple(shape.radius for shape in link.shapes) if link else () for link in immersions(model)
+        tuple(shape.radius for part in link for shape in part.shapes)
+        for link in immersions(model, True)
     )
 
 
-def floating_links(model: Model, surface: Scalar, links: tuple[Immersion | None, ...]) -> Floating:
+def floating_links(
+    model: Model,
+    surface: Scalar,
+    links: tuple[Link, ...],
+    added: tuple[ArticulatedInertia | None, ...],
+) -> Floating:
     """Return links ready to be cut by a surface.
 
     Args:
         model: The robot.
         surface: Height of the surface, world axes [m].
         links: What water meets of each plan body.
+        added: The added mass of each.
     """
-    felt = tuple(None if link is None else link.added for link in links)
-    return Floating(surface, links, hulls_of(model), felt)
+    return Floating(surface, links, hulls_of(model), added)
 
 
 def afloat(plan: Plan, q: Sequence[Scalar], water: WaterAround) -> tuple[Plan, WaterAround]:
@@ -101,24 +107,24 @@ def afloat(plan: Plan, q: Sequence[Scalar], water: WaterAround) -> tuple[Plan, W
     assert floating is not None
     surface = floating.surface
 
-    def wet(
-        body: PlanBody, _: Immersion | None, place: Place, link: Immersion | None, hulls: Hulls
-    ) -> Immersion | None:
-        if link is None:
-            return None
+    def wet(body: PlanBody, _: Link, place: Place, link: Link, hulls: tuple[Hulls, ...]) -> Link:
         # the last row of R is the upward direction, seen from the link
-        return under_surface(link, hulls, place.R[2], surface - place.p[2])
+        up, depth = place.R[2], surface - place.p[2]
+        return tuple(
+            under_surface(part, solids, up, depth) for part, solids in zip(link, hulls, strict=True)
+        )
 
-    links = outward(plan, wet, None, body_places(plan, q), floating.links, floating.hulls)
+    none: Link = ()
+    links = outward(plan, wet, none, body_places(plan, q), floating.links, floating.hulls)
+    added = tuple(map(added_to, links))
     bodies = []
-    for body, link, before in zip(plan.bodies, links, floating.felt, strict=True):
-        if link is not None and before is not None:
+    for body, felt, before in zip(plan.bodies, added, floating.felt, strict=True):
+        if felt is not None and before is not None:
             # forces of the user's own that go with acceleration may have joined it
             own = None if body.added is before or body.added is None else body.added - before
-            body = replace(body, added=link.added if own is None else own + link.added)
+            body = replace(body, added=felt if own is None else own + felt)
         bodies.append(body)
-    felt = tuple(None if link is None else link.added for link in links)
-    around = water._replace(links=links, floating=floating._replace(felt=felt))
+    around = water._replace(links=links, added=added, floating=floating._replace(felt=added))
     return replace(plan, bodies=tuple(bodies)), around
 
 

@@ -89,7 +89,7 @@ def damping_matrix(
     """
     from tiburon.algorithms.water import water_forces
 
-    links = tuple(link and _resisting(link) for link in around.links)
+    links = tuple(tuple(map(_resisting, link)) for link in around.links)
     water = around._replace(links=links)
 
     def slopes(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Any]:
@@ -116,7 +116,7 @@ def damping_matrix(
 
 
 def _resisting(link: "Immersion") -> "Immersion":
-    """Return a link on which water acts by drag alone."""
+    """Return what water acts on by drag and lift alone."""
     return replace(link, added=ArticulatedInertia.zero(), volume=0.0, moment=ZERO3)
 
 

@@ -269,7 +269,8 @@ def structure_around(model: Model, world: World) -> tuple[object, ...]:
         return pattern
     from tiburon.algorithms.water import immersions
 
-    links = tuple(link and link.structure() for link in immersions(model))
+    met = immersions(model, world.fluid.meets_bodies_apart)
+    links = tuple(tuple(part.structure() for part in link) for link in met)
     hulls: tuple[object, ...] = ()
     if world.fluid.surface is not None:
         from tiburon.algorithms.floating import hulls_of, radii_of

@@ -9,22 +9,23 @@ Symbols (McMillan 1994, Tables 13-15; McMillan, Orin and McGhee 1995, Table I):
 
 The part that goes with acceleration is added mass: it belongs to the bodies (`PlanBody.added`). All
 the rest is a force on each body. Where water moves alike everywhere, v^r and a_fg pass from body to
-body like velocities do; elsewhere each body meets the water at its own place.
+body like velocities do, and bodies held by fixed joints meet the water as one; elsewhere, and at a
+surface, each body meets the water at its own place.
 """
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place
 from tiburon.algorithms.sweep import outward
 from tiburon.errors import ModelError
-from tiburon.hydro.immersion import Immersion, Strips, Surroundings, immersion_of
+from tiburon.hydro.immersion import Immersion, Strips, Surroundings, added_to, immersion_of
 from tiburon.model import Model, Plan, PlanBody, Water
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.water import FlowField
-from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, matrix_vector, subtract, transpose_vector
 
 # a surface is loaded where water has one
@@ -32,6 +33,9 @@ if TYPE_CHECKING:
     from tiburon.algorithms.floating import Floating
 
 __all__ = ["WaterAround", "immersions", "relative_motions", "water_around", "water_forces"]
+
+Link: TypeAlias = tuple[Immersion, ...]
+"""What water meets of one plan body: of its bodies together, or of each by itself."""
 
 
 class WaterAround(NamedTuple):
@@ -49,8 +53,11 @@ class WaterAround(NamedTuple):
     strips: Strips
     """How cylinders are cut for drag."""
 
-    links: tuple[Immersion | None, ...]
+    links: tuple[Link, ...]
     """What water meets, one entry per plan body."""
+
+    added: tuple[ArticulatedInertia | None, ...]
+    """The added mass of each plan body; None where water meets nothing."""
 
     time: Scalar
     """When [s]."""
@@ -60,8 +67,13 @@ class WaterAround(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def immersions(model: Model) -> tuple[Immersion | None, ...]:
-    """Return what water meets of each plan body, None where it meets nothing.
+def immersions(model: Model, apart: bool) -> tuple[Link, ...]:
+    """Return what water meets of each plan body; nothing where it meets nothing.
+
+    Args:
+        model: The robot.
+        apart: Whether bodies on fixed joints meet the water each by itself, in the order of the
+            model; else they meet it as one.
 
     Raises:
         ModelError: If no body has any water numbers.
@@ -78,7 +90,8 @@ def immersions(model: Model) -> tuple[Immersion | None, ...]:
             f"model {model.name!r}: expected bodies with water numbers in a fluid, got none; give "
             "bodies fluid=BodyFluid(volume=..., added_mass=...), or leave the fluid out"
         )
-    return tuple(immersion_of(listed) for listed in members)
+    groups = [[[one] for one in listed] if apart else [listed][: len(listed)] for listed in members]
+    return tuple(tuple(map(immersion_of, group)) for group in groups)
 
 
 def water_around(
@@ -95,17 +108,18 @@ def water_around(
     """
     given = iter(bodies)
     links = tuple(
-        link and link.with_numbers([next(given) for _ in link.numbers()])
-        for link in immersions(model)
+        tuple(part.with_numbers([next(given) for _ in part.numbers()]) for part in link)
+        for link in immersions(model, water.meets_bodies_apart)
     )
+    added = tuple(map(added_to, links))
     density, field, surface = water.state(numbers)
     strips = Strips(water.strips, water.split_strips)
     floating = None
     if surface is not None:
         from tiburon.algorithms.floating import floating_links
 
-        floating = floating_links(model, surface, links)
-    return WaterAround(density, field, water.moves_alike, strips, links, time, floating)
+        floating = floating_links(model, surface, links, added)
+    return WaterAround(density, field, water.moves_alike, strips, links, added, time, floating)
 
 
 class _Drifting(NamedTuple):
@@ -143,8 +157,8 @@ def water_forces(
 
 def relative_motions(
     plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], around: WaterAround
-) -> tuple[Motion, ...]:
-    """Compute the velocity of each body relative to the water around it.
+) -> tuple[tuple[Motion, ...], ...]:
+    """Compute the velocity of all that water meets, relative to the water around it.
 
     Args:
         plan: Layout of the model.
@@ -153,18 +167,25 @@ def relative_motions(
         around: The water, taken where the center of buoyancy of each body is.
 
     Returns:
-        Velocity of each plan body at its origin, in its frame [rad/s, m/s].
+        For each plan body, one velocity per entry of its link, at the origin of the plan frame, in
+        its axes [rad/s, m/s].
     """
     if around.moves_alike:
-        return tuple(x.relative for x in _drifting(plan, q, v, ZERO3, around))
+        drifting = _drifting(plan, q, v, ZERO3, around)
+        return tuple((x.relative,) * len(y) for x, y in zip(drifting, around.links, strict=True))
 
-    def relative(body: PlanBody, _: Motion, placed: _Placed, link: Immersion | None) -> Motion:
+    def relative(
+        body: PlanBody, _: tuple[Motion, ...], placed: _Placed, link: Link
+    ) -> tuple[Motion, ...]:
         velocity, (R, p) = placed.velocity, placed.place
-        there = add(p, matrix_vector(R, link.place if link else ZERO3))
-        v_f = transpose_vector(R, around.field.at(around.time, there).velocity)
-        return Motion(velocity.angular, subtract(velocity.linear, v_f))
+        found = []
+        for part in link:
+            there = add(p, matrix_vector(R, part.place))
+            v_f = transpose_vector(R, around.field.at(around.time, there).velocity)
+            found.append(Motion(velocity.angular, subtract(velocity.linear, v_f)))
+        return tuple(found)
 
-    return outward(plan, relative, Motion.zero(), _placed(plan, q, v), around.links)
+    return outward(plan, relative, (), _placed(plan, q, v), around.links)
 
 
 def _drifting(
@@ -200,12 +221,12 @@ def _forces_in_uniform_flow(
 ) -> tuple[Force, ...]:
     """Add up what water does to each body (1995, Table I, part I)."""
 
-    def force(body: PlanBody, _: Force, drifting: _Drifting, link: Immersion | None) -> Force:
-        if link is None:
-            return Force.zero()
-        relative = drifting.relative
+    def force(body: PlanBody, _: Force, drifting: _Drifting, link: Link) -> Force:
+        relative, total = drifting.relative, Force.zero()
         here = Surroundings(around.density, relative.angular, relative.linear, drifting.a_fg)
-        return link.force(here, around.strips)
+        for part in link:
+            total = total + part.force(here, around.strips)
+        return total
 
     drifting = _drifting(plan, q, v, gravity, around)
     return outward(plan, force, Force.zero(), drifting, around.links)
@@ -216,24 +237,25 @@ def _forces_in_varying_flow(
 ) -> tuple[Force, ...]:
     """Meet the water where each body is; strips meet it where they are."""
 
-    def force(body: PlanBody, _: Force, placed: _Placed, link: Immersion | None) -> Force:
-        if link is None:
-            return Force.zero()
+    def force(body: PlanBody, _: Force, placed: _Placed, link: Link) -> Force:
         velocity, (R, p) = placed.velocity, placed.place
 
         def world(point: Vec3) -> Vec3:
             return add(p, matrix_vector(R, point))
 
-        flow = around.field.at(around.time, world(link.place))
-        v_f = transpose_vector(R, flow.velocity)
-        a_fg = transpose_vector(R, subtract(flow.acceleration, gravity))
+        def on(part: Immersion) -> Force:
+            flow = around.field.at(around.time, world(part.place))
+            v_f = transpose_vector(R, flow.velocity)
+            a_fg = transpose_vector(R, subtract(flow.acceleration, gravity))
 
-        def faster(point: Vec3) -> Vec3:
-            there = around.field.at(around.time, world(point)).velocity
-            return subtract(transpose_vector(R, there), v_f)
+            def faster(point: Vec3) -> Vec3:
+                there = around.field.at(around.time, world(point)).velocity
+                return subtract(transpose_vector(R, there), v_f)
 
-        v_r = subtract(velocity.linear, v_f)
-        here = Surroundings(around.density, velocity.angular, v_r, a_fg, faster)
-        return link.force(here, around.strips)
+            v_r = subtract(velocity.linear, v_f)
+            here = Surroundings(around.density, velocity.angular, v_r, a_fg, faster)
+            return part.force(here, around.strips)
+
+        return sum(map(on, link), Force.zero())
 
     return outward(plan, force, Force.zero(), _placed(plan, q, v), around.links)

@@ -1,7 +1,8 @@
 """A link of a robot under water: what its bodies' numbers come to in the frame of the plan.
 
-Bodies on fixed joints move as one link, so their added masses and displaced volumes add. Shapes of
-drag stay apart: what a shape feels depends on the square of the velocity where it is.
+Bodies on fixed joints move as one link, so in water that moves alike everywhere their added masses
+and displaced volumes add. Shapes of drag stay apart: what a shape feels depends on the square of
+the velocity where it is. In other water each body is an immersion of its own.
 
 Places and directions are structure, compiled in; masses, volumes and coefficients are numbers that
 a kernel takes at run time.
@@ -27,7 +28,7 @@ from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, scale
 
-__all__ = ["Immersion", "Surroundings", "immersion_of"]
+__all__ = ["Immersion", "Strips", "Surroundings", "added_to", "immersion_of"]
 
 Vector = Sequence[Scalar] | NDArray[np.float64]
 """Three floats."""
@@ -251,17 +252,23 @@ class Immersion:
         )
 
 
-def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion | None:
-    """Gather the bodies of one link.
+def added_to(parts: Sequence[Immersion]) -> ArticulatedInertia | None:
+    """Return the added mass of a link that water meets in parts; None where it meets none."""
+    if not parts:
+        return None
+    total = parts[0].added
+    for part in parts[1:]:
+        total = total + part.added
+    return total
+
+
+def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion:
+    """Gather bodies of one link.
 
     Args:
-        members: Numbers of each body, with the map of motion from the plan frame to its own.
-
-    Returns:
-        The link; None if water does nothing to it.
+        members: Numbers of each body, with the map of motion from the plan frame to its own; at
+            least one.
     """
-    if not members:
-        return None
     added = ArticulatedInertia.zero()
     volume, moment, middle = 0.0, ZERO3, ZERO3
     shapes: list[PlacedDrag] = []

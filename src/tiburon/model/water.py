@@ -76,6 +76,11 @@ class Water:
         return not depends_on_place(self.motion)
 
     @property
+    def meets_bodies_apart(self) -> bool:
+        """Whether bodies that move as one still meet the water each at its own place."""
+        return self.surface is not None or not self.moves_alike
+
+    @property
     def depends_on_time(self) -> bool:
         """Whether the velocity at a fixed place changes."""
         return depends_on_time(self.motion)

@@ -16,7 +16,7 @@ from tiburon.algorithms.crba import crba
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.water import WaterAround, immersions, water_forces
-from tiburon.hydro.immersion import Strips
+from tiburon.hydro.immersion import Strips, added_to
 from tiburon.model import Body, BodyFluid, CylinderDrag, Inertia, Model, Plan, Revolute
 from tiburon.model.current import Flow
 from tiburon.model.currents import UniformCurrent
@@ -224,8 +224,7 @@ def _count(
     base: _Base = PRINCIPAL,
 ) -> Cost:
     model = star_model(chains, links, base)
-    own = immersions(model)
-    sizes = [len(link.numbers()) if link else 0 for link in own]
+    own = immersions(model, False)
 
     def function(
         q: Any,
@@ -246,12 +245,13 @@ def _count(
         if wet:
             numbers = iter(fluid.tolist()[1:])
             immersed = tuple(
-                link and link.with_numbers([next(numbers) for _ in range(size)])
-                for link, size in zip(own, sizes, strict=True)
+                tuple(part.with_numbers([next(numbers) for _ in part.numbers()]) for part in link)
+                for link in own
             )
-            plan = plan.in_water([None if link is None else link.added for link in immersed])
+            added = tuple(map(added_to, immersed))
+            plan = plan.in_water(added)
             flow = _Stream(UniformCurrent(), tuple(stream.tolist()))
-            water = WaterAround(fluid[0], flow, True, Strips(), immersed, 0.0)
+            water = WaterAround(fluid[0], flow, True, Strips(), immersed, added, 0.0)
             # water feels the whole velocity
             first = replace(plan.bodies[0], joint=FreeByAngles("vehicle"))
             swimming = replace(plan, bodies=(first, *plan.bodies[1:]))
@@ -272,7 +272,7 @@ def _count(
         "inertia": (len(model.parameter_names),),
         "lengths": (chains * links, 7),
         "gravity": (3,),
-        "fluid": (1 + sum(sizes),),
+        "fluid": (1 + sum(len(part.numbers()) for link in own for part in link),),
     }
     return cost_of(count(trace(function, inputs), (*CONSTANTS, "fluid")))
 
