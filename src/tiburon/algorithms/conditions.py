@@ -139,6 +139,7 @@ def dynamics_function(
     run: Callable[..., Any],
     *,
     more: Callable[[Model, Options], Sequence[Input]] | None = None,
+    of_trees: bool = True,
 ) -> LibraryFunction:
     """Make a public function of dynamics that runs under any conditions.
 
@@ -147,6 +148,7 @@ def dynamics_function(
         inputs: Its arrays as `inputs_of` takes them, "q" and "v" first.
         run: Called as ``run(setting, q, ...)`` with the scalars of each array of one case.
         more: Further arrays of the function's own that depend on its options.
+        of_trees: Whether `run` itself heeds no loops.
     """
     usual = inputs_of(*inputs)
 
@@ -163,12 +165,12 @@ def dynamics_function(
         plan, gravity, water = surroundings(model, world)
         plan = with_given_inertias(plan, options, given)
         here = Setting(model, options, given, plan, gravity, water)
-        closed = closed_form(name) if model.loops else None
+        closed = closed_form(name) if model.loops and of_trees else None
         return (closed or run)(here.at(*own[:2]), *own)
 
     # a kernel that travels to another process names the module that makes its function
     run_under.__module__ = run.__module__
-    return LibraryFunction(name, all_inputs, run_under, of_trees=True)
+    return LibraryFunction(name, all_inputs, run_under, of_trees=of_trees)
 
 
 def _read(

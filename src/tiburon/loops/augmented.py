@@ -30,7 +30,7 @@ from tiburon.trace.primitives.spd import INLINE_SIZE
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import while_loop
 
-__all__ = ["ConstrainedMotion", "constrained_acceleration"]
+__all__ = ["ConstrainedMotion", "TreeMetric", "answer", "constrained_acceleration"]
 
 SURE = 1e-6
 """Squared sine of the angle between constraints above which squaring their condition is harmless.
@@ -133,6 +133,7 @@ def answer(
     jacobian: Sequence[dict[int, Scalar]],
     free: dict[int, Scalar],
     wanted: Sequence[Scalar],
+    cut: float = CUT,
 ) -> ConstrainedMotion:
     """Solve the augmented system.
 
@@ -141,6 +142,7 @@ def answer(
         jacobian: J, one row per constraint.
         free: L^-T times the joint forces that act without constraints.
         wanted: J vd: what the constraints ask of the accelerations.
+        cut: Length, relative to the longest, below which a constraint counts as repeating others.
     """
     size, d = len(metric.softness), metric.softness
     # a row without entries asks for nothing and takes no force
@@ -163,7 +165,7 @@ def answer(
         one = state[-1]
         roots = [one * np.sqrt(x) for x in d]
         G = [[row[i] * roots[i] if i in row else 0.0 for row in rows] for i in range(size)]
-        found = factor_orthogonal(as_traced(G), cut=CUT)
+        found = factor_orthogonal(as_traced(G), cut=cut)
         pushed = found.solve_transpose(as_traced(right))
         return (0.0, list(found.solve(pushed)), found.rank, found.ratio, one)
 

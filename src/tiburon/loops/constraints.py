@@ -39,7 +39,14 @@ from tiburon.spatial.vec3 import (
     transpose_vector,
 )
 
-__all__ = ["Constraints", "constraint_count", "constraint_names", "constraints", "entries_in_use"]
+__all__ = [
+    "Constraints",
+    "Row",
+    "constraint_count",
+    "constraint_names",
+    "constraints",
+    "entries_in_use",
+]
 
 Row = dict[int, Scalar]
 """Entries of one row that are not structurally zero, by velocity variable."""

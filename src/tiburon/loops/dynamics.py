@@ -1,0 +1,216 @@
+"""What loops do, for users: gaps, Jacobian, accelerations with constraint forces, projections."""
+
+from collections.abc import Sequence
+from typing import Any, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.binding import surroundings_at
+from tiburon.algorithms.conditions import (
+    Conditions,
+    Setting,
+    dynamics_function,
+    record_under,
+    takes_conditions,
+)
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.errors import ModelError
+from tiburon.loops.closed_functions import constrained_motion
+from tiburon.loops.constraints import constraint_count, constraints
+from tiburon.loops.projection import close_position, close_velocity
+from tiburon.model import Model, World
+from tiburon.record import record
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+
+__all__ = [
+    "LoopDynamics",
+    "close_loops",
+    "keep_loops_closed",
+    "loop_dynamics",
+    "loop_gaps",
+    "loop_jacobian",
+]
+
+Array = NDArray[np.float64]
+
+
+@record(eq=False)
+class LoopDynamics:
+    """How a robot with loops answers its forces, one state or a batch."""
+
+    acceleration: Array
+    """Joint acceleration [m/s^2 or rad/s^2], shape (..., nv)."""
+
+    constraint_force: Array
+    """Force or moment along each constraint, in the order of `constraint_names` [N or N m], shape
+    (..., constraints); where constraints repeat each other, the shortest of all that do."""
+
+    rank: Array
+    """Number of independent constraints, shape (...)."""
+
+    ratio: Array
+    """Smallest over largest singular value of the independent constraints in the metric of the mass
+    matrix, estimated, shape (...): near zero the robot is near a singular pose."""
+
+
+@record(eq=False)
+class ClosedPosition:
+    """Positions brought back onto the loops."""
+
+    q: Array
+    """Position [m or rad], shape (..., nq)."""
+
+    steps: Array
+    """Newton steps it took, shape (...)."""
+
+    gap: Array
+    """Largest gap that is left [m or rad], shape (...)."""
+
+
+def _need_loops(model: Model, function: str) -> None:
+    if not model.loops:
+        raise ModelError(
+            f"model {model.name!r}: {function} is for robots with loops, got none; give it "
+            "loops=(LoopClosure(...), ...)"
+        )
+
+
+def _run_motion(around: Setting, *state: Sequence[Scalar]) -> Any:
+    _need_loops(around.model, "loop_dynamics")
+    found = constrained_motion(around, *state)
+    return {
+        "acceleration": as_traced(list(found.vd)),
+        "constraint_force": as_traced(list(found.multipliers)),
+        "rank": as_traced(found.rank),
+        "ratio": as_traced(found.ratio),
+    }
+
+
+def _run_gaps(model: Model, world: World | None, options: Options, q: Any) -> Any:
+    position = scalars(q)
+    plan, _, _ = surroundings_at(model, world, position)
+    return as_traced(list(constraints(model, plan, position).value))
+
+
+def _run_jacobian(model: Model, world: World | None, options: Options, q: Any) -> Any:
+    position = scalars(q)
+    plan, _, _ = surroundings_at(model, world, position)
+    rows = constraints(model, plan, position).jacobian
+    dense = [row.get(i, 0.0) for row in rows for i in range(model.nv)]
+    return as_traced(dense).reshape(constraint_count(model), model.nv)
+
+
+def _run_close(model: Model, world: World | None, options: Options, q: Any) -> Any:
+    position = scalars(q)
+    plan, _, _ = surroundings_at(model, world, position)
+    found = close_position(model, plan, position)
+    return {
+        "q": as_traced(list(found.q)),
+        "steps": as_traced(found.steps),
+        "gap": as_traced(found.gap),
+    }
+
+
+def _run_keep(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
+    position = scalars(q)
+    plan, _, _ = surroundings_at(model, world, position)
+    return as_traced(list(close_velocity(model, plan, position, scalars(v))))
+
+
+_MOTION = dynamics_function("loop_dynamics", ("q", "v", "tau"), _run_motion, of_trees=False)
+_GAPS = LibraryFunction("loop_gaps", inputs_of("q"), _run_gaps, parameters=())
+_JACOBIAN = LibraryFunction("loop_jacobian", inputs_of("q"), _run_jacobian, parameters=())
+_CLOSE = LibraryFunction("close_loops", inputs_of("q"), _run_close, parameters=(INERTIA,))
+_KEEP = LibraryFunction("keep_loops_closed", inputs_of("q", "v"), _run_keep, parameters=(INERTIA,))
+
+
+@takes_conditions
+def loop_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    **conditions: Unpack[Conditions],
+) -> LoopDynamics:
+    """Compute joint accelerations of a robot with loops, and the forces that keep them closed.
+
+    The state should keep the loops closed, see `close_loops` and `keep_loops_closed`; where it does
+    not, accelerations still leave gaps and their rates as they are. `forward_dynamics` gives the
+    accelerations alone. One state or a batch; traced arrays inside a compiled function.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        tau: Joint force [N or N m], shape (..., nv).
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+
+    Example:
+        ``tb.loop_dynamics(stewart, q, v, tau).constraint_force``
+    """
+    return LoopDynamics(*record_under(conditions, _MOTION, model, (q, v, tau)))
+
+
+def loop_gaps(model: Model, q: ArrayLike) -> Array:
+    """Measure how far loops are from closed, one number per constraint [m or rad].
+
+    Args:
+        model: The robot; it has loops.
+        q: Position [m or rad], shape (..., nq).
+
+    Returns:
+        Shape (..., constraints), in the order of `constraint_names`.
+    """
+    _need_loops(model, "loop_gaps")
+    answer: Array = call(_GAPS, model, (q,))
+    return answer
+
+
+def loop_jacobian(model: Model, q: ArrayLike) -> Array:
+    """Compute the Jacobian of all loops: the rates of `loop_gaps` are J v.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position [m or rad], shape (..., nq).
+
+    Returns:
+        Shape (..., constraints, nv); transposed, it maps constraint forces to joint forces.
+    """
+    _need_loops(model, "loop_jacobian")
+    answer: Array = call(_JACOBIAN, model, (q,))
+    return answer
+
+
+def close_loops(model: Model, q: ArrayLike) -> ClosedPosition:
+    """Move a position that is nearly on the loops onto them, by at most ten Newton steps.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position [m or rad], shape (..., nq).
+
+    Returns:
+        The nearest position in the metric of the mass matrix, and the gap that is left: nothing
+        raises where loops stay open, see `gap`. For rough guesses take `assemble`.
+    """
+    _need_loops(model, "close_loops")
+    found = call(_CLOSE, model, (q,))
+    return ClosedPosition(*(found.values() if isinstance(found, dict) else found))
+
+
+def keep_loops_closed(model: Model, q: ArrayLike, v: ArrayLike) -> Array:
+    """Take out of a joint velocity what would open loops.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position with closed loops [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+
+    Returns:
+        The nearest velocity in the metric of the mass matrix, shape (..., nv).
+    """
+    _need_loops(model, "keep_loops_closed")
+    answer: Array = call(_KEEP, model, (q, v))
+    return answer

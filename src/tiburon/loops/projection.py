@@ -1,0 +1,131 @@
+"""Back onto the loops: positions and velocities that drifted are moved as little as it takes.
+
+Steps of an integrator keep loops closed up to their own error. Newton steps in the metric of the
+mass matrix close them again: of all corrections, the one of least kinetic energy. Velocities are
+projected in the same metric: the part that would open a loop is taken out as an impulse of the
+loops' own constraint forces would do it. There are no gains to tune.
+
+Symbols: J Jacobian of the constraints, H mass matrix, e values of the constraints.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.loops.augmented import ConstrainedMotion, TreeMetric, answer
+from tiburon.loops.constraints import Row, constraints
+from tiburon.model import Model, Plan
+from tiburon.spatial import Scalar
+from tiburon.trace.primitives.tree import FactorTree
+from tiburon.trace.regions import while_loop
+
+__all__ = ["Projected", "close_position", "close_velocity", "largest"]
+
+CLOSED = 1e-12
+"""Gap at which a loop counts as closed [m or rad]: some rounding errors of meters and radians."""
+
+LONGEST = 1.0
+"""Largest change of a joint in one Newton step [m or rad]."""
+
+MOST_STEPS = 10
+"""Newton steps of one projection; from the error of an integrator's step one or two do."""
+
+CUT = 1e-6
+"""Singular value, relative to the largest, below which a projection leaves a direction alone.
+
+Near a singular pose an error of rounding divided by a singular value of its size would be a jump.
+"""
+
+
+class Projected(NamedTuple):
+    """A position brought back onto the loops."""
+
+    q: tuple[Scalar, ...]
+    steps: Scalar
+    """Newton steps it took."""
+    gap: Scalar
+    """Largest value of a constraint that is left [m or rad]."""
+
+
+def close_position(model: Model, plan: Plan, q: Sequence[Scalar]) -> Projected:
+    """Move a position onto the loops by Newton steps of least kinetic energy.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        q: Position near the loops [m or rad], nq scalars.
+
+    Returns:
+        The position, with what is left of the gaps; it may be far off where `q` was.
+    """
+
+    def far(state: Any) -> Any:
+        _, gap = state
+        return gap > CLOSED
+
+    def newton(state: Any) -> Any:
+        position, _ = state
+        held = constraints(model, plan, position)
+        step = _least_motion(plan, position, held.jacobian, [-e for e in held.value]).vd
+        # where loops cannot close, Newton steps know no measure
+        part = 1.0 / np.maximum(1.0, largest(step) / LONGEST)
+        moved = _moved(model, position, [part * x for x in step])
+        return moved, largest(constraints(model, plan, moved).value)
+
+    start = (tuple(q), largest(constraints(model, plan, q).value))
+    found = while_loop(far, newton, start, MOST_STEPS)
+    position, gap = found.state
+    return Projected(tuple(position), found.count, gap)
+
+
+def close_velocity(
+    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]
+) -> tuple[Scalar, ...]:
+    """Take out of a joint velocity what would open loops.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        q: Position with closed loops [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+
+    Returns:
+        The nearest velocity in the metric of the mass matrix that keeps loops closed.
+    """
+    rows = constraints(model, plan, q).jacobian
+    opening = [sum((x * v[i] for i, x in row.items()), start=0.0) for row in rows]
+    change = _least_motion(plan, q, rows, [-rate for rate in opening]).vd
+    return tuple(x + y for x, y in zip(v, change, strict=True))
+
+
+def largest(values: Sequence[Scalar]) -> Scalar:
+    """Return the largest size of some numbers, 0 for none."""
+    found: Scalar = 0.0
+    for value in values:
+        found = np.maximum(found, np.abs(value))
+    return found
+
+
+def _least_motion(
+    plan: Plan, q: Sequence[Scalar], rows: Sequence[Row], wanted: Sequence[Scalar]
+) -> ConstrainedMotion:
+    """Return the motion of least kinetic energy with given rates of the constraints."""
+    H = mass_elements(plan, q)
+    stored = FactorTree(freedom_parents(plan)).layout.elements()
+    metric = TreeMetric(plan, [H[i * plan.nv + j] for i, j in stored])
+    still = dict.fromkeys(range(plan.nv), 0.0)
+    return answer(metric, rows, still, wanted, cut=CUT)
+
+
+def _moved(model: Model, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    """Return a position after a step of velocity, quaternions of length 1."""
+    found: list[Scalar] = []
+    for joint in model.joints:
+        if joint.nq:
+            own, change = model.slice(joint.name, of="q"), model.slice(joint.name, of="v")
+            moved = joint.integrate(q[own], step[change])
+            found.extend(joint.normalize(moved))
+    return tuple(found)
