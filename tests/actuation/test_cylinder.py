@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tests.actuation.stepping import FREE, moment, power, slider, stepper
-from tiburon.actuation.cylinder_drive import LAMINAR, orifice_flow
+from tests.actuation.stepping import moment, power, slider, stepper
+from tiburon.actuation.cylinder_drive import LAMINAR_SHARE, orifice_flow
 from tiburon.actuation.defaults import as_elements
 
 RANDOM = np.random.default_rng()
@@ -64,8 +64,8 @@ def test_a_half_open_valve_moves_a_free_piston_at_the_speed_of_its_flow():
     g, A1, A2, ps = 0.5 * c.valve_gain, c.cap_area, c.rod_area, c.supply_pressure
     # p1 = ps - (A1 x'/g)^2, p2 = (A2 x'/g)^2
     speed = g * math.sqrt(ps * A1 / (A1**3 + A2**3))
-    # the root is smoothed below 1e4 Pa, which changes it by (1e4 / 1e7)^2 / 4
-    assert end[1] == pytest.approx(speed, rel=1e-5)
+    # the root is smoothed below 0.16 MPa, which changes it by (0.16 / 7)^2 / 4 at 7 MPa
+    assert end[1] == pytest.approx(speed, rel=3e-4)
     assert end[2] * A1 == pytest.approx(end[3] * A2, rel=1e-6)
 
 
@@ -77,7 +77,7 @@ def test_stalled_it_pushes_with_the_pressure_of_the_pump():
     end = run([0.2, 0.0, *element.initial_state(None)], {"ram": 1.0}, dt=1e-4, count=20000)
     assert end[2] == pytest.approx(c.supply_pressure, rel=1e-3)
     # draining, pressure ends within the laminar range
-    assert abs(end[3]) < LAMINAR
+    assert abs(end[3]) < LAMINAR_SHARE * c.supply_pressure
 
 
 def test_a_shut_cylinder_only_stores_and_loses():
@@ -138,7 +138,7 @@ def test_the_end_of_the_stroke_is_a_stop():
     """Driven on at full pressure the piston stays within a percent of its stroke."""
     element = ram()
     _, run = stepper(slider(80.0), [element])
-    end = run([0.35, 0.0, *element.initial_state(None)], {"ram": 1.0}, dt=5e-5, count=60000)
+    end = run([0.35, 0.0, *element.initial_state(None)], {"ram": 1.0}, dt=2e-5, count=100000)
     assert 0.4 < end[0] < 0.404
     assert abs(end[1]) < 1e-6
 
@@ -154,9 +154,9 @@ def test_a_valve_follows_its_command_with_a_lag():
 
 def test_flow_is_the_root_of_pressure_and_odd():
     """Gain times sqrt(dp) far from zero, smooth through it, and back with the sign."""
-    assert orifice_flow(2.0, 9e6) == pytest.approx(2.0 * 3e3, rel=1e-5)
-    assert orifice_flow(2.0, -9e6) == -orifice_flow(2.0, 9e6)
-    assert orifice_flow(2.0, 1.0) == pytest.approx(2.0 * 1.0 / math.sqrt(LAMINAR), rel=1e-6)
+    assert orifice_flow(2.0, 9e6, 1e4) == pytest.approx(2.0 * 3e3, rel=1e-5)
+    assert orifice_flow(2.0, -9e6, 1e4) == -orifice_flow(2.0, 9e6, 1e4)
+    assert orifice_flow(2.0, 1.0, 1e4) == pytest.approx(2.0 / math.sqrt(1e4), rel=1e-6)
 
 
 def test_wrong_cylinders_are_refused():
@@ -171,4 +171,3 @@ def test_wrong_cylinders_are_refused():
         tb.HydraulicCylinder("ram", joint="x", relief_pressure=1e6)
     with pytest.raises(tb.UnknownNameError, match="unknown joint 'y'"):
         ram(joint="y").check(slider())
-    assert FREE is not None

@@ -32,8 +32,8 @@ _Forces: TypeAlias = Mapping[str, Sequence[Scalar]] | None
 _Apply: TypeAlias = Callable[[Scalar], tuple[_Forces, _Forces]]
 """From the push of a piston to forces at joints and on frames."""
 
-LAMINAR = 1e4
-"""Pressure difference below which flow through an orifice grows linearly [Pa]."""
+LAMINAR_SHARE = 0.01
+"""Share of the supply pressure below which flow through an orifice grows linearly."""
 
 RELIEF_RANGE = 0.05
 """Share of the supply pressure over which relief and make-up valves open fully."""
@@ -45,7 +45,7 @@ STOP_TIME = 2e-3
 """Damping of that end per stiffness [s]."""
 
 
-def orifice_flow(gain: Scalar, difference: Scalar) -> Scalar:
+def orifice_flow(gain: Scalar, difference: Scalar, laminar: Scalar) -> Scalar:
     """Return the flow through an orifice [m^3/s]: gain times the root of the pressure difference.
 
     The root is odd, and linear near zero, where real flow is laminar and a root would be steep.
@@ -53,8 +53,9 @@ def orifice_flow(gain: Scalar, difference: Scalar) -> Scalar:
     Args:
         gain: Flow per root of pressure [m^3/s/sqrt(Pa)].
         difference: Pressure before less that behind [Pa].
+        laminar: Difference below which it is linear [Pa].
     """
-    return gain * difference / np.sqrt(np.sqrt(difference * difference + LAMINAR * LAMINAR))
+    return gain * difference / np.sqrt(np.sqrt(difference * difference + laminar * laminar))
 
 
 @record
@@ -65,6 +66,10 @@ class CylinderDrive(Element):
     pressure that holds the piston without load: half the supply, shared by the areas. A chamber
     above `relief_pressure` opens to the tank, one below the tank's pressure draws oil from it. At
     both ends of the stroke the piston meets a stop.
+
+    Oil in small chambers behind large valves is stiff: where a valve is open and hardly any
+    pressure is left to drop, pressures settle at the rate 10 b g / (V sqrt(supply)), some ten
+    thousand per second. Take small steps, or a method for stiff equations.
     """
 
     name: str
@@ -131,11 +136,14 @@ class CylinderDrive(Element):
         V1, V2 = dead + A1 * inside, dead + A2 * (stroke - inside)
         # a spool joins one chamber to the pump and the other to the tank
         forth, back = np.maximum(opening, 0.0), np.maximum(-opening, 0.0)
-        feed1 = orifice_flow(gain * forth, supply - p1)
-        feed2 = orifice_flow(gain * back, supply - p2)
+        small = LAMINAR_SHARE * supply
+        feed1 = orifice_flow(gain * forth, supply - p1, small)
+        feed2 = orifice_flow(gain * back, supply - p2, small)
+        drain1 = orifice_flow(gain * back, p1 - tank, small)
+        drain2 = orifice_flow(gain * forth, p2 - tank, small)
         relieved = gain * np.sqrt(supply) / (RELIEF_RANGE * supply)
-        Q1 = feed1 - orifice_flow(gain * back, p1 - tank) + _spill(relieved, p1, relief, tank)
-        Q2 = feed2 - orifice_flow(gain * forth, p2 - tank) + _spill(relieved, p2, relief, tank)
+        Q1 = feed1 - drain1 + _spill(relieved, p1, relief, tank)
+        Q2 = feed2 - drain2 + _spill(relieved, p2, relief, tank)
         past = leak * (p1 - p2)
         rates: list[Scalar] = [b * (Q1 - past - A1 * rate) / V1, b * (Q2 + past + A2 * rate) / V2]
         if self._lagging:
