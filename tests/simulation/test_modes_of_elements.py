@@ -82,7 +82,7 @@ def test_coulomb_friction_is_left_out():
 
 
 def cantilever(count, length, stiffness, density):
-    """Rigid segments hinged with springs; a hinge stands for the bending half a part to each side."""
+    """Rigid segments on springs; a hinge stands for the bending half a part to each side."""
     part = length / count
     bodies = []
     for k in range(count):

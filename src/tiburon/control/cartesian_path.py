@@ -1,0 +1,263 @@
+"""Paths of a frame in space: a curve for its origin, turns about fixed axes for its orientation.
+
+Symbols:
+    phi     turn from one orientation to the next, as a rotation vector in axes of the first [rad]
+    s       share of the turn that is done, from 0 to 1 (slerp: Shoemake 1985)
+"""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.control.piecewise import Piecewise, smooth_pieces, speed_profile
+from tiburon.errors import DomainError, OptionError, ShapeError
+from tiburon.record import record
+from tiburon.spatial import (
+    quaternion_conjugate,
+    quaternion_exp,
+    quaternion_log,
+    quaternion_multiply,
+    quaternion_rotate,
+    quaternion_to_matrix,
+)
+from tiburon.trace.array import TracedArray, as_traced
+from tiburon.trace.value import Value
+
+__all__ = ["CartesianPath", "PoseSample"]
+
+Array = NDArray[np.float64]
+
+KINDS = {"cubic": 2, "quintic": 3}
+
+
+class PoseSample(NamedTuple):
+    """Where a frame should be at a time, and how it should move; world axes."""
+
+    position: Any
+    """Origin [m], shape (..., 3)."""
+
+    quaternion: Any
+    """(w, x, y, z), shape (..., 4)."""
+
+    velocity: Any
+    """Of the origin [m/s], shape (..., 3)."""
+
+    angular_velocity: Any
+    """[rad/s], shape (..., 3)."""
+
+    acceleration: Any
+    """Of the origin [m/s^2], shape (..., 3)."""
+
+    angular_acceleration: Any
+    """[rad/s^2], shape (..., 3)."""
+
+    @property
+    def rotation(self) -> Any:
+        """Rotation matrix from axes of the frame to those of the world, shape (..., 3, 3)."""
+        parts = _parts(self.quaternion)
+        rows = quaternion_to_matrix(parts)
+        if isinstance(self.quaternion, TracedArray):
+            return as_traced([list(row) for row in rows])
+        return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
+
+
+@record
+class CartesianPath:
+    """A path of a frame through poses.
+
+    Example:
+        ``CartesianPath.through([0, 4], [(0.4, 0, 0.3), (0.5, 0.2, 0.1)])``
+    """
+
+    positions: Piecewise
+    """Origin, world axes [m]."""
+
+    shares: Piecewise | None = None
+    """For each turn how much of it is done; None for one constant orientation."""
+
+    first: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0)
+    """Orientation at the start, a unit quaternion."""
+
+    turns: tuple[tuple[float, ...], ...] = ()
+    """phi of each turn, one after the other."""
+
+    @classmethod
+    def through(
+        cls,
+        times: ArrayLike,
+        positions: ArrayLike,
+        orientations: ArrayLike | None = None,
+        *,
+        kind: str = "quintic",
+        stops: bool = False,
+    ) -> "CartesianPath":
+        """Return the path through poses at given times, at rest at both ends.
+
+        The origin passes the points smoothly. Turns go the short way about a fixed axis and rest
+        at every pose, where the axis may change.
+
+        Args:
+            times: When each pose is reached [s], rising, shape (k,).
+            positions: World axes [m], shape (k, 3).
+            orientations: Quaternions (w, x, y, z), shape (k, 4) or (4,) for a constant one;
+                world axes by default.
+            kind: "cubic" or "quintic", as in `JointPath.through`.
+            stops: Whether the origin stops at every point.
+        """
+        if kind not in KINDS:
+            raise OptionError("kind", tuple(KINDS), kind)
+        m = KINDS[kind]
+        points = _three(positions)
+        way = smooth_pieces(times, points, m, stops=stops)
+        first, turns = _turns(orientations, len(points))
+        shares = None
+        if turns:
+            # share k grows from 0 to 1 in interval k: all as one path that stops at every pose
+            done = np.tril(np.ones((len(points), len(points) - 1)), -1)
+            shares = smooth_pieces(times, done, m, stops=True)
+        return cls(way, shares, first, turns)
+
+    @classmethod
+    def trapezoidal(
+        cls,
+        positions: ArrayLike,
+        orientations: ArrayLike | None = None,
+        *,
+        speed: float,
+        acceleration: float,
+        angular_speed: float = 1.0,
+        angular_acceleration: float = 1.0,
+        start: float = 0.0,
+    ) -> "CartesianPath":
+        """Return the fastest path within limits along straight lines, resting at every pose.
+
+        Args:
+            positions: World axes [m], shape (k, 3).
+            orientations: Quaternions (w, x, y, z), shape (k, 4) or (4,); world axes by default.
+            speed: Largest speed along the line [m/s].
+            acceleration: Largest acceleration along the line [m/s^2].
+            angular_speed: Largest angular speed [rad/s].
+            angular_acceleration: Largest angular acceleration [rad/s^2].
+            start: When it begins [s].
+        """
+        points = _three(positions)
+        first, turns = _turns(orientations, len(points))
+        lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
+        angles = np.linalg.norm(np.array(turns or np.zeros((len(points) - 1, 3))), axis=1)
+        # way and angle done so far, which begin and end together
+        done = np.zeros((len(points), 2))
+        done[1:, 0], done[1:, 1] = np.cumsum(lengths), np.cumsum(angles)
+        profile = speed_profile(
+            done, (speed, angular_speed), (acceleration, angular_acceleration), start
+        )
+        return cls(*_spread(profile, points, lengths, angles, bool(turns)), first, turns)
+
+    @property
+    def knots(self) -> tuple[float, ...]:
+        """Times at which pieces begin, and the end [s]."""
+        return self.positions.knots
+
+    @property
+    def duration(self) -> float:
+        """Time from begin to end [s]."""
+        return self.positions.duration
+
+    def at(self, time: Any) -> PoseSample:
+        """Return pose, velocity and acceleration at a time [s], a number, array or traced value."""
+        p, v, a = self.positions.at(time)
+        traced = isinstance(time, (Value, TracedArray))
+        quaternion: Sequence[Any] = self.first
+        w: list[Any] = [0.0, 0.0, 0.0]
+        wd: list[Any] = [0.0, 0.0, 0.0]
+        if self.shares is not None:
+            share, rate, growth = (_parts(x) for x in self.shares.at(time))
+            for k, phi in enumerate(self.turns):
+                # one turn at a time moves: its axis, in axes of the orientation before it
+                axis = quaternion_rotate(quaternion, phi)
+                w = [x + c * rate[k] for x, c in zip(w, axis, strict=True)]
+                wd = [x + c * growth[k] for x, c in zip(wd, axis, strict=True)]
+                turn = quaternion_exp(tuple(c * share[k] for c in phi))
+                quaternion = quaternion_multiply(quaternion, turn)
+        shape = () if traced else np.shape(time)
+        together = (_together(x, shape, traced) for x in (quaternion, w, wd))
+        quaternions, angular, growing = together
+        return PoseSample(p, quaternions, v, angular, a, growing)
+
+
+def _three(positions: ArrayLike) -> Array:
+    points = np.asarray(positions, dtype=np.float64)
+    if points.ndim != 2 or points.shape[1] != 3 or len(points) < 2:
+        raise ShapeError("positions", "(k, 3) with two points or more", f"shape {points.shape}")
+    return points
+
+
+def _turns(
+    orientations: ArrayLike | None, count: int
+) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
+    """Return the first orientation, and the turn from each to the next; none if all are equal."""
+    if orientations is None:
+        return (1.0, 0.0, 0.0, 0.0), ()
+    given = np.asarray(orientations, dtype=np.float64)
+    if given.shape == (4,):
+        given = np.tile(given, (count, 1))
+    if given.shape != (count, 4):
+        raise ShapeError("orientations", f"({count}, 4) quaternions, or (4,)", given.shape)
+    length = np.linalg.norm(given, axis=1)
+    if not (np.abs(length - 1.0) < 1e-6).all():
+        raise DomainError(
+            "orientations", "quaternions (w, x, y, z) of length 1", f"length {length.min():g}"
+        )
+    units = (given / length[:, None]).tolist()
+    turns = []
+    for a, b in pairwise(units):
+        turn = quaternion_log(quaternion_multiply(quaternion_conjugate(a), b))
+        turns.append(tuple(float(x) for x in turn))
+    if not np.any(turns):
+        return tuple(units[0]), ()
+    return tuple(units[0]), tuple(turns)
+
+
+def _spread(
+    profile: Piecewise, points: Array, lengths: Array, angles: Array, turning: bool
+) -> tuple[Piecewise, Piecewise | None]:
+    """Return origin and shares of turns, of a profile of the way and angle done."""
+    ends = np.cumsum(lengths), np.cumsum(angles)
+    positions, shares = [], []
+    for piece in profile.coefficients:
+        table = np.array(piece)
+        # the way done in the middle of a piece tells to which interval it belongs
+        middle = table[0] + 1e-9 * (table[1] + table[2])
+        place = int(np.argmax((middle[0] < ends[0]) | (middle[1] < ends[1])))
+        way, angle = lengths[place], angles[place]
+        before = ends[0][place] - way, ends[1][place] - angle
+        along = table[:, 0].copy()
+        along[0] -= before[0]
+        unit = (points[place + 1] - points[place]) / way if way > 0.0 else np.zeros(3)
+        rows = np.outer(along, unit)
+        rows[0] += points[place]
+        positions.append(tuple(tuple(row) for row in rows.tolist()))
+        share = np.zeros((len(table), len(lengths)))
+        share[0, :place] = 1.0
+        if angle > 0.0:
+            turned = table[:, 1].copy()
+            turned[0] -= before[1]
+            share[:, place] = turned / angle
+        shares.append(tuple(tuple(row) for row in share.tolist()))
+    whole = Piecewise(profile.knots, tuple(shares)) if turning else None
+    return Piecewise(profile.knots, tuple(positions)), whole
+
+
+def _parts(x: Any) -> list[Any]:
+    """Return the entries of the last dimension, one by one."""
+    if isinstance(x, TracedArray):
+        return list(x.reshape(-1).tolist())
+    return [x[..., k] for k in range(np.shape(x)[-1])]
+
+
+def _together(parts: Sequence[Any], shape: tuple[int, ...], traced: bool) -> Any:
+    if traced:
+        return as_traced(list(parts))
+    return np.stack([np.broadcast_to(x, shape) for x in parts], axis=-1)

@@ -1,0 +1,276 @@
+"""Polynomials in pieces: paths as functions of time, on numbers, arrays and traced values.
+
+Symbols:
+    m       half the number of coefficients of a piece: 2 for cubics, 3 for quintics
+    h       duration of a piece [s]
+    s       t / h, time within a piece from 0 to 1
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.errors import DomainError, ShapeError
+from tiburon.record import record
+from tiburon.trace.array import TracedArray, as_traced
+from tiburon.trace.value import Value
+
+__all__ = ["PathSample", "Piecewise", "smooth_pieces", "speed_profile"]
+
+Array = NDArray[np.float64]
+
+TRACED_PIECES = 256
+"""Pieces up to which a path is traced: code for more would take long to compile."""
+
+
+class PathSample(NamedTuple):
+    """Where a path is at a time, and how it moves."""
+
+    position: Any
+    """[m or rad], shape (..., n)."""
+
+    velocity: Any
+    """[m/s or rad/s], shape (..., n)."""
+
+    acceleration: Any
+    """[m/s^2 or rad/s^2], shape (..., n)."""
+
+
+@record
+class Piecewise:
+    """A vector that follows a polynomial of time in each of several intervals; at rest beyond."""
+
+    knots: tuple[float, ...]
+    """Times at which pieces begin, and at which the last ends [s], rising."""
+
+    coefficients: tuple[tuple[tuple[float, ...], ...], ...]
+    """For each piece, for each power of the time since it began, one number per entry."""
+
+    @property
+    def size(self) -> int:
+        """Number of entries."""
+        return len(self.coefficients[0][0])
+
+    @property
+    def duration(self) -> float:
+        """Time from the first knot to the last [s]."""
+        return self.knots[-1] - self.knots[0]
+
+    def at(self, time: Any) -> PathSample:
+        """Return position, velocity and acceleration at a time.
+
+        Before its begin and after its end a path rests where it begins or ends.
+
+        Args:
+            time: [s], a number, an array of shape (...), or a traced value.
+        """
+        traced = isinstance(time, (Value, TracedArray))
+        begin, end = self.knots[0], self.knots[-1]
+        within = np.minimum(np.maximum(time, begin), end)
+        rows, start = self._chosen(within) if traced else self._looked_up(within)
+        s = within - start
+        if not traced:
+            s = np.asarray(s)[..., None]
+        p = v = a = 0.0 * rows[0]
+        # Horner's scheme for the value and twice its derivative
+        for row in reversed(rows):
+            a = 2.0 * v + s * a
+            v = p + s * v
+            p = row + s * p
+        moving: Any = np.where((time >= begin) & (time <= end), 1.0, 0.0)
+        if not traced:
+            moving = np.asarray(moving)[..., None]
+        return PathSample(p, v * moving, a * moving)
+
+    def _looked_up(self, time: Any) -> tuple[list[Any], Any]:
+        """Return the coefficients of the piece of each time, and when it began."""
+        knots = np.array(self.knots)
+        last = len(self.coefficients) - 1
+        place = np.clip(np.searchsorted(knots, time, side="right") - 1, 0, last)
+        table = np.array(self.coefficients)[place]
+        return [table[..., power, :] for power in range(table.shape[-2])], knots[place]
+
+    def _chosen(self, time: Any) -> tuple[list[Any], Any]:
+        """Return the same by choosing, without looking anything up."""
+        if len(self.coefficients) > TRACED_PIECES:
+            raise DomainError(
+                "path",
+                f"at most {TRACED_PIECES} pieces in a traced function",
+                f"{len(self.coefficients)}",
+                advice="use fewer points, or a controller in plain Python",
+            )
+        rows: list[Any] = [as_traced(list(row)) for row in self.coefficients[0]]
+        start: Any = self.knots[0]
+        for knot, piece in zip(self.knots[1:-1], self.coefficients[1:], strict=True):
+            later = time >= knot
+            rows = [
+                np.where(later, as_traced(list(b)), a) for a, b in zip(rows, piece, strict=True)
+            ]
+            start = np.where(later, knot, start)
+        return rows, start
+
+    def moved(self, begin: float) -> "Piecewise":
+        """Return the same path beginning at another time [s]."""
+        shift = begin - self.knots[0]
+        return Piecewise(tuple(t + shift for t in self.knots), self.coefficients)
+
+
+def checked_points(times: ArrayLike, points: ArrayLike) -> tuple[Array, Array]:
+    """Return times and points as arrays.
+
+    Raises:
+        ShapeError: If they do not belong together.
+        DomainError: If times do not rise, or numbers are not finite.
+    """
+    t = np.asarray(times, dtype=np.float64)
+    p = np.asarray(points, dtype=np.float64)
+    if p.ndim == 1:
+        p = p[:, None]
+    if t.ndim != 1 or p.ndim != 2 or len(t) != len(p) or len(t) < 2:
+        raise ShapeError(
+            "points", "two rows or more, one per time", f"shape {p.shape} at {t.shape} times"
+        )
+    if not (np.isfinite(t).all() and np.isfinite(p).all()):
+        raise DomainError("points", "finite numbers", "NaN or infinity")
+    if not (np.diff(t) > 0.0).all():
+        raise DomainError("times", "rising ones [s]", f"{t.tolist()}", advice="sort the points")
+    return t, p
+
+
+def _hermite(m: int) -> Array:
+    """Return the coefficients in s of the polynomial with given derivatives at s = 0 and 1.
+
+    Columns belong to value and derivatives up to m - 1 at 0, then at 1.
+    """
+    rows = []
+    for s in (0.0, 1.0):
+        for d in range(m):
+            row = [
+                math.perm(power, d) * s ** (power - d) if power >= d else 0.0
+                for power in range(2 * m)
+            ]
+            rows.append(row)
+    return np.asarray(np.linalg.inv(np.array(rows)), dtype=np.float64)
+
+
+def smooth_pieces(
+    times: ArrayLike,
+    points: ArrayLike,
+    m: int,
+    *,
+    stops: bool = False,
+    start_velocity: ArrayLike | None = None,
+    end_velocity: ArrayLike | None = None,
+) -> Piecewise:
+    """Return the smoothest path of pieces of degree 2 m - 1 through points at given times.
+
+    All derivatives up to 2 m - 2 are continuous (a spline); at both ends derivatives from the
+    second up to m - 1 are zero.
+
+    Args:
+        times: When each point is reached [s], rising, shape (k,).
+        points: Shape (k, n).
+        m: 2 for cubics, 3 for quintics.
+        stops: Whether to stop at every point: then only derivatives up to m - 1 are continuous.
+        start_velocity: At the first point, shape (n,); at rest by default.
+        end_velocity: At the last point, shape (n,).
+    """
+    t, p = checked_points(times, points)
+    count, size = p.shape
+    # value and derivatives at each point, in real time
+    known = np.zeros((count, m, size))
+    known[:, 0] = p
+    known[0, 1] = 0.0 if start_velocity is None else start_velocity
+    known[-1, 1] = 0.0 if end_velocity is None else end_velocity
+    shape, h = _hermite(m), np.diff(t)
+    powers = [np.diag([step**d for d in range(m)] * 2) for step in h]
+    if not stops and count > 2:
+        _continue(known, shape, powers, h, m)
+    pieces = []
+    for k, scaled in enumerate(powers):
+        ends = np.concatenate([known[k], known[k + 1]])
+        in_s = shape @ scaled @ ends
+        rows = in_s / h[k] ** np.arange(2 * m)[:, None]
+        pieces.append(tuple(tuple(row) for row in rows.tolist()))
+    return Piecewise(tuple(t.tolist()), tuple(pieces))
+
+
+def _continue(known: Array, shape: Array, powers: Sequence[Array], h: Array, m: int) -> None:
+    """Fill in the derivatives at inner points that make those of higher order continuous."""
+    count, _, size = known.shape
+    unknown = (count - 2) * (m - 1)
+    matrix, right = np.zeros((unknown, unknown)), np.zeros((unknown, size))
+
+    def derivative(d: int, s: float) -> Array:
+        return np.array([math.perm(n, d) * s ** (n - d) if n >= d else 0.0 for n in range(2 * m)])
+
+    row = 0
+    for point in range(1, count - 1):
+        for d in range(m, 2 * m - 1):
+            before = derivative(d, 1.0) @ shape @ powers[point - 1] / h[point - 1] ** d
+            after = derivative(d, 0.0) @ shape @ powers[point] / h[point] ** d
+            for place, weights in ((point - 1, before), (point, -after)):
+                for end in range(2):
+                    for order in range(m):
+                        weight = weights[end * m + order]
+                        at = place + end
+                        if order == 0 or at in (0, count - 1):
+                            right[row] -= weight * known[at, order]
+                        else:
+                            matrix[row, (at - 1) * (m - 1) + order - 1] += weight
+            row += 1
+    found = np.linalg.solve(matrix, right)
+    known[1:-1, 1:] = found.reshape(count - 2, m - 1, size)
+
+
+def speed_profile(
+    points: ArrayLike, speed: ArrayLike, acceleration: ArrayLike, start: float = 0.0
+) -> Piecewise:
+    """Return the fastest way from point to point within limits, stopping at each.
+
+    All entries begin and end together: speed up at a constant rate, keep the speed, slow down (a
+    trapezoid; a triangle where the way is too short to reach the speed).
+
+    Args:
+        points: Shape (k, n); equal points in a row are passed over.
+        speed: Largest speed, one number or one per entry.
+        acceleration: Largest acceleration, likewise.
+        start: When the path begins [s].
+    """
+    p = np.asarray(points, dtype=np.float64)
+    p = p[:, None] if p.ndim == 1 else p
+    size = p.shape[1]
+    most_speed, most_rate = (
+        np.broadcast_to(np.asarray(x, dtype=np.float64), (size,)) for x in (speed, acceleration)
+    )
+    for what, limit in (("speed", most_speed), ("acceleration", most_rate)):
+        if not (limit > 0.0).all():
+            raise DomainError(f"path: {what}", "limits above 0", f"{limit.tolist()}")
+    knots, pieces = [float(start)], []
+    for a, b in pairwise(p):
+        way = b - a
+        if not way.any():
+            continue
+        moving = np.abs(way) > 0.0
+        # limits of the share of the way that is done
+        v = float((most_speed[moving] / np.abs(way[moving])).min())
+        r = float((most_rate[moving] / np.abs(way[moving])).min())
+        v = min(v, math.sqrt(r))
+        rise = v / r
+        cruise = 1.0 / v - rise
+        share = 0.5 * v * rise
+        parts = [(rise, 0.0, 0.0, 0.5 * r)]
+        if cruise > 0.0:
+            parts.append((cruise, share, v, 0.0))
+        parts.append((rise, 1.0 - share, v, -0.5 * r))
+        for length, *powers in parts:
+            rows = [powers[0] * way + a, powers[1] * way, powers[2] * way]
+            pieces.append(tuple(tuple(row.tolist()) for row in rows))
+            knots.append(knots[-1] + length)
+    if not pieces:
+        raise DomainError("points", "at least two that differ", f"{p.tolist()}")
+    return Piecewise(tuple(knots), tuple(pieces))
