@@ -1,0 +1,188 @@
+"""Steps that keep the factored mass matrix and the bias force of an earlier step.
+
+Where forces change faster than the robot moves, as under a stiff controller, H and C may serve
+several steps (Featherstone 1987, secs. 1.5 and 5.2): a step then costs the forces and a solution
+with known factors. The price is accuracy: H and C are late by up to k - 1 steps, and the error
+falls only with the first power of the time for which they are kept.
+
+Symbols:
+    H       mass matrix, kept as its factors L^T D L
+    C       bias force: what gravity, velocities and water ask for at zero acceleration
+    k       steps for which both are kept
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+from tiburon.algorithms.bias import bias
+from tiburon.algorithms.conditions import Setting
+from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.pair_products import before_products
+from tiburon.algorithms.steps import JointVector
+from tiburon.errors import DomainError
+from tiburon.model import Plan
+from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.method import Method
+from tiburon.spatial import Force, Scalar
+from tiburon.trace.primitives.tree import FactorTree, SolveTree
+from tiburon.trace.regions import while_loop
+
+__all__ = ["KeptMemory", "KeptRates", "keep_inertia", "kept_terms", "solve_kept"]
+
+
+class KeptRates(Protocol):
+    """Rates of w that can be found from terms of an earlier state."""
+
+    def prepare(self, q: Scalars, w: Scalars, *time: Scalar) -> Scalars:
+        """Return what is kept of a state: factors of H, then C, as `kept_terms` gives them."""
+
+    def given(self, kept: Scalars, q: Scalars, w: Scalars, *time: Scalar) -> Scalars:
+        """Return the rates of w with the forces of this state and terms of an earlier one."""
+
+
+class KeptMemory(NamedTuple):
+    """What is carried from step to step."""
+
+    age: Scalar
+    """Steps for which the terms have served."""
+
+    kept: Scalars
+    """The terms."""
+
+
+def kept_terms(here: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scalars:
+    """Return the factors of the mass matrix, then the bias force.
+
+    Args:
+        here: What acts on the robot in this state.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+    """
+    plan = here.plan
+    factor = FactorTree(freedom_parents(plan))
+    H = mass_elements(plan, JointVector(q))
+    factors = factor.apply([H[i * plan.nv + j] for i, j in factor.layout.elements()])
+    return (*factors, *_bias(here, q, v, here.external))
+
+
+def solve_kept(
+    here: Setting,
+    kept: Sequence[Scalar],
+    q: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    external: Sequence[Force] | None = None,
+) -> Scalars:
+    """Return the joint accelerations that forces of now produce with terms of an earlier state.
+
+    Args:
+        here: What acts on the robot now; water is part of what is kept and acts as it did then.
+        kept: From `kept_terms`.
+        q: Position now [m or rad], nq scalars.
+        tau: Joint force now [N or N m], nv scalars.
+        external: Forces on plan bodies beyond those that were kept, in their frames [N m, N].
+    """
+    plan = here.plan
+    solve = SolveTree(freedom_parents(plan))
+    stored = solve.layout.stored
+    right = [force - c for force, c in zip(tau, kept[stored:], strict=True)]
+    if external is not None:
+        # what a robot at rest without weight would have to hold against
+        rest = here._replace(gravity=(0.0, 0.0, 0.0))
+        held = _bias(rest, q, (0.0,) * plan.nv, external)
+        right = [a - b for a, b in zip(right, held, strict=True)]
+    return tuple(solve.apply([*kept[:stored], *right]))
+
+
+def keep_inertia(method: Method, steps: int) -> Method:
+    """Return a method whose steps share the mass matrix and the bias force.
+
+    Its `start` and `advance` want `KeptRates` for the acceleration.
+
+    Args:
+        method: A one-step method.
+        steps: How many steps share them, k; 1 to renew them at the start of each step.
+
+    Raises:
+        DomainError: If the method has a memory of its own, or the number of steps makes no sense.
+    """
+    if method.has_memory:
+        raise DomainError(
+            "keep_inertia", "a one-step method", method.name, advice="take method='rk4'"
+        )
+    if steps != int(steps) or steps < 1:
+        raise DomainError("keep_inertia", "a whole number of steps, 1 or more", f"{steps!r}")
+    return Method(
+        f"{method.name}_keeping_{steps}",
+        order=1,
+        evaluations=method.evaluations,
+        step=partial(_step_keeping, method),
+        starts=_start,
+        advances=partial(_advance, method, steps),
+    )
+
+
+def _start(
+    manifold: Manifold, rates: KeptRates, q: Scalars, w: Scalars, h: Scalar, *time: Scalar
+) -> KeptMemory:
+    """Return the memory before the first step: the terms of the state at the start."""
+    return KeptMemory(0.0, rates.prepare(tuple(q), tuple(w), *time))
+
+
+def _advance(
+    method: Method,
+    steps: int,
+    manifold: Manifold,
+    rates: KeptRates,
+    q: Scalars,
+    w: Scalars,
+    memory: KeptMemory,
+    h: Scalar,
+    *time: Scalar,
+) -> tuple[Scalars, Scalars, KeptMemory]:
+    """Take one step with the kept terms, renewing them first if they have served long enough."""
+
+    def renewed(_: KeptMemory) -> KeptMemory:
+        return KeptMemory(0.0, rates.prepare(q, w, *time))
+
+    # a loop of at most one turn: only cases that are due compute new terms
+    age, kept = while_loop(lambda m: m.age > steps - 0.5, renewed, memory, 1).state
+    q, w = method.step(manifold, _with(rates, kept), q, w, h, *time)
+    return q, w, KeptMemory(age + 1.0, kept)
+
+
+def _step_keeping(
+    method: Method,
+    manifold: Manifold,
+    rates: KeptRates,
+    q: Scalars,
+    w: Scalars,
+    h: Scalar,
+    *time: Scalar,
+) -> tuple[Scalars, Scalars]:
+    """Take one step with the terms of its own start."""
+    kept = rates.prepare(q, w, *time)
+    return method.step(manifold, _with(rates, kept), q, w, h, *time)
+
+
+def _with(rates: KeptRates, kept: Scalars) -> Callable[..., Scalars]:
+    """Return the acceleration that integrators ask for."""
+
+    def acceleration(q: Scalars, w: Scalars, *time: Any) -> Scalars:
+        return rates.given(kept, q, w, *time)
+
+    return acceleration
+
+
+def _bias(
+    here: Setting, q: Sequence[Scalar], v: Sequence[Scalar], external: Sequence[Force] | None
+) -> list[Scalar]:
+    """Return the bias force under given forces on bodies."""
+    plan: Plan = here.plan
+
+    @before_products(plan)
+    def found(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
+        return list(bias(plan, JointVector(q), JointVector(v), here.gravity, external))
+
+    return list(found(list(q), list(v)))
