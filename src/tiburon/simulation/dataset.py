@@ -143,7 +143,7 @@ def _fill(run: "Trajectory", quantity: Quantity, start: int, stop: int, values: 
     time = np.broadcast_to(time.reshape(-1, *[1] * len(run.batch)), good.shape)
     own = {
         name: np.ascontiguousarray(np.broadcast_to(table, (*good.shape, table.shape[-1]))[good])
-        for name, table in run.header.case_parameters.items()
+        for name, table in _parameters(run).items()
     }
     states = States(
         run.model,
@@ -154,6 +154,13 @@ def _fill(run: "Trajectory", quantity: Quantity, start: int, stop: int, values: 
         parameters=own,
     )
     values[good] = quantity.compute(states)
+
+
+def _parameters(run: "Trajectory") -> dict[str, Array]:
+    """Return numbers that replaced those of the robot and its surroundings, alike or by case."""
+    given = run.header.setup.get("parameters") or {}
+    alike = {name: np.asarray(row) for name, row in given.items() if np.ndim(row) == 1}
+    return {**alike, **run.header.case_parameters}
 
 
 def _rows(run: "Trajectory", key: str, start: int, stop: int) -> Array:

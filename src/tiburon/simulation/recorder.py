@@ -82,6 +82,8 @@ class Recorder:
             rows: How many there will be, the earlier ones counted, where known.
             checkpoint: Where the run goes on, after the rows that stay.
         """
+        if keep > len(run):
+            raise ShapeError("rows to keep", f"at most {len(run)}", keep)
         found = cls.__new__(cls)
         found.header = header
         found.count = keep
@@ -99,7 +101,7 @@ class Recorder:
         self,
         time: Array,
         columns: Mapping[str, Array],
-        checkpoint: Callable[[], Checkpoint],
+        checkpoint: Callable[[], Checkpoint] | None,
     ) -> None:
         """Take rows.
 
@@ -107,7 +109,8 @@ class Recorder:
             time: Their times [s], shape (n,).
             columns: By key, one entry for each row, shape (n, *batch, *width).
             checkpoint: Gives all it takes to go on after the last of these rows; called when rows
-                are written to disk.
+                are written to disk. None where more rows belong to the present state: what it takes
+                then comes with later ones.
 
         Raises:
             ShapeError: If a column is missing or has another shape.
@@ -196,15 +199,15 @@ class _Stream:
         for key, array in self._buffer.items():
             array[: self._used] = store.read(key, self._start, keep)
         self._flushed = clock.perf_counter()
+        self._due = False
 
     def append(
         self,
         time: Array,
         columns: Mapping[str, Array],
-        checkpoint: Callable[[], Checkpoint],
+        checkpoint: Callable[[], Checkpoint] | None,
     ) -> None:
         done = 0
-        full = False
         while done < len(time):
             if self._used == self._size:
                 self._write()
@@ -216,11 +219,12 @@ class _Stream:
                 array[here] = (time if key == "time" else columns[key])[there]
             self._used += count
             done += count
-            full = full or self._used == self._size
-        if full or clock.perf_counter() - self._flushed >= FLUSH_SECONDS:
+            self._due = self._due or self._used == self._size
+        self._due = self._due or clock.perf_counter() - self._flushed >= FLUSH_SECONDS
+        if self._due and checkpoint is not None:
             self._write()
             self.store.commit(self._start + self._used, checkpoint())
-            self._flushed = clock.perf_counter()
+            self._flushed, self._due = clock.perf_counter(), False
 
     def _write(self) -> None:
         for array in self._buffer.values():

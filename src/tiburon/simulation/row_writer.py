@@ -1,5 +1,6 @@
 """Rows on their way from a run to its recorder: gathered, completed and named."""
 
+import time as wall
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -24,6 +25,9 @@ GATHERED_BYTES = 1_000_000
 """Rows are handed on in portions of about this size."""
 
 MOST_GATHERED = 512
+
+HAND_ON_SECONDS = 1.0
+"""Wall time after which rows are handed on though they are few."""
 
 
 class RowWriter:
@@ -62,6 +66,7 @@ class RowWriter:
         self._held = np.empty((size, cases, carried))
         self._sensed = np.empty((size, cases, channels))
         self._used = 0
+        self._handed = wall.perf_counter()
         self._observe: Any = None
         self._rows: dict[str, Array] = {}
         if system.control is not None and not system.held:
@@ -84,10 +89,25 @@ class RowWriter:
             self._sensed[place] = sensed
         self._used = place + 1
         if self._used == len(self._time):
+            # the run may be ahead of its rows here: a checkpoint would skip those to come
+            self._hand_over(None)
+
+    def hand_on(self) -> None:
+        """Hand on what is there if that is much, or was long ago.
+
+        To be called where all rows before the present step are written: the run may be gone on
+        with from there.
+        """
+        long_ago = wall.perf_counter() - self._handed > HAND_ON_SECONDS
+        if self._used > len(self._time) // 2 or (self._used and long_ago):
             self.flush()
 
     def flush(self) -> None:
         """Hand on what is there."""
+        self._hand_over(self._checkpoint)
+        self._handed = wall.perf_counter()
+
+    def _hand_over(self, checkpoint: Callable[[], Checkpoint] | None) -> None:
         count, self._used = self._used, 0
         if not count:
             return
@@ -105,7 +125,7 @@ class RowWriter:
             for key, array in named.items()
             if key in wanted
         }
-        self._recorder.append(time, columns, self._checkpoint)
+        self._recorder.append(time, columns, checkpoint)
 
 
 def _observing(system: System, parameters: Mapping[str, Any], cases: int) -> Any:
