@@ -48,6 +48,8 @@ if TYPE_CHECKING:
     )
     from tiburon.algorithms.energy import kinetic_energy as kinetic_energy
     from tiburon.algorithms.energy import potential_energy as potential_energy
+    from tiburon.algorithms.fins import fin_force as fin_force
+    from tiburon.algorithms.fins import steerable_fins as steerable_fins
     from tiburon.algorithms.floating_base import (
         floating_base_inverse_dynamics as floating_base_inverse_dynamics,
     )
@@ -363,6 +365,7 @@ _EXPORTS: dict[str, str] = {
     "describe": "tiburon.formats.description",
     "elements_of": "tiburon.actuation.defaults",
     "estimate_water": "tiburon.hydro.coefficients",
+    "fin_force": "tiburon.algorithms.fins",
     "floating_base_inverse_dynamics": "tiburon.algorithms.floating_base",
     "forward_dynamics": "tiburon.algorithms.forward",
     "forward_dynamics_derivatives": "tiburon.algorithms.derivatives",
@@ -418,6 +421,7 @@ _EXPORTS: dict[str, str] = {
     "six_vector_from_pinocchio": "tiburon.model",
     "six_vector_to_fossen": "tiburon.model",
     "six_vector_to_pinocchio": "tiburon.model",
+    "steerable_fins": "tiburon.algorithms.fins",
     "suspicions": "tiburon.model.suspicions",
     "thrust_after": "tiburon.algorithms.thrusters",
     "thruster_force": "tiburon.algorithms.thrusters",

@@ -16,6 +16,7 @@ from tiburon.model.shape import (
     CylinderShape,
     EllipsoidShape,
     MeshShape,
+    PlaneShape,
     SphereShape,
 )
 
@@ -143,7 +144,11 @@ def test_what_has_no_known_water_is_refused_in_words():
     with pytest.raises(ModelError, match="at least one shape"):
         estimate_water([])
     with pytest.raises(ModelError, match="simple shape"):
+        estimate_water([Shape(PlaneShape())])
+    with pytest.raises(ModelError, match=r"hull.stl: there is no such file"):
         estimate_water([Shape(MeshShape("hull.stl"))])
+    with pytest.raises(ModelError, match="package_paths"):
+        estimate_water([Shape(MeshShape("package://robot/hull.stl"))])
     with pytest.raises(ModelError, match=r"expected shapes, got SphereShape.*write Shape"):
         estimate_water([SphereShape(0.3)])
     for density in (-1.0, math.nan):

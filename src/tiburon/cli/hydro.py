@@ -10,7 +10,7 @@ from tiburon.cli.loading import load_quietly, open_console
 if TYPE_CHECKING:
     from tiburon.hydro.add_water import AddedWater, BodyWater
 
-QUALITIES = {"exact": "green", "fitted": "yellow", "guessed": "red"}
+QUALITIES = {"exact": "green", "computed": "green", "fitted": "yellow", "guessed": "red"}
 """How good a number is, and the color that says so."""
 
 
@@ -28,6 +28,9 @@ def run(
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Estimate also bodies that have water numbers.")
     ] = False,
+    panels: Annotated[
+        int, typer.Option(min=20, max=4000, help="Panels for the added mass of a mesh.")
+    ] = 1000,
     package_path: Annotated[
         list[Path] | None, typer.Option(help="Folder of packages for meshes; may be repeated.")
     ] = None,
@@ -36,8 +39,9 @@ def run(
 ) -> None:
     """Add water numbers to a robot from its shapes and say how good each number is.
 
-    Exact numbers are those of potential flow or geometry, fitted ones follow tables of measured or
-    computed values, guessed ones are of the nearest shape that is known.
+    Exact numbers are those of potential flow or geometry, computed ones come by panels on a
+    watertight mesh, fitted ones follow tables of measured or computed values, guessed ones are of
+    the nearest shape that is known.
     """
     import tiburon as tb
 
@@ -47,7 +51,7 @@ def run(
         if target.exists() and not force:
             raise tb.ModelFileError(target, "exists already; choose another name, or pass --force")
     model, said = load_quietly(source, package_path or ())
-    added = tb.add_water(model, density, overwrite=overwrite)
+    added = tb.add_water(model, density, overwrite=overwrite, panels=panels)
     if target is not None:
         tb.save(added.model, target)
     if as_json:
@@ -74,6 +78,7 @@ def _body(entry: "BodyWater") -> dict[str, Any]:
         "estimated": bool(entry.quality),
         "quality": entry.quality,
         "reason": entry.reason,
+        "remark": entry.remark,
     }
     if fluid is not None:
         found |= {
@@ -107,7 +112,7 @@ def _print(added: "AddedWater") -> None:
             _graded(masses, quality.get("added_mass")),
             _graded(drag, quality.get("drag")),
         ]
-        table.add_row(Text(entry.body), *cells, Text(entry.reason))
+        table.add_row(Text(entry.body), *cells, Text(entry.reason or entry.remark))
     console = open_console()
     console.print(table)
 

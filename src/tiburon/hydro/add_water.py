@@ -21,11 +21,14 @@ class BodyWater:
     """The numbers it has now; None if it has none."""
 
     quality: dict[str, str] = field(default_factory=dict)
-    """By name of the number ("volume", "added_mass", "added_moments", "drag"): "exact", "fitted" or
-    "guessed"; empty where nothing was estimated."""
+    """By name of the number ("volume", "added_mass", "added_moments", "drag"): "exact", "computed",
+    "fitted" or "guessed"; empty where nothing was estimated."""
 
     reason: str = ""
     """Why nothing was estimated, where that is so."""
+
+    remark: str = ""
+    """How numbers of meshes came about, and what had to be mended."""
 
 
 @dataclass(frozen=True)
@@ -39,16 +42,20 @@ class AddedWater:
     """What became of each body, in the order of the model."""
 
 
-def add_water(model: Model, density: float = 1025.0, *, overwrite: bool = False) -> AddedWater:
+def add_water(
+    model: Model, density: float = 1025.0, *, overwrite: bool = False, panels: int = 1000
+) -> AddedWater:
     """Give every body of a robot the water numbers of its shapes.
 
     Collision shapes count where a body has any, else visual ones. Bodies without shapes, or with
-    meshes, stay as they are, and the result says so: nothing is left out silently.
+    meshes that are not watertight, stay as they are, and the result says so: nothing is left out
+    silently.
 
     Args:
         model: The robot.
         density: Of the water [kg/m^3]; added masses go with it.
         overwrite: Whether to estimate also bodies that have water numbers.
+        panels: How many to use for the added mass of a mesh, 20 to 4000.
 
     Raises:
         ModelError: If no body has water numbers afterwards.
@@ -57,29 +64,30 @@ def add_water(model: Model, density: float = 1025.0, *, overwrite: bool = False)
         ``tb.add_water(tb.load("arm.urdf")).model``
     """
     density = number(density, "water numbers", "density", least=0.0)
-    found = tuple(_body_water(body, density, overwrite) for body in model.bodies)
+    found = tuple(_body_water(body, density, overwrite, panels) for body in model.bodies)
     if not any(entry.fluid for entry in found):
         reasons = "; ".join(f"{entry.body!r}: {entry.reason}" for entry in found[:4])
         raise ModelError(
             f"model {model.name!r}: no body has a shape that water numbers are known for ({reasons}"
-            f"{'; ...' if len(found) > 4 else ''}); give bodies boxes, balls, cylinders, capsules "
-            "or ellipsoids, or fluid=BodyFluid(...)"
+            f"{'; ...' if len(found) > 4 else ''}); give bodies boxes, balls, cylinders, capsules, "
+            "ellipsoids or watertight meshes, or fluid=BodyFluid(...)"
         )
     estimated = {entry.body: entry.fluid for entry in found if entry.quality}
     return AddedWater(model.with_fluids(estimated), found)
 
 
-def _body_water(body: Body, density: float, overwrite: bool) -> BodyWater:
+def _body_water(body: Body, density: float, overwrite: bool, panels: int) -> BodyWater:
     if body.fluid is not None and not overwrite:
         return BodyWater(body.name, body.fluid, reason="has numbers of its own")
     shapes = _met_by_water(body.shapes)
     if not shapes:
         return BodyWater(body.name, body.fluid, reason="has no shape")
     try:
-        estimate = estimate_water(shapes, density)
+        estimate = estimate_water(shapes, density, panels=panels)
     except ModelError as error:
         return BodyWater(body.name, body.fluid, reason=str(error).removeprefix("water numbers: "))
-    return BodyWater(body.name, estimate.fluid, estimate.quality)
+    remark = "; ".join(estimate.remarks)
+    return BodyWater(body.name, estimate.fluid, estimate.quality, remark=remark)
 
 
 def _met_by_water(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:

@@ -1,7 +1,8 @@
 """Water numbers of simple shapes: volume, center of buoyancy, added mass, drag.
 
-Each number says how good it is: exact (potential flow or geometry), fitted (to tables of measured
-or computed values, named here), or guessed (the nearest shape that is known).
+Each number says how good it is: exact (potential flow or geometry), computed (potential flow around
+the panels of a mesh, with its error told), fitted (to tables of measured or computed values, named
+here), or guessed (the nearest shape that is known).
 
 Tables: DNV-RP-H103 (2011), appendix A, tables A-2: added mass of circular cylinders across their
 axis, of rectangular plates, and of square prisms along theirs. Drag coefficients: Hoerner,
@@ -28,13 +29,14 @@ from tiburon.model.shape import (
     CylinderShape,
     EllipsoidShape,
     Geometry,
+    MeshShape,
     Shape,
     SphereShape,
 )
 
 __all__ = ["WaterEstimate", "estimate_water"]
 
-QUALITIES = ("exact", "fitted", "guessed")
+QUALITIES = ("exact", "computed", "fitted", "guessed")
 """From the best to the worst."""
 
 CYLINDER_LENGTHS = (0.0, 1.2, 2.5, 5.0, 9.0, 1e3)
@@ -82,6 +84,17 @@ class _Solid(NamedTuple):
         return "guessed" if self.added_quality == "fitted" else self.added_quality
 
 
+class _Part(NamedTuple):
+    """Water numbers of one shape in its own axes, about its own origin."""
+
+    volume: float
+    center: NDArray[np.float64]
+    added: NDArray[np.float64]
+    drag: tuple[Drag, ...]
+    quality: dict[str, str]
+    remarks: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True)
 class WaterEstimate:
     """Water numbers of a body, and how good they are."""
@@ -90,12 +103,17 @@ class WaterEstimate:
     """The numbers."""
 
     quality: dict[str, str] = field(default_factory=dict)
-    """By name of the number ("volume", "added_mass", "added_moments", "drag"): "exact", "fitted" or
-    "guessed"."""
+    """By name of the number ("volume", "added_mass", "added_moments", "drag"): "exact", "computed",
+    "fitted" or "guessed"."""
+
+    remarks: tuple[str, ...] = ()
+    """How numbers of meshes came about, and what had to be mended, in sentences."""
 
 
-def estimate_water(shapes: Sequence[Shape] | Shape, density: float = 1025.0) -> WaterEstimate:
-    """Find the water numbers of a body made of simple shapes.
+def estimate_water(
+    shapes: Sequence[Shape] | Shape, density: float = 1025.0, *, panels: int = 1000
+) -> WaterEstimate:
+    """Find the water numbers of a body made of simple shapes, or of watertight meshes.
 
     Shapes are taken to be apart: where they overlap, or shield each other, the sum is too large and
     the quality drops to "guessed".
@@ -104,9 +122,10 @@ def estimate_water(shapes: Sequence[Shape] | Shape, density: float = 1025.0) -> 
         shapes: One or several, in body axes; collision shapes where there are any, else visual
             ones.
         density: Of the water [kg/m^3]; added masses go with it.
+        panels: How many to use for the added mass of a mesh, 20 to 4000.
 
     Raises:
-        ModelError: If a shape has no volume that is known here.
+        ModelError: If a shape has no volume that is known here, or a mesh is not watertight.
     """
     density = number(density, "water numbers", "density", least=0.0)
     shapes = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
@@ -119,18 +138,16 @@ def estimate_water(shapes: Sequence[Shape] | Shape, density: float = 1025.0) -> 
     volume, moment = 0.0, np.zeros(3)
     drag: list[Drag] = []
     quality = dict.fromkeys(("volume", "added_mass", "added_moments", "drag"), "exact")
+    remarks: list[str] = []
     for shape in shapes:
-        solid = _solid(shape.geometry, density)
         R, p = np.array(shape.pose.rotation), np.array(shape.pose.translation)
-        total += _about_origin(solid, R, p)
-        volume += solid.volume
-        moment += solid.volume * p
-        drag.extend(_placed(d, shape.pose) for d in solid.drag)
-        for name, found in (
-            ("added_mass", solid.added_quality),
-            ("added_moments", solid.turning_quality),
-            ("drag", solid.drag_quality),
-        ):
+        part = _part(shape.geometry, density, panels)
+        total += _about_origin(part.added, R, p)
+        volume += part.volume
+        moment += part.volume * (R @ part.center + p)
+        drag.extend(_placed(d, shape.pose) for d in part.drag)
+        remarks.extend(part.remarks)
+        for name, found in part.quality.items():
             quality[name] = max(quality[name], found, key=QUALITIES.index)
     if len(shapes) > 1:
         quality = dict.fromkeys(quality, "guessed")
@@ -140,20 +157,43 @@ def estimate_water(shapes: Sequence[Shape] | Shape, density: float = 1025.0) -> 
         added_mass=matrix6(0.5 * (total + total.T), "water numbers", "added_mass"),
         drag=tuple(drag),
     )
-    return WaterEstimate(fluid, quality)
+    return WaterEstimate(fluid, quality, tuple(remarks))
+
+
+def _part(geometry: Geometry, density: float, panels: int) -> _Part:
+    """Return the water numbers of one shape in its own axes."""
+    if isinstance(geometry, MeshShape):
+        # most robots have none, and panels need more modules than all other shapes
+        from tiburon.hydro.mesh_water import mesh_water
+
+        mesh = mesh_water(geometry, density, (BOX_DRAG, SPHERE_DRAG), panels)
+        quality = {
+            "added_mass": mesh.added_quality,
+            "added_moments": mesh.turning_quality,
+            "drag": "guessed",
+        }
+        center, drag = np.array(mesh.center), (mesh.drag,)
+        return _Part(mesh.volume, center, mesh.added, drag, quality, (mesh.remark,))
+    solid = _solid(geometry, density)
+    quality = {
+        "added_mass": solid.added_quality,
+        "added_moments": solid.turning_quality,
+        "drag": solid.drag_quality,
+    }
+    added = np.diag([*solid.moments, *solid.masses])
+    return _Part(solid.volume, np.zeros(3), added, solid.drag, quality)
 
 
 def _about_origin(
-    solid: _Solid, R: NDArray[np.float64], p: NDArray[np.float64]
+    added: NDArray[np.float64], R: NDArray[np.float64], p: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Return the added mass of a solid at a place, angular first, about the body origin."""
     x, y, z = p
     to_middle = np.eye(6)
     to_middle[3:, :3] = [[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]]
-    turned = np.zeros((6, 6))
-    turned[:3, :3] = R @ np.diag(solid.moments) @ R.T
-    turned[3:, 3:] = R @ np.diag(solid.masses) @ R.T
-    result: NDArray[np.float64] = to_middle.T @ turned @ to_middle
+    both = np.zeros((6, 6))
+    both[:3, :3] = both[3:, 3:] = R
+    result: NDArray[np.float64] = to_middle.T @ both @ added @ both.T @ to_middle
     return result
 
 
@@ -188,8 +228,8 @@ def _solid(geometry: Geometry, density: float) -> _Solid:
     if isinstance(geometry, BoxShape):
         return _box(geometry.size, density)
     raise ModelError(
-        f"water numbers: expected a box, ball, cylinder, capsule or ellipsoid, got {geometry!r}; "
-        "give the body a simple shape, or its water numbers"
+        "water numbers: expected a box, ball, cylinder, capsule, ellipsoid or mesh, got "
+        f"{geometry!r}; give the body a simple shape, or its water numbers"
     )
 
 

@@ -1,0 +1,121 @@
+"""Water numbers of a solid from a mesh file.
+
+Volume and center are exact, added mass comes by panels, and drag is that of the box or the
+ellipsoid with the same second moments, whichever has the volume closer to that of the solid.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.errors import ModelFileError
+from tiburon.hydro.mesh import Mesh
+from tiburon.hydro.mesh_file import load_mesh
+from tiburon.hydro.panels import PANELS, PanelAddedMass, panel_added_mass
+from tiburon.model.drag import BoxDrag, Drag, EllipsoidDrag
+from tiburon.model.numbers import Vec3, matrix3
+from tiburon.model.pose import Pose
+from tiburon.model.shape import MeshShape
+
+__all__ = ["MeshWater", "mesh_water"]
+
+ROUGH = 0.1
+"""Added mass whose error may be larger than this part of it is a guess."""
+
+
+ALIGNED = 1e-6
+"""Products of inertia, by the moments, that count as none: digits of files."""
+
+
+class MeshWater(NamedTuple):
+    """Water numbers of a mesh, in its own axes."""
+
+    volume: float
+    """[m^3]."""
+
+    center: Vec3
+    """Center of buoyancy [m]."""
+
+    added: NDArray[np.float64]
+    """Added mass about the origin of the mesh, angular rows first."""
+
+    drag: Drag
+    """A shape that stands for it."""
+
+    added_quality: str
+    """ "computed", or "guessed" where panels cannot do it."""
+
+    turning_quality: str
+    """The same of added moments."""
+
+    remark: str
+    """How the numbers came about, in a sentence."""
+
+
+def mesh_water(
+    geometry: MeshShape,
+    density: float,
+    coefficients: tuple[float, float],
+    panels: int = PANELS,
+) -> MeshWater:
+    """Read a mesh and find its water numbers.
+
+    Args:
+        geometry: Where the mesh is.
+        density: Of the water [kg/m^3].
+        coefficients: Of drag, of a box and of an ellipsoid.
+        panels: How many to use for added mass.
+
+    Raises:
+        ModelFileError: If the file cannot be read, or encloses no solid.
+    """
+    if "://" in geometry.path:
+        raise ModelFileError(
+            geometry.path,
+            "expected a mesh on this computer, got a name that was not found; load the robot with "
+            "package_paths=[...] naming the folder that holds it",
+        )
+    mesh = load_mesh(geometry.path, geometry.scale)
+    found = panel_added_mass(mesh, density, panels=panels)
+    return MeshWater(
+        volume=mesh.volume,
+        center=mesh.center,
+        added=np.array(found.matrix),
+        drag=_drag(mesh, *coefficients),
+        added_quality="computed" if found.error <= ROUGH else "guessed",
+        turning_quality="computed" if found.turning_error <= ROUGH else "guessed",
+        remark=_remark(found),
+    )
+
+
+def _remark(found: PanelAddedMass) -> str:
+    notes = "".join(f"; {note}" for note in found.notes)
+    return (
+        f"added mass by {found.panels} panels, error about {100.0 * found.error:.1g} %, of moments "
+        f"{100.0 * found.turning_error:.1g} %{notes}"
+    )
+
+
+def _drag(mesh: Mesh, box: float, ellipsoid: float) -> Drag:
+    """Return the simple solid with the same second moments and about the same volume."""
+    tensor = np.array(mesh.inertia(1.0 / mesh.volume).matrix)
+    # mean squares along axes, from moments about them
+    spread = 0.5 * np.trace(tensor) * np.eye(3) - tensor
+    if np.abs(spread - np.diag(np.diag(spread))).max() <= ALIGNED * np.trace(spread):
+        # a cube has any axes by its moments, and those of its faces by its file
+        squares, axes = np.diag(spread), np.eye(3)
+    else:
+        squares, axes = np.linalg.eigh(spread)
+    if np.linalg.det(axes) < 0.0:
+        axes[:, 0] *= -1.0
+    pose = Pose(matrix3(axes), mesh.center)
+    sides, radii = (np.sqrt(k * squares).tolist() for k in (12.0, 5.0))
+    too_large = (
+        abs(math.log(math.prod(sides) / mesh.volume)),
+        abs(math.log(4.0 / 3.0 * math.pi * math.prod(radii) / mesh.volume)),
+    )
+    if too_large[0] <= too_large[1]:
+        return BoxDrag(tuple(sides), (box,) * 3, pose)
+    return EllipsoidDrag(tuple(radii), (ellipsoid,) * 3, pose)

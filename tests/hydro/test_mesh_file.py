@@ -1,0 +1,161 @@
+"""Mesh files: all formats give the same solid, and damaged ones a sentence."""
+
+import random
+import struct
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.hydro import solids
+from tests.tolerances import assert_close
+
+CORNERS = solids.CUBE_CORNERS * (1.0, 2.0, 0.5) + (0.25, 0.0, -1.0)
+"""Numbers that single precision holds exactly."""
+
+
+def binary_stl(corners=CORNERS, faces=solids.CUBE_FACES):
+    content = b"\0" * 80 + struct.pack("<I", len(faces))
+    for face in faces:
+        content += struct.pack("<12fH", 0, 0, 0, *corners[face].ravel(), 0)
+    return content
+
+
+def text_stl():
+    lines = ["solid box"]
+    for face in solids.CUBE_FACES:
+        lines += ["facet normal 0 0 0", "outer loop"]
+        lines += ["vertex {} {} {}".format(*corner) for corner in CORNERS[face]]
+        lines += ["endloop", "endfacet"]
+    return "\n".join([*lines, "endsolid box"]).encode()
+
+
+def obj():
+    lines = ["mtllib ../../../etc/passwd", "o box"]
+    lines += ["v {} {} {}".format(*corner) for corner in CORNERS]
+    # squares, numbered from one, with numbers of normals that are not there
+    lines += [f"f {a + 1} {b + 1} {c + 1} {d + 1}" for a, b, c, d in solids._SQUARES]
+    return "\n".join(lines).encode()
+
+
+def ply(binary=False):
+    head = [
+        "ply",
+        f"format {'binary_little_endian' if binary else 'ascii'} 1.0",
+        f"element vertex {len(CORNERS)}",
+        *(f"property float {axis}" for axis in "xyz"),
+        f"element face {len(solids.CUBE_FACES)}",
+        "property list uchar int vertex_indices",
+        "end_header",
+    ]
+    content = ("\n".join(head) + "\n").encode()
+    if binary:
+        content += CORNERS.astype("<f4").tobytes()
+        return content + b"".join(struct.pack("<B3i", 3, *face) for face in solids.CUBE_FACES)
+    rows = ["{} {} {}".format(*corner) for corner in CORNERS]
+    rows += ["3 {} {} {}".format(*face) for face in solids.CUBE_FACES]
+    return content + "\n".join(rows).encode() + b"\n"
+
+
+def off():
+    rows = ["OFF", f"{len(CORNERS)} {len(solids.CUBE_FACES)} 0"]
+    rows += ["{} {} {}".format(*corner) for corner in CORNERS]
+    rows += ["3 {} {} {}".format(*face) for face in solids.CUBE_FACES]
+    return "\n".join(rows).encode() + b"\n"
+
+
+FILES = {
+    "binary.stl": binary_stl(),
+    "text.STL": text_stl(),
+    "box.obj": obj(),
+    "text.ply": ply(),
+    "binary.ply": ply(binary=True),
+    "box.off": off(),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_all_formats_give_the_same_solid(name, tmp_path):
+    (tmp_path / name).write_bytes(FILES[name])
+    mesh = tb.load_mesh(tmp_path / name)
+    assert_close(mesh.volume, 1.0)
+    assert_close(mesh.center, (0.75, 1.0, -0.75))
+    assert mesh.notes == ()
+
+
+def test_factors_turn_numbers_into_meters(tmp_path):
+    (tmp_path / "box.stl").write_bytes(FILES["binary.stl"])
+    assert_close(tb.load_mesh(tmp_path / "box.stl", 0.001).volume, 1e-9, scale=1e-9)
+    mirrored = tb.load_mesh(tmp_path / "box.stl", (-1.0, 2.0, 1.0))
+    assert_close(mirrored.volume, 2.0)
+    assert_close(mirrored.center, (-0.75, 2.0, -0.75))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("box.stl", b"", "only 0 bytes"),
+        ("box.stl", binary_stl()[:-60], r"must have 684 bytes by its own count, got 624"),
+        ("box.stl", binary_stl(faces=solids.CUBE_FACES[2:]), "4 open edges of 17"),
+        ("box.stl", b"solid x facet normal\nvertex 1 2", "STL|triangles, got 0"),
+        ("box.obj", b"v 0 0\nf 1 2 9", "OBJ|triangles"),
+        ("box.ply", b"ply\nformat ascii 1.0\nelement vertex 99999999999\nend_header\n", "PLY|tri"),
+        ("box.off", b"OFF\n999999999999 4 0\n", "OFF"),
+        ("box.glb", b"glTF" + b"\xff" * 40, "GLB"),
+        ("box.dae", b"<COLLADA/>", r"expected a mesh \(.stl, .obj, .ply, .off, .glb\), got '.dae'"),
+    ],
+)
+def test_damaged_files_are_refused_in_words(name, content, message, tmp_path):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(tb.ModelFileError, match=message) as caught:
+        tb.load_mesh(tmp_path / name)
+    assert caught.value.file == str(tmp_path / name)
+
+
+def test_absent_and_large_files_are_refused(tmp_path, monkeypatch):
+    from tiburon.hydro import mesh_file
+
+    with pytest.raises(tb.ModelFileError, match="no such file"):
+        tb.load_mesh(tmp_path / "none.stl")
+    monkeypatch.setattr(mesh_file, "FILE_BYTES", 600)
+    (tmp_path / "box.stl").write_bytes(FILES["binary.stl"])
+    with pytest.raises(tb.ModelFileError, match="a mesh file may have 0 MB, got more; simplify"):
+        tb.load_mesh(tmp_path / "box.stl")
+
+
+def damaged(content, rng):
+    """One to four damages of bytes."""
+    data = bytearray(content)
+    for _ in range(rng.randint(1, 4)):
+        start = rng.randrange(len(data) or 1)
+        kind = rng.randrange(4)
+        if kind == 0:
+            data[start : start + 1] = bytes([rng.randrange(256)])
+        elif kind == 1:
+            del data[start:]
+        elif kind == 2:
+            del data[start : start + rng.randrange(200)]
+        else:
+            strange = [b"9" * 20, b"-1", b"nan", b"1e999", b"\xff\xff\xff\xff", b"\0"]
+            data[start : start + 1] = rng.choice(strange)
+    return bytes(data)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_any_damage_gives_a_solid_or_an_error_of_ours(name, tmp_path):
+    """Two hundred damaged files of each format; whatever loads has a volume."""
+    rng = random.Random(7)
+    path = tmp_path / f"file.{name.rpartition('.')[2].lower()}"
+    messages = []
+    for _ in range(200):
+        path.write_bytes(damaged(FILES[name], rng))
+        try:
+            mesh = tb.load_mesh(path)
+        except tb.ModelFileError as error:
+            messages.append(error.problem)
+        else:
+            assert mesh.volume > 0.0
+            assert np.isfinite(mesh.vertices).all()
+    # most damage opens the surface; some only moves a corner
+    assert 20 < len(messages) <= 200
+    assert max(map(len, messages)) < 400

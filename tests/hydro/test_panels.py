@@ -1,0 +1,221 @@
+"""Added mass by panels: integrals, known bodies, and what moving a body does to it."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.hydro import solids
+from tests.tolerances import assert_close
+from tiburon.hydro.ellipsoid import ellipsoid_added_mass
+from tiburon.hydro.mesh_reduce import reduced
+from tiburon.hydro.mesh_refine import refined
+from tiburon.hydro.panels import influence
+
+RANDOM = np.random.default_rng(52)
+RHO = 1000.0
+
+
+def quadrature(corners, count):
+    """Points spread over a triangle, all of the same weight."""
+    u, v = np.meshgrid(*[(np.arange(count) + 0.5) / count] * 2)
+    root = np.sqrt(u).ravel()
+    shares = np.stack([1.0 - root, root * (1.0 - v.ravel()), root * v.ravel()], axis=1)
+    return shares @ corners
+
+
+def test_integrals_over_a_panel_are_those_of_many_small_sources():
+    """Potential and velocity, from above, below, far and near."""
+    corners = RANDOM.standard_normal((3, 3))
+    points = np.concatenate(
+        [2.0 * RANDOM.standard_normal((6, 3)), 30.0 * RANDOM.normal(size=(2, 3))]
+    )
+    area = 0.5 * np.linalg.norm(np.cross(corners[1] - corners[0], corners[2] - corners[0]))
+    small = quadrature(corners, 600)
+    apart = points[:, None] - small
+    r = np.linalg.norm(apart, axis=2)
+    potential = area * (1.0 / r).mean(axis=1)
+    velocity = -area * (apart / r[..., None] ** 3).mean(axis=1)
+    faces = np.array([(0, 1, 2)])
+    for k in range(3):
+        along = np.tile(np.eye(3)[k], (len(points), 1))
+        S, K = influence(corners, faces, points, along)
+        # the middle rule errs with the square of 1 / 600 by that of the distance
+        assert_close(S[:, 0], potential, 1e-5)
+        assert_close(K[:, 0], velocity[:, k], 2e-5)
+
+
+def test_a_panel_pushes_half_of_its_flow_to_either_side():
+    """Close to its middle, the normal velocity of a panel is 2 pi from above and below."""
+    corners = RANDOM.standard_normal((3, 3))
+    normal = np.cross(corners[1] - corners[0], corners[2] - corners[0])
+    n = normal / np.linalg.norm(normal)
+    points = corners.mean(axis=0) + 1e-9 * np.array([n, -n])
+    _, K = influence(corners, np.array([(0, 1, 2)]), points, np.array([n, n]))
+    assert_close(K[:, 0], (-2.0 * np.pi, 2.0 * np.pi), 1e-7)
+
+
+ELLIPSOIDS = [(1.0, 1.0, 1.0), (3.0, 1.0, 1.0), (1.0, 1.0, 0.3), (1.0, 0.6, 0.3)]
+
+
+@pytest.mark.parametrize("radii", ELLIPSOIDS)
+def test_ellipsoids_come_out_as_lamb_has_them(radii):
+    """Sphere, long and flat spheroid, three different axes, by 980 panels inscribed in them."""
+    mesh = solids.ellipsoid(radii, 7)
+    found = tb.panel_added_mass(mesh, RHO, panels=980)
+    assert found.panels == 980
+    moments, masses = ellipsoid_added_mass(radii, RHO)
+    # inscribed, the mesh is 1.1 % smaller than the ellipsoid
+    lost = 1.0 - mesh.volume / (4.0 / 3.0 * math.pi * np.prod(radii))
+    A = np.array(found.matrix)
+    errors = np.diag(A)[3:] / masses - 1.0
+    assert (errors < 0.0).all()
+    assert (errors > -lost).all()
+    # moments go with the fifth power of lengths, masses with the third
+    largest = max(moments) or 1.0
+    displaced = mesh.inertia(RHO).matrix.max()
+    assert np.abs(np.diag(A)[:3] - moments).max() <= 2.1 * lost * largest + 1e-4 * displaced
+    # three planes of symmetry leave the diagonal; the cut icosahedron has them, too
+    assert_close(A - np.diag(np.diag(A)), np.zeros((6, 6)), 1e-10, scale=masses[0])
+    assert found.asymmetry < 1e-12
+    # the error that it tells covers what the volume does not
+    assert np.abs(errors + 0.6 * lost).max() < found.error
+
+
+def test_the_error_falls_with_the_number_of_panels():
+    """Twice the panels, half the error: the square of their edges."""
+    radii = (1.0, 0.6, 0.3)
+    _, masses = ellipsoid_added_mass(radii, RHO)
+    errors = []
+    for parts in (5, 10):
+        found = tb.panel_added_mass(solids.ellipsoid(radii, parts), RHO, panels=20 * parts**2)
+        errors.append(1.0 - np.diag(found.matrix)[3:] / masses)
+    # fourfold, with a rest of higher order of a few percent at 500 panels
+    assert_close(errors[0] / errors[1], np.full(3, 4.0), 0.05)
+
+
+@pytest.mark.parametrize(
+    ("solid", "share"),
+    [
+        (solids.box, 0.6383),
+        (solids.tetrahedron, 0.8063),
+        (solids.octahedron, 0.5871),
+        (solids.icosahedron, 0.5236),
+    ],
+)
+def test_regular_solids_have_the_published_added_mass(solid, share):
+    """Added by displaced mass, from polarizabilities of solids that keep all field out.
+
+    Sihvola, Yla-Oijala, Jarvenpaa and Avelin 2004, IEEE Trans. Antennas Propag. 52(9): normalized
+    polarizability at permittivity zero, which is minus one minus this share.
+    """
+    mesh = solid()
+    found = tb.panel_added_mass(mesh, 1.0, about=mesh.center, panels=1000)
+    masses = np.linalg.eigvalsh(np.array(found.matrix)[3:, 3:]) / mesh.volume
+    # one to two percent at 1000 panels, as told
+    assert 0.001 < found.error < 0.02
+    assert_close(masses, np.full(3, share), found.error, scale=share)
+
+
+def crooked():
+    """A solid without symmetry, away from the origin."""
+    vertices, faces = solids.ellipsoid_triangles((0.5, 0.3, 0.2), 4)
+    x, y, _ = vertices.T
+    bent = vertices + np.stack([0.1 * y, 0.4 * x * x, 0.2 * x + 0.3 * x * y], axis=1)
+    return tb.Mesh(bent + np.array((0.4, -0.1, 0.3)), faces)
+
+
+def test_a_moved_and_turned_solid_keeps_the_energy_of_the_water():
+    """The same motion, told in two frames, moves the same water."""
+    mesh = crooked()
+    pose = tb.Pose.from_rpy((0.4, -0.7, 1.1), translation=(0.3, -2.0, 0.5))
+    R, p = np.array(pose.rotation), np.array(pose.translation)
+    A = np.array(tb.panel_added_mass(mesh, RHO, panels=320).matrix)
+    B = np.array(tb.panel_added_mass(mesh.moved(pose), RHO, panels=320).matrix)
+    w, v = RANDOM.standard_normal((2, 3))
+    W = R @ w
+    V = R @ v - np.cross(W, p)
+    own, moved = np.concatenate([w, v]), np.concatenate([W, V])
+    energy = own @ A @ own
+    # two solves of 320 equations, each a hundredfold of rounding off
+    assert_close(moved @ B @ moved, energy, 1e-10)
+    # off-center and crooked: turning moves water along, too
+    assert np.abs(A[:3, 3:]).max() > 0.01 * A.max()
+
+
+def test_the_point_may_be_any():
+    """The matrix about another point is that of the same solid, moved so that it is the origin."""
+    mesh, point = crooked(), np.array((0.2, 0.7, -0.4))
+    about = tb.panel_added_mass(mesh, RHO, about=point, panels=320).matrix
+    moved = tb.panel_added_mass(mesh.moved(tb.Pose(translation=tuple(-point))), RHO, panels=320)
+    assert_close(about, moved.matrix, 1e-11)
+
+
+def test_size_and_density_enter_by_their_powers():
+    mesh = crooked()
+    once = np.array(tb.panel_added_mass(mesh, RHO, panels=320).matrix)
+    large = np.array(tb.panel_added_mass(mesh.scaled(10.0), 2.0 * RHO, panels=320).matrix)
+    powers = np.repeat([10.0**2.5, 10.0**1.5], 3)
+    expected = 2.0 * once * np.outer(powers, powers)
+    assert_close(large / np.outer(powers, powers), expected / np.outer(powers, powers), 1e-11)
+
+
+def test_crooked_solids_give_matrices_that_bodies_accept():
+    """Nearly symmetric before it is made so, and positive: energy goes into the water."""
+    found = tb.panel_added_mass(crooked(), RHO, panels=320)
+    assert 0.0 < found.asymmetry < 5e-3
+    A = np.array(found.matrix)
+    assert (A == A.T).all()
+    assert np.linalg.eigvalsh(A)[0] > 0.0
+    tb.BodyFluid(volume=1.0, added_mass=found.matrix)
+    # a ball turns without moving water; what flat panels leave of that must not become negative
+    ball = np.array(tb.panel_added_mass(solids.ellipsoid(parts=3), RHO, panels=180).matrix)
+    assert np.linalg.eigvalsh(ball)[0] >= -1e-12 * ball.max()
+
+
+def test_refining_keeps_the_solid():
+    mesh = crooked()
+    fine = refined(mesh, 700)
+    assert 700 <= len(fine.faces) <= 701
+    assert_close(fine.volume, mesh.volume)
+    assert_close(fine.area, mesh.area)
+    assert_close(fine.inertia(1.0).tensor, mesh.inertia(1.0).tensor)
+    # closed still: the constructor checks it
+    assert tb.Mesh(fine.vertices, fine.faces).notes == ()
+    assert refined(mesh, 10) is mesh
+    edges = fine.vertices[fine.faces] - fine.vertices[np.roll(fine.faces, 1, axis=1)]
+    lengths = np.linalg.norm(edges, axis=2)
+    # halving the longest never makes triangles much longer than they were
+    assert (lengths.max(axis=1) / lengths.min(axis=1)).max() < 6.0
+
+
+def test_reducing_keeps_volume_and_closes():
+    """From 8000 to 500 faces: the same volume, nearly the same moments and added mass."""
+    radii = (1.0, 0.6, 0.3)
+    mesh = solids.ellipsoid(radii, 20)
+    coarse = reduced(mesh, 500)
+    assert len(coarse.faces) == 500
+    assert tb.Mesh(coarse.vertices, coarse.faces).notes == ()
+    assert_close(coarse.volume, mesh.volume)
+    tensor = np.array(mesh.inertia(1.0).tensor)
+    # 500 flat faces for a round body: about a percent
+    assert_close(coarse.inertia(1.0).tensor, tensor, 0.02, scale=tensor.max())
+    found = tb.panel_added_mass(mesh, RHO, panels=500)
+    assert found.notes == ("reduced from 8000 to 500 panels",)
+    _, masses = ellipsoid_added_mass(radii, RHO)
+    assert_close(np.diag(found.matrix)[3:] / masses, np.ones(3), 0.012)
+
+
+def test_flat_sides_stay_flat_when_faces_go():
+    """A box of 3000 faces loses nothing on the way to 300."""
+    coarse = reduced(refined(solids.box((1.0, 2.0, 0.5)), 3000), 300)
+    assert len(coarse.faces) == 300
+    assert_close(coarse.extent, (1.0, 2.0, 0.5), 1e-9)
+    assert_close(coarse.area, 7.0, 1e-9)
+
+
+@pytest.mark.parametrize("panels", [19, 4001])
+def test_numbers_of_panels_have_bounds(panels):
+    with pytest.raises(tb.DomainError, match=f"panels: expected 20 to 4000, got {panels}"):
+        tb.panel_added_mass(solids.box(), panels=panels)
