@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from tiburon.simulation.commands import CommandRow
 from tiburon.simulation.fixed_run import Rows
 from tiburon.simulation.interruption import Interruption
+from tiburon.simulation.lone_run import fly
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Progress
 from tiburon.simulation.row_writer import RowWriter
 from tiburon.simulation.sensing import Sensing
@@ -135,9 +136,15 @@ def _go(
     first, limit = run.done, FIRST_STEPS
     while True:
         done = run.done
+        writer.hand_on()
         if sensing is not None and done % sensing.every == 0:
             _look(run, course, sensing)
         if asking is not None and done % course.hold == 0:
+            if mark == (done % every == 0):
+                mark = not fly(run, course, writer, progress, interruption) and (
+                    run.done % every == 0
+                )
+                done = run.done
             asking.ask(done)
         if mark:
             sensed = None if sensing is None else sensing.row.reshape(len(run.state), -1)
