@@ -226,6 +226,8 @@ if TYPE_CHECKING:
     from tiburon.simulation.modes import modes as modes
     from tiburon.simulation.outcome import Outcome as Outcome
     from tiburon.simulation.simulate import simulate as simulate
+    from tiburon.simulation.trajectory import Trajectory as Trajectory
+    from tiburon.simulation.trajectory import load_run as load_run
     from tiburon.simulation.state import State as State
     from tiburon.simulation.system import System as System
     from tiburon.trace.traced import traced as traced
@@ -338,6 +340,7 @@ _EXPORTS: dict[str, str] = {
     "Tide": "tiburon.model.currents",
     "TimeEvent": "tiburon.simulation.events",
     "TraceError": "tiburon.errors",
+    "Trajectory": "tiburon.simulation.trajectory",
     "Trim": "tiburon.algorithms.trim",
     "TrimOutcome": "tiburon.algorithms.trim",
     "UniformCurrent": "tiburon.model.currents",
@@ -394,6 +397,7 @@ _EXPORTS: dict[str, str] = {
     "linearize": "tiburon.simulation.linearization",
     "load": "tiburon.formats.load",
     "load_mesh": "tiburon.hydro.mesh_file",
+    "load_run": "tiburon.simulation.trajectory",
     "load_world": "tiburon.formats.load_world",
     "loop_dynamics": "tiburon.loops.dynamics",
     "loop_gaps": "tiburon.loops.dynamics",
