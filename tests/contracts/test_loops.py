@@ -92,6 +92,7 @@ def test_every_function_of_the_library_has_decided():
         "center_of_mass",
         "center_of_mass_jacobian",
         "forward_kinematics",
+        "fin_force",
         "frame_acceleration",
         "frame_jacobian",
         "frame_jacobian_bias",

@@ -88,6 +88,25 @@ def random_fluid(rng):
         drag=(shape,),
         linear_damping=positive(),
         quadratic_damping=positive(),
+        fins=(random_fin(rng),),
+    )
+
+
+def random_fin(rng):
+    """Return a fin of either kind, anyhow turned."""
+    span = rng.normal(size=3)
+    foil = tb.ThinFoil(drag_coefficient=0.02, stall=(0.2, 0.6))
+    if rng.random() < 0.4:
+        angles = (0.0, 0.3, 0.5 * np.pi, np.pi)
+        foil = tb.TableFoil(angles, (0.0, rng.uniform(0.5, 1.2), 0.1, 0.0), rng.uniform(0, 1.5, 4))
+    return tb.Fin(
+        rng.uniform(0.002, 0.02),
+        rng.uniform(1.0, 6.0),
+        rng.uniform(-0.2, 0.2, 3),
+        span,
+        np.cross(span, rng.normal(size=3)),
+        foil,
+        rng.normal() if rng.random() < 0.5 else None,
     )
 
 

@@ -43,21 +43,23 @@ def water_forces(model, q, v, vd, gravity, density, flow, *, time=0.0, strips=4)
     for link, product in zip(links, products, strict=True):
         carrier = np.zeros(6) if link.parent < 0 else rates[link.parent]
         rates.append(carrier + product + link.S @ vd[link.v])
-    centers = _centers(model, links)
     found = []
-    for body, link, speed, rate, center in zip(
-        model.bodies, links, speeds, rates, centers, strict=True
-    ):
-        u = np.asarray(flow(time, center))
-        a = acceleration_of(flow, time, center)
+    for body, link, speed, rate in zip(model.bodies, links, speeds, rates, strict=True):
+        c = link.pose[:3, :3] @ body.fluid.center_of_buoyancy + link.pose[:3, 3]
+        u = np.asarray(flow(time, c))
+        a = acceleration_of(flow, time, c)
         push = _kirchhoff(body.fluid, link.pose, speed, rate, u, a)
         push = push + _damping(body.fluid, link.pose, speed, u)
-        c = link.pose[:3, :3] @ body.fluid.center_of_buoyancy + link.pose[:3, 3]
         lift = density * body.fluid.volume * (a - gravity)
         push = push + np.concatenate([np.cross(c, lift), lift])
         for drag in body.fluid.drag:
             for point, f in _drag(drag, link.pose, speed, density, flow, time, strips):
                 push = push + np.concatenate([np.cross(point, f), f])
+        for fin in body.fluid.fins:
+            point = link.pose[:3, :3] @ fin.position + link.pose[:3, 3]
+            moving = speed[3:] + np.cross(speed[:3], point) - np.asarray(flow(time, point))
+            f = link.pose[:3, :3] @ fin_force(fin, link.pose[:3, :3].T @ moving, density)
+            push = push + np.concatenate([np.cross(point, f), f])
         found.append(push)
     return found
 
@@ -73,20 +75,6 @@ def inverse_dynamics(model, q, v, vd, gravity, *water, **options):
             tau[links[at].v] -= links[at].S.T @ force
             at = links[at].parent
     return tau
-
-
-def _centers(model, links):
-    """Return for each body the center of buoyancy of all that is fixed to it."""
-    carrier = []
-    for number, (body, link) in enumerate(zip(model.bodies, links, strict=True)):
-        rides = body.joint.nv == 0 and link.parent >= 0
-        carrier.append(carrier[link.parent] if rides else number)
-    volumes, moments = np.zeros(len(links)), np.zeros((len(links), 3))
-    for number, (body, link) in enumerate(zip(model.bodies, links, strict=True)):
-        c = link.pose[:3, :3] @ body.fluid.center_of_buoyancy + link.pose[:3, 3]
-        volumes[carrier[number]] += body.fluid.volume
-        moments[carrier[number]] += body.fluid.volume * c
-    return [moments[k] / volumes[k] for k in carrier]
 
 
 def _at_origin(pose, speed):
@@ -174,3 +162,48 @@ def _cuts(drag, R, p, density, relative):
 
 def _squared(u):
     return np.linalg.norm(u) * u
+
+
+def fin_force(fin, u, density):
+    """Return lift and drag of a fin that moves through the water at u, body axes [N].
+
+    By angles: the chord is turned about the span, the angle of attack is that from the chord to
+    the motion, drag is against the motion and lift a quarter turn from it.
+    """
+    span, chord = np.array(fin.span), np.array(fin.chord)
+    turn = fin.deflection or 0.0
+    # Rodrigues: the chord is square to the span
+    chord = np.cos(turn) * chord + np.sin(turn) * np.cross(span, chord)
+    across = u - span * (span @ u)
+    fast = np.linalg.norm(across)
+    if fast == 0.0:
+        return np.zeros(3)
+    ahead = across / fast
+    alpha = np.arctan2(span @ np.cross(chord, ahead), chord @ ahead)
+    lift, drag = fin_coefficients(fin, alpha)
+    return 0.5 * density * fin.area * fast**2 * (lift * np.cross(ahead, span) - drag * ahead)
+
+
+def fin_coefficients(fin, alpha):
+    """Return the lift and drag coefficient of a fin at an angle of attack [rad]."""
+    foil, ratio = fin.foil, fin.aspect_ratio
+    if isinstance(foil, tb.TableFoil):
+        side = 1.0 if foil.angles[0] < 0.0 else np.sign(alpha)
+        at = alpha * side if side else 0.0
+        return (side or 1.0) * np.interp(at, foil.angles, foil.lift), np.interp(
+            at, foil.angles, foil.drag
+        )
+    slope = foil.lift_slope
+    if slope is None:
+        slope = 2.0 * np.pi * ratio / (2.0 + np.hypot(2.0, ratio))
+    plate = foil.plate_coefficient
+    if plate is None:
+        plate = min(1.11 + 0.018 * ratio, 2.01)
+    low, high = np.sin(foil.stall) ** 2
+    t = np.clip((np.sin(alpha) ** 2 - low) / (high - low), 0.0, 1.0)
+    parted = t**2 * (3.0 - 2.0 * t)
+    attached = 0.5 * slope * np.sin(2.0 * alpha)
+    induced = attached**2 / (np.pi * foil.efficiency * ratio)
+    lift = (1.0 - parted) * attached + parted * 0.5 * plate * np.sin(2.0 * alpha)
+    drag = (1.0 - parted) * induced + parted * plate * np.sin(alpha) ** 2
+    return lift, foil.drag_coefficient + drag
