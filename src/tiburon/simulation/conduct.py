@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.simulation.cases import Rows
 from tiburon.simulation.commands import CommandRow
-from tiburon.simulation.fixed_run import Rows
 from tiburon.simulation.interruption import Interruption
 from tiburon.simulation.lone_run import fly
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Progress
@@ -40,6 +40,7 @@ class Run(Protocol):
     held: Array
     done: int
     seconds_per_step: float
+    patience: Callable[[], None]
 
     @property
     def running(self) -> NDArray[np.intp]:
@@ -59,8 +60,15 @@ class Run(Protocol):
     def jump(self) -> None:
         """Tell that commands have jumped."""
 
+    def sample(self) -> None:
+        """Ask a traced controller, whose commands are held from here on."""
+
     def end(self, status: str, message: str) -> None:
         """End all cases that go on."""
+
+
+class _OutOfBudgetError(Exception):
+    """The wall time of a run is over while native calls go on."""
 
 
 class Course(NamedTuple):
@@ -83,6 +91,9 @@ class Course(NamedTuple):
 
     control: Callable[[State], Any] | None
     """A controller in Python, or None."""
+
+    sampling: bool
+    """Whether the run is told when its traced controller is due."""
 
     sensing: Sensing | None
     """Sensors, or None."""
@@ -110,10 +121,21 @@ def conduct(run: Run, course: Course, writer: RowWriter, progress: Progress | No
         progress: What to tell how far the run is.
     """
     with Interruption() as interruption:
+        limit = np.inf if course.budget is None else wall.perf_counter() + course.budget
+
+        def patience() -> None:
+            if interruption.wanted:
+                raise KeyboardInterrupt
+            if wall.perf_counter() > limit:
+                raise _OutOfBudgetError
+
+        run.patience = patience
         try:
             _go(run, course, writer, progress, interruption)
         except KeyboardInterrupt:
             run.end("interrupted", f"interrupted at {run.time:.6g} s")
+        except _OutOfBudgetError:
+            run.end(*_out_of_budget(run, course))
         finally:
             if isinstance(progress, FirstSecond):
                 progress.close()
@@ -146,6 +168,9 @@ def _go(
                 )
                 done = run.done
             asking.ask(done)
+        if course.sampling and done % course.hold == 0 and len(run.running):
+            run.sample()
+        writer.hand_on()
         if mark:
             sensed = None if sensing is None else sensing.row.reshape(len(run.state), -1)
             writer.write(course.begin + done * dt, _shown(run, run.state), run.held, sensed)
@@ -221,9 +246,13 @@ def _reason_to_stop(
     if interruption.wanted:
         return "interrupted", f"interrupted at {run.time:.6g} s"
     if course.budget is not None and wall.perf_counter() - started > course.budget:
-        spent = f"{course.budget:g} s of wall time"
-        return "budget", f"stopped at {run.time:.6g} s: {spent} were not enough"
+        return _out_of_budget(run, course)
     return None
+
+
+def _out_of_budget(run: Run, course: Course) -> tuple[str, str]:
+    spent = f"{course.budget:g} s of wall time"
+    return "budget", f"stopped at {run.time:.6g} s: {spent} were not enough"
 
 
 def _look(run: Run, course: Course, sensing: Sensing) -> None:

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiburon.errors import OptionError
 from tiburon.model import Model, World
+from tiburon.simulation.adaptive_run import AdaptiveRun
 from tiburon.simulation.conduct import Course, conduct
 from tiburon.simulation.events import Happening, Watch
 from tiburon.simulation.fixed_run import FixedRun
@@ -23,6 +25,8 @@ from tiburon.simulation.trajectory import Trajectory
 from tiburon.trace.traced import is_traced
 
 __all__ = ["RunSetup", "carry_out"]
+
+Array = NDArray[np.float64]
 
 
 class RunSetup(NamedTuple):
@@ -129,6 +133,7 @@ def carry_out(
         setup.record_every,
         setup.hold or 1,
         None if setup.traced else setup.control,
+        setup.adaptive and system.held,
         sensing,
         dict(setup.parameters),
         one,
@@ -154,37 +159,66 @@ def carry_out(
     return recorder.finish(outcomes, happened, now())
 
 
-def _run(setup: RunSetup, system: System, checkpoint: Checkpoint, one: bool) -> FixedRun:
+def _run(
+    setup: RunSetup, system: System, checkpoint: Checkpoint, one: bool
+) -> FixedRun | AdaptiveRun:
     """Return the cases in the states of a checkpoint."""
     watch = Watch(setup.events) if setup.events else None
-    slots = None
-    if setup.control is not None and not setup.traced and setup.hold is not None:
-        # a call ends where the controller is asked
-        slots = min(32, max(1, math.ceil(setup.hold / setup.record_every)))
-    run = FixedRun(
-        system,
-        setup.method,
-        watch,
-        setup.parameters,
-        setup.threads,
-        np.array(checkpoint.arrays["state"]),
-        np.array(checkpoint.arrays["held"]),
-        setup.begin,
-        setup.dt,
-        setup.hold or 1,
-        one=one,
-        slots=slots if one and watch is None else None,
-    )
+    state, held = np.array(checkpoint.arrays["state"]), np.array(checkpoint.arrays["held"])
+    run: FixedRun | AdaptiveRun
+    if setup.adaptive:
+        run = AdaptiveRun(
+            system,
+            setup.method,
+            watch,
+            setup.parameters,
+            setup.threads,
+            state,
+            held,
+            setup.begin,
+            setup.dt,
+            setup.hold,
+            setup.rtol,
+            setup.atol,
+            one=one,
+            memory=checkpoint.arrays.get("memory"),
+        )
+    else:
+        run = _fixed_run(setup, system, watch, state, held, one)
+        if checkpoint.step:
+            run.go_on()
     run.done = checkpoint.step
-    if checkpoint.step:
-        run.go_on()
     for case, fields in checkpoint.notes.get("ended", []):
         run.close(int(case), Outcome(*fields))
     run.happenings += [Happening(*fields) for fields in checkpoint.notes.get("events", [])]
     return run
 
 
-def _checkpoint(run: FixedRun, sensing: Sensing | None) -> Checkpoint:
+def _fixed_run(
+    setup: RunSetup, system: System, watch: Watch | None, state: Array, held: Array, one: bool
+) -> FixedRun:
+    """Return cases that take equal steps."""
+    slots = None
+    if setup.control is not None and not setup.traced and setup.hold is not None:
+        # a call ends where the controller is asked
+        slots = min(32, max(1, math.ceil(setup.hold / setup.record_every)))
+    return FixedRun(
+        system,
+        setup.method,
+        watch,
+        setup.parameters,
+        setup.threads,
+        state,
+        held,
+        setup.begin,
+        setup.dt,
+        setup.hold or 1,
+        one=one,
+        slots=slots if one and watch is None else None,
+    )
+
+
+def _checkpoint(run: FixedRun | AdaptiveRun, sensing: Sensing | None) -> Checkpoint:
     """Return all it takes to go on from where a run is."""
     notes: dict[str, Any] = {}
     # those that were only cut here go on
@@ -199,7 +233,7 @@ def _checkpoint(run: FixedRun, sensing: Sensing | None) -> Checkpoint:
         notes["events"] = [[h.name, h.time, h.case, h.q, h.v, h.x] for h in run.happenings]
     if sensing is not None:
         notes["sensing"] = sensing.memory()
-    return Checkpoint(run.done, run.time, {"state": run.state, "held": run.held}, notes)
+    return Checkpoint(run.done, run.time, run.arrays(), notes)
 
 
 def _header(

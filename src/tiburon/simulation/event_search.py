@@ -1,7 +1,7 @@
 """Steps in which events happen: where in the step, what is done there, and the rest of the step."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +12,12 @@ from tiburon.simulation.events import Event, Happening, TimeEvent, Watch, locate
 from tiburon.simulation.loop import CLOCK, Clock
 from tiburon.simulation.state import State
 from tiburon.simulation.stepper import Advance, FixedStepper, bind_parameters
+from tiburon.simulation.system import System
 
-__all__ = ["Crossing", "EventSearch"]
+__all__ = ["MOST_EVENTS", "Crossing", "EventSearch", "EventValues", "acted", "happening_at"]
 
 Array = NDArray[np.float64]
-Cases = NDArray[np.intp]
+Cases: TypeAlias = NDArray[np.intp]
 
 BEGIN, DT, STEP, DONE, SAMPLE, WATCH = (
     Clock._fields.index(name) for name in ("begin", "dt", "step", "done", "sample", "watch")
@@ -82,10 +83,7 @@ class EventSearch:
         self._system = stepper.system
         self._watch = watch
         self._one = cases is None
-        kernel = watch.kernel(stepper.system)
-        known = kernel.__self__.parameters  # type: ignore[attr-defined]
-        own = {name: value for name, value in parameters.items() if name in known}
-        self._kernel, self._rows = bind_parameters(kernel, own, cases)
+        self._values = EventValues(stepper.system, watch, parameters, cases)
         self._happenings = happenings
 
     def cross(self, state: Array, held: Array, clock: Array, cases: Cases) -> Crossing:
@@ -208,57 +206,20 @@ class EventSearch:
             )
             row = found.states[-1, 0]
             time = float(_when(own)[0] + places[number])
-            self._happenings.append(self._happening(event, time, int(cases[case]), row))
+            self._happenings.append(happening_at(self._system, event, time, int(cases[case]), row))
             if not event.terminal and event.action is None:
                 continue
             closed.add(local)
             at.state[case] = row
             at.time[case] = time
             if event.action is not None:
-                at.state[case] = self._acted(event, time, row, at.held[case])
+                at.state[case] = acted(self._system, event, time, row, at.held[case])
             if event.terminal:
                 at.ended[case] = True
                 at.names[case] = event.name
             else:
                 acting[local] = float(places[number])
         return acting
-
-    def _happening(self, event: Event | TimeEvent, time: float, case: int, row: Array) -> Happening:
-        model = self._system.model
-        nq, nv = model.nq, model.nq + model.nv
-        return Happening(
-            event.name, time, case, row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy()
-        )
-
-    def _acted(self, event: Event | TimeEvent, time: float, row: Array, held: Array) -> Array:
-        """Return the state after the action of an event."""
-        system, model = self._system, self._system.model
-        nq, nv = model.nq, model.nq + model.nv
-        commands = held[: len(system.command_names)].copy()
-        state = State(system, time, row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy(), commands)
-        assert event.action is not None
-        answer = event.action(state)
-        if isinstance(answer, State):
-            state = answer
-        elif isinstance(answer, Mapping):
-            for name, value in answer.items():
-                if name not in ("q", "v", "x"):
-                    raise ShapeError(f"event {event.name!r}: action", "q, v or x", repr(name))
-                setattr(state, name, value)
-        elif answer is not None:
-            raise ShapeError(
-                f"event {event.name!r}: action",
-                "a State, {'v': ...} or None",
-                type(answer).__name__,
-            )
-        parts = [np.asarray(part, dtype=np.float64) for part in (state.q, state.v, state.x)]
-        sizes = [(nq,), (nv - nq,), (len(row) - nv,)]
-        for name, part, size in zip("qvx", parts, sizes, strict=True):
-            if part.shape != size:
-                raise ShapeError(f"event {event.name!r}: {name}", size, part.shape)
-            if not np.isfinite(part).all():
-                raise NonFiniteError(f"event {event.name!r}: {name}")
-        return np.concatenate(parts)
 
     # native calls, one robot or many cases
 
@@ -278,8 +239,38 @@ class EventSearch:
             *(np.concatenate(part) for part in rest),
         )
 
-    def _values(self, state: Array, held: Array, time: Array, cases: Cases) -> Array:
-        u = np.ascontiguousarray(held[:, : self._system.drive_size])
+
+class EventValues:
+    """Values of all events, of one robot or of many cases."""
+
+    def __init__(
+        self, system: System, watch: Watch, parameters: Mapping[str, Any], cases: int | None
+    ) -> None:
+        """Compile the expressions.
+
+        Args:
+            system: What moves.
+            watch: The events.
+            parameters: Run-time numbers that replace those of model, world and elements.
+            cases: Size of the batch; None for one robot.
+        """
+        self._size = system.drive_size
+        self._one = cases is None
+        kernel = watch.kernel(system)
+        known = kernel.__self__.parameters  # type: ignore[attr-defined]
+        own = {name: value for name, value in parameters.items() if name in known}
+        self._kernel, self._rows = bind_parameters(kernel, own, cases)
+
+    def __call__(self, state: Array, held: Array, time: Array, cases: Cases) -> Array:
+        """Return the values in some states, shape (states, events).
+
+        Args:
+            state: (*q, *v, *x), shape (states, numbers).
+            held: What is held there, shape (states, numbers).
+            time: When [s], shape (states,).
+            cases: To which cases they belong.
+        """
+        u = np.ascontiguousarray(held[:, : self._size])
         if self._one:
             found = [
                 self._kernel(state[k], u[k], time[k], errors="flag")[0] for k in range(len(state))
@@ -288,6 +279,43 @@ class EventSearch:
         rows = {name: values[cases] for name, values in self._rows.items()}
         answer: Array = self._kernel(state, u, time, errors="flag", **rows)[0]
         return answer
+
+
+def happening_at(
+    system: System, event: Event | TimeEvent, time: float, case: int, row: Array
+) -> Happening:
+    """Return what is written down of an event in a state (*q, *v, *x)."""
+    nq, nv = system.model.nq, system.model.nq + system.model.nv
+    parts = row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy()
+    return Happening(event.name, time, case, *parts)
+
+
+def acted(system: System, event: Event | TimeEvent, time: float, row: Array, held: Array) -> Array:
+    """Return the state (*q, *v, *x) after the action of an event."""
+    nq, nv = system.model.nq, system.model.nq + system.model.nv
+    commands = held[: len(system.command_names)].copy()
+    state = State(system, time, row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy(), commands)
+    assert event.action is not None
+    answer = event.action(state)
+    if isinstance(answer, State):
+        state = answer
+    elif isinstance(answer, Mapping):
+        for name, value in answer.items():
+            if name not in ("q", "v", "x"):
+                raise ShapeError(f"event {event.name!r}: action", "q, v or x", repr(name))
+            setattr(state, name, value)
+    elif answer is not None:
+        raise ShapeError(
+            f"event {event.name!r}: action", "a State, {'v': ...} or None", type(answer).__name__
+        )
+    parts = [np.asarray(part, dtype=np.float64) for part in (state.q, state.v, state.x)]
+    sizes = [(nq,), (nv - nq,), (len(row) - nv,)]
+    for name, part, size in zip("qvx", parts, sizes, strict=True):
+        if part.shape != size:
+            raise ShapeError(f"event {event.name!r}: {name}", size, part.shape)
+        if not np.isfinite(part).all():
+            raise NonFiniteError(f"event {event.name!r}: {name}")
+    return np.concatenate(parts)
 
 
 def _when(clock: Array) -> Array:

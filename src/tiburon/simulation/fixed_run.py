@@ -1,48 +1,33 @@
 """Runs of equal steps: cases that go on, end by events, or grow beyond all numbers."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.simulation.cases import Cases, CasesOnTheirWay, Rows
 from tiburon.simulation.diverged import first_to_diverge
 from tiburon.simulation.event_search import EventSearch
-from tiburon.simulation.events import Happening, Watch
+from tiburon.simulation.events import Watch
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.loop import CLOCK, Clock
-from tiburon.simulation.outcome import Outcome
 from tiburon.simulation.stepper import Advance, FixedStepper
 from tiburon.simulation.system import System
 
-__all__ = ["FixedRun", "Rows"]
+__all__ = ["FixedRun"]
 
 Array = NDArray[np.float64]
-Cases = NDArray[np.intp]
 
 DONE, START = Clock._fields.index("done"), Clock._fields.index("start")
 WATCH = Clock._fields.index("watch")
 
 
-class Rows(NamedTuple):
-    """States at some steps; NaN for cases that have ended before."""
+class FixedRun(CasesOnTheirWay):
+    """All cases of a run of equal steps; one robot is one case.
 
-    states: Array
-    """(*q, *v, *x), shape (rows, cases, numbers)."""
-
-    held: Array
-    """What is held from then on, shape (rows, cases, numbers)."""
-
-
-class FixedRun:
-    """All cases of a run on their way; one robot is one case.
-
-    Attributes:
-        state: Where the cases are, or were when they ended, shape (cases, numbers).
-        held: What is held, shape (cases, numbers).
-        done: Steps taken since the start of the run.
-        outcomes: How cases ended, by number; those that go on are missing.
-        happenings: Events that happened, in the order in which they were found.
+    The attributes are those of `CasesOnTheirWay`; after what is held, `held` has what a multi-step
+    method remembers.
     """
 
     def __init__(
@@ -77,18 +62,10 @@ class FixedRun:
             one: Whether this is one robot rather than a batch of cases.
             slots: States that one native call can give; by default what suits.
         """
+        super().__init__(system, state, held, begin, dt)
         cases = None if one else len(state)
-        self.system, self.method = system, method
+        self.method, self.events = method, events
         self.stepper = FixedStepper(system, method, events, parameters, cases, threads, slots)
-        self.events = events
-        self.state = state
-        self.begin, self.dt, self.hold = begin, dt, hold
-        self.done = 0
-        self.outcomes: dict[int, Outcome] = {}
-        self.happenings: list[Happening] = []
-        self.seconds_per_step = np.inf
-        """Wall time of a step of all cases, as far as it is known."""
-        self._alive: Cases | None = None
         head = Clock(begin, dt, dt, 0.0, float(hold), 1.0, float(events is not None), 1.0)
         self._clock = np.array([*map(float, head), *[0.0] * self.stepper.slots])
         # what a multi-step method remembers comes after what is held; nothing yet
@@ -104,16 +81,6 @@ class FixedRun:
             self._search = EventSearch(
                 part, self.stepper, events, parameters, cases, self.happenings
             )
-
-    @property
-    def time(self) -> float:
-        """Time that all cases have reached, or would have [s]."""
-        return self.begin + self.done * self.dt
-
-    @property
-    def running(self) -> Cases:
-        """Numbers of the cases that go on."""
-        return np.arange(len(self.state)) if self._alive is None else self._alive
 
     @property
     def slots(self) -> int:
@@ -147,30 +114,13 @@ class FixedRun:
         """Tell that the numbers carried along are those of an earlier part of the run."""
         self._clock[START] = 0.0
 
-    def close(self, case: int, outcome: Outcome) -> None:
-        """Take a case for ended, as an earlier part of the run found it."""
-        self.outcomes[case] = outcome
-        self._leave(np.array([case]))
-
     def jump(self) -> None:
         """Tell that commands or states have jumped: multi-step methods start anew."""
         self._clock[START] = 1.0
 
-    def end(self, status: str, message: str) -> None:
-        """End all cases that go on, in the states they are in."""
-        for case in self.running:
-            self._end(int(case), status, self.time, message)
-        self._alive = np.arange(0)
-
-    def _end(self, case: int, status: str, time: float, message: str, **more: Any) -> None:
-        model = self.system.model
-        nq, nv = model.nq, model.nq + model.nv
-        row = self.state[case].copy()
-        self.outcomes[case] = Outcome(status, time, message, row[:nq], row[nq:nv], row[nv:], **more)
-
-    def _leave(self, cases: Cases) -> None:
-        """Take ended cases out of those that go on."""
-        self._alive = np.setdiff1d(self.running, cases)
+    def arrays(self) -> dict[str, Array]:
+        """Return the numbers that a checkpoint keeps."""
+        return {"state": self.state, "held": self.held}
 
     # without events
 
@@ -265,7 +215,7 @@ class FixedRun:
                 f"diverged in the step from {time:.6g} s on: {cause.quantity} first; take a "
                 "smaller dt, or check the state at the start and the forces"
             )
-            self._end(
+            self.close_as(
                 int(case),
                 "diverged",
                 time,
@@ -273,7 +223,7 @@ class FixedRun:
                 body=cause.body,
                 quantity=cause.quantity,
             )
-        self._leave(cases)
+        self.leave(cases)
 
     # with events
 
@@ -353,11 +303,11 @@ class FixedRun:
             case = int(cases[place])
             name, time = crossing.names[place], float(crossing.time[place])
             if name is None:
-                self._end(case, "budget", time, crossing.message(int(place)))
+                self.close_as(case, "budget", time, crossing.message(int(place)))
             else:
                 message = f"ended by event {name!r} at {time:.9g} s"
-                self._end(case, "event", time, message, event=name)
-        self._leave(cases[crossing.ended])
+                self.close_as(case, "event", time, message, event=name)
+        self.leave(cases[crossing.ended])
         if crossing.failed.any():
             bad = cases[crossing.failed]
             self._end_diverged(bad, self.done + taken[bad] - 1.0)

@@ -1,0 +1,96 @@
+"""Cases on their way: where they are, which go on, and how the others ended."""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.simulation.events import Happening
+from tiburon.simulation.outcome import Outcome
+from tiburon.simulation.system import System
+
+__all__ = ["Cases", "CasesOnTheirWay", "Rows"]
+
+Array = NDArray[np.float64]
+Cases: TypeAlias = NDArray[np.intp]
+"""Numbers of cases."""
+
+
+class Rows(NamedTuple):
+    """States at some steps; NaN for cases that have ended before."""
+
+    states: Array
+    """(*q, *v, *x), shape (rows, cases, numbers)."""
+
+    held: Array
+    """What is held from then on, shape (rows, cases, numbers)."""
+
+
+class CasesOnTheirWay:
+    """What runs of all kinds of steps have in common.
+
+    Attributes:
+        system: What moves.
+        state: Where the cases are, or were when they ended, shape (cases, numbers).
+        held: What is held, shape (cases, numbers).
+        begin: Time at the start of the run [s].
+        dt: Distance of two times of the grid [s].
+        done: Steps of the grid taken since the start of the run.
+        outcomes: How cases ended, by number; those that go on are missing.
+        happenings: Events that happened, in the order in which they were found.
+        seconds_per_step: Wall time of a step of all cases, as far as it is known.
+        patience: Called between native calls of unknown length; raises what ends the run.
+    """
+
+    def __init__(self, system: System, state: Array, held: Array, begin: float, dt: float) -> None:
+        """Put cases at their start."""
+        self.system = system
+        self.state, self.held = state, held
+        self.begin, self.dt = begin, dt
+        self.done = 0
+        self.outcomes: dict[int, Outcome] = {}
+        self.happenings: list[Happening] = []
+        self.seconds_per_step = np.inf
+        self.patience: Callable[[], None] = _endless
+        self._alive: Cases | None = None
+
+    @property
+    def time(self) -> float:
+        """Time that all cases have reached, or would have [s]."""
+        return self.begin + self.done * self.dt
+
+    @property
+    def running(self) -> Cases:
+        """Numbers of the cases that go on."""
+        return np.arange(len(self.state)) if self._alive is None else self._alive
+
+    def end(self, status: str, message: str) -> None:
+        """End all cases that go on, in the states they are in."""
+        for case in self.running:
+            self.close_as(int(case), status, self.time, message)
+        self._alive = np.arange(0)
+
+    def close(self, case: int, outcome: Outcome) -> None:
+        """Take a case for ended, as an earlier part of the run found it."""
+        self.outcomes[case] = outcome
+        self.leave(np.array([case]))
+
+    def close_as(self, case: int, status: str, time: float, message: str, **more: Any) -> None:
+        """Give a case an outcome in the state it is in; more is what `Outcome` takes by name."""
+        model = self.system.model
+        nq, nv = model.nq, model.nq + model.nv
+        row = self.state[case].copy()
+        parts = row[:nq], row[nq:nv], row[nv:]
+        self.outcomes[case] = Outcome(status, time, message, *parts, **more)
+
+    def sample(self) -> None:
+        """Ask a traced controller, where that is not part of the native loop."""
+
+    def leave(self, cases: Cases) -> None:
+        """Take ended cases out of those that go on."""
+        self._alive = np.setdiff1d(self.running, cases)
+
+
+def _endless() -> None:
+    """Wait as long as it takes."""
