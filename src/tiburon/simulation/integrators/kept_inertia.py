@@ -29,7 +29,10 @@ from tiburon.spatial import Force, Scalar
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.regions import while_loop
 
-__all__ = ["KeptMemory", "KeptRates", "keep_inertia", "kept_terms", "solve_kept"]
+__all__ = ["KEEPING", "KeptMemory", "KeptRates", "keep_inertia", "kept_terms", "solve_kept"]
+
+KEEPING = "_keeping_"
+"""What stands between the names of methods and the number of steps."""
 
 
 class KeptRates(Protocol):
@@ -98,7 +101,7 @@ def solve_kept(
 def keep_inertia(method: Method, steps: int) -> Method:
     """Return a method whose steps share the mass matrix and the bias force.
 
-    Its `start` and `advance` want `KeptRates` for the acceleration.
+    Its `start` and `advance` want `KeptRates` for the acceleration; a single `step` keeps nothing.
 
     Args:
         method: A one-step method.
@@ -114,12 +117,13 @@ def keep_inertia(method: Method, steps: int) -> Method:
     if steps != int(steps) or steps < 1:
         raise DomainError("keep_inertia", "a whole number of steps, 1 or more", f"{steps!r}")
     return Method(
-        f"{method.name}_keeping_{steps}",
+        f"{method.name}{KEEPING}{steps}",
         order=1,
         evaluations=method.evaluations,
-        step=partial(_step_keeping, method),
+        step=method.step,
         starts=_start,
         advances=partial(_advance, method, steps),
+        keeps_inertia=True,
     )
 
 
@@ -150,20 +154,6 @@ def _advance(
     age, kept = while_loop(lambda m: m.age > steps - 0.5, renewed, memory, 1).state
     q, w = method.step(manifold, _with(rates, kept), q, w, h, *time)
     return q, w, KeptMemory(age + 1.0, kept)
-
-
-def _step_keeping(
-    method: Method,
-    manifold: Manifold,
-    rates: KeptRates,
-    q: Scalars,
-    w: Scalars,
-    h: Scalar,
-    *time: Scalar,
-) -> tuple[Scalars, Scalars]:
-    """Take one step with the terms of its own start."""
-    kept = rates.prepare(q, w, *time)
-    return method.step(manifold, _with(rates, kept), q, w, h, *time)
 
 
 def _with(rates: KeptRates, kept: Scalars) -> Callable[..., Scalars]:

@@ -39,6 +39,9 @@ class Method:
     advances: Callable[..., Any] | None = None
     """``(manifold, acceleration, q, w, memory, h, *time) -> (q, w, memory)`` of such a method."""
 
+    keeps_inertia: bool = False
+    """Whether steps keep mass matrix and bias force, and ask for `KeptRates`."""
+
     @property
     def adaptive(self) -> bool:
         """Whether steps can adapt to a tolerance."""

@@ -5,6 +5,7 @@ from functools import partial
 from tiburon.simulation.integrators.dop853 import Dop853, dop853_step
 from tiburon.simulation.integrators.dopri5 import Dopri5, dopri5_step
 from tiburon.simulation.integrators.euler import euler_step, semi_implicit_euler_step
+from tiburon.simulation.integrators.kept_inertia import KEEPING, keep_inertia
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.predictor_corrector import advance_block, start_block
 from tiburon.simulation.integrators.rk4 import rk4_step
@@ -25,8 +26,18 @@ def _block(points: int) -> Method:
     )
 
 
-METHODS: dict[str, Method] = {
-    method.name: method
+class MethodTable(dict[str, Method]):
+    """Methods by name; those that keep inertia are made when asked for: "rk4_keeping_4"."""
+
+    def __missing__(self, name: str) -> Method:
+        method, _, steps = name.partition(KEEPING)
+        if method not in self or not steps.isdigit():
+            raise KeyError(name)
+        return keep_inertia(self[method], int(steps))
+
+
+METHODS = MethodTable(
+    (method.name, method)
     for method in (
         Method("euler", 1, 1, euler_step),
         Method("semi_implicit_euler", 1, 1, semi_implicit_euler_step),
@@ -38,5 +49,5 @@ METHODS: dict[str, Method] = {
         _block(2),
         _block(4),
     )
-}
+)
 """Methods by the name that users give."""
