@@ -330,6 +330,30 @@ class Trajectory:
 
         return write_run_report(self, Path(path))
 
+    def save_html(self, path: "str | os.PathLike[str]", **options: Any) -> Path:
+        """Write the run as one HTML file that replays it in any browser, without network.
+
+        Args:
+            path: Where to write; an existing file is replaced.
+            **options: As in `tiburon.viewer.replay_html`, such as ``forces=``, ``camera="follow"``,
+                ``show=("trails", "frames")``.
+
+        Returns:
+            The path.
+
+        Example:
+            ``run.save_html("dive.html")``
+        """
+        from tiburon.simulation.replay import save_replay
+
+        return save_replay(self, Path(path), **options)
+
+    def view(self, **options: Any) -> Path:
+        """Open the replay of `save_html` in the browser, and return the path of its file."""
+        from tiburon.simulation.replay import open_replay
+
+        return open_replay(self, **options)
+
     def __repr__(self) -> str:
         cases = f" of {' x '.join(map(str, self.batch))} cases" if self.batch else ""
         if not len(self):
@@ -342,9 +366,10 @@ class Trajectory:
         )
 
     def _repr_html_(self) -> str:
+        from tiburon.simulation.replay import notebook_frame
         from tiburon.simulation.summary import run_as_html
 
-        return run_as_html(self)
+        return run_as_html(self) + notebook_frame(self)
 
 
 def _counted(words: Any) -> str:

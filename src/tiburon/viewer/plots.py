@@ -182,8 +182,10 @@ def _spread(cases: int) -> str:
 
 def _draw(axes: Any, panel: Panel, time: Array) -> None:
     colors = _colors(len(panel.curves))
+    # many bands on top of each other would hide the lines
+    shade = 0.22 if len(panel.curves) <= 3 else 0.1
     for curve, color in zip(panel.curves, colors, strict=True):
-        _draw_curve(axes, time, curve, color)
+        _draw_curve(axes, time, curve, color, shade)
     unit = f" [{panel.unit.translate(POWERS)}]" if panel.unit not in ("", "1") else ""
     axes.set_title(f"{panel.title}{unit}", loc="left", color="#222222")
     axes.margins(x=0.0, y=0.08)
@@ -201,7 +203,7 @@ def _draw(axes: Any, panel: Panel, time: Array) -> None:
         )
 
 
-def _draw_curve(axes: Any, time: Array, curve: Curve, color: Any) -> None:
+def _draw_curve(axes: Any, time: Array, curve: Curve, color: Any, shade: float) -> None:
     cases = curve.values.shape[1]
     if cases == 1:
         axes.plot(*thinned(time, curve.values[:, 0]), color=color, label=curve.label, linewidth=1.4)
@@ -216,7 +218,7 @@ def _draw_curve(axes: Any, time: Array, curve: Curve, color: Any) -> None:
         stride = max(1, len(time) // POINTS)
         shown = np.flatnonzero(there)[::stride]
         low, high = np.nanpercentile(curve.values[shown], BAND, axis=1)
-        axes.fill_between(time[shown], low, high, color=color, alpha=0.2, linewidth=0)
+        axes.fill_between(time[shown], low, high, color=color, alpha=shade, linewidth=0)
     middle = np.full(len(time), np.nan)
     if there.any():
         middle[there] = np.nanmedian(curve.values[there], axis=1)

@@ -5,7 +5,7 @@ The page holds the drawing library, its own code and the recorded motion; `page/
 
 import html
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ from tiburon.viewer.replay_data import Packer, compressed
 from tiburon.viewer.replay_motion import Film, Track, film_of, frame_times
 from tiburon.viewer.replay_plots import Plots, default_plots, plots_json
 from tiburon.viewer.replay_surroundings import bounds_of, surroundings, view_rotation
-from tiburon.viewer.scene import Scene, ScenePart, SceneThruster, scene_of
+from tiburon.viewer.scene import Scene, ScenePart, SceneThruster, quaternions, scene_of
 
 __all__ = ["CAMERAS", "OVERLAYS", "Track", "replay_html", "save_html"]
 
@@ -79,7 +79,7 @@ def replay_html(
     v: ArrayLike | None = None,
     world: World | None = None,
     fluid: Water | None = None,
-    forces: "dict[str, ArrayLike] | None" = None,
+    forces: Mapping[str, ArrayLike] | None = None,
     thrust: ArrayLike | None = None,
     plots: Plots | None = None,
     others: Sequence[Track] = (),
@@ -155,8 +155,6 @@ def _turned(film: Film, view: NDArray[np.float64]) -> Film:
     """Return a film in axes of the page."""
     if np.array_equal(view, np.eye(3)):
         return film
-    from tiburon.viewer.scene import quaternions
-
     w, x, y, z = quaternions(view)
     left = np.array([[w, -x, -y, -z], [x, w, -z, y], [y, z, w, -x], [z, -y, x, w]])
     poses = np.concatenate([film.poses[..., :4] @ left.T, film.poses[..., 4:] @ view.T], axis=-1)

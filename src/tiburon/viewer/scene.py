@@ -21,6 +21,7 @@ from tiburon.model.shape import (
     SphereShape,
 )
 from tiburon.record import record
+from tiburon.spatial.rotations import matrix_to_quaternion
 from tiburon.viewer.scene_mesh import Mesh, read_mesh
 from tiburon.viewer.scene_stand_in import robot_size, stand_in
 
@@ -276,40 +277,12 @@ def _quaternion(pose: Pose) -> Quaternion:
 def quaternions(R: Array) -> Array:
     """Return unit quaternions (w, x, y, z) of rotation matrices, shape (..., 4), w not negative.
 
-    The largest of the four squares, which the trace and the diagonal give, is the one divided by
-    (Shepperd 1978), so that no rotation loses digits.
-
     Args:
-        R: Shape (..., 3, 3); NaN gives NaN.
+        R: Shape (..., 3, 3).
     """
-    xx, yy, zz = R[..., 0, 0], R[..., 1, 1], R[..., 2, 2]
-    # four times the square of each part, and the products of the parts
-    ww4 = 1.0 + xx + yy + zz
-    xx4, yy4, zz4 = 1.0 + xx - yy - zz, 1.0 - xx + yy - zz, 1.0 - xx - yy + zz
-    wx, wy, wz = (
-        R[..., 2, 1] - R[..., 1, 2],
-        R[..., 0, 2] - R[..., 2, 0],
-        R[..., 1, 0] - R[..., 0, 1],
-    )
-    xy, xz, yz = (
-        R[..., 1, 0] + R[..., 0, 1],
-        R[..., 0, 2] + R[..., 2, 0],
-        R[..., 2, 1] + R[..., 1, 2],
-    )
-    candidates = np.stack(
-        [
-            np.stack([ww4, wx, wy, wz], -1),
-            np.stack([wx, xx4, xy, xz], -1),
-            np.stack([wy, xy, yy4, yz], -1),
-            np.stack([wz, xz, yz, zz4], -1),
-        ],
-        axis=-2,
-    )
-    best = np.argmax(np.stack([ww4, xx4, yy4, zz4], -1), axis=-1)
-    chosen = np.take_along_axis(candidates, best[..., None, None], axis=-2)[..., 0, :]
-    chosen = chosen / np.linalg.norm(chosen, axis=-1, keepdims=True)
-    signed: Array = np.where(chosen[..., :1] < 0.0, -chosen, chosen)
-    return signed
+    # all at once: each entry of the matrix is an array
+    entries = np.moveaxis(R, (-2, -1), (0, 1))
+    return np.stack(matrix_to_quaternion([list(row) for row in entries]), axis=-1)
 
 
 def half_extents(part: ScenePart, R: Array) -> tuple[Array, Array]:

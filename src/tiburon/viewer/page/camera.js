@@ -41,6 +41,12 @@ export class CameraRig {
     this.elevation = 0.34;
   }
 
+  // Steps back until the robot fits the part of the window that is free.
+  fit(factor) {
+    this.home.distance *= Math.min(factor, 2.5) * Math.max(1, 1 / this.camera.aspect);
+    this.reset();
+  }
+
   press(event) {
     this.canvas.setPointerCapture(event.pointerId);
     this.pointers.set(event.pointerId, { x: event.clientX, y: event.clientY, shifts: event.button !== 0 || event.shiftKey });

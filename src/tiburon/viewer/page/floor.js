@@ -48,7 +48,7 @@ const NOISE = `
 function floorMaterial(kind, spacing, extent) {
   const sandy = kind === "sea";
   const material = new THREE.MeshStandardMaterial({
-    color: sandy ? 0xd2bf95 : 0xe2e6ea,
+    color: sandy ? 0x9c9f86 : 0xccd2d8,
     roughness: 0.95,
     metalness: 0,
     transparent: true,
@@ -58,7 +58,7 @@ function floorMaterial(kind, spacing, extent) {
     spacing: { value: spacing },
     extent: { value: extent },
     middle: { value: new THREE.Vector2() },
-    lines: { value: new THREE.Color(0x7d8b99) },
+    lines: { value: new THREE.Color(0x66737f) },
   };
   material.onBeforeCompile = (shader) => {
     Object.assign(shader.uniforms, uniforms);

@@ -64,20 +64,30 @@ function mountsOf(robot) {
   }));
 }
 
-// Draws fewer pixels on computers without a graphics processor, where a frame takes too long.
+// Draws more simply where frames take too long: on computers without a graphics processor.
 class Quality {
-  constructor(renderer, resize) {
-    this.renderer = renderer;
-    this.resize = resize;
+  constructor(renderer, scene, sun, resize) {
+    const { shadow } = sun;
     this.slow = 0;
+    this.steps = [
+      () => {
+        shadow.mapSize.set(1024, 1024);
+        shadow.map?.dispose();
+        shadow.map = null;
+        scene.traverse((node) => { if (node.material?.clearcoat) node.material.clearcoat = 0; });
+      },
+      () => renderer.setPixelRatio(0.7 * renderer.getPixelRatio()),
+      () => renderer.setPixelRatio(0.7 * renderer.getPixelRatio()),
+      () => { sun.castShadow = false; },
+    ];
+    this.resize = resize;
   }
 
   judge(seconds) {
-    this.slow = seconds > 0.09 ? this.slow + 1 : 0;
-    const ratio = this.renderer.getPixelRatio();
-    if (this.slow < 8 || ratio <= 0.6) return;
+    this.slow = seconds > 0.1 ? this.slow + 1 : 0;
+    if (this.slow < 5 || this.steps.length === 0) return;
     this.slow = 0;
-    this.renderer.setPixelRatio(0.7 * ratio);
+    this.steps.shift()();
     this.resize();
   }
 }
@@ -98,14 +108,20 @@ export function start(record, bytes) {
   const canvas = document.getElementById("scene");
   const renderer = makeRenderer(canvas);
   const scene = new THREE.Scene();
-  const low = new THREE.Vector3(...record.first.low);
-  const high = new THREE.Vector3(...record.first.high);
-  const center = low.clone().add(high).multiplyScalar(0.5);
-  // what is seen first: the robot as it stands at the beginning
-  const size = Math.max(0.5 * high.distanceTo(low), 0.02);
+  const box = ({ low, high }) => new THREE.Sphere(
+    new THREE.Vector3(...low).lerp(new THREE.Vector3(...high), 0.5),
+    0.5 * new THREE.Vector3(...low).distanceTo(new THREE.Vector3(...high)),
+  );
+  const first = box(record.first);
+  const whole = box(record.bounds);
+  const size = Math.max(first.radius, 0.02);
+  // who travels far is followed; all that others reach is in view from the beginning
+  const far = whole.radius > 2.5 * size;
+  const mode = record.camera === "auto" ? (far ? "follow" : "orbit") : record.camera;
+  const seen = far ? first : whole;
   const extent = 24 * size;
   const camera = new THREE.PerspectiveCamera(38, 1, 0.02 * size, 400 * size);
-  const rig = new CameraRig(camera, canvas, center, 4.1 * size, size);
+  const rig = new CameraRig(camera, canvas, seen.center, 2.9 * Math.max(seen.radius, size), size);
   const sky = new Sky(scene, renderer, size);
   const floor = new Floor(scene, record.surroundings, size, extent, tables);
   const { water } = record.surroundings;
@@ -115,9 +131,7 @@ export function start(record, bytes) {
   const overlays = robots.map((robot) => new Overlays(scene, robot, tables));
   const player = new Player(times, record.start, record.speed);
   const mounts = mountsOf(robots[0]);
-  const travel = new THREE.Vector3(...record.bounds.high).distanceTo(new THREE.Vector3(...record.bounds.low));
-  const automatic = travel > 6 * size ? "follow" : "orbit";
-  rig.mode = record.camera === "auto" ? automatic : record.camera;
+  rig.mode = mode;
   const switchOverlay = (kind, on) => {
     overlays.forEach((overlay) => overlay.show(kind, on));
     if (kind === "water" && sea) sea.group.visible = on;
@@ -149,14 +163,15 @@ export function start(record, bytes) {
     camera.aspect = window.innerWidth / window.innerHeight;
     // the panel covers the lower part: look a little lower, so that the robot is in the free part
     const covered = document.getElementById("panel").offsetHeight;
-    camera.setViewOffset(window.innerWidth, window.innerHeight, 0, 0.42 * covered, window.innerWidth, window.innerHeight);
+    camera.setViewOffset(window.innerWidth, window.innerHeight, 0, 0.5 * covered, window.innerWidth, window.innerHeight);
     camera.updateProjectionMatrix();
   };
   window.addEventListener("resize", resize);
   new ResizeObserver(resize).observe(document.getElementById("panel"));
   resize();
+  rig.fit(1 / (1 - document.getElementById("panel").offsetHeight / window.innerHeight));
 
-  const quality = new Quality(renderer, resize);
+  const quality = new Quality(renderer, scene, sky.sun, resize);
   let last = null;
   let shown = "";
   renderer.setAnimationLoop((now) => {

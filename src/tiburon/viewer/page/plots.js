@@ -71,8 +71,10 @@ export class PlotStrip {
       high = Math.max(high, values[i]);
     }
     if (!(low <= high)) [low, high] = [0, 1];
-    const least = Math.max(1e-9, 1e-6 * Math.max(Math.abs(low), Math.abs(high)));
-    const margin = Math.max(0.06 * (high - low), least);
+    const largest = Math.max(Math.abs(low), Math.abs(high));
+    // what only rounds differently is a straight line, not noise blown up to full height
+    const flat = high - low <= 1e-6 * largest;
+    const margin = flat ? Math.max(0.2 * largest, 0.1) : 0.06 * (high - low);
     this.scale = { low: low - margin, high: high + margin };
     Object.assign(this.background, { width: width * ratio, height: height * ratio });
     const pen = this.background.getContext("2d");

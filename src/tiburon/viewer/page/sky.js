@@ -3,7 +3,7 @@
 import * as THREE from "three";
 
 export const MOODS = {
-  land: { top: 0x8fb0cf, middle: 0xdde6ec, bottom: 0xc4ccd3, sun: 2.4, fill: 0.5, fog: null },
+  land: { top: 0x8fb0cf, middle: 0xd9e3ea, bottom: 0xb9c3cb, sun: 2.2, fill: 0.42, fog: null },
   sea: { top: 0x6cc6d8, middle: 0x1d6b88, bottom: 0x072a41, sun: 2.3, fill: 1.0, fog: 0x1d6b88 },
   space: { top: 0x0b1020, middle: 0x121a2e, bottom: 0x070a14, sun: 2.6, fill: 0.45, fog: null },
 };
@@ -113,8 +113,8 @@ export class Sky {
     }
     for (const [other, look] of Object.entries(this.looks)) look.shown.visible = other === name;
     this.scene.environment = this.looks[name].mirrored;
-    this.scene.environmentIntensity = name === "sea" ? 0.75 : 0.6;
-    this.scene.fog = mood.fog === null ? null : new THREE.FogExp2(mood.fog, 0.045 / this.size);
+    this.scene.environmentIntensity = name === "sea" ? 0.75 : 0.55;
+    this.scene.fog = mood.fog === null ? null : new THREE.FogExp2(mood.fog, 0.085 / this.size);
     this.sun.intensity = mood.sun;
     this.sun.color.set(name === "sea" ? 0xf2fbff : 0xfff4e4);
     this.fill.intensity = mood.fill;

@@ -1,0 +1,129 @@
+"""A run as a page that replays it: what of a run the viewer is given."""
+
+import html
+import os
+import tempfile
+import webbrowser
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.errors import RunFileError
+from tiburon.hydro.thrust import thrust_of
+from tiburon.model import World
+from tiburon.viewer.replay import replay_html
+from tiburon.viewer.replay_plots import default_plots
+
+if TYPE_CHECKING:
+    from tiburon.simulation.trajectory import Trajectory
+
+__all__ = ["notebook_frame", "open_replay", "replay_of", "save_replay"]
+
+Array = NDArray[np.float64]
+
+NOTEBOOK_FRAMES = 900
+NOTEBOOK_CASES = 6
+"""Of a run shown in a notebook, which stores the page with every output."""
+
+
+def replay_of(run: "Trajectory", **options: Any) -> str:
+    """Return the page of a run as text; options as in `tiburon.viewer.replay_html`.
+
+    Thrusters show their thrust; the strip below has positions, speeds, thrust and energy.
+    """
+    if not len(run):
+        raise RunFileError(
+            "run" if run.store is None else run.store.path,
+            "holds no recorded times to replay; let it run before it is shown",
+        )
+    given: dict[str, Any] = {"v": run.v, "world": run.header.world or World()}
+    thrust = _thrust(run)
+    if thrust is not None:
+        given["thrust"] = thrust
+    if "plots" not in options:
+        given["plots"] = _plots(run, thrust)
+    return replay_html(run.model, run.time, run.q, **(given | options))
+
+
+def save_replay(run: "Trajectory", path: Path, **options: Any) -> Path:
+    """Write the page of a run, and return its path.
+
+    Raises:
+        RunFileError: If it cannot be written.
+    """
+    page = replay_of(run, **options)
+    try:
+        path.write_text(page, encoding="utf-8")
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise RunFileError(path, f"cannot be written ({reason}); check the path") from error
+    return path
+
+
+def open_replay(run: "Trajectory", **options: Any) -> Path:
+    """Write the page of a run to a temporary file, open it in the browser, and return its path."""
+    # the browser reads it when it likes: it stays until the system clears its temporary files
+    folder = Path(tempfile.mkdtemp(prefix="tiburon-"))
+    path = save_replay(run, folder / "replay.html", **options)
+    webbrowser.open(path.as_uri())
+    return path
+
+
+def notebook_frame(run: "Trajectory") -> str:
+    """Return the page inside a frame, for notebooks; nothing for a run without rows."""
+    if not len(run) or not np.isfinite(run.q).all(axis=-1).any():
+        return ""
+    page = replay_of(run, max_frames=NOTEBOOK_FRAMES, cases=NOTEBOOK_CASES)
+    return (
+        "<iframe style='width:100%;height:520px;border:0;border-radius:8px' "
+        f"sandbox='allow-scripts' title='replay' srcdoc='{html.escape(page)}'></iframe>"
+    )
+
+
+def _thrust(run: "Trajectory") -> Array | None:
+    """Return the thrust of the model's thrusters [N]: a recorded state, or that of the command."""
+    thrusters = run.model.thrusters
+    states, commands = _labels(run, "x"), _labels(run, "u")
+    columns = []
+    for thruster in thrusters:
+        state = f"{thruster.name}.thrust"
+        if state in states:
+            columns.append(run.x[..., states.index(state)])
+        elif thruster.name in commands:
+            command = run.u[..., commands.index(thruster.name)]
+            columns.append(np.asarray(thrust_of(thruster, command), dtype=np.float64))
+        else:
+            return None
+    return np.stack(columns, axis=-1) if columns else None
+
+
+def _labels(run: "Trajectory", key: str) -> list[str]:
+    column = run.header.column(key)
+    return [] if column is None or column.labels is None else list(column.labels)
+
+
+def _plots(run: "Trajectory", thrust: Array | None) -> Mapping[str, Any]:
+    """Return curves of the first case: what any robot has, thrust, and energy where it is known."""
+    count = len(run)
+    model = run.model
+
+    def first(values: Array, width: int) -> Array:
+        return values.reshape(count, -1, width)[:, 0] if width else np.empty((count, 0))
+
+    found: dict[str, Any] = dict(
+        default_plots(model, first(run.q, model.nq), first(run.v, model.nv))
+    )
+    if thrust is not None:
+        rows = first(thrust, len(model.thrusters))
+        found["thrust [N]"] = {t.name: rows[:, k] for k, t in enumerate(model.thrusters)}
+    if run.header.world is not None and not run.batch:
+        kinetic = np.asarray(run.get("kinetic_energy").values)
+        potential = np.asarray(run.get("potential_energy").values)
+        found["energy [J]"] = {
+            "kinetic": kinetic,
+            "potential, from the start": potential - potential[0],
+        }
+    return found
