@@ -8,6 +8,7 @@ Symbols:
 
 import math
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -40,7 +41,7 @@ class PathSample(NamedTuple):
     """[m/s^2 or rad/s^2], shape (..., n)."""
 
 
-@record
+@record(slots=False)
 class Piecewise:
     """A vector that follows a polynomial of time in each of several intervals; at rest beyond."""
 
@@ -86,12 +87,17 @@ class Piecewise:
             moving = np.asarray(moving)[..., None]
         return PathSample(p, v * moving, a * moving)
 
+    @cached_property
+    def _tables(self) -> tuple[Array, Array]:
+        """Knots and coefficients as arrays."""
+        return np.array(self.knots), np.array(self.coefficients)
+
     def _looked_up(self, time: Any) -> tuple[list[Any], Any]:
         """Return the coefficients of the piece of each time, and when it began."""
-        knots = np.array(self.knots)
+        knots, table = self._tables
         last = len(self.coefficients) - 1
         place = np.clip(np.searchsorted(knots, time, side="right") - 1, 0, last)
-        table = np.array(self.coefficients)[place]
+        table = table[place]
         return [table[..., power, :] for power in range(table.shape[-2])], knots[place]
 
     def _chosen(self, time: Any) -> tuple[list[Any], Any]:

@@ -1,0 +1,318 @@
+"""Thruster allocation: which thrusts add up to a wanted wrench, and which commands give them.
+
+Symbols:
+    A       wrench of unit thrusts on the vehicle, one column per thruster
+    b       wanted wrench
+    W       how readily thrusters are used: inverses of their costs, a diagonal matrix
+    f       thrusts: W A' (A W A')^+ b, of all with the least error those of the least cost
+
+Thrusts that would pass a limit are held there, and the others share what is then missing: the
+redistributed pseudo-inverse (Johansen and Fossen 2013, "Control allocation: a survey", sec. 3.1.2).
+Where no limit is met this is weighted least squares exactly.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.control.joint_choice import entries, joined
+from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
+from tiburon.hydro.thrust import thrust_range, thruster_wrench
+from tiburon.model import LinearThrust, Model, QuadraticThrust, TableThrust, Thruster
+from tiburon.record import record
+from tiburon.spatial import Scalar
+from tiburon.spatial.rotations import select
+
+__all__ = ["ThrustShares", "ThrusterAllocation", "command_of_thrust"]
+
+Array = NDArray[np.float64]
+
+RANK = 1e-10
+"""Singular values below this fraction of the largest are rounding: no thrust acts there."""
+
+RIDGE = 1e-9
+"""Added to the diagonal of A W A' once thrusters are held, by its largest entry: what the others
+cannot do stays finite, and what they can is off by about this fraction."""
+
+
+class ThrustShares(NamedTuple):
+    """Thrusts for a wanted wrench, and what they leave."""
+
+    thrust: Any
+    """Of each thruster [N], shape (..., thrusters)."""
+
+    command: Any
+    """That gives it, in the unit of its curve, shape (..., thrusters)."""
+
+    missing: Any
+    """Wanted wrench less that of the thrusts [N m, N], shape (..., 6)."""
+
+    saturated: Any
+    """1 for each thruster that is held at a limit, else 0, shape (..., thrusters)."""
+
+
+@record
+class ThrusterAllocation:
+    """The thrusters of one body, and how to share a wrench among them.
+
+    Example:
+        ``ThrusterAllocation.of(rov).share([0, 0, 5.0, 40.0, 0, 0])``
+    """
+
+    body: str
+    """Body the wrench acts on."""
+
+    thrusters: tuple[Thruster, ...]
+    """In order."""
+
+    matrix: tuple[tuple[float, ...], ...]
+    """A: six rows, moments about the body origin first, body axes [m, 1]."""
+
+    limits: tuple[tuple[float, float], ...]
+    """Smallest and largest thrust of each [N]."""
+
+    costs: tuple[float, ...]
+    """Weight of the square of each thrust."""
+
+    importance: tuple[float, ...] = (1.0,) * 6
+    """Weight of each error of the wrench, where not all of it can be had."""
+
+    rounds: int = 2
+    """How often what held thrusters leave is shared among the others."""
+
+    @classmethod
+    def of(
+        cls,
+        model: Model,
+        body: str | None = None,
+        *,
+        thrusters: Sequence[str] | None = None,
+        costs: ArrayLike = 1.0,
+        importance: ArrayLike = 1.0,
+        rounds: int = 2,
+    ) -> "ThrusterAllocation":
+        """Return the allocation of a vehicle.
+
+        Args:
+            model: The robot.
+            body: Body the wrench acts on; the floating base by default.
+            thrusters: Names of those to use; all that are fixed to the body by default.
+            costs: Weight of the square of each thrust, one number or one per thruster.
+            importance: Weight of each error of the wrench [moments, forces], one number or six.
+            rounds: How often what held thrusters leave is shared among the others.
+
+        Raises:
+            ModelError: If there are no thrusters on the body.
+        """
+        plan = model.plan
+        if body is None:
+            bases = [b.name for b in model.bodies if b.joint.kind == "free"]
+            if len(bases) != 1:
+                raise ModelError(
+                    f"model {model.name!r}: expected one floating base, got {len(bases)}; name "
+                    "the body"
+                )
+            body = bases[0]
+        own = plan.frame(body)
+        known = {t.name: t for t in model.thrusters}
+        for name in thrusters or ():
+            if name not in known:
+                raise UnknownNameError("thruster", name, known, where=f"model {model.name!r}")
+        chosen = [
+            t
+            for t in (known.values() if thrusters is None else (known[n] for n in thrusters))
+            if plan.frame(t.body).body == own.body
+        ]
+        if not chosen or (thrusters is not None and len(chosen) != len(thrusters)):
+            raise ModelError(
+                f"model {model.name!r}: expected thrusters fixed to body {body!r}, got "
+                f"{len(chosen)} there; name others, or another body"
+            )
+        columns = []
+        for thruster in chosen:
+            wrench = plan.frame(thruster.body).transform.force_to_parent(
+                thruster_wrench(thruster, 1.0)
+            )
+            columns.append([float(x) for x in own.transform.force(wrench)])
+        cost = np.broadcast_to(np.asarray(costs, dtype=np.float64), (len(chosen),))
+        weight = np.broadcast_to(np.asarray(importance, dtype=np.float64), (6,))
+        for what, values in (("costs", cost), ("importance", weight)):
+            if not (values > 0.0).all():
+                raise DomainError(f"allocation: {what}", "numbers above 0", f"{values.tolist()}")
+        return cls(
+            body,
+            tuple(chosen),
+            tuple(zip(*columns, strict=True)),
+            tuple(thrust_range(t) for t in chosen),
+            tuple(cost.tolist()),
+            tuple(weight.tolist()),
+            rounds,
+        )
+
+    def _weighted(self) -> tuple[Array, Array]:
+        """Return A with weighted rows, and its weighted pseudo-inverse."""
+        A = np.array(self.importance)[:, None] * np.array(self.matrix)
+        root = 1.0 / np.sqrt(np.array(self.costs))
+        return A, root[:, None] * np.linalg.pinv(A * root, rcond=RANK)
+
+    def share(self, wrench: Any) -> ThrustShares:
+        """Share a wrench among the thrusters.
+
+        Args:
+            wrench: [n; f] at the body's origin, its axes [N m, N], shape (..., 6); or traced.
+        """
+        given = wrench if hasattr(wrench, "dtype") else np.asarray(wrench, dtype=np.float64)
+        if np.shape(given)[-1:] != (6,):
+            raise ShapeError("wrench", "(..., 6)", np.shape(given))
+        A, inverse = self._weighted()
+        b = [w * x for w, x in zip(self.importance, entries(given), strict=True)]
+        f = [_dot(row, b) for row in inverse.tolist()]
+        f, held = self._limited(f, [0.0] * len(f))
+        for _ in range(self.rounds):
+            again = self._redistributed(A, b, f, held)
+            total = sum(held[1:], held[0])
+            f = [select(total > 0.5, new, old) for new, old in zip(again, f, strict=True)]
+            f, held = self._limited(f, held)
+        done = [_dot(row, f) for row in self.matrix]
+        missing = [x - y for x, y in zip(entries(given), done, strict=True)]
+        commands = [command_of_thrust(t, x) for t, x in zip(self.thrusters, f, strict=True)]
+        return ThrustShares(*(joined(part, given) for part in (f, commands, missing, held)))
+
+    def _limited(
+        self, f: Sequence[Scalar], held: Sequence[Scalar]
+    ) -> tuple[list[Scalar], list[Scalar]]:
+        """Hold thrusts within their limits; return them, and 1 for each that is held."""
+        kept: list[Scalar] = []
+        marks: list[Scalar] = []
+        for x, mark, (low, high) in zip(f, held, self.limits, strict=True):
+            inside = x
+            if math.isfinite(low):
+                inside = np.maximum(inside, low)
+            if math.isfinite(high):
+                inside = np.minimum(inside, high)
+            kept.append(inside)
+            marks.append(np.maximum(mark, select(inside != x, 1.0, 0.0)))
+        return kept, marks
+
+    def _redistributed(
+        self, A: Array, b: Sequence[Scalar], f: Sequence[Scalar], held: Sequence[Scalar]
+    ) -> list[Scalar]:
+        """Share what held thrusters leave among the others."""
+        rows = A.tolist()
+        rest = [
+            x - _dot(row, [h * y for h, y in zip(held, f, strict=True)])
+            for x, row in zip(b, rows, strict=True)
+        ]
+        use = [(1.0 - h) / c for h, c in zip(held, self.costs, strict=True)]
+        gram: list[list[Scalar]] = []
+        largest = float(np.max(np.sum(A * A / np.array(self.costs), axis=1)))
+        for i, row in enumerate(rows):
+            line = [
+                _dot([x * y for x, y in zip(row, other, strict=True)], use)
+                for other in rows[: i + 1]
+            ]
+            line[i] = line[i] + RIDGE * largest
+            gram.append(line)
+        y = _solve_definite(gram, rest)
+        free = [w * _dot([row[k] for row in rows], y) for k, w in enumerate(use)]
+        return [h * old + new for h, old, new in zip(held, f, free, strict=True)]
+
+
+def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
+    total: Scalar = 0.0
+    for x, y in zip(a, b, strict=True):
+        total = total + x * y
+    return total
+
+
+def _solve_definite(lower: list[list[Scalar]], b: Sequence[Scalar]) -> list[Scalar]:
+    """Solve with a positive definite matrix by L D L'; its lower triangle is overwritten."""
+    n = len(b)
+    D: list[Scalar] = []
+    L = lower
+    x = list(b)
+    for i in range(n):
+        for j in range(i):
+            total = L[i][j]
+            for k in range(j):
+                total = total - L[i][k] * L[j][k] * D[k]
+            L[i][j] = total / D[j]
+        total = L[i][i]
+        for k in range(i):
+            total = total - L[i][k] * L[i][k] * D[k]
+        D.append(total)
+        for k in range(i):
+            x[i] = x[i] - L[i][k] * x[k]
+    x = [value / d for value, d in zip(x, D, strict=True)]
+    for i in reversed(range(n)):
+        for k in range(i + 1, n):
+            x[i] = x[i] - L[k][i] * x[k]
+    return x
+
+
+def command_of_thrust(thruster: Thruster, thrust: Scalar) -> Scalar:
+    """Return the command that gives a steady thrust; on numbers, arrays or traced values.
+
+    Args:
+        thruster: The thruster; its curve must not fall.
+        thrust: Along its direction, within its limits [N].
+
+    Raises:
+        ModelError: If more than one command gives a thrust.
+    """
+    curve = thruster.curve
+    if isinstance(curve, TableThrust):
+        return _table_inverse(thruster, curve, thrust)
+    below, above = curve.dead_band
+    if isinstance(curve, LinearThrust):
+        _check_rising(thruster, curve.gain)
+        u = thrust / curve.gain
+    else:
+        assert isinstance(curve, QuadraticThrust)
+        backward = curve.forward if curve.backward is None else curve.backward
+        _check_rising(thruster, min(curve.forward, backward))
+        factor: Scalar = curve.forward
+        if backward != curve.forward:
+            factor = select(thrust < 0.0, backward, curve.forward)
+        size = np.abs(thrust) / factor
+        # the root has no slope at zero: a thrust of zero takes the harmless branch
+        some = size > 0.0
+        u = select(some, np.sqrt(select(some, size, 1.0)), 0.0) * np.sign(thrust)
+    if above != 0.0 or below != 0.0:
+        edge = select(thrust > 0.0, above, select(thrust < 0.0, below, 0.0))
+        u = u + edge
+    return u
+
+
+def _check_rising(thruster: Thruster, slope: float) -> None:
+    if not slope > 0.0:
+        raise ModelError(
+            f"thruster {thruster.name!r}: expected a thrust that grows with the command, got a "
+            f"factor of {slope:g}; turn its direction around",
+            name=thruster.name,
+        )
+
+
+def _table_inverse(thruster: Thruster, curve: TableThrust, thrust: Scalar) -> Scalar:
+    forces, commands = curve.forces, curve.commands
+    if any(b < a for a, b in pairwise(forces)):
+        raise ModelError(
+            f"thruster {thruster.name!r}: expected a table whose thrust grows with the command, "
+            f"got {list(forces)}; turn its direction around, or sort the rows",
+            name=thruster.name,
+        )
+    total: Scalar = commands[0]
+    for k in range(len(commands) - 1):
+        rise = forces[k + 1] - forces[k]
+        step = commands[k + 1] - commands[k]
+        if rise == 0.0:
+            # a dead band is left behind as soon as some thrust is wanted
+            total = total + step * select(thrust > forces[k], 1.0, 0.0)
+            continue
+        done = np.minimum(np.maximum((thrust - forces[k]) / rise, 0.0), 1.0)
+        total = total + step * done
+    return total

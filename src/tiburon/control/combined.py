@@ -1,0 +1,87 @@
+"""Several controllers as one."""
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from tiburon.model import Model
+from tiburon.record import record
+from tiburon.simulation.state import State
+from tiburon.trace.traced import MARK, is_traced
+
+__all__ = ["CombinedControl"]
+
+
+@record
+class CombinedControl:
+    """Controllers side by side: where several speak for one command, their numbers add up.
+
+    Traced if all of them are. Those with states keep their own.
+
+    Example:
+        ``CombinedControl((StationKeeping.of(rov, frequency=0.8), ComputedTorque(...)))``
+    """
+
+    parts: tuple[Callable[[State], Any], ...]
+    """In order; each returns commands by name."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parts", tuple(self.parts))
+
+    def state_names(self, model: Model) -> tuple[str, ...]:
+        """Return the names of all states."""
+        return tuple(name for part in self.parts for name in _names(part, model))
+
+    def initial_state(self, model: Model) -> tuple[float, ...]:
+        """Return all states at the start."""
+        return tuple(
+            x
+            for part in self.parts
+            if hasattr(part, "state_names")
+            for x in part.initial_state(model)  # type: ignore[attr-defined]
+        )
+
+    def __call__(self, state: State) -> Any:
+        """Return the commands of all, and the rates of their states if there are any."""
+        model = state.model
+        commands: dict[str, Any] = {}
+        rates: list[Any] = []
+        place, whole = 0, state.own
+        for part in self.parts:
+            count = len(_names(part, model))
+            state.own = whole[..., place : place + count] if count else None
+            answer = part(state)
+            if count:
+                answer, own = answer
+                rates.append(own)
+            if not isinstance(answer, dict):
+                names = state.system.command_names[: model.nv]
+                answer = {name: answer[..., k] for k, name in enumerate(names)}
+            for name, value in answer.items():
+                commands[name] = commands[name] + value if name in commands else value
+            place += count
+        state.own = whole
+        if not rates:
+            return commands
+        return commands, np.concatenate(rates, axis=-1)
+
+    @property
+    def structure(self) -> Callable[[], Hashable]:
+        """Tells what the code depends on; not there where a part does not tell."""
+        told = [part.structure for part in self.parts]  # type: ignore[attr-defined]
+        kinds = [type(part).__qualname__ for part in self.parts]
+        return lambda: tuple((kind, tell()) for kind, tell in zip(kinds, told, strict=True))
+
+
+def _names(part: Any, model: Model) -> tuple[str, ...]:
+    names = getattr(part, "state_names", ())
+    return tuple(names(model) if callable(names) else names)
+
+
+def _all_traced(combined: CombinedControl) -> bool:
+    """Tell whether all parts may be traced."""
+    return all(is_traced(part) for part in combined.parts)
+
+
+setattr(CombinedControl, MARK, property(_all_traced))

@@ -1,0 +1,159 @@
+"""Control by a model of the robot: computed torque, and the weight borne.
+
+tau = ID(q, v, a) with a = target acceleration + damping de/dt + stiffness e: where the model is the
+robot and every joint is controlled, errors follow d2e/dt2 + damping de/dt + stiffness e = 0, each
+by itself (Craig 2005, "Introduction to robotics", sec. 10.4).
+"""
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from tiburon.algorithms.bias import gravity_force
+from tiburon.algorithms.rnea import inverse_dynamics
+from tiburon.control.joint_choice import (
+    Numbers,
+    Target,
+    as_numbers,
+    as_target,
+    chosen_joints,
+    commands_of,
+    entries,
+    gains,
+    joined,
+    model_key,
+    taken,
+    target_joints,
+    wanted_at,
+)
+from tiburon.errors import DomainError
+from tiburon.model import Model, World
+from tiburon.record import record
+from tiburon.simulation.state import State
+from tiburon.trace.traced import traced
+
+__all__ = ["ComputedTorque", "GravityCompensation"]
+
+
+@traced
+@record
+class ComputedTorque:
+    """Forces that give joints the acceleration an error asks for, found by inverse dynamics.
+
+    Joints that are not controlled are taken not to accelerate: right for a fixed base, close for an
+    arm on a heavy vehicle. What joints do by themselves (friction, springs) is not in it.
+
+    Example:
+        ``ComputedTorque.critical(JointPath.through(times, points), frequency=10.0)``
+    """
+
+    target: Target
+    """As that of `PD`."""
+
+    stiffness: Numbers
+    """Acceleration per error [1/s^2], one number or one per velocity variable."""
+
+    damping: Numbers
+    """Acceleration per error of velocity [1/s], likewise."""
+
+    joints: tuple[str, ...] = ()
+    """Names of joints, in the order of target and gains; all but a floating base by default."""
+
+    through: str = "joints"
+    """As that of `PD`."""
+
+    model: Model | None = None
+    """What the controller takes for the robot; the robot itself by default."""
+
+    world: World | None = None
+    """What it takes for the surroundings; the true ones by default."""
+
+    def __post_init__(self) -> None:
+        for name in ("stiffness", "damping"):
+            value = as_numbers(getattr(self, name))
+            if not np.all(np.asarray(value) >= 0.0):
+                raise DomainError(f"ComputedTorque: {name}", "numbers of at least 0", f"{value!r}")
+            object.__setattr__(self, name, value)
+        target = as_target(self.target)
+        object.__setattr__(self, "target", target)
+        object.__setattr__(self, "joints", target_joints(target, self.joints))
+
+    @classmethod
+    def critical(cls, target: Any, frequency: float, **options: Any) -> "ComputedTorque":
+        """Return one whose errors die out fastest without overshoot.
+
+        Args:
+            target: As that of `PD`.
+            frequency: Both roots of the error, w in stiffness w^2 and damping 2 w [rad/s].
+            **options: Further fields.
+        """
+        return cls(target, frequency * frequency, 2.0 * frequency, **options)
+
+    def __call__(self, state: State) -> Any:
+        """Return the commands in a state."""
+        chosen = chosen_joints(state.model, self.joints)
+        count = len(chosen.v)
+        wanted = wanted_at(state, chosen, self.target)
+        a = wanted.acceleration + gains(self.damping, count, "damping") * wanted.rate
+        a = a + gains(self.stiffness, count, "stiffness") * wanted.error
+        whole: list[Any] = [0.0] * state.model.nv
+        for place, part in zip(chosen.v, entries(a), strict=True):
+            whole[place] = part
+        model, around = self.model or state.model, self.world or state.system.world
+        tau = inverse_dynamics(
+            model, state.q, state.v, joined(whole, state.v), world=around, **_now(state)
+        )
+        return commands_of(state, chosen, taken(tau, chosen.v), self.through)
+
+    def structure(self) -> Hashable:
+        """Return all numbers: they are compiled in."""
+        return (
+            self.target,
+            self.stiffness,
+            self.damping,
+            self.joints,
+            self.through,
+            model_key(self.model),
+            self.world,
+        )
+
+
+@traced
+@record
+class GravityCompensation:
+    """Forces that bear the weight of the robot, less buoyancy in water: its joints then float."""
+
+    joints: tuple[str, ...] = ()
+    """Names of joints; all but a floating base by default."""
+
+    share: float = 1.0
+    """Part of the weight that is borne."""
+
+    through: str = "joints"
+    """As that of `PD`."""
+
+    model: Model | None = None
+    """What the controller takes for the robot; the robot itself by default."""
+
+    world: World | None = None
+    """What it takes for the surroundings; the true ones by default."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "joints", tuple(self.joints))
+
+    def __call__(self, state: State) -> Any:
+        """Return the commands in a state."""
+        chosen = chosen_joints(state.model, self.joints)
+        model, around = self.model or state.model, self.world or state.system.world
+        tau = gravity_force(model, state.q, world=around, **_now(state))
+        return commands_of(state, chosen, self.share * taken(tau, chosen.v), self.through)
+
+    def structure(self) -> Hashable:
+        """Return all numbers: they are compiled in."""
+        return (self.joints, self.share, self.through, model_key(self.model), self.world)
+
+
+def _now(state: State) -> dict[str, Any]:
+    """Return the time for functions that need it."""
+    return {"time": state.time} if state.system.time_matters else {}
