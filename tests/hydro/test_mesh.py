@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tests.hydro import solids
 from tests.tolerances import assert_close
+from tiburon.reproduce import solids
 
 RANDOM = np.random.default_rng(51)
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tests.hydro import solids
 from tests.tolerances import assert_close
+from tiburon.reproduce import solids
 
 CORNERS = solids.CUBE_CORNERS * (1.0, 2.0, 0.5) + (0.25, 0.0, -1.0)
 """Numbers that single precision holds exactly."""
@@ -34,7 +34,7 @@ def obj():
     lines = ["mtllib ../../../etc/passwd", "o box"]
     lines += ["v {} {} {}".format(*corner) for corner in CORNERS]
     # squares, numbered from one, with numbers of normals that are not there
-    lines += [f"f {a + 1} {b + 1} {c + 1} {d + 1}" for a, b, c, d in solids._SQUARES]
+    lines += [f"f {a + 1} {b + 1} {c + 1} {d + 1}" for a, b, c, d in solids.CUBE_SQUARES]
     return "\n".join(lines).encode()
 
 

@@ -1,12 +1,19 @@
-"""Meshes with known answers."""
+"""Solids with known added mass, as meshes."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiburon.hydro.mesh import Mesh
+from tiburon.model.numbers import Vec3
+
+__all__ = ["box", "ellipsoid", "ellipsoid_triangles", "icosahedron", "octahedron", "tetrahedron"]
 
 CUBE_CORNERS = np.array([(x, y, z) for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
-_SQUARES = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
-CUBE_FACES = np.array([t for a, b, c, d in _SQUARES for t in ((a, b, c), (a, c, d))])
+CUBE_SQUARES = (
+    *((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1)),
+    *((2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)),
+)
+CUBE_FACES = np.array([t for a, b, c, d in CUBE_SQUARES for t in ((a, b, c), (a, c, d))])
 
 TETRAHEDRON_CORNERS = np.array([(1, 1, 1), (1, -1, -1), (-1, 1, -1), (-1, -1, 1)], dtype=float)
 TETRAHEDRON_FACES = np.array([(0, 1, 2), (0, 3, 1), (0, 2, 3), (1, 3, 2)])
@@ -19,7 +26,7 @@ OCTAHEDRON_FACES = np.array(
     ]
 )
 
-_G = 0.5 * (1.0 + np.sqrt(5.0))
+_G = 0.5 * (1.0 + 5.0**0.5)
 ICOSAHEDRON_CORNERS = np.array(
     [
         *((-1, _G, 0), (1, _G, 0), (-1, -_G, 0), (1, -_G, 0), (0, -1, _G), (0, 1, _G)),
@@ -35,29 +42,39 @@ ICOSAHEDRON_FACES = np.array(
 )
 
 
-def box(size=(1.0, 1.0, 1.0)):
-    """A box around the origin, of twelve faces."""
+def box(size: Vec3 = (1.0, 1.0, 1.0)) -> Mesh:
+    """Return a box around the origin with edges of given lengths [m], of twelve faces."""
     return Mesh((CUBE_CORNERS - 0.5) * np.array(size), CUBE_FACES)
 
 
-def tetrahedron():
+def tetrahedron() -> Mesh:
+    """Return a regular tetrahedron around the origin."""
     return Mesh(TETRAHEDRON_CORNERS, TETRAHEDRON_FACES)
 
 
-def octahedron():
+def octahedron() -> Mesh:
+    """Return a regular octahedron around the origin."""
     return Mesh(OCTAHEDRON_CORNERS, OCTAHEDRON_FACES)
 
 
-def icosahedron():
+def icosahedron() -> Mesh:
+    """Return a regular icosahedron around the origin."""
     return Mesh(ICOSAHEDRON_CORNERS, ICOSAHEDRON_FACES)
 
 
-def ellipsoid_triangles(radii=(1.0, 1.0, 1.0), parts=5):
-    """Vertices and faces of an icosahedron cut into 20 parts^2 faces, its corners on an ellipsoid.
+def ellipsoid_triangles(
+    radii: Vec3 = (1.0, 1.0, 1.0), parts: int = 5
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Return vertices and faces of an icosahedron, cut up, its corners moved onto an ellipsoid.
 
     Vertices stand there once per face of the icosahedron, as in files that know no shared ones.
+
+    Args:
+        radii: Half axes along x, y, z [m].
+        parts: Into how many parts edges are cut; there are 20 parts^2 faces.
     """
-    points, faces = [], []
+    points: list[NDArray[np.float64]] = []
+    faces = []
     for corners in ICOSAHEDRON_FACES:
         a, b, c = ICOSAHEDRON_CORNERS[corners]
         number = {}
@@ -70,12 +87,12 @@ def ellipsoid_triangles(radii=(1.0, 1.0, 1.0), parts=5):
                 faces.append((number[i, j], number[i + 1, j], number[i, j + 1]))
                 if i + j < parts - 1:
                     faces.append((number[i + 1, j], number[i + 1, j + 1], number[i, j + 1]))
-    points = np.array(points)
+    places = np.array(points)
     # the same corner of two faces comes with different rounding
-    points = np.round(points / np.linalg.norm(points, axis=1)[:, None], 12)
-    return points * np.array(radii), np.array(faces)
+    places = np.round(places / np.linalg.norm(places, axis=1)[:, None], 12)
+    return places * np.array(radii), np.array(faces)
 
 
-def ellipsoid(radii=(1.0, 1.0, 1.0), parts=5):
-    """A solid of 20 parts^2 faces, inscribed in an ellipsoid."""
+def ellipsoid(radii: Vec3 = (1.0, 1.0, 1.0), parts: int = 5) -> Mesh:
+    """Return a solid of 20 parts^2 faces, inscribed in an ellipsoid of given half axes [m]."""
     return Mesh(*ellipsoid_triangles(radii, parts))

@@ -1,0 +1,40 @@
+"""Added mass by panels beside published values: what is compared, and when it fails."""
+
+from dataclasses import replace
+
+from typer.testing import CliRunner
+
+from tests.tolerances import assert_close
+from tiburon.cli.application import application
+from tiburon.reproduce import added_mass
+from tiburon.reproduce.added_mass import panel_rows
+
+
+def test_errors_fall_from_row_to_row_and_published_values_are_those_of_the_sources():
+    """Few panels, so that it is quick; the sphere has one half, and only once."""
+    rows = list(panel_rows((3, 5)))
+    sphere = [row for row in rows if row.body == "sphere"]
+    assert [(row.motion, row.panels) for row in sphere] == [("along x", (180, 500))]
+    assert_close(sphere[0].published, 0.5)
+    for row in rows:
+        coarse, fine = row.errors
+        # the octahedron crosses its value on the way
+        assert abs(fine) < abs(coarse) or abs(fine) < 0.002
+        assert abs(fine) < 0.05
+    # three axes along and about which a general ellipsoid differs
+    assert sum(row.body == "ellipsoid 1:0.6:0.3" for row in rows) == 6
+
+
+def test_the_command_prints_errors_and_its_exit_code_tells_the_verdict(monkeypatch):
+    rows = list(panel_rows((2, 3)))[:2]
+    good = replace(rows[0], ours=(0.45, 0.499))
+    for shown, code, last in (
+        ([good], 0, "1 numbers: 1 within 1.5 % with 980 panels, 0 not"),
+        ([good, replace(good, ours=(0.45, 0.48))], 1, "2 numbers: 1 within 1.5 %"),
+    ):
+        monkeypatch.setattr(added_mass, "panel_rows", lambda parts, shown=shown: iter(shown))
+        result = CliRunner().invoke(application, ["reproduce", "added-mass", "--coarse"])
+        assert result.exit_code == code
+        assert "-10.00 %      -0.20 %" in result.output
+        assert last in result.output.splitlines()[-1]
+        assert ("too far" in result.output) == bool(code)
