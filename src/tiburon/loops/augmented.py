@@ -3,13 +3,14 @@
     [ H  J^T ] [  vd     ]   [ tau - C ]
     [ J   0  ] [ -lambda ] = [ -bias   ]        (Featherstone 1987, eq. 9.17)
 
-The mass matrix is factored along the tree, H = L^T D L, and the rows of J are brought into its
-metric: B = L^-T J^T. Then (B^T D^-1 B) lambda = right, a matrix with the zeros between loops that
-do not touch; it is small, and fast to factor. It squares the condition of J, so this way is taken
-only where its pivots say that no digit that matters is lost. Elsewhere, near singular poses and
-where constraints repeat each other, D^-1/2 B itself is factored with pivoting, which decides the
-rank and gives the multipliers of least length (`factor_orthogonal`). That code runs for the cases
-that need it and for no other.
+The whole system is factored with its zeros, legs before the body they carry (`elimination`). No
+pivots are looked for; those of constraints tell by how much they lost. Eliminating joints first
+squares the condition of J, so the result is taken only where no digit that matters is lost.
+Elsewhere, near singular poses and where constraints repeat each other, D^-1/2 L^-T J^T with
+H = L^T D L is factored with pivoting: the constraints in the metric of the mass matrix, nothing
+squared. That decides the rank and gives the multipliers of least length (`factor_orthogonal`). It
+runs for the cases that need it and for no other. Mechanisms too large for it leave out constraints
+whose pivots are lost; accelerations are then still right, and forces are one choice of many.
 
 Symbols: H, C mass matrix and bias force, J, bias as in `constraints`, lambda constraint forces.
 """
@@ -20,13 +21,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.joint_space import freedom_parents, joint_space_terms
-from tiburon.loops.constraints import Constraints
-from tiburon.loops.sparse import elimination_order, factor_symmetric
-from tiburon.model import Plan
+from tiburon.loops.constraints import Constraints, Row
+from tiburon.loops.elimination import loop_pattern
+from tiburon.model import Model, Plan
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives import factor_orthogonal
-from tiburon.trace.primitives.spd import INLINE_SIZE
+from tiburon.trace.primitives.saddle import SaddleFactor
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import while_loop
 
@@ -37,6 +38,15 @@ SURE = 1e-6
 
 Multipliers lose six of sixteen digits at this angle of 1e-3; below it they would lose more.
 """
+
+LOST = 1e-11
+"""Squared sine below which mechanisms too large for the careful way leave a constraint out."""
+
+LARGEST = 4096
+"""Freedoms times live constraints up to which the careful way is there to be taken."""
+
+INLINED = 700
+"""Entries of the factor up to which its operations are spelled out, open to folding."""
 
 CUT = 1e-10
 """Length, relative to the longest, below which a constraint counts as repeating others."""
@@ -70,7 +80,7 @@ class TreeMetric:
         """
         parents = freedom_parents(plan)
         primitive = FactorTree(parents)
-        numbers = primitive.apply(elements, inline=plan.nv <= 4 * INLINE_SIZE)
+        numbers = primitive.apply(elements)
         self._columns = primitive.layout.columns
         self._starts = primitive.layout.starts
         self._numbers = list(numbers)
@@ -100,6 +110,7 @@ class TreeMetric:
 
 
 def constrained_acceleration(
+    model: Model,
     plan: Plan,
     held: Constraints,
     q: Sequence[Scalar],
@@ -111,7 +122,8 @@ def constrained_acceleration(
     """Compute joint accelerations and constraint forces of a robot with loops.
 
     Args:
-        plan: Layout of the model.
+        model: The robot.
+        plan: Its layout.
         held: Its constraints in this state.
         q: Position [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
@@ -122,78 +134,84 @@ def constrained_acceleration(
     Returns:
         Accelerations that keep every constraint that can be kept, and the forces that do it.
     """
-    elements, C = joint_space_terms(plan, q, v, gravity, external)
-    metric = TreeMetric(plan, elements)
-    free = {i: tau[i] - C[i] for i in range(plan.nv)}
-    return answer(metric, held.jacobian, metric.lowered(free), [-b for b in held.bias])
+    mass, C = joint_space_terms(plan, q, v, gravity, external)
+    free = [tau[i] - C[i] for i in range(plan.nv)]
+    return answer(model, plan, mass, held.jacobian, free, [-b for b in held.bias])
 
 
 def answer(
-    metric: TreeMetric,
-    jacobian: Sequence[dict[int, Scalar]],
-    free: dict[int, Scalar],
+    model: Model,
+    plan: Plan,
+    mass: Sequence[Scalar],
+    jacobian: Sequence[Row],
+    free: Sequence[Scalar],
     wanted: Sequence[Scalar],
     cut: float = CUT,
 ) -> ConstrainedMotion:
     """Solve the augmented system.
 
     Args:
-        metric: The mass matrix.
+        model: The robot.
+        plan: Its layout.
+        mass: Those elements of H that a factorization along the tree reads.
         jacobian: J, one row per constraint.
-        free: L^-T times the joint forces that act without constraints.
+        free: Joint forces that act without constraints [N or N m], nv scalars.
         wanted: J vd: what the constraints ask of the accelerations.
         cut: Length, relative to the longest, below which a constraint counts as repeating others.
     """
-    size, d = len(metric.softness), metric.softness
-    # a row without entries asks for nothing and takes no force
-    live = [k for k, row in enumerate(jacobian) if row]
-    rows = [metric.lowered(jacobian[k]) for k in live]
-    soft = [{i: x * d[i] for i, x in row.items()} for row in rows]
-    right = [
-        wanted[k] - sum((x * free[i] for i, x in row.items()), start=0.0)
-        for k, row in zip(live, soft, strict=True)
-    ]
-    entries, neighbors = _gram(rows, soft)
-    factor = factor_symmetric(elimination_order(neighbors), entries, SURE)
-    multipliers: Sequence[Scalar] = factor.solve(right)
-    count = float(len(rows))
-    unsure = np.where(factor.worst > SURE, 0.0, 1.0)
+    pattern = loop_pattern(model)
+    live, nv = pattern.live, plan.nv
+    bound = [jacobian[live[n]][j] for n, j in pattern.bound]
+    right = [wanted[k] for k in live]
+    careful = nv * len(live) <= LARGEST
+    entries = [*mass, *bound]
+    inline = pattern.saddle.stored <= INLINED
+    factor = SaddleFactor(pattern.saddle, entries, SURE if careful else LOST, inline=inline)
+    found = factor.solve([*free, *right])
+    vd, forces = found[:nv], [-x for x in found[nv:]]
+    rank: Scalar = float(len(live))
     ratio = np.sqrt(np.maximum(factor.worst, 0.0))
+    if careful:
+        unsure = np.where(factor.worst > SURE, 0.0, 1.0)
 
-    def carefully(state: Any) -> Any:
-        # what the state takes no part in would be computed before the loop, needed or not
-        one = state[-1]
-        roots = [one * np.sqrt(x) for x in d]
-        G = [[row[i] * roots[i] if i in row else 0.0 for row in rows] for i in range(size)]
-        found = factor_orthogonal(as_traced(G), cut=cut)
-        pushed = found.solve_transpose(as_traced(right))
-        return (0.0, list(found.solve(pushed)), found.rank, found.ratio, one)
+        def carefully(state: Any) -> Any:
+            # what the state takes no part in would be computed before the loop, needed or not
+            one = state[-1]
+            metric = TreeMetric(plan, [one * x for x in mass])
+            rows: list[Row] = [{} for _ in live]
+            for (n, j), x in zip(pattern.bound, bound, strict=True):
+                rows[n][j] = one * x
+            again = _carefully(metric, rows, free, right, cut)
+            return (0.0, *again, one)
 
-    start = (unsure, list(multipliers), count, ratio, 1.0)
-    last = while_loop(lambda s: s[0] > 0.5, carefully, start, 1).state
-    _, multipliers, rank, ratio, _ = last
-    total = [free[i] * d[i] for i in range(size)]
-    for row, force in zip(soft, multipliers, strict=True):
-        for i, x in row.items():
-            total[i] = total[i] + x * force
-    forces: list[Scalar] = [0.0] * len(jacobian)
-    for k, force in zip(live, multipliers, strict=True):
-        forces[k] = force
-    return ConstrainedMotion(metric.raised(total), tuple(forces), rank, ratio)
+        start = (unsure, list(vd), forces, rank, ratio, 1.0)
+        _, vd, forces, rank, ratio, _ = while_loop(lambda s: s[0] > 0.5, carefully, start, 1).state
+    multipliers: list[Scalar] = [0.0] * len(jacobian)
+    for k, force in zip(live, forces, strict=True):
+        multipliers[k] = force
+    return ConstrainedMotion(tuple(vd), tuple(multipliers), rank, ratio)
 
 
-def _gram(
-    rows: Sequence[dict[int, Scalar]], soft: Sequence[dict[int, Scalar]]
-) -> tuple[dict[tuple[int, int], Scalar], list[set[int]]]:
-    """Return B^T D^-1 B, its entries that are not structurally zero, and who meets whom."""
-    entries: dict[tuple[int, int], Scalar] = {}
-    neighbors: list[set[int]] = [set() for _ in rows]
-    for k, row in enumerate(rows):
-        for m in range(k + 1):
-            common = sorted(row.keys() & soft[m].keys())
-            if not common:
-                continue
-            entries[k, m] = sum((row[i] * soft[m][i] for i in common), start=0.0)
-            neighbors[k].add(m)
-            neighbors[m].add(k)
-    return entries, neighbors
+def _carefully(
+    metric: TreeMetric,
+    rows: Sequence[Row],
+    free: Sequence[Scalar],
+    wanted: Sequence[Scalar],
+    cut: float,
+) -> tuple[list[Scalar], list[Scalar], Scalar, Scalar]:
+    """Solve by orthogonal factors: accelerations, multipliers, rank and ratio."""
+    size, d = len(metric.softness), metric.softness
+    lowered = [metric.lowered(row) for row in rows]
+    pushed = metric.lowered(dict(enumerate(free)))
+    roots = [np.sqrt(x) for x in d]
+    G = [[row[i] * roots[i] if i in row else 0.0 for row in lowered] for i in range(size)]
+    factor = factor_orthogonal(as_traced(G), cut=cut)
+    alone = [pushed[i] * roots[i] for i in range(size)]
+    missing = [
+        want - sum((x * roots[i] * alone[i] for i, x in row.items()), start=0.0)
+        for want, row in zip(wanted, lowered, strict=True)
+    ]
+    change = list(factor.solve_transpose(as_traced(missing)))
+    forces = list(factor.solve(as_traced(change)))
+    total = [roots[i] * (alone[i] + change[i]) for i in range(size)]
+    return list(metric.raised(total)), forces, factor.rank, factor.ratio

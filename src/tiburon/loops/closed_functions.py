@@ -17,7 +17,9 @@ def constrained_motion(around: Setting, *state: Sequence[Scalar]) -> Constrained
     """Return how a robot with loops answers joint forces under conditions."""
     q, v, tau = state
     held = constraints(around.model, around.plan, q, v)
-    return constrained_acceleration(around.plan, held, q, v, tau, around.gravity, around.external)
+    return constrained_acceleration(
+        around.model, around.plan, held, q, v, tau, around.gravity, around.external
+    )
 
 
 @has_closed_form("forward_dynamics")

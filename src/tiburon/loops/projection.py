@@ -14,12 +14,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.crba import mass_elements
-from tiburon.algorithms.joint_space import freedom_parents
-from tiburon.loops.augmented import ConstrainedMotion, TreeMetric, answer
+from tiburon.loops.augmented import ConstrainedMotion, answer
 from tiburon.loops.constraints import Row, constraints
+from tiburon.loops.elimination import loop_pattern
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
-from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import while_loop
 
 __all__ = ["Projected", "close_position", "close_velocity", "largest"]
@@ -69,7 +68,7 @@ def close_position(model: Model, plan: Plan, q: Sequence[Scalar]) -> Projected:
     def newton(state: Any) -> Any:
         position, _ = state
         held = constraints(model, plan, position)
-        step = _least_motion(plan, position, held.jacobian, [-e for e in held.value]).vd
+        step = _least_motion(model, plan, position, held.jacobian, [-e for e in held.value]).vd
         # where loops cannot close, Newton steps know no measure
         part = 1.0 / np.maximum(1.0, largest(step) / LONGEST)
         moved = _moved(model, position, [part * x for x in step])
@@ -97,7 +96,7 @@ def close_velocity(
     """
     rows = constraints(model, plan, q).jacobian
     opening = [sum((x * v[i] for i, x in row.items()), start=0.0) for row in rows]
-    change = _least_motion(plan, q, rows, [-rate for rate in opening]).vd
+    change = _least_motion(model, plan, q, rows, [-rate for rate in opening]).vd
     return tuple(x + y for x, y in zip(v, change, strict=True))
 
 
@@ -110,14 +109,16 @@ def largest(values: Sequence[Scalar]) -> Scalar:
 
 
 def _least_motion(
-    plan: Plan, q: Sequence[Scalar], rows: Sequence[Row], wanted: Sequence[Scalar]
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    rows: Sequence[Row],
+    wanted: Sequence[Scalar],
 ) -> ConstrainedMotion:
     """Return the motion of least kinetic energy with given rates of the constraints."""
     H = mass_elements(plan, q)
-    stored = FactorTree(freedom_parents(plan)).layout.elements()
-    metric = TreeMetric(plan, [H[i * plan.nv + j] for i, j in stored])
-    still = dict.fromkeys(range(plan.nv), 0.0)
-    return answer(metric, rows, still, wanted, cut=CUT)
+    mass = [H[i * plan.nv + j] for i, j in loop_pattern(model).mass]
+    return answer(model, plan, mass, rows, [0.0] * plan.nv, wanted, cut=CUT)
 
 
 def _moved(model: Model, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:

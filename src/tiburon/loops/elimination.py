@@ -1,0 +1,102 @@
+"""In which order unknowns of a robot with loops are best eliminated.
+
+Few neighbors first (least degree, Tinney and Walker 1967) keeps zeros: legs go before the body they
+carry, and the forces of a leg's own loops right after its joints. A constraint may only go when the
+joints before it hold it up: its pivot must be there. That depends on numbers; a generic position
+tells. What a special pose spoils is noticed at run time (`tiburon.trace.primitives.saddle`).
+"""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+
+from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.steps import JointVector, taping
+from tiburon.loops.constraints import constraints, entries_in_use
+from tiburon.model import Model
+from tiburon.trace.primitives.saddle import SaddlePattern
+from tiburon.trace.primitives.tree import FactorTree
+
+__all__ = ["LoopPattern", "loop_pattern"]
+
+HELD_UP = 1e-3
+"""Pivot of a constraint, relative to what formed it, at which it may be eliminated."""
+
+
+class LoopPattern:
+    """Which entries the equations of a robot with loops have, and how to eliminate them.
+
+    Attributes:
+        saddle: The pattern of [[H, J^T], [J, 0]]; unknowns are joint accelerations, then the
+            negative forces of live constraints.
+        live: Constraints that can bind anything, by number.
+        mass: Row and column of each entry of H that is stored.
+    """
+
+    def __init__(self, model: Model) -> None:
+        """Find pattern and order.
+
+        Args:
+            model: The robot.
+        """
+        nv, used = model.nv, entries_in_use(model)
+        self.live = tuple(k for k, columns in enumerate(used) if columns)
+        self.mass = tuple(FactorTree(freedom_parents(model.plan)).layout.elements())
+        self.bound = tuple((n, j) for n, k in enumerate(self.live) for j in sorted(used[k]))
+        entries = [*self.mass, *((nv + n, j) for n, j in self.bound)]
+        order = _order(nv, len(self.live), entries, self._numbers(model))
+        self.saddle = SaddlePattern(nv + len(self.live), len(self.live), entries, order)
+
+    def _numbers(self, model: Model) -> list[float]:
+        """Return the entries at a generic position."""
+        rng = np.random.default_rng(11)
+        q = JointVector([x for joint in model.joints for x in joint.random(rng)])
+        with taping(None):
+            H = mass_elements(model.plan, q)
+            rows = constraints(model, model.plan, q).jacobian
+        mass = [float(H[i * model.nv + j]) for i, j in self.mass]
+        return [*mass, *(float(rows[self.live[n]][j]) for n, j in self.bound)]
+
+
+@lru_cache(maxsize=64)
+def loop_pattern(model: Model) -> LoopPattern:
+    """Return the pattern of a robot with loops."""
+    return LoopPattern(model)
+
+
+def _order(
+    free: int, bound: int, entries: Sequence[tuple[int, int]], numbers: Sequence[float]
+) -> list[int]:
+    """Return unknowns by least degree, constraints only where their pivots hold up."""
+    size = free + bound
+    rows: list[dict[int, float]] = [{} for _ in range(size)]
+    diagonal, formed = [0.0] * size, [0.0] * size
+    for (i, j), x in zip(entries, numbers, strict=True):
+        if i == j:
+            diagonal[i] = formed[i] = x
+        else:
+            rows[i][j] = rows[j][i] = x
+    left = set(range(size))
+    order: list[int] = []
+    while left:
+        ready = [k for k in left if k < free or -diagonal[k] > HELD_UP * formed[k] > 0.0]
+        # constraints that repeat others are never held up: they go last, and are left out
+        k = min(ready or left, key=lambda k: (len(rows[k]), k))
+        left.remove(k)
+        order.append(k)
+        column = rows[k]
+        for i in column:
+            del rows[i][k]
+        if not ready:
+            continue
+        pivot = diagonal[k]
+        for i, x in column.items():
+            for j, y in column.items():
+                if j < i:
+                    change = x * y / pivot
+                    rows[i][j] = rows[j][i] = rows[i].get(j, 0.0) - change
+            diagonal[i] -= x * x / pivot
+            formed[i] = max(formed[i], abs(diagonal[i]))
+    return order
