@@ -91,6 +91,22 @@ if TYPE_CHECKING:
     from tiburon.algorithms.trim import Trim as Trim
     from tiburon.algorithms.trim import TrimOutcome as TrimOutcome
     from tiburon.algorithms.trim import trim as trim
+    from tiburon.control.allocation import ThrusterAllocation as ThrusterAllocation
+    from tiburon.control.cartesian_path import CartesianPath as CartesianPath
+    from tiburon.control.combined import CombinedControl as CombinedControl
+    from tiburon.control.computed_torque import ComputedTorque as ComputedTorque
+    from tiburon.control.computed_torque import GravityCompensation as GravityCompensation
+    from tiburon.control.joint_path import JointPath as JointPath
+    from tiburon.control.pd import PD as PD
+    from tiburon.control.pd import PID as PID
+    from tiburon.control.replay import Replay as Replay
+    from tiburon.control.sensors import DepthSensor as DepthSensor
+    from tiburon.control.sensors import ForceTorqueSensor as ForceTorqueSensor
+    from tiburon.control.sensors import InertialSensor as InertialSensor
+    from tiburon.control.sensors import JointSensor as JointSensor
+    from tiburon.control.sensors import PoseSensor as PoseSensor
+    from tiburon.control.sensors import VelocityLog as VelocityLog
+    from tiburon.control.station_keeping import StationKeeping as StationKeeping
     from tiburon.errors import CacheWarning as CacheWarning
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError
@@ -225,11 +241,12 @@ if TYPE_CHECKING:
     from tiburon.simulation.mode import Modes as Modes
     from tiburon.simulation.modes import modes as modes
     from tiburon.simulation.outcome import Outcome as Outcome
+    from tiburon.simulation.sensing import Sensor as Sensor
     from tiburon.simulation.simulate import simulate as simulate
-    from tiburon.simulation.trajectory import Trajectory as Trajectory
-    from tiburon.simulation.trajectory import load_run as load_run
     from tiburon.simulation.state import State as State
     from tiburon.simulation.system import System as System
+    from tiburon.simulation.trajectory import Trajectory as Trajectory
+    from tiburon.simulation.trajectory import load_run as load_run
     from tiburon.trace.traced import traced as traced
 
 # public name -> the module that defines it; sorted
@@ -244,8 +261,11 @@ _EXPORTS: dict[str, str] = {
     "BoxShape": "tiburon.model",
     "CacheWarning": "tiburon.errors",
     "CapsuleShape": "tiburon.model",
+    "CartesianPath": "tiburon.control.cartesian_path",
     "ClosedPosition": "tiburon.loops.dynamics",
+    "CombinedControl": "tiburon.control.combined",
     "CompileError": "tiburon.errors",
+    "ComputedTorque": "tiburon.control.computed_torque",
     "Conditions": "tiburon.algorithms.conditions",
     "ContactPoint": "tiburon.model",
     "Coupled": "tiburon.model",
@@ -256,6 +276,7 @@ _EXPORTS: dict[str, str] = {
     "CylinderShape": "tiburon.model",
     "Cylindrical": "tiburon.model",
     "DHLink": "tiburon.model",
+    "DepthSensor": "tiburon.control.sensors",
     "DomainError": "tiburon.errors",
     "Driven": "tiburon.model",
     "Element": "tiburon.actuation.element",
@@ -265,11 +286,13 @@ _EXPORTS: dict[str, str] = {
     "Fin": "tiburon.model",
     "Fixed": "tiburon.model",
     "ForceFunction": "tiburon.actuation.force_function",
+    "ForceTorqueSensor": "tiburon.control.sensors",
     "ForwardDynamicsDerivatives": "tiburon.algorithms.derivatives",
     "FossenForm": "tiburon.algorithms.fossen_form",
     "Frame": "tiburon.model",
     "FrameTarget": "tiburon.algorithms.frame_target",
     "Free": "tiburon.model",
+    "GravityCompensation": "tiburon.control.computed_torque",
     "Ground": "tiburon.model",
     "GroundGrid": "tiburon.model",
     "Happening": "tiburon.simulation.events",
@@ -277,6 +300,7 @@ _EXPORTS: dict[str, str] = {
     "HydraulicCylinder": "tiburon.model.hydraulic_cylinder",
     "Inertia": "tiburon.model",
     "InertiaDerivatives": "tiburon.algorithms.inertia_derivatives",
+    "InertialSensor": "tiburon.control.sensors",
     "InverseDynamicsDerivatives": "tiburon.algorithms.derivatives",
     "InverseKinematics": "tiburon.algorithms.inverse_kinematics",
     "InverseKinematicsOutcome": "tiburon.algorithms.inverse_kinematics",
@@ -286,6 +310,8 @@ _EXPORTS: dict[str, str] = {
     "JointLimits": "tiburon.model",
     "JointNumbers": "tiburon.model",
     "JointPassive": "tiburon.model",
+    "JointPath": "tiburon.control.joint_path",
+    "JointSensor": "tiburon.control.sensors",
     "JointStop": "tiburon.actuation.joint_stops",
     "JointStops": "tiburon.actuation.joint_stops",
     "LinearShear": "tiburon.model.currents",
@@ -306,20 +332,25 @@ _EXPORTS: dict[str, str] = {
     "NonFiniteError": "tiburon.errors",
     "OptionError": "tiburon.errors",
     "Outcome": "tiburon.simulation.outcome",
+    "PD": "tiburon.control.pd",
+    "PID": "tiburon.control.pd",
     "PanelAddedMass": "tiburon.hydro.panels",
     "Path": "tiburon.model",
     "Planar": "tiburon.model",
     "PlaneShape": "tiburon.model",
     "Polynomial": "tiburon.model",
     "Pose": "tiburon.model",
+    "PoseSensor": "tiburon.control.sensors",
     "PowerShear": "tiburon.model.currents",
     "Powering": "tiburon.model",
     "Prismatic": "tiburon.model",
     "QuadraticThrust": "tiburon.model",
+    "Replay": "tiburon.control.replay",
     "Revolute": "tiburon.model",
     "RollingSphere": "tiburon.model",
     "RunFileError": "tiburon.errors",
     "Screw": "tiburon.model",
+    "Sensor": "tiburon.simulation.sensing",
     "Shape": "tiburon.model",
     "ShapeError": "tiburon.errors",
     "SphereDrag": "tiburon.model",
@@ -328,6 +359,7 @@ _EXPORTS: dict[str, str] = {
     "Spring": "tiburon.model.spring",
     "State": "tiburon.simulation.state",
     "StateRecord": "tiburon.simulation",
+    "StationKeeping": "tiburon.control.station_keeping",
     "StickSlip": "tiburon.actuation.stick_slip",
     "System": "tiburon.simulation.system",
     "TableCurrent": "tiburon.model.currents",
@@ -335,6 +367,7 @@ _EXPORTS: dict[str, str] = {
     "TableThrust": "tiburon.model",
     "ThinFoil": "tiburon.model",
     "Thruster": "tiburon.model",
+    "ThrusterAllocation": "tiburon.control.allocation",
     "TiburonError": "tiburon.errors",
     "TiburonWarning": "tiburon.errors",
     "Tide": "tiburon.model.currents",
@@ -346,6 +379,7 @@ _EXPORTS: dict[str, str] = {
     "UniformCurrent": "tiburon.model.currents",
     "Universal": "tiburon.model",
     "UnknownNameError": "tiburon.errors",
+    "VelocityLog": "tiburon.control.sensors",
     "Water": "tiburon.model",
     "WaterEstimate": "tiburon.hydro.coefficients",
     "Wave": "tiburon.model.currents",
