@@ -230,7 +230,7 @@ class _Stream:
         for array in self._buffer.values():
             # what is not there yet must not look as if it were
             array[self._used :] = np.nan
-        self.store.write(self._start, self._buffer)
+        self.store.write(self._start, self._buffer, self._used)
 
     def finish(
         self, outcomes: Sequence[Any], events: Sequence[Any], checkpoint: Checkpoint

@@ -53,7 +53,7 @@ def _write(run: "Trajectory", path: Path) -> None:
     keys = ("time", *(column.key for column in run.header.columns))
     for start in range(0, len(run), store.chunk_rows):
         stop = min(start + store.chunk_rows, len(run))
-        store.write(start, {key: run.rows.read(key, start, stop) for key in keys})
+        store.write(start, {key: run.rows.read(key, start, stop) for key in keys}, stop - start)
     state = run.checkpoint
     if state is None:
         # a part of a run: there is nothing to go on with

@@ -165,8 +165,13 @@ class RunStore:
         """Number of rows that count."""
         return self.progress.rows
 
-    def write(self, start: int, rows: Mapping[str, Array]) -> None:
-        """Write a chunk of rows, which begins at a whole number of chunks.
+    def write(self, start: int, rows: Mapping[str, Array], count: int) -> None:
+        """Write a chunk of rows.
+
+        Args:
+            start: Where it begins: a whole number of chunks.
+            rows: By key, "time" among them; after the first `count`, NaN may follow.
+            count: How many rows there are.
 
         Raises:
             RunFileError: If it cannot be written; what the checkpoint speaks of stays.
@@ -174,9 +179,9 @@ class RunStore:
         with _writing(self.path, self._so_far()):
             size = self._array("time").shape[0]
             stop = start + self.chunk_rows
-            if stop > size and start >= size:
-                self._resize(max(stop, size + size // 2))
-                size = self._array("time").shape[0]
+            if start + count > size:
+                size = max(stop, size + size // 2)
+                self._resize(size)
             stop = min(stop, size)
             for key, values in rows.items():
                 name = self._name(key)
