@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.hydro.wet import OnGraph
 from tests.tolerances import DIFFERENCE, DIFFERENCE_STEP, assert_close
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.bias import bias, weight
@@ -388,8 +389,40 @@ def test_surface_must_be_a_number():
         tb.Water(surface="here")
 
 
-@pytest.mark.parametrize("name", ["coriolis_matrix", "fossen_form"])
-def test_functions_that_know_no_surface_say_so(name):
-    model = wet_float()
-    with pytest.raises(tb.ModelError, match="water with a surface"):
-        getattr(tb, name)(model, model.neutral(), np.zeros(6), fluid=SEA)
+def half_wet(seed):
+    """Return the vehicle with its arm, as the surface cuts it, and a state."""
+    rng = np.random.default_rng(seed)
+    model = tb.load("tiburon_titan")
+    q, v = model.random_state(rng)
+    q[6] = rng.uniform(-0.2, 0.2)
+    return model, q, v, rng
+
+
+def test_fossen_form_at_a_surface_is_inverse_dynamics():
+    """M vd + C v + D v + g = tau in a stream, with what is above the surface left out."""
+    model, q, v, rng = half_wet(1)
+    stream = tb.Water(RHO, (0.3, -0.2, 0.1), surface=0.0)
+    vd = rng.normal(size=model.nv)
+    afloat = OnGraph(model, (0.0, 0.0, -G), stream)
+    form = tb.FossenForm(*afloat.run("fossen_form", (q, v)))
+    tau = form.M @ (vd - form.drift) + (form.C + form.D) @ form.v + form.g
+    expected = afloat.run("inverse_dynamics", (q, v, vd))
+    assert_close(tau, expected, 1e-12, scale=np.abs(expected).max())
+    deep = OnGraph(model, (0.0, 0.0, -G), tb.Water(RHO)).run("mass_matrix", (q,))
+    assert np.trace(form.M) < 0.99 * np.trace(deep)
+
+
+def test_rate_of_the_mass_matrix_with_shares_held_is_twice_coriolis_but_for_a_skew_part():
+    """dH/dt = C + C^T where the shares that are wet do not change."""
+    model, q, v, _ = half_wet(2)
+    plan, _, water = surroundings(model, tb.World(fluid=SEA))
+    held = Setting(model, (), (), plan, (0.0, 0.0, -G), water).at(q.tolist(), v.tolist()).plan
+    C = OnGraph(model, (0.0, 0.0, -G), SEA).run("coriolis_matrix", (q, v))
+    h = DIFFERENCE_STEP / np.abs(v).max()
+    after, before = (
+        np.array(crba(held, model.integrate(q, t * v).tolist()), dtype=float) for t in (h, -h)
+    )
+    scale = np.abs(after).max() * np.abs(v).max() ** 3
+    assert_close((after - before) / (2.0 * h), C + C.T, DIFFERENCE, scale)
+    land = OnGraph(model, (0.0, 0.0, -G), None).run("coriolis_matrix", (q, v))
+    assert np.abs(C - land).max() > 0.1 * np.abs(land).max()

@@ -28,7 +28,6 @@ __all__ = [
     "gravity_vector",
     "plan_and_gravity",
     "refuse_loops",
-    "refuse_surface",
     "surroundings",
     "surroundings_at",
     "water_numbers",
@@ -133,16 +132,6 @@ def surroundings_at(
     if water is not None:
         plan, water = wetted(plan, q, water)
     return plan, gravity, water
-
-
-def refuse_surface(model: Model, world: World | None, function: str) -> None:
-    """Raise `ModelError` if water ends at a surface, which a function does not know of."""
-    water = surroundings(model, world)[2]
-    if water is not None and water.floating is not None:
-        raise ModelError(
-            f"model {model.name!r}: {function} is for bodies all under water, got water with a "
-            "surface; take Water(surface=None)"
-        )
 
 
 def world_with(world: World | None, fluid: Water | None) -> World | None:

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity, refuse_surface, world_with
+from tiburon.algorithms.binding import surroundings_at, world_with
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.pair_products import (
@@ -228,9 +228,9 @@ def _vectors(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vect
 
 
 def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
-    refuse_surface(model, world, "coriolis_matrix")
-    plan, _ = plan_and_gravity(model, world)
-    rows = coriolis(plan, scalars(q), scalars(v))
+    position = scalars(q)
+    plan, _, _ = surroundings_at(model, world, position)
+    rows = coriolis(plan, position, scalars(v))
     return as_traced([x for row in rows for x in row]).reshape(model.nv, model.nv)
 
 
@@ -250,9 +250,10 @@ def coriolis_matrix(
     """Compute the Coriolis matrix C, with H vd + C v + gravity force = tau.
 
     Of the many matrices with this product, it is one for which dH/dt - 2 C is skew-symmetric, as
-    passivity-based and adaptive control want it. Where `Driven` joints move by themselves, their
-    motion adds to the joint forces beyond C v. One state or a batch; traced arrays inside a
-    compiled function, one state at a time.
+    passivity-based and adaptive control want it. At the surface of water this holds for the rate of
+    H with wet shares held: what their change does (slamming) is no part of dynamics. Where `Driven`
+    joints move by themselves, their motion adds to the joint forces beyond C v. One state or a
+    batch; traced arrays inside a compiled function, one state at a time.
 
     Args:
         model: The robot.

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import weight
-from tiburon.algorithms.binding import refuse_surface, surroundings, world_with
+from tiburon.algorithms.binding import surroundings_at, world_with
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.floating_base import floats
@@ -159,8 +159,8 @@ def _refuse(model: Model, plan: Plan, around: "WaterAround") -> None:
 
 
 def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
-    refuse_surface(model, world, "fossen_form")
-    plan, gravity, around = surroundings(model, world)
+    position = scalars(q)
+    plan, gravity, around = surroundings_at(model, world, position)
     if plan.depends_on_time:
         name = next(body.joint.name for body in plan.bodies if body.joint.depends_on_time)
         raise ModelError(
@@ -168,7 +168,7 @@ def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) ->
             "which time moves; use bias_force and mass_matrix",
             name=name,
         )
-    position, n = scalars(q), plan.nv
+    n = plan.nv
     relative: Sequence[Scalar] = scalars(v)
     drift: Sequence[Scalar] = [0.0] * n
     D: Sequence[Scalar] = [0.0] * (n * n)
@@ -208,7 +208,9 @@ def fossen_form(
 
     Velocities in it are relative to the water: ``form.M @ (vd - form.drift) + form.C @ form.v +
     form.D @ form.v + form.g`` is the joint force `tau` of inverse dynamics. dM/dt - 2 C is skew, as
-    passivity-based control wants it, and D v is the whole drag. Rows and columns are in our order;
+    passivity-based control wants it, and D v is the whole drag and lift. At a surface M is that of
+    the wet shares at q, and its rate is taken with these shares held, since what their change does
+    (slamming) is no part of dynamics here. Rows and columns are in our order;
     `matrix_to_fossen` writes those of the craft in marine order and axes. One state or a batch;
     traced arrays inside a compiled function, one state at a time.
 
