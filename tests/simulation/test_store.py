@@ -103,7 +103,7 @@ def test_code_is_named_where_it_is_missing(tmp_path):
     run.save(tmp_path / "run.zarr")
     found = tb.load_run(tmp_path / "run.zarr")
     assert found.header.missing == ("control",)
-    with pytest.raises(tb.RunFileError, match=r"control are code.*resume\(control=\.\.\.\)"):
+    with pytest.raises(tb.RunFileError, match=r"control: code.*resume\(control=\.\.\.\)"):
         found.resume(1.0)
 
 

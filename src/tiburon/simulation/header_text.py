@@ -20,7 +20,7 @@ def header_to_text(header: RunHeader) -> str:
             "robot": header.model.name,
             "model": encode(header.model) if is_data(header.model) else None,
             "world": encode(header.world) if is_data(header.world) else None,
-            "elements": encode(header.elements) if is_data(header.elements) else None,
+            "elements": encode(tuple(e if is_data(e) else e.name for e in header.elements)),
             "case_parameters": encode(header.case_parameters),
             "batch": list(header.batch),
             "columns": encode(header.columns),

@@ -137,9 +137,9 @@ class RunHeader:
     """Keywords with which the run was started, as it takes them to go on: numbers, texts, arrays,
     records such as elements, or code, which a file cannot hold and is then given again."""
 
-    elements: tuple[Any, ...] | None = ()
-    """What acts on the robot beside joint forces, in order; None where the file of a loaded run
-    could not hold it."""
+    elements: tuple[Any, ...] = ()
+    """What acts on the robot beside joint forces, in order; of an element that the file of a loaded
+    run could not hold, its name."""
 
     case_parameters: Mapping[str, Array] = field(default_factory=dict)
     """Numbers that differ from case to case, by the name kernels know them by ("inertia"), shape

@@ -87,7 +87,8 @@ class Trajectory:
 
         None where elements are code that the file of a loaded run could not hold.
         """
-        if self._system is None and self.header.elements is not None:
+        there = not any(isinstance(element, str) for element in self.header.elements)
+        if self._system is None and there:
             from tiburon.simulation.system import System
 
             self._system = System(self.model, self.world, self.header.elements)
@@ -268,7 +269,8 @@ class Trajectory:
             duration: How much longer [s], from where the run ended; None to reach the end that was
                 planned, which a killed or interrupted run did not.
             **changes: Keywords of `simulate` that a file cannot hold and that must be given again,
-                such as ``control=`` where it is a function.
+                such as ``control=`` where it is a function, and ``forces=`` with the elements that
+                are; beside them `progress` and `budget`.
 
         Returns:
             The whole run, from its start. A run on disk goes on there.
@@ -278,19 +280,27 @@ class Trajectory:
         """
         from tiburon.simulation.simulate import resume_run
 
-        missing = [name for name in self.header.missing if name not in changes]
+        given = {element.name: element for element in changes.pop("forces", ())}
+        elements = tuple(
+            given.get(element, element) if isinstance(element, str) else element
+            for element in self.header.elements
+        )
+        missing = {name: name for name in self.header.missing if name not in changes}
+        lost = [repr(element) for element in elements if isinstance(element, str)]
+        if lost:
+            missing[f"element {' and '.join(lost)}"] = "forces"
         place = "run" if self.store is None else self.store.path
         if missing:
             raise RunFileError(
                 place,
-                f"its {' and '.join(missing)} are code, which no file can hold; give them again: "
-                f"run.resume({', '.join(f'{name}=...' for name in missing)})",
+                f"its {' and '.join(missing)}: code, which no file can hold; give it again: "
+                f"run.resume({', '.join(f'{name}=...' for name in missing.values())})",
             )
         if self.checkpoint is None:
             raise RunFileError(
                 place, "has no checkpoint to go on from; resume the whole run, not a part of it"
             )
-        found: Trajectory = resume_run(self, duration, **changes)
+        found: Trajectory = resume_run(self, duration, elements=elements, **changes)
         return found
 
     # -- pictures ----------------------------------------------------------------------------------

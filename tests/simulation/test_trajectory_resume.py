@@ -1,0 +1,156 @@
+"""Going on with runs: killed, interrupted, or finished; the bits are those of one run."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.robots import double_pendulum, kicked
+from tests.simulation.slow_run import DURATION, START, control, wind
+from tiburon.simulation import recorder as recorder_module
+
+ROOT = Path(__file__).parents[2]
+
+CHILD = "import sys; from tests.simulation.slow_run import main; main(*sys.argv[1:])"
+
+
+def start_child(path, kind):
+    """Start a run in a process of its own."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
+    return subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(path), kind], cwd=ROOT, env=env, stdout=subprocess.PIPE
+    )
+
+
+def wait_for_rows(child, path, count, seconds=60.0):
+    """Wait until a store holds rows, while the run goes on."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and child.poll() is None:
+        if (path / "checkpoint" / "progress.npz").is_file():
+            run = tb.load_run(path)
+            if len(run) >= count:
+                return
+        time.sleep(0.01)
+    pytest.fail(f"no {count} rows after {seconds} s; the run ended with {child.poll()}")
+
+
+def given(kind):
+    """Return the keywords that a file cannot hold."""
+    return {"control": control} if kind == "control" else {"forces": [wind()]}
+
+
+def equal(run, other):
+    """Return whether two runs are the same in bits."""
+    return all(np.array_equal(getattr(run, k), getattr(other, k)) for k in ("time", "q", "v", "u"))
+
+
+@pytest.mark.parametrize("kind", ["control", "forces"])
+def test_a_killed_run_goes_on_to_the_bits_of_an_unbroken_one(tmp_path, kind):
+    """After kill -9 in the middle of a streamed run, resume gives the same bits."""
+    path = tmp_path / "run.zarr"
+    child = start_child(path, kind)
+    try:
+        wait_for_rows(child, path, 300)
+    finally:
+        child.kill()
+        child.wait()
+    assert child.returncode == -signal.SIGKILL
+    killed = tb.load_run(path)
+    assert killed.status == "unfinished"
+    assert 300 <= len(killed) < 1000 * DURATION
+    whole = tb.simulate(
+        double_pendulum(), DURATION, v=START, dt=1e-3, record_every=1, **given(kind)
+    )
+    count = len(killed)
+    assert np.array_equal(killed.q, whole.q[:count])
+    run = killed.resume(**given(kind))
+    assert run.status == "finished"
+    assert equal(run, whole)
+    assert equal(tb.load_run(path), whole)
+
+
+def test_interrupted_runs_keep_what_was_computed(tmp_path):
+    """Ctrl-C ends a run with an outcome, not an exception; its store is whole and goes on."""
+    path = tmp_path / "run.zarr"
+    child = start_child(path, "control")
+    try:
+        wait_for_rows(child, path, 300)
+        child.send_signal(signal.SIGINT)
+        said, _ = child.communicate(timeout=30)
+    finally:
+        child.kill()
+        child.wait()
+    assert said.decode().split() == ["interrupted"]
+    assert child.returncode == 0
+    run = tb.load_run(path)
+    assert run.status == "interrupted"
+    assert len(run) >= 300
+    assert run.outcome.time == run.span[1]
+    whole = tb.simulate(
+        double_pendulum(), DURATION, v=START, dt=1e-3, record_every=1, control=control
+    )
+    assert equal(run.resume(control=control), whole)
+
+
+@pytest.mark.parametrize("shape", [(), (3,)])
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("stored", [False, True])
+def test_finished_runs_go_on_as_if_they_had_not_ended(tmp_path, stored, every, shape):
+    """A longer run equals a short one gone on with, also where its end was between two rows."""
+    model = double_pendulum()
+    q, v, u = kicked(model, 3, shape)
+    keywords = {"q": q, "v": v, "dt": 1e-3, "record_every": every, "command": u}
+    store = tmp_path / "run.zarr" if stored else None
+    run = tb.simulate(model, 0.1, store=store, **keywords)
+    if stored:
+        run = tb.load_run(tmp_path / "run.zarr")
+    longer = run.resume(0.05).resume(0.03)
+    whole = tb.simulate(model, 0.18, **keywords)
+    assert equal(longer, whole)
+    assert longer.data.equals(whole.data)
+
+
+def test_saved_runs_go_on_where_they_were_saved(tmp_path):
+    """Saving and loading changes nothing of what it takes to go on; the first run stays."""
+    model = double_pendulum()
+    _, v, _ = kicked(model, 5)
+    run = tb.simulate(model, 0.1, v=v, dt=1e-3)
+    run.save(tmp_path / "run.zarr")
+    longer = tb.load_run(tmp_path / "run.zarr").resume(0.1)
+    assert equal(longer, tb.simulate(model, 0.2, v=v, dt=1e-3))
+    assert len(run) == 11
+
+
+def test_what_is_code_must_be_given_again(tmp_path):
+    """The message names what is missing, and how to give it."""
+    run = tb.simulate(double_pendulum(), 0.02, v=START, control=control, forces=[wind()], dt=1e-3)
+    run.save(tmp_path / "run.zarr")
+    found = tb.load_run(tmp_path / "run.zarr")
+    with pytest.raises(
+        tb.RunFileError,
+        match=r"its control and element 'wind': code.*resume\(control=\.\.\., forces=\.\.\.\)",
+    ):
+        found.resume(0.1)
+    with pytest.raises(tb.ModelError, match="its elements are code"):
+        found.get("joint_acceleration")
+    # energies need no elements
+    assert np.isfinite(found.get("total_energy").values).all()
+    assert len(found.resume(0.02, control=control, forces=[wind()])) == 5
+
+
+def test_streaming_changes_no_bits(tmp_path, monkeypatch):
+    """Rows in memory, on disk, and on disk with a checkpoint at every turn are the same."""
+    model = double_pendulum()
+    _, v, _ = kicked(model, 8)
+    kept = tb.simulate(model, 0.5, v=v, dt=1e-3, record_every=1)
+    streamed = tb.simulate(model, 0.5, v=v, dt=1e-3, record_every=1, store=tmp_path / "a.zarr")
+    monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
+    often = tb.simulate(model, 0.5, v=v, dt=1e-3, record_every=1, store=tmp_path / "b.zarr")
+    assert equal(kept, streamed)
+    assert equal(kept, often)
