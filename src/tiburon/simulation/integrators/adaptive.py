@@ -211,6 +211,31 @@ def advance_adaptive(
         if attempts ran out or if its status tells of a failure.
     """
 
+    def advance(
+        state: AdaptiveState,
+        target: Scalar,
+        stop: Scalar,
+        limit: Scalar,
+        tolerances: Tolerances,
+    ) -> AdaptiveState:
+        return _advanced(pair, manifold, acceleration, state, target, stop, limit, tolerances)
+
+    # one function, however many times a run is advanced to
+    run = manifold.function(("advance", pair, acceleration), advance)
+    found: AdaptiveState = run(state, target, stop, limit, tolerances)
+    return found
+
+
+def _advanced(
+    pair: Pair,
+    manifold: Manifold,
+    acceleration: Acceleration,
+    state: AdaptiveState,
+    target: Scalar,
+    stop: Scalar,
+    limit: Scalar,
+    tolerances: Tolerances,
+) -> AdaptiveState:
     def goes_on(going: _Going) -> Any:
         at = going.state
         in_time = (at.time < target) & (at.time < stop)
@@ -243,6 +268,17 @@ def state_at(manifold: Manifold, state: AdaptiveState, time: Scalar) -> tuple[Sc
         state: From `advance_adaptive`.
         time: Time from `state.begin` to `state.time` [s].
     """
+
+    def interpolated(state: AdaptiveState, time: Scalar) -> tuple[Scalars, Scalars]:
+        return _interpolated(manifold, state, time)
+
+    found: tuple[Scalars, Scalars] = manifold.function("state_at", interpolated)(state, time)
+    return found
+
+
+def _interpolated(
+    manifold: Manifold, state: AdaptiveState, time: Scalar
+) -> tuple[Scalars, Scalars]:
     at_end = time >= state.time
     part = (time - state.begin) / select(state.length > 0.0, state.length, 1.0)
     chart = Chart(manifold, _no_acceleration, state.q_begin)

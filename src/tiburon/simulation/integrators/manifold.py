@@ -8,13 +8,15 @@ Symbols:
     ad      bracket with theta
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
 from tiburon.model import Joint, Model
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
+from tiburon.trace.regions import function
 
 __all__ = ["Manifold", "Scalars", "Steps"]
 
@@ -51,6 +53,19 @@ class Manifold:
         )
         """Of each joint that moves, whether its steps fail to commute: their first three numbers
         are then a turn."""
+        self._functions: dict[Hashable, Callable[..., Any]] = {}
+
+    def function(self, key: Hashable, call: Callable[..., Any]) -> Callable[..., Any]:
+        """Return a call as a function that is traced once, however often it is asked for.
+
+        Args:
+            key: What tells such functions apart.
+            call: What it does; the same for equal keys.
+        """
+        found = self._functions.get(key)
+        if found is None:
+            found = self._functions[key] = function(call)
+        return found
 
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Steps:
         """Return the rate of position at a position and velocity, as steps per second.
