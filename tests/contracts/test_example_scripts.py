@@ -14,6 +14,8 @@ CLAIMS = {
     "swinging_arm.py": (r"largest energy error: (\S+)", 0.015**4),
     # interpolation between records 4 ms apart: (w h)^3 / 50 with w = 4.4 rad/s
     "pendulum_batch.py": (r"largest difference: (\S+) s", 1e-6),
+    # an error of noise alone: four deviations are met once in ten thousand logs
+    "fit_to_log.py": (r"largest error in deviations: (\S+)", 4.0),
     # rounding of inverse, then forward dynamics
     "own_function.py": (r"limits reached: False; error (\S+) rad", 1e-11),
 }
