@@ -142,6 +142,8 @@ if TYPE_CHECKING:
     from tiburon.loops.dynamics import loop_dynamics as loop_dynamics
     from tiburon.loops.dynamics import loop_gaps as loop_gaps
     from tiburon.loops.dynamics import loop_jacobian as loop_jacobian
+    from tiburon.loops.inverse import LoopForces as LoopForces
+    from tiburon.loops.inverse import loop_inverse_dynamics as loop_inverse_dynamics
     from tiburon.model import Actuator as Actuator
     from tiburon.model import Body as Body
     from tiburon.model import BodyFluid as BodyFluid
@@ -319,6 +321,7 @@ _EXPORTS: dict[str, str] = {
     "Linearization": "tiburon.simulation.linearization",
     "LoopClosure": "tiburon.model",
     "LoopDynamics": "tiburon.loops.dynamics",
+    "LoopForces": "tiburon.loops.inverse",
     "Mesh": "tiburon.hydro.mesh",
     "MeshShape": "tiburon.model",
     "Mode": "tiburon.simulation.mode",
@@ -435,6 +438,7 @@ _EXPORTS: dict[str, str] = {
     "load_world": "tiburon.formats.load_world",
     "loop_dynamics": "tiburon.loops.dynamics",
     "loop_gaps": "tiburon.loops.dynamics",
+    "loop_inverse_dynamics": "tiburon.loops.inverse",
     "loop_jacobian": "tiburon.loops.dynamics",
     "mass_matrix": "tiburon.algorithms.crba",
     "matrix_from_fossen": "tiburon.model",

@@ -7,10 +7,11 @@ from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.conditions import Setting
 from tiburon.loops.augmented import ConstrainedMotion, constrained_acceleration
 from tiburon.loops.constraints import constraints
+from tiburon.loops.inverse import loop_inverse_dynamics
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 
-__all__ = ["constrained_motion"]
+__all__ = ["constrained_motion", "loop_inverse_dynamics"]
 
 
 def constrained_motion(around: Setting, *state: Sequence[Scalar]) -> ConstrainedMotion:

@@ -1,0 +1,186 @@
+"""Inverse dynamics with loops: which actuators must push how hard, and what the loops carry.
+
+The tree needs joint forces Q for a motion. Loops carry what they can, J^T lambda; actuators must do
+the rest. Only work along motions that loops allow counts: with P the projector on those,
+
+    P E u = P Q,        J^T lambda = Q - E u        (Featherstone 1987, eq. 9.17)
+
+E spreading the forces u of the actuated joints over all joints. Of all u, the shortest; of all
+lambda, the shortest (redundant actuation: Nahon 1991, section 3.5).
+
+Symbols: Q joint forces of the tree, J Jacobian of the constraints, E selection of actuated joints.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.closed_form import has_closed_form
+from tiburon.algorithms.conditions import (
+    Conditions,
+    Setting,
+    dynamics_function,
+    record_under,
+    takes_conditions,
+)
+from tiburon.algorithms.library import Options
+from tiburon.algorithms.rnea import rnea
+from tiburon.errors import ModelError
+from tiburon.loops.constraints import Constraints, constraints, entries_in_use
+from tiburon.loops.projection import largest
+from tiburon.model import Model
+from tiburon.record import record
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives import factor_orthogonal
+from tiburon.trace.value import require
+
+__all__ = ["LoopForces", "loop_inverse_dynamics"]
+
+Array = NDArray[np.float64]
+
+UNDRIVEN = 1e-7
+"""Joint force, relative to all of them, that actuators and loops may leave unmade."""
+
+OPENING = 1e-6
+"""Rate, relative to the accelerations, at which a motion may open loops."""
+
+
+@record(eq=False)
+class LoopForces:
+    """What makes a robot with loops move as wanted, one state or a batch."""
+
+    tau: Array
+    """Joint force [N or N m], shape (..., nv); zero where no actuator is."""
+
+    constraint_force: Array
+    """Force or moment along each constraint [N or N m], shape (..., constraints)."""
+
+
+class _Found(NamedTuple):
+    tau: list[Scalar]
+    multipliers: list[Scalar]
+
+
+def forces(
+    model: Model,
+    held: Constraints,
+    needed: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    actuators: Sequence[str],
+) -> _Found:
+    """Share the joint forces that a motion needs between actuators and loops.
+
+    Args:
+        model: The robot.
+        held: Its constraints in this state.
+        needed: Joint forces of the tree for this motion [N or N m], nv scalars.
+        vd: Joint accelerations of the motion [m/s^2 or rad/s^2], nv scalars.
+        actuators: Names of the joints that are driven.
+    """
+    nv = model.nv
+    driven = [int(i) for i in model.indices(actuators, of="v")]
+    live = [k for k, used in enumerate(entries_in_use(model)) if used]
+    rows = [held.jacobian[k] for k in live]
+    opening = [
+        sum((x * vd[i] for i, x in row.items()), start=held.bias[k])
+        for k, row in zip(live, rows, strict=True)
+    ]
+    J = as_traced([[row.get(i, 0.0) for i in range(nv)] for row in rows])
+    loops = factor_orthogonal(J)
+
+    def allowed(force: Any) -> list[Scalar]:
+        """Return the part of a joint force that works on motions the loops allow."""
+        kept = loops.project_rows(as_traced(force))
+        return [f - x for f, x in zip(force, kept, strict=True)]
+
+    columns = [allowed([1.0 if i == place else 0.0 for i in range(nv)]) for place in driven]
+    reach = factor_orthogonal(as_traced([list(row) for row in zip(*columns, strict=True)]))
+    goal = allowed(list(needed))
+    u = list(reach.solve(as_traced(goal)))
+    tau: list[Scalar] = [0.0] * nv
+    for place, force in zip(driven, u, strict=True):
+        tau[place] = force
+    rest = [f - t for f, t in zip(needed, tau, strict=True)]
+    carried = list(loops.solve_transpose(as_traced(rest)))
+    undone = allowed(rest)
+    possible = largest(undone) <= UNDRIVEN * (1.0 + largest(needed))
+    steady = largest(opening) <= OPENING * (1.0 + largest(vd) + largest(held.bias))
+    message = (
+        f"actuators that can drive this motion; {', '.join(actuators[:4])} cannot: name others"
+    )
+    tau = [
+        require(steady, require(possible, t, message), "accelerations that keep loops closed")
+        for t in tau
+    ]
+    multipliers: list[Scalar] = [0.0] * len(held.value)
+    for k, force in zip(live, carried, strict=True):
+        multipliers[k] = force
+    return _Found(tau, multipliers)
+
+
+def _found(around: Setting, q: Any, v: Any, vd: Any, actuators: Sequence[str]) -> _Found:
+    held = constraints(around.model, around.plan, q, v)
+    needed = rnea(around.plan, q, v, vd, around.gravity, around.external)
+    return forces(around.model, held, needed, vd, actuators)
+
+
+@has_closed_form("inverse_dynamics")
+def _inverse(around: Setting, q: Any, v: Any, vd: Any) -> Any:
+    names = around.model.actuated_joint_names
+    return as_traced(_found(around, q, v, vd, names).tau)
+
+
+def _run(around: Setting, q: Any, v: Any, vd: Any) -> Any:
+    chosen = dict(around.options).get("actuators", around.model.actuated_joint_names)
+    found = _found(around, q, v, vd, chosen)
+    return {"tau": as_traced(found.tau), "constraint_force": as_traced(found.multipliers)}
+
+
+_FUNCTION = dynamics_function("loop_inverse_dynamics", ("q", "v", "vd"), _run, of_trees=False)
+
+
+@takes_conditions
+def loop_inverse_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    *,
+    actuators: str | Iterable[str] | None = None,
+    **conditions: Unpack[Conditions],
+) -> LoopForces:
+    """Compute the forces of chosen actuators that make a robot with loops move as wanted.
+
+    Where actuators are more than the motion needs, their forces are those of least sum of squares.
+    One state or a batch; traced arrays inside a compiled function.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position with closed loops [m or rad], shape (..., nq).
+        v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
+        vd: Joint acceleration that keeps them closed [m/s^2 or rad/s^2], shape (..., nv).
+        actuators: Names of the joints that are driven; by default those that have motors.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+
+    Raises:
+        ModelError: If the robot has no loops, or no such joint.
+        DomainError: If these actuators cannot make the motion, or it would open loops.
+
+    Example:
+        ``tb.loop_inverse_dynamics(stewart, q, v, vd).tau``
+    """
+    if not model.loops:
+        raise ModelError(
+            f"model {model.name!r}: loop_inverse_dynamics is for robots with loops, got none; take "
+            "inverse_dynamics"
+        )
+    options: Options = ()
+    if actuators is not None:
+        names = (actuators,) if isinstance(actuators, str) else tuple(actuators)
+        for name in names:
+            model.joint(name)
+        options = (("actuators", names),)
+    return LoopForces(*record_under(conditions, _FUNCTION, model, (q, v, vd), options))
