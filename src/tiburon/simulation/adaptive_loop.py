@@ -31,7 +31,7 @@ from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, while_loop
 from tiburon.trace.structure import Structure, flatten, rebuild
 
-__all__ = ["ADAPTIVE_CLOCK", "FAR", "AdaptiveClock", "AdaptiveSource", "memory_form"]
+__all__ = ["ADAPTIVE_CLOCK", "FAR", "PARTS", "AdaptiveClock", "AdaptiveSource", "memory_form"]
 
 FAR = 1e300
 """A time that is never reached [s]."""
@@ -61,6 +61,9 @@ class AdaptiveClock(NamedTuple):
     sample: Scalar
     """Whether to ask a sampled controller in the given state: 1 or 0."""
 
+
+PARTS = 8
+"""Parts of a step that are looked at for events: what comes and goes within a part is missed."""
 
 ADAPTIVE_CLOCK = len(AdaptiveClock._fields)
 """Where the times to reach begin."""
@@ -222,14 +225,26 @@ class AdaptiveSource:
             at = advance_adaptive(
                 self.pair, manifold, acceleration, going.at, target, clock.stop, once, tolerances
             )
+            # steps may be long: they are looked at in parts
+            met, before = (0.0,) * len(going.g), going.g
+            for part in range(1, PARTS):
+                time = at.begin + (part / PARTS) * at.length
+                g = happening(*state_at(manifold, at, time), u, time)
+                met, before = _either(met, watch.crossed(before, g)), g
             g = happening(at.q, at.w, u, at.time)
-            return _Going(at, g, watch.crossed(going.g, g))
+            met = _either(met, watch.crossed(before, g))
+            taken = at.steps > going.at.steps
+            return _Going(at, _chosen(taken, g, going.g), _chosen(taken, met, going.met))
 
         g = happening(at.q, at.w, u, at.time)
         last: _Going = while_loop(
             goes_on, attempt, _Going(at, g, (0.0,) * len(g)), MOST_STEPS
         ).state
         return last.at, last.met
+
+
+def _either(a: Scalars, b: Scalars) -> Scalars:
+    return tuple(np.maximum(x, y) for x, y in zip(a, b, strict=True))
 
 
 def _chosen(condition: Any, a: Any, b: Any) -> Scalars:

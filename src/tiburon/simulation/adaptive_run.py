@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from tiburon.simulation.adaptive_loop import (
     ADAPTIVE_CLOCK,
     FAR,
+    PARTS,
     AdaptiveClock,
     AdaptiveSource,
     memory_form,
@@ -290,35 +291,58 @@ class AdaptiveRun(CasesOnTheirWay):
 
     def _locate(self, cases: Cases, met: NDArray[np.bool_]) -> None:
         """Find when the events of the last steps happened, on their interpolation."""
-        pairs = np.argwhere(met)
-        if not len(pairs):
+        met_cases = cases[met.any(axis=1)]
+        if not len(met_cases):
             return
         assert self._values is not None
+        assert self.events is not None
         values = self._values
-        local, event = pairs.T
-        mine = cases[local]
-        size, nq = self.state.shape[1], self.system.model.nq
-        nw = size - nq
-        memory = self.memory[mine]
+        nq = self.system.model.nq
         # as `AdaptiveState` lists them: time, q, w, rate, h, error, begin, length, ...
-        place = 1 + nq + 2 * nw + 2
-        begin, end = memory[:, place], memory[:, 0]
-        first = memory[:, place + 2 : place + 2 + size]
-        chosen = np.arange(len(event)), event
-        held = self.held[mine]
+        place = 1 + nq + 2 * (self.state.shape[1] - nq) + 2
+        begin, length = self.memory[met_cases, place], self.memory[met_cases, place + 1]
+        edges = [begin + (part / PARTS) * length for part in range(PARTS)]
+        edges.append(self.memory[met_cases, 0])
+        held = self.held[met_cases]
+        g = [values(self._at(met_cases, edge), held, edge, met_cases) for edge in edges]
+        for part in range(PARTS):
+            crossed = self.events.crossed(list(g[part].T), list(g[part + 1].T))
+            pairs = np.argwhere(np.stack(crossed, axis=-1) > 0.0)
+            if len(pairs):
+                local, event = pairs.T
+                chosen = local, event
+                found = self._searched(
+                    met_cases[local],
+                    event,
+                    edges[part][local],
+                    edges[part + 1][local],
+                    g[part][chosen],
+                    g[part + 1][chosen],
+                )
+                for case, when, number in zip(met_cases[local], found, event, strict=True):
+                    self._pending.setdefault(int(case), []).append((float(when), int(number)))
+        for case in met_cases:
+            self._pending.get(int(case), []).sort()
+
+    def _searched(
+        self,
+        cases: Cases,
+        event: NDArray[np.intp],
+        first: Array,
+        last: Array,
+        before: Array,
+        after: Array,
+    ) -> Array:
+        """Return the times of crossings within brackets [s]."""
+        held, chosen = self.held[cases], (np.arange(len(event)), event)
 
         def value(length: Array) -> Array:
-            g: Array = values(self._at(mine, begin + length), held, begin + length, mine)[chosen]
+            assert self._values is not None
+            time = first + length
+            g: Array = self._values(self._at(cases, time), held, time, cases)[chosen]
             return g
 
-        before = values(np.ascontiguousarray(first), held, begin, mine)[chosen]
-        last = np.ascontiguousarray(memory[:, 1 : 1 + size])
-        after = values(last, held, end, mine)[chosen]
-        found = begin + locate(value, before, after, end - begin)
-        for case, when, number in zip(mine, found, event, strict=True):
-            self._pending.setdefault(int(case), []).append((float(when), int(number)))
-        for case in np.unique(mine):
-            self._pending[int(case)].sort()
+        return first + locate(value, before, after, last - first)
 
     def _handle_pending(self, time: float) -> None:
         """Let events up to a time happen."""
@@ -353,5 +377,6 @@ class AdaptiveRun(CasesOnTheirWay):
             return
         one = np.array([case])
         clock = self._clocks(one, time)
-        clock[:, START], clock[:, TIME], clock[:, TRIES] = 2.0, time, 0.0
+        # a step of the length of before might leap over what the action leads to
+        clock[:, START], clock[:, TIME], clock[:, TRIES] = 1.0, time, 0.0
         self._keep(self._call(self.memory[one], row[None], one, clock), one)

@@ -133,9 +133,9 @@ def conduct(run: Run, course: Course, writer: RowWriter, progress: Progress | No
         try:
             _go(run, course, writer, progress, interruption)
         except KeyboardInterrupt:
-            run.end("interrupted", f"interrupted at {run.time:.6g} s")
+            _stop(run, course, writer, "interrupted", f"interrupted at {run.time:.6g} s")
         except _OutOfBudgetError:
-            run.end(*_out_of_budget(run, course))
+            _stop(run, course, writer, *_out_of_budget(run, course))
         finally:
             if isinstance(progress, FirstSecond):
                 progress.close()
@@ -161,29 +161,28 @@ def _go(
         writer.hand_on()
         if sensing is not None and done % sensing.every == 0:
             _look(run, course, sensing)
-        if asking is not None and done % course.hold == 0:
+        if asking is not None and done % course.hold == 0 and not interruption.wanted:
             if mark == (done % every == 0):
                 mark = not fly(run, course, writer, progress, interruption) and (
                     run.done % every == 0
                 )
                 done = run.done
-            asking.ask(done)
+            if not interruption.wanted:
+                asking.ask(done)
         if course.sampling and done % course.hold == 0 and len(run.running):
             run.sample()
         writer.hand_on()
+        if not len(run.running):
+            return
         if mark:
             sensed = None if sensing is None else sensing.row.reshape(len(run.state), -1)
             writer.write(course.begin + done * dt, _shown(run, run.state), run.held, sensed)
         if done >= steps:
             run.end("finished", f"finished at {run.time:.6g} s")
             return
-        if not len(run.running):
-            return
         reason = _reason_to_stop(run, course, interruption, started)
         if reason is not None:
-            if not mark:
-                writer.write(course.begin + done * dt, _shown(run, run.state), run.held)
-            run.end(*reason)
+            _stop(run, course, writer, *reason)
             return
         end = min(done + limit, steps)
         if asking is not None:
@@ -199,7 +198,8 @@ def _go(
         here = done
         for count, marked, state, held in zip(counts[:-1], marks, *rows, strict=False):
             here += count
-            if marked:
+            # nothing is recorded of times that no case has reached
+            if marked and not np.isnan(state[:, 0]).all():
                 writer.write(course.begin + here * dt, state, held)
         # only as many steps as fit, and no leaps on the word of a clock
         taken = sum(counts)
@@ -209,6 +209,13 @@ def _go(
         if progress is not None and (run.done == steps or now - told >= INTERVAL):
             progress((run.done - first) * dt, (steps - first) * dt)
             told = now
+
+
+def _stop(run: Run, course: Course, writer: RowWriter, status: str, message: str) -> None:
+    """End a run that was not to end here; its last state is recorded all the same."""
+    if writer.last_time != run.time:
+        writer.write(run.time, _shown(run, run.state), run.held)
+    run.end(status, message)
 
 
 def _counts(

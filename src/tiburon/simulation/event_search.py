@@ -49,6 +49,9 @@ class Crossing:
     time: Array
     """When cases ended [s], shape (cases,)."""
 
+    acted: NDArray[np.bool_]
+    """Cases whose state an action may have changed, shape (cases,)."""
+
     def message(self, place: int) -> str:
         """Return what to say about a case that met too many events."""
         return (
@@ -106,6 +109,7 @@ class EventSearch:
             np.zeros(count, dtype=bool),
             [None] * count,
             _when(clock),
+            np.zeros(count, dtype=bool),
         )
         clock = clock.copy()
         clock[:, WATCH], clock[:, CLOCK:], clock[:, CLOCK] = 0.0, 0.0, 1.0
@@ -140,9 +144,11 @@ class EventSearch:
                     continue
                 if local in acting:
                     offset[case] += acting[local]
+                    at.acted[case] = True
                     still.append(case)
                 else:
-                    at.state[case], at.held[case] = end.states[-1, local], end.held[-1, local]
+                    kept = end.held[-1, local]
+                    at.state[case], at.held[case, : len(kept)] = end.states[-1, local], kept
             going = np.array(still, dtype=np.intp)
         return at
 
@@ -226,8 +232,10 @@ class EventSearch:
     def _run(
         self, stepper: FixedStepper, state: Array, held: Array, clock: Array, cases: Cases
     ) -> Advance:
+        # parts of steps know no memory
+        held = held[:, : stepper.carried]
         if not self._one or len(state) == 1:
-            return stepper.run(state, held, clock, cases)
+            return stepper.run(state, np.ascontiguousarray(held), clock, cases)
         parts = [
             stepper.run(state[k : k + 1], held[k : k + 1], clock[k : k + 1])
             for k in range(len(state))

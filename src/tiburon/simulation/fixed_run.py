@@ -71,6 +71,7 @@ class FixedRun(CasesOnTheirWay):
         # what a multi-step method remembers comes after what is held; nothing yet
         room = self.stepper.carried - held.shape[1]
         self.held = np.concatenate([held, np.zeros((len(held), room))], axis=1)
+        self._fresh = np.ones(len(state))
         self._search = None
         if events is not None:
             part = self.stepper
@@ -113,10 +114,12 @@ class FixedRun(CasesOnTheirWay):
     def go_on(self) -> None:
         """Tell that the numbers carried along are those of an earlier part of the run."""
         self._clock[START] = 0.0
+        self._fresh[:] = 0.0
 
     def jump(self) -> None:
         """Tell that commands or states have jumped: multi-step methods start anew."""
         self._clock[START] = 1.0
+        self._fresh[:] = 1.0
 
     def arrays(self) -> dict[str, Array]:
         """Return the numbers that a checkpoint keeps."""
@@ -239,12 +242,14 @@ class FixedRun(CasesOnTheirWay):
             clock = np.tile(self._clock, (len(behind), 1))
             clock[:, DONE] = self.done + taken[behind]
             clock[:, CLOCK] = count - taken[behind]
+            clock[:, START] = self._fresh[behind]
             state, held = self.state[behind], self.held[behind]
             found = self.stepper.run(state, held, clock, behind)
             if found.failed.any():
                 bad = np.flatnonzero(found.failed)
                 found = self._back_to_good(found, bad, state, held, clock, behind)
             self.state[behind], self.held[behind] = found.states[-1], found.held[-1]
+            self._fresh[behind] = 0.0
             taken[behind] += found.taken
             met = (found.met > 0.0).any(axis=1) & ~found.failed
             self._step_over(behind[met], taken)
@@ -296,8 +301,10 @@ class FixedRun(CasesOnTheirWay):
             return
         clock = np.tile(self._clock, (len(cases), 1))
         clock[:, DONE] = self.done + taken[cases]
+        clock[:, START] = 0.0
         crossing = self._search.cross(self.state[cases], self.held[cases], clock, cases)
         self.state[cases], self.held[cases] = crossing.state, crossing.held
+        self._fresh[cases[crossing.acted]] = 1.0
         taken[cases] += 1.0
         for place in np.flatnonzero(crossing.ended):
             case = int(cases[place])

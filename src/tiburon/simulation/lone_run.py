@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import DomainError
+from tiburon.errors import DomainError, NonFiniteError
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.interruption import Interruption
 from tiburon.simulation.loop import CLOCK, Clock
@@ -86,7 +86,7 @@ def fly(
         clock[DONE] = done
         try:
             (states,) = kernel(y, held, clock)
-        except DomainError:
+        except (DomainError, NonFiniteError):
             # the general way finds out how far it goes, and why no further
             written = phase == 0
             break

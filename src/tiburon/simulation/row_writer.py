@@ -66,6 +66,8 @@ class RowWriter:
         self._held = np.empty((size, cases, carried))
         self._sensed = np.empty((size, cases, channels))
         self._used = 0
+        self.last_time = np.nan
+        """Time of the last row that was written [s]."""
         self._handed = wall.perf_counter()
         self._observe: Any = None
         self._rows: dict[str, Array] = {}
@@ -82,7 +84,7 @@ class RowWriter:
             sensed: What sensors say, shape (cases, channels).
         """
         place = self._used
-        self._time[place] = time
+        self._time[place] = self.last_time = time
         self._state[place] = state
         self._held[place] = held
         if sensed is not None:

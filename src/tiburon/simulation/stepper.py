@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import DomainError, OptionError, ShapeError
+from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.simulation.events import Watch
 from tiburon.simulation.loop import LoopSource, memory_form
 from tiburon.simulation.system import System
@@ -124,7 +124,7 @@ class FixedStepper:
             try:
                 found = self.kernel(state, u, clock)
                 return self._advance(found, np.zeros(1, dtype=bool), u[None], 1)
-            except DomainError:
+            except (DomainError, NonFiniteError):
                 pass
         found, failed = self.kernel(state, u, clock, errors="flag")
         return self._advance(found, failed.reshape(1), u[None], 1)

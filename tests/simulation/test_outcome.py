@@ -1,0 +1,153 @@
+"""How runs end: diverged, interrupted, out of budget, finished; nothing raises or is silent."""
+
+import signal
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.robots import double_pendulum, pendulum
+
+
+@tb.traced
+def explosive(state):
+    """Push the elbow ever harder the faster it turns."""
+    return {"elbow": 50.0 * state.v[1] * state.v[1] * state.v[1]}
+
+
+@tb.traced
+def lively(state):
+    """Push the elbow harder the faster it turns, so gently that only fast ones explode."""
+    return {"elbow": 0.05 * state.v[1] * state.v[1] * state.v[1]}
+
+
+@tb.traced
+def fails_at_half(state):
+    """Give a force that is no number after half a second."""
+    return {"shoulder": np.sqrt(0.5 - state.time)}
+
+
+def test_a_run_that_reaches_its_end_is_finished():
+    """With the time and the last state."""
+    run = tb.simulate(pendulum(), 0.5, q=[0.4])
+    assert (run.status, run.outcome.ok, run.outcome.time) == ("finished", True, 0.5)
+    np.testing.assert_array_equal(run.outcome.q, run.q[-1])
+    assert str(run.outcome) == "finished at 0.5 s"
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_divergence_names_body_and_quantity_and_keeps_the_last_good_state(method):
+    """The rate of the elbow leaves all numbers in finite time: dv/dt = c v^3."""
+    run = tb.simulate(double_pendulum(), 2.0, v=[0.0, 1.0], control=explosive, method=method)
+    outcome = run.outcome
+    assert outcome.status == "diverged"
+    assert not outcome.ok
+    assert outcome.body == "lower"
+    assert "elbow" in outcome.quantity
+    assert 0.0 < outcome.time < 0.5
+    assert np.isfinite(outcome.q).all()
+    assert np.isfinite(outcome.v).all()
+    assert np.isfinite(run.q).all()
+    assert "diverged" in outcome.message
+
+
+def test_the_last_good_state_does_not_depend_on_how_the_run_was_cut():
+    """Recorded at every step or at none, the same step fails."""
+    start = {"q": [0.2, 0.1], "control": fails_at_half}
+    fine = tb.simulate(double_pendulum(), 1.0, **start, record_every=1)
+    coarse = tb.simulate(double_pendulum(), 1.0, **start, record_every=1000)
+    assert fine.outcome.time == coarse.outcome.time
+    # the stage at the end of a step is the first that fails
+    assert abs(fine.outcome.time - 0.5) < 1.1e-3
+    np.testing.assert_array_equal(fine.outcome.q, coarse.outcome.q)
+    np.testing.assert_array_equal(fine.outcome.q, fine.q[-1])
+    assert fine.time[-1] == fine.outcome.time
+
+
+def test_each_case_of_a_batch_has_its_own_outcome():
+    """One diverges; the others move as if it were not there; its rows are NaN from then on."""
+    q = np.array([[0.1, 0.0], [0.3, 0.2], [0.2, -0.1]])
+    v = np.array([[0.0, 1e-3], [0.0, 9.0], [0.1, 1e-3]])
+    batch = tb.simulate(double_pendulum(), 0.3, q=q, v=v, control=lively, record_every=1)
+    assert batch.status.tolist() == ["finished", "diverged", "finished"]
+    for case in range(3):
+        alone = tb.simulate(
+            double_pendulum(), 0.3, q=q[case], v=v[case], control=lively, record_every=1
+        )
+        count = len(alone.time)
+        np.testing.assert_array_equal(batch.q[:count, case], alone.q)
+        np.testing.assert_array_equal(batch.u[:count, case], alone.u)
+        assert np.isnan(batch.q[count:, case]).all()
+        assert alone.outcome.time == batch.outcomes[case].time
+        assert alone.outcome.body == batch.outcomes[case].body
+    assert batch.outcome.status == "diverged"
+
+
+def test_a_command_that_is_no_number_is_told_by_name():
+    """What a controller in Python gave is not blamed on a body."""
+
+    def control(state):
+        return {"elbow": np.nan if state.time > 0.045 else 0.1}
+
+    run = tb.simulate(double_pendulum(), 0.2, control=control, control_dt=0.01)
+    assert run.status == "diverged"
+    assert run.outcome.quantity == "command 'elbow'"
+    assert run.outcome.time == pytest.approx(0.05)
+    assert np.isfinite(run.q).all()
+
+
+def test_ctrl_c_keeps_what_was_computed():
+    """The first signal ends the run in good order, and the handler of before is back."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def control(state):
+        if state.time >= 0.3:
+            signal.raise_signal(signal.SIGINT)
+        return {"elbow": 0.0}
+
+    run = tb.simulate(double_pendulum(), 5.0, q=[0.3, 0.2], control=control, control_dt=0.01)
+    assert run.status == "interrupted"
+    assert 0.3 <= run.outcome.time <= 0.32
+    assert run.time[-1] == run.outcome.time
+    plain = tb.simulate(double_pendulum(), 0.5, q=[0.3, 0.2], control_dt=0.01)
+    count = len(run.time)
+    np.testing.assert_array_equal(run.q, plain.q[:count])
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_ctrl_c_reaches_native_loops(method):
+    """A long run without Python in between stops soon after the signal; it can be gone on with."""
+    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
+    tb.simulate(pendulum(), 0.1, method=method, q=[0.5], record_dt=0.1)
+    timer.start()
+    started = time.perf_counter()
+    run = tb.simulate(pendulum(), 1e5, method=method, q=[0.5], record_dt=0.1, progress=False)
+    took = time.perf_counter() - started
+    timer.cancel()
+    assert run.status == "interrupted"
+    assert took < 5.0
+    assert run.outcome.time > 0.0
+    more = run.resume(0.2)
+    assert more.time[-1] == pytest.approx(run.outcome.time + 0.2)
+
+
+def test_a_budget_of_wall_time_ends_a_run():
+    """Out of budget is not finished."""
+    run = tb.simulate(pendulum(), 1e6, q=[0.5], budget=0.2, record_dt=1.0, progress=False)
+    assert run.status == "budget"
+    assert "0.2 s of wall time" in run.outcome.message
+    assert run.time[-1] == run.outcome.time
+
+
+def test_progress_is_told_and_changes_no_bit():
+    """From start to end, ever further."""
+    told = []
+    start = {"q": [0.5], "record_every": 3}
+    shown = tb.simulate(pendulum(), 3.0, **start, progress=lambda *now: told.append(now))
+    quiet = tb.simulate(pendulum(), 3.0, **start, progress=False)
+    np.testing.assert_array_equal(shown.q, quiet.q)
+    assert told[-1] == (3.0, 3.0)
+    assert told == sorted(told)
