@@ -7,16 +7,20 @@ import tiburon as tb
 from tests.robots import kicked, rover
 from tests.simulation.samples import fitted_order
 from tests.tolerances import assert_close
+from tiburon.actuation.element import Action, Element
 from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.external import forces_on_bodies
 from tiburon.errors import DomainError
 from tiburon.native.kernel import ProgramSource, make_kernel
+from tiburon.record import record
 from tiburon.simulation.integrators.kept_inertia import keep_inertia, kept_terms, solve_kept
+from tiburon.simulation.integrators.kept_rates import KeptSystem
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.trace.program import trace
-from tiburon.trace.regions import while_loop
+from tiburon.simulation.system import System
+from tiburon.trace.program import Input, trace
+from tiburon.trace.regions import function, while_loop
 
 
 class Rates:
@@ -149,3 +153,89 @@ def test_methods_with_a_memory_and_odd_numbers_of_steps_are_refused():
         keep_inertia(METHODS["b1pc5"], 4)
     with pytest.raises(DomainError, match="1 or more"):
         keep_inertia(METHODS["rk4"], 0)
+
+
+@record
+class _Jet(Element):
+    """A thrust along x of a frame that follows its command with a lag."""
+
+    name: str
+    frame: str
+
+    def state_names(self, model):
+        return (f"{self.name}.thrust",)
+
+    def command_names(self, model):
+        return (self.name,)
+
+    def act(self, now):
+        (thrust,), (command,) = now.x, now.u
+        push = (0.0, 0.0, 0.0, thrust, 0.0, 0.0)
+        return Action(wrenches={self.frame: push}, rates=((command - thrust) / 0.1,))
+
+
+def test_a_system_with_fresh_terms_has_its_own_rates():
+    """Elements that push on frames, inner states and a controller: all act as in the system."""
+    model = rover()
+
+    @tb.traced
+    def control(state):
+        return {"one": 3.0 - state.v[0], "two": 2.0 * state.time}
+
+    frames = [body.name for body in model.bodies][-2:]
+    jets = [_Jet(name, frame) for name, frame in zip(("one", "two"), frames, strict=True)]
+    system = System(model, tb.World(), jets, control)
+    q, v, _ = kicked(model, 6)
+    state = tuple(q.tolist()), (*v.tolist(), 0.7, -1.2)
+    rates = KeptSystem(system).under((0.0,) * system.drive_size)
+    found = rates.given(rates.prepare(*state, 0.4), *state, 0.4)
+    expected = system.rates(*state, (0.0,) * system.drive_size, 0.4)
+    assert_close(found, expected, 1e-10)
+
+
+KEPT_ERRORS = {1: 2.2e-3, 2: 4.2e-3, 4: 8.4e-3, 8: 1.9e-2, 16: 4.1e-2, 32: 7.9e-2}
+"""Steps of 1 ms for which terms are kept, and the largest error of a joint angle [rad]."""
+
+
+@pytest.mark.slow
+def test_errors_of_the_documented_table():
+    """An arm swings under critically damped joint control at 30 rad/s; docs/integrators.md."""
+    arm = tb.load("panda")
+    inertia = np.diag(tb.mass_matrix(arm, np.zeros(arm.nq)))
+    goal = np.array([0.5, -0.4, 0.3, -1.6, 0.2, 1.4, 0.1, 0.02])
+
+    @tb.traced
+    def control(state):
+        return inertia * (900.0 * (goal - state.q) - 60.0 * state.v)
+
+    system = System(arm, tb.World(), (), control)
+    held = (0.0,) * system.drive_size
+
+    def angles(method, rates, h):
+        def run(given):
+            manifold = Manifold(arm)
+            q, w = tuple(given["q"].tolist()), tuple(given["w"].tolist())
+            first = method.start(manifold, rates, q, w, h, 0.0)
+
+            def step(state):
+                done, *state = state
+                return (done + 1.0, *method.advance(manifold, rates, *state, h, done * h))
+
+            start = (0.0, q, w, first)
+            _, q, w, _ = while_loop(lambda s: s[0] < given["n"], step, start, 10**6).state
+            return list(q)
+
+        inputs = [Input("q", (arm.nq,)), Input("w", (arm.nv,)), Input("n", ())]
+        program = system.trace(run, inputs, "kept")
+        kernel = make_kernel(ProgramSource(program), system.parameters())
+        rest = np.zeros(arm.nq), np.zeros(arm.nv)
+        times = 0.01 * np.arange(1, 51)
+        return np.array([kernel(*rest, np.array(np.round(time / h))) for time in times])
+
+    plain = function(lambda q, w, time: system.rates(q, w, held, time, ()))
+    exact = angles(METHODS["rk4"], plain, 1e-4)
+    for steps, expected in KEPT_ERRORS.items():
+        rates = KeptSystem(system, ()).under(held)
+        found = angles(METHODS[f"rk4_keeping_{steps}"], rates, 1e-3)
+        # the table prints two digits
+        assert np.abs(found - exact).max() == pytest.approx(expected, rel=0.05)
