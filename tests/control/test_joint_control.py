@@ -129,6 +129,19 @@ def test_an_integral_takes_the_error_away():
     assert_close(integral * run.x[-1], tb.gravity_force(model, run.q[-1]), 1e-4)
 
 
+def test_an_integral_waits_at_the_limit():
+    """A load beyond the limit: without waiting the integral would grow with time."""
+    model = arm()
+    weak = PID(
+        0.0, (90.0, 200.0, 5.0), DAMPING, 120.0, joints=("shoulder", "slide", "wrist"), limit=3.0
+    )
+    run = tb.simulate(model, 4.0, control=weak, dt=2e-3)
+    # the shoulder falls; what it collected before the limit was reached is all it has
+    assert run.q[-1][0] > 0.5
+    assert abs(run.x[-1][0]) < 0.1
+    assert np.abs(run.u).max() <= 3.0
+
+
 def test_computed_torque_leaves_linear_errors():
     """d2e/dt2 + 2 w de/dt + w^2 e = 0: e = (e0 + (de0 + w e0) t) exp(-w t), for every joint."""
     model, w = arm(), 7.0

@@ -69,6 +69,8 @@ def test_a_recorded_run_can_be_given_again(tmp_path):
     replay = Replay.from_run(first)
     again = tb.simulate(model, 0.5, v=[0.3], control=replay, control_dt=0.01, record_dt=0.01)
     assert_close(again.q, first.q, 1e-14)
+    first.save(tmp_path / "run.zarr")
+    assert Replay.from_run(tb.load_run(tmp_path / "run.zarr"), names=["rail"]) == replay
     file = tmp_path / "log.csv"
     rows = [
         "time,rail",

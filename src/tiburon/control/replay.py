@@ -96,7 +96,8 @@ class Replay:
             names: Commands to give again; all by default.
             between: "held" or "linear".
         """
-        known = list(run.system.command_names)
+        column = run.header.column("u")
+        known = list(column.labels or ()) if column is not None else []
         u = np.asarray(run.u, dtype=np.float64)
         if u.ndim > 2:
             if case is None:

@@ -1,0 +1,98 @@
+"""Sensors inside runs: what controllers see, what is recorded, and what changes no bit."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.tolerances import assert_close
+from tiburon.simulation.sensing import Sensing
+
+ENCODERS = tb.JointSensor("encoders", rate=200.0, noise=2e-3, delay=0.02, seed=5)
+GYRO = tb.InertialSensor("gyro", "lower", rate=100.0)
+
+
+def pendulum():
+    upper = tb.Body(
+        "upper",
+        joint=tb.Revolute("shoulder", axis=(0, 1, 0)),
+        inertia=tb.Inertia(1.0, (0, 0, -0.3), (0.02, 0.02, 0.02)),
+    )
+    lower = tb.Body(
+        "lower",
+        "upper",
+        joint=tb.Revolute("elbow", axis=(0, 1, 0), pose=tb.Pose(translation=(0, 0, -0.6))),
+        inertia=tb.Inertia(0.6, (0, 0, -0.2), (0.01, 0.01, 0.01)),
+    )
+    return tb.Model("pendulum", [upper, lower])
+
+
+MODEL = pendulum()
+START = np.array([0.7, -0.4])
+
+
+def swing(duration=0.4, **options):
+    options = {"dt": 1e-3, "record_dt": 0.005, "q": START, "sensors": [ENCODERS, GYRO], **options}
+    return tb.simulate(MODEL, duration, **options)
+
+
+def test_looking_changes_nothing():
+    """A run with sensors moves as one without."""
+    assert np.array_equal(swing().q, swing(sensors=()).q)
+
+
+def test_readings_are_what_was_there_a_delay_ago():
+    """Recorded words against recorded states: exact without noise, and shifted by the delay."""
+    quiet = tb.JointSensor("quiet", rate=200.0, delay=0.02)
+    run = swing(sensors=[quiet, GYRO])
+    told = run.array("sensor")
+    state = np.concatenate([run.q, run.v], axis=1)
+    lag = round(0.02 / 0.005)
+    assert np.array_equal(told[lag:, :4], state[:-lag])
+    # until the first word arrives, the start is told
+    assert np.array_equal(told[:lag, :4], np.tile(state[0], (lag, 1)))
+    sensing = Sensing(run.system, [GYRO], 1e-3)
+    ideal = sensing.ideal(run.q[::2], run.v[::2], np.zeros((len(run.q[::2]), 2)), run.time[::2])
+    assert_close(told[::2, 4:], ideal)
+
+
+def test_a_controller_sees_what_sensors_say():
+    """Held until the next word; the same numbers that are recorded."""
+    seen = []
+
+    def control(state):
+        seen.append((state.time, state.sensors["encoders"].copy(), state.sensors["gyro"].copy()))
+        return -5.0 * state.sensors["encoders"][:2] - 0.5 * state.sensors["encoders"][2:]
+
+    run = swing(control=control, control_dt=0.01)
+    told = run.array("sensor")
+    # the last row may be reached without another word of the controller
+    for time, encoders, gyro in seen:
+        row = round(time / 0.005)
+        assert np.array_equal(told[row, :4], encoders)
+        assert np.array_equal(told[row, 4:], gyro)
+    assert len(seen) >= 40
+
+
+def test_neither_recording_nor_neighbors_change_a_reading():
+    """Other recording rates, a batch beside, a run in two parts: the same bits."""
+    whole = swing()
+    rare = swing(record_dt=0.02)
+    assert np.array_equal(rare.array("sensor"), whole.array("sensor")[::4])
+    batch = swing(q=np.array([START, START + 0.1, START - 0.2]))
+    assert np.array_equal(batch.array("sensor")[:, 0], whole.array("sensor"))
+    first = swing(0.2)
+    both = first.resume(0.2)
+    assert np.array_equal(both.array("sensor")[-1], whole.array("sensor")[-1])
+
+
+def test_readings_are_saved_and_go_on(tmp_path):
+    """Words that are on their way survive a file."""
+    whole = swing()
+    swing(0.2).save(tmp_path / "half.zarr")
+    later = tb.load_run(tmp_path / "half.zarr").resume(0.2, sensors=[ENCODERS, GYRO])
+    assert np.array_equal(later.array("sensor")[-1], whole.array("sensor")[-1])
+
+
+def test_rates_that_do_not_fit_the_steps_are_refused():
+    with pytest.raises(tb.DomainError, match="sensor 'odd': period"):
+        swing(sensors=[tb.JointSensor("odd", rate=300.0)])
