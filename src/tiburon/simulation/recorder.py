@@ -200,6 +200,8 @@ class _Stream:
             array[: self._used] = store.read(key, self._start, keep)
         self._flushed = clock.perf_counter()
         self._due = False
+        # whether the buffer holds what the disk does not
+        self._changed = False
 
     def append(
         self,
@@ -218,6 +220,7 @@ class _Stream:
             for key, array in self._buffer.items():
                 array[here] = (time if key == "time" else columns[key])[there]
             self._used += count
+            self._changed = True
             done += count
             self._due = self._due or self._used == self._size
         self._due = self._due or clock.perf_counter() - self._flushed >= FLUSH_SECONDS
@@ -227,10 +230,13 @@ class _Stream:
             self._flushed, self._due = clock.perf_counter(), False
 
     def _write(self) -> None:
+        if not self._changed:
+            return
         for array in self._buffer.values():
             # what is not there yet must not look as if it were
             array[self._used :] = np.nan
         self.store.write(self._start, self._buffer, self._used)
+        self._changed = False
 
     def finish(
         self, outcomes: Sequence[Any], events: Sequence[Any], checkpoint: Checkpoint
