@@ -1,7 +1,7 @@
 """How the rates of a system change with its state: the exact Jacobian that implicit methods need.
 
 It is the derivative of the very graph of the rates, in coordinates about a position, so that it
-holds for any joint, element and controller. One derived function serves all directions.
+holds for any joint, element and controller. One derived function serves all directions of a kind.
 """
 
 from typing import Any, NamedTuple
@@ -42,7 +42,15 @@ def rate_changes(chart: Chart, y: Scalars, *time: Scalar) -> RateChanges:
     """
     if current_graph() is None:
         return _on_floats(chart, y, *time)
-    size, timed = len(y), len(time)
+    positions = chart.position_count
+    # directions of one kind share a function: steps of position, the rest of the state, time
+    groups = ((0, positions), (positions, len(y)), (len(y), len(y) + len(time)))
+    columns = [column for group in groups for column in _columns(chart, y, time, *group)]
+    return RateChanges(tuple(columns[: len(y)]), columns[len(y)] if time else ())
+
+
+def _columns(chart: Chart, y: Scalars, time: Scalars, begin: int, end: int) -> list[Scalars]:
+    """Return the derivatives by coordinates and time from one place to another."""
 
     @function
     def along(q: Scalars, y: Scalars, time: Scalars, direction: Scalars) -> Any:
@@ -50,14 +58,13 @@ def rate_changes(chart: Chart, y: Scalars, *time: Scalar) -> RateChanges:
         graph = current_graph()
         assert graph is not None
         found = Chart(chart.manifold, chart.acceleration, q).rates(y, *time)
-        leaves, seeds = nodes_of(graph, (*y, *time)), nodes_of(graph, direction)
-        changes = push_forward(graph, nodes_of(graph, found), dict(zip(leaves, seeds, strict=True)))
+        leaves = nodes_of(graph, (*y, *time)[begin:end])
+        tangents = dict(zip(leaves, nodes_of(graph, direction), strict=True))
+        changes = push_forward(graph, nodes_of(graph, found), tangents)
         return tuple(as_value(graph, node) for node in changes)
 
-    columns = [
-        along(tuple(chart.q), tuple(y), time, tuple(unit)) for unit in np.eye(size + timed).tolist()
-    ]
-    return RateChanges(tuple(columns[:size]), columns[size] if timed else ())
+    units = np.eye(end - begin).tolist()
+    return [along(tuple(chart.q), tuple(y), time, tuple(unit)) for unit in units]
 
 
 def _on_floats(chart: Chart, y: Scalars, *time: Scalar) -> RateChanges:

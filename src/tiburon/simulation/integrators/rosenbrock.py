@@ -13,7 +13,7 @@ Symbols (there):
     u1..u4  stages: (1/(gamma h) - J) u_i = f(y + sum a_ij u_j) + sum c_ij u_j / h + gamma_i h T
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from tiburon.simulation.integrators.chart import Acceleration, Chart, combine
@@ -103,7 +103,7 @@ class Rosenbrock(Pair):
 def _stages(chart: Chart, y: Scalars, first: Scalars, h: Scalar, *time: Scalar) -> list[Scalars]:
     """Return the four stages u."""
     changes = rate_changes(chart, y, *time)
-    factor = factor_orthogonal(as_traced(_matrix(changes, 1.0 / (GAMMA * h))))
+    solve = _solver(changes, chart.position_count, GAMMA * h)
     stages: list[Scalars] = []
     rates = first
     for row, past, node, slope in zip(A, C, NODES, SLOPES, strict=True):
@@ -112,14 +112,52 @@ def _stages(chart: Chart, y: Scalars, first: Scalars, h: Scalar, *time: Scalar) 
         right = combine(rates, 1.0 / h, past, stages)
         if time:
             right = combine(right, slope * h, (1.0,), (changes.by_time,))
-        stages.append(tuple(factor.solve(as_traced(list(right))).tolist()))
+        stages.append(solve(right))
     return stages
 
 
-def _matrix(changes: RateChanges, diagonal: Scalar) -> list[list[Scalar]]:
-    """Return diagonal - J, row by row."""
-    size = len(changes.by_state)
-    return [
-        [(diagonal if i == j else 0.0) - column[i] for j, column in enumerate(changes.by_state)]
-        for i in range(size)
-    ]
+def _solver(changes: RateChanges, positions: int, scale: Scalar) -> Callable[[Scalars], Scalars]:
+    """Return what solves (1/scale - J) u = right.
+
+    Where positions change by velocities alone, as at hinges, their rows give them at once,
+    u_i = scale (right_i + sum J_ij u_j): only the rest is left to factor.
+    """
+    J = changes.by_state
+    size = len(J)
+    gone = [i for i in range(positions) if all(_is_zero(J[j][i]) for j in range(positions))]
+    kept = [i for i in range(size) if i not in gone]
+
+    def folded(i: int, j: int) -> Scalar:
+        """Return J_ij, with what it is felt through positions that are given at once."""
+        total: Scalar = J[j][i]
+        for e in gone:
+            if not _is_zero(J[j][e]):
+                total = total + scale * J[e][i] * J[j][e]
+        return total
+
+    diagonal = 1.0 / scale
+    matrix = [[(diagonal if i == j else 0.0) - folded(i, j) for j in kept] for i in kept]
+    factor = factor_orthogonal(as_traced(matrix))
+
+    def solve(right: Scalars) -> Scalars:
+        reduced = []
+        for i in kept:
+            total: Scalar = right[i]
+            for e in gone:
+                total = total + scale * J[e][i] * right[e]
+            reduced.append(total)
+        known = dict(zip(kept, factor.solve(as_traced(reduced)).tolist(), strict=True))
+        for e in gone:
+            total = right[e]
+            for j in kept:
+                if not _is_zero(J[j][e]):
+                    total = total + J[j][e] * known[j]
+            known[e] = scale * total
+        return tuple(known[i] for i in range(size))
+
+    return solve
+
+
+def _is_zero(value: Scalar) -> bool:
+    """Tell whether a number is zero in every state: traced values are not."""
+    return isinstance(value, float) and value == 0.0
