@@ -189,5 +189,5 @@ export function start(record, bytes) {
     window.tiburonReplay.drawn += 1;
   });
   // for pages that embed this one, and for tests
-  window.tiburonReplay = { player, record, robots, rig, controls, drawn: 0 };
+  window.tiburonReplay = { player, record, robots, rig, controls, renderer, scene, camera, drawn: 0 };
 }
