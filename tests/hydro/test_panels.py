@@ -215,6 +215,28 @@ def test_flat_sides_stay_flat_when_faces_go():
     assert_close(coarse.area, 7.0, 1e-9)
 
 
+def test_a_ring_keeps_its_hole():
+    """Corners less edges plus faces of a torus are zero, whatever collapses."""
+    around, across = 40, 8
+    u, v = np.meshgrid(np.arange(around), np.arange(across), indexing="ij")
+    angle, tilt = 2 * np.pi * u / around, 2 * np.pi * (v + 0.3 * u / around) / across
+    out = 1.0 + 0.15 * np.cos(tilt)
+    corners = np.stack([out * np.cos(angle), out * np.sin(angle), 0.15 * np.sin(tilt)], axis=-1)
+    number = (u % around) * across + v % across
+    right, up = np.roll(number, -1, axis=0), np.roll(number, -1, axis=1)
+    both = np.roll(right, -1, axis=1)
+    faces = np.concatenate(
+        [np.stack(x, -1).reshape(-1, 3) for x in ((number, right, both), (number, both, up))]
+    )
+    ring = tb.Mesh(corners.reshape(-1, 3), faces)
+    coarse = reduced(ring, 20)
+    edges = np.unique(np.sort(coarse.faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1), axis=0)
+    assert len(coarse.vertices) - len(edges) + len(coarse.faces) == 0
+    assert 2 * len(edges) == 3 * len(coarse.faces)
+    assert len(coarse.faces) < 60
+    assert_close(coarse.volume, ring.volume)
+
+
 @pytest.mark.parametrize("panels", [19, 4001])
 def test_numbers_of_panels_have_bounds(panels):
     with pytest.raises(tb.DomainError, match=f"panels: expected 20 to 4000, got {panels}"):

@@ -8,6 +8,7 @@ two faces have, and where no face turns over.
 """
 
 import heapq
+from operator import add
 
 import numpy as np
 from numpy.typing import NDArray
@@ -83,24 +84,23 @@ class _Collapse:
 
     def offer(self, a: int, b: int) -> None:
         """Put an edge into the queue at its price."""
-        Q = [x + y for x, y in zip(self.quadrics[a], self.quadrics[b], strict=True)]
+        Q = list(map(add, self.quadrics[a], self.quadrics[b]))
         p, q = self.places[a], self.places[b]
-        length = sum((x - y) ** 2 for x, y in zip(p, q, strict=True))
+        length = _square(p, q)
         middle = (0.5 * (p[0] + q[0]), 0.5 * (p[1] + q[1]), 0.5 * (p[2] + q[2]))
-        choices = [middle, p, q]
-        best = _lowest(Q)
-        if best is not None:
-            # where planes are nearly parallel the lowest point runs away along them
-            away = sum((x - y) ** 2 for x, y in zip(best, middle, strict=True))
-            if away <= length:
-                choices.append(best)
-        price, place = min((_value(Q, choice), choice) for choice in choices)
-        price = max(price, 0.0) + ROUNDNESS * length * length
+        place = _lowest(Q)
+        # where planes are nearly parallel the lowest point runs away along them
+        if place is None or _square(place, middle) > length:
+            place = min((middle, p, q), key=lambda choice: _value(Q, choice))
+        price = max(_value(Q, place), 0.0) + ROUNDNESS * length * length
         heapq.heappush(self.queue, (price, a, b, self.version[a], self.version[b], place))
 
     def neighbors(self, vertex: int) -> set[int]:
         """Return the vertices that share a face with one."""
-        return {x for k in self.around[vertex] for x in self.faces[k]} - {vertex}
+        faces = self.faces
+        found = set().union(*[faces[k] for k in self.around[vertex]])
+        found.discard(vertex)
+        return found
 
     def allowed(self, a: int, b: int, place: Place) -> bool:
         """Return whether the surface stays closed, simple and unfolded."""
@@ -129,7 +129,7 @@ class _Collapse:
         self.around[a] |= self.around[b]
         self.around[b] = set()
         self.places[a] = place
-        self.quadrics[a] = [x + y for x, y in zip(self.quadrics[a], self.quadrics[b], strict=True)]
+        self.quadrics[a] = list(map(add, self.quadrics[a], self.quadrics[b]))
         self.version[a] += 1
         self.version[b] += 1
         for other in self.neighbors(a):
@@ -150,6 +150,12 @@ def _quadrics(mesh: Mesh) -> list[list[float]]:
         np.add.at(total, mesh.faces[:, k], planes)
     rows: list[list[float]] = total.tolist()
     return rows
+
+
+def _square(p: Place, q: Place) -> float:
+    """Return the square of the distance of two points."""
+    x, y, z = p[0] - q[0], p[1] - q[1], p[2] - q[2]
+    return x * x + y * y + z * z
 
 
 def _value(Q: list[float], p: Place) -> float:
