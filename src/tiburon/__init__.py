@@ -228,6 +228,8 @@ if TYPE_CHECKING:
     from tiburon.model.currents import UniformCurrent as UniformCurrent
     from tiburon.model.currents import Wave as Wave
     from tiburon.model.currents import Waves as Waves
+    from tiburon.model.flexible_link import BeamSection as BeamSection
+    from tiburon.model.flexible_link import flexible_link as flexible_link
     from tiburon.model.hydraulic_cylinder import HydraulicCylinder as HydraulicCylinder
     from tiburon.model.spring import Spring as Spring
     from tiburon.model.suspicions import suspicions as suspicions
@@ -256,6 +258,7 @@ _EXPORTS: dict[str, str] = {
     "Action": "tiburon.actuation.element",
     "Actuator": "tiburon.model",
     "AddedWater": "tiburon.hydro.add_water",
+    "BeamSection": "tiburon.model.flexible_link",
     "Body": "tiburon.model",
     "BodyFluid": "tiburon.model",
     "BodyWater": "tiburon.hydro.add_water",
@@ -406,6 +409,7 @@ _EXPORTS: dict[str, str] = {
     "elements_of": "tiburon.actuation.defaults",
     "estimate_water": "tiburon.hydro.coefficients",
     "fin_force": "tiburon.algorithms.fins",
+    "flexible_link": "tiburon.model.flexible_link",
     "floating_base_inverse_dynamics": "tiburon.algorithms.floating_base",
     "forward_dynamics": "tiburon.algorithms.forward",
     "forward_dynamics_derivatives": "tiburon.algorithms.derivatives",

@@ -214,8 +214,8 @@ def test_elements_come_in_the_order_of_the_model():
     assert [e.name for e in elements_of(model)] == ["plain", "motor", "jet", "passive", "limits"]
     off = elements_of(model, passive=False, limits=False)
     assert [e.name for e in off] == ["plain", "motor", "jet"]
-    with pytest.raises(tb.OptionError, match="friction: expected 'smooth' or 'stick_slip'"):
-        elements_of(model, friction="sticky")
+    with pytest.raises(tb.OptionError, match="passive: expected True or False or 'stick_slip'"):
+        elements_of(model, passive="sticky")
 
 
 def test_wrong_tables_and_parts_are_refused():

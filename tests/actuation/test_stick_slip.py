@@ -49,7 +49,7 @@ def test_smooth_friction_creeps_where_this_one_stays():
         0.01 * math.atanh(load / 5.0), rel=1e-9
     )
     # the same data, held
-    held, go = stepper(smooth, elements_of(smooth, friction="stick_slip"), tb.World())
+    held, go = stepper(smooth, elements_of(smooth, passive="stick_slip"), tb.World())
     assert held.x_names == ("x.friction.bend",)
     assert abs(go([0.0, 0.0, 0.0], dt=1e-3, count=3000)[1]) < 1e-12
 

@@ -44,6 +44,8 @@ def with_pose(model: tb.Model, name: str, q: np.ndarray) -> tb.Model:
         thrusters=model.thrusters,
         contacts=model.contacts,
         actuators=model.actuators,
+        springs=model.springs,
+        cylinders=model.cylinders,
         poses=poses,
         about=model.about,
     )
@@ -300,6 +302,9 @@ def andrews_squeezer() -> Sheet:
             pin("E_of_K6", "K2", "K6", at(-d), at(zf)),
         ],
         actuators=[tb.Actuator("motor", "beta", force_limits=(-0.033, 0.033))],
+        springs=[
+            tb.Spring("coil", "spring_C", "spring_D", stiffness=4530.0, rest_length=0.07785),
+        ],
         about="Andrews' mechanism of seven bodies: three loops, one degree of freedom",
     )
     start = {
@@ -317,16 +322,16 @@ IVP test set, problem "Andrews' squeezing mechanism" (also Hairer and Wanner 199
 VII.7), and the IFToMM multibody benchmark library: masses, moments, lengths and start of the
 test set. Bodies and angles keep the names of the source. The mechanism lies flat; there is no
 gravity in its plane. The start of the test set is the pose "home", at rest. A constant moment of
-0.033 N m acts on K1. A spring of 4530 N/m and rest length 0.07785 m pulls between the frames
-spring_C and spring_D; springs between two points are no part of a model, so the force is left to
-who simulates. Centers of mass of K3, K5 and K7: only their distance from the pivot acts and is
-given; which side they lie on is our choice. Moments out of the plane: those of flat plates."""
+0.033 N m acts on K1: the largest force of the motor. Centers of mass of K3, K5 and K7: only
+their distance from the pivot acts and is given; which side they lie on is our choice. Moments
+out of the plane: those of flat plates."""
     notes = {
         "K1": "IVP test set, as all bodies; moments xx and yy: half of zz, a flat plate.",
         "K3": (
             "Distance of the center of mass: IVP test set; its side: our choice. So in K5 and K7."
         ),
-        "spring_C": "Ends of the spring of 4530 N/m and rest length 0.07785 m.",
+        "spring_C": "Ends of the spring.",
+        "coil": "Stiffness and rest length: IVP test set.",
     }
     return Sheet(with_pose(model, "home", home), sources, notes)
 

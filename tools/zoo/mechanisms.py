@@ -113,22 +113,31 @@ def flyball_governor() -> Sheet:
         bodies,
         frames,
         actuators=[tb.Actuator("engine", "spin")],
+        springs=[
+            tb.Spring(
+                f"{side}_spring",
+                f"{side}_spring_top",
+                f"{side}_spring_bottom",
+                stiffness=8e5,
+                damping=4e4,
+                rest_length=0.5,
+            )
+            for side in ("left", "right")
+        ],
         about="A spinning shaft throws two balls outward, and they lift a slider: stiff springs",
     )
     sources = """
 IFToMM multibody benchmark library, problem "flyball governor": shaft and rods 1 x 0.01 x 0.01 m,
 slider a cube of 0.1 m, all of density 3000 kg/m^3; 5 kg at the end of each rod; hinges at
 (+-0.05, 0, 1); rods 30 degrees below horizontal; slider at 0.5 m; the shaft starts at 2 pi
-rad/s. All joints are zero there. Spring-dampers of 8e5 N/m, 4e4 N s/m and rest length 0.5 m act
-between left_spring_top and left_spring_bottom, and likewise on the right; such elements between
-two points are no part of a model, so the forces are left to who simulates. Balls are points as
-in the source; they are drawn larger."""
+rad/s. All joints are zero there. Balls are points as in the source; they are drawn larger."""
     notes = {
         "shaft": (
             "IFToMM benchmark library: a solid box of density 3000 kg/m^3, as slider and rods."
         ),
         "left_arm": "A rod with a point mass of 5 kg at its end.",
-        "left_spring_top": "Ends of a spring-damper of 8e5 N/m, 4e4 N s/m, rest length 0.5 m.",
+        "left_spring_top": "Ends of the spring-dampers.",
+        "left_spring": "IFToMM benchmark library, as the other one.",
     }
     return Sheet(model, sources, notes)
 

@@ -9,7 +9,7 @@ import tiburon as tb
 WIDTH = 100
 """Longest line of a comment."""
 
-TABLES = ("body", "frame", "loop", "thruster", "contact", "actuator")
+TABLES = ("body", "frame", "loop", "thruster", "contact", "actuator", "spring", "cylinder")
 """Kinds of tables a note can stand before."""
 
 

@@ -17,19 +17,18 @@ from tiburon.model import Actuator, Coupled, Model, Thruster, World
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.spring import Spring
 
-__all__ = ["FRICTIONS", "as_elements", "elements_of"]
+__all__ = ["PASSIVES", "as_elements", "elements_of"]
 
-FRICTIONS = ("smooth", "stick_slip")
-"""How Coulomb friction of joints is simulated."""
+PASSIVES = (True, False, "stick_slip")
+"""What may be said about passive forces."""
 
 
 def elements_of(
     model: Model,
     world: World | None = None,
     *,
-    passive: bool = True,
+    passive: bool | str = True,
     limits: bool = True,
-    friction: str = "smooth",
     friction_speed: float = FRICTION_SPEED,
     stop_frequency: float = STOP_FREQUENCY,
 ) -> tuple[Element, ...]:
@@ -39,10 +38,9 @@ def elements_of(
         model: The robot.
         world: Surroundings; thrusters push with or without water around them.
         passive: Whether joints have their friction and springs (`JointPassive`), and `Spring`s
-            between points pull.
+            between points pull. True: Coulomb friction turns around over `friction_speed`, and
+            joints under load creep. "stick_slip": they rest, at the price of a state each.
         limits: Whether joints stop where their `JointLimits` say.
-        friction: "smooth": Coulomb friction turns around over `friction_speed`, and joints under
-            load creep; "stick_slip": they rest, at the price of a state each and stiffer equations.
         friction_speed: Speed over which smooth friction turns around [rad/s or m/s].
         stop_frequency: Stiffness of stops: how fast what a joint moves would swing there [rad/s].
 
@@ -50,12 +48,12 @@ def elements_of(
         Actuators first, in the order of `model.actuators`, then thrusters, cylinders, springs,
         passive forces, stops.
     """
-    if friction not in FRICTIONS:
-        raise OptionError("friction", FRICTIONS, friction)
-    parts = (*model.actuators, *model.thrusters)
-    found = list(as_elements(parts))
+    if passive not in PASSIVES:
+        raise OptionError("passive", PASSIVES, passive)
+    found = list(as_elements((*model.actuators, *model.thrusters, *model.cylinders)))
     if passive:
-        smooth = friction == "smooth"
+        found += as_elements(model.springs)
+        smooth = passive != "stick_slip"
         own = PassiveJoints.of(model, friction_speed=friction_speed, coulomb=smooth)
         found += [] if own is None else [own]
         found += [] if smooth else _stick_slips(model)

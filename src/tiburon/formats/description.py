@@ -39,8 +39,8 @@ def describe(model: Model) -> dict[str, Any]:
     Returns:
         "name", "about", "topology", "nq", "nv", "mass" [kg], "extent" (smallest box around it [m],
         world axes, at the pose "home" or "stand" or the neutral one), "bodies", "joints",
-        "frames", "loops", "actuators", "thrusters", "contacts", "poses", and "warnings": what about
-        it is hardly meant (see `suspicions`). Infinite limits are None.
+        "frames", "loops", "actuators", "thrusters", "springs", "cylinders", "contacts", "poses",
+        and "warnings": what about it is hardly meant (see `suspicions`). Infinite limits are None.
 
     Example:
         ``json.dumps(tiburon.describe(robot))``
@@ -75,6 +75,25 @@ def describe(model: Model) -> dict[str, Any]:
                 "thrust_limits": [_finite(limit) for limit in thruster.thrust_limits],
             }
             for thruster in model.thrusters
+        ],
+        "springs": [
+            {
+                "name": spring.name,
+                "ends": [spring.first, spring.second],
+                "stiffness": spring.stiffness,
+                "damping": spring.damping,
+                "rest_length": spring.rest_length,
+            }
+            for spring in model.springs
+        ],
+        "cylinders": [
+            {
+                "name": cylinder.name,
+                "ends": None if cylinder.joint else [cylinder.first, cylinder.second],
+                "joint": cylinder.joint,
+                "stroke": cylinder.stroke,
+            }
+            for cylinder in model.cylinders
         ],
         "contacts": [
             {"name": contact.name, "body": contact.body, "position": list(contact.position)}

@@ -15,9 +15,11 @@ from tiburon.model.closure import Closure, JointCoupling, LoopClosure
 from tiburon.model.contact_point import ContactPoint
 from tiburon.model.denavit_hartenberg import DHLink, chain_parts
 from tiburon.model.fin import Fin
+from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Joint
 from tiburon.model.pose import Pose
 from tiburon.model.shape import Shape
+from tiburon.model.spring import Spring
 from tiburon.model.thruster import LinearThrust, Thruster
 
 _TURNS = ("rotation", "rpy", "quaternion", "axis_angle")
@@ -235,6 +237,22 @@ def read_actuator(table: Table) -> Actuator:
         values["motor"] = read_record(schema.MOTOR, motor)
     table.finish()
     return table.build(Actuator, **values)
+
+
+def read_spring(table: Table) -> Spring:
+    """Return a spring between two points."""
+    values = read_values(schema.SPRING, table)
+    rope = table.get("rope")
+    if rope not in (None, True, False):
+        table.fail(f"rope must be true or false, got {rope!r}", "rope")
+    table.finish()
+    return table.build(Spring, rope=bool(rope), **values)
+
+
+def read_cylinder(table: Table) -> HydraulicCylinder:
+    """Return a hydraulic cylinder."""
+    cylinder: HydraulicCylinder = read_record(schema.CYLINDER, table)
+    return cylinder
 
 
 def read_dh(table: Table) -> tuple[list[Body], list[Frame]]:

@@ -12,6 +12,7 @@ from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.native_parts import (
     read_actuator,
     read_contact,
+    read_cylinder,
     read_dh,
     read_fluid,
     read_joint,
@@ -19,6 +20,7 @@ from tiburon.formats.native_parts import (
     read_pose,
     read_record,
     read_shape,
+    read_spring,
     read_thruster,
 )
 from tiburon.formats.toml_table import Table, parse_toml
@@ -81,6 +83,8 @@ def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = (
             ("thruster", read_thruster),
             ("contact", read_contact),
             ("actuator", read_actuator),
+            ("spring", read_spring),
+            ("cylinder", read_cylinder),
         )
     }
     poses = _read_poses(root, len(bodies))

@@ -12,6 +12,7 @@ from typing import Any
 from tiburon.model.actuator import Motor
 from tiburon.model.drag import BoxDrag, CylinderDrag, EllipsoidDrag, SphereDrag
 from tiburon.model.fin import Fin, TableFoil, ThinFoil
+from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.inertia import Inertia
 from tiburon.model.joint_limits import JointLimits
 from tiburon.model.joint_passive import JointPassive
@@ -40,6 +41,7 @@ from tiburon.model.shape import (
     PlaneShape,
     SphereShape,
 )
+from tiburon.model.spring import Spring
 from tiburon.model.thruster import LinearThrust, QuadraticThrust, TableThrust
 
 FORMAT = "tiburon-model"
@@ -167,6 +169,35 @@ PAIRS = ("command_limits", "thrust_limits")
 
 ACTUATOR = ("ratio", "force_limits", "speed_limit", "rotor_inertia")
 """Fields of an actuator that are numbers."""
+
+SPRING = Record(
+    Spring,
+    ("stiffness", "damping", "rest_length", "first_point", "second_point"),
+    ("name", "first", "second"),
+)
+"""A spring; "rope" beside these is true or false."""
+
+CYLINDER = Record(
+    HydraulicCylinder,
+    (
+        "cap_area",
+        "rod_area",
+        "stroke",
+        "retracted_length",
+        "supply_pressure",
+        "tank_pressure",
+        "valve_gain",
+        "valve_time",
+        "bulk_modulus",
+        "dead_volume",
+        "leakage",
+        "damping",
+        "relief_pressure",
+        "first_point",
+        "second_point",
+    ),
+    ("name", "first", "second", "joint"),
+)
 
 DAMPINGS = ("linear_damping", "quadratic_damping")
 """Matrices of a submerged body beside its added mass."""

@@ -92,6 +92,11 @@ def native_text(model: Model, bodies: Sequence[Body] | None = None) -> str:
             for c in model.contacts
         ],
         "actuator": [_actuator(actuator) for actuator in model.actuators],
+        "spring": [
+            {**_record(schema.SPRING, s), **({"rope": True} if s.rope else {})}
+            for s in model.springs
+        ],
+        "cylinder": [_record(schema.CYLINDER, cylinder) for cylinder in model.cylinders],
     }
     document.update({key: tables for key, tables in lists.items() if tables})
     if model.poses:

@@ -240,6 +240,8 @@ class _Writer:
             ("numbers for water", submerged),
             ("thrusters", [part.name for part in model.thrusters]),
             ("contact points", [part.name for part in model.contacts]),
+            ("springs between points", [part.name for part in model.springs]),
+            ("hydraulic cylinders", [part.name for part in model.cylinders]),
             ("named positions", list(model.poses)),
         ]:
             if names:

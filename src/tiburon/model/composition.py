@@ -19,14 +19,27 @@ from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure
 from tiburon.model.configuration import as_batch
 from tiburon.model.contact_point import ContactPoint
+from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Coupled, Joint
 from tiburon.model.parts import JointPositions, Parts
 from tiburon.model.pose import Pose
+from tiburon.model.spring import Spring
 from tiburon.model.thruster import Thruster
 
 Part = TypeVar(
-    "Part", Body, Frame, Joint, LoopClosure, JointCoupling, Thruster, ContactPoint, Actuator
+    "Part",
+    Body,
+    Frame,
+    Joint,
+    LoopClosure,
+    JointCoupling,
+    Thruster,
+    ContactPoint,
+    Actuator,
+    Spring,
+    HydraulicCylinder,
 )
+Ended = TypeVar("Ended", Spring, HydraulicCylinder)
 
 
 class Mount(NamedTuple):
@@ -106,6 +119,20 @@ def prefixed(parts: Parts, prefix: str) -> Parts:
         tuple(changed(t, name=named(t.name), body=named(t.body)) for t in parts.thrusters),
         tuple(changed(c, name=named(c.name), body=named(c.body)) for c in parts.contacts),
         tuple(changed(a, name=named(a.name), joint=prefix + a.joint) for a in parts.actuators),
+        tuple(
+            changed(s, name=named(s.name), first=named(s.first), second=named(s.second))
+            for s in parts.springs
+        ),
+        tuple(
+            changed(
+                c,
+                name=named(c.name),
+                first=None if c.first is None else named(c.first),
+                second=None if c.second is None else named(c.second),
+                joint=None if c.joint is None else prefix + c.joint,
+            )
+            for c in parts.cylinders
+        ),
         # poses of two robots that share a name belong together
         tuple(
             (name, {prefix + joint: q for joint, q in positions.items()})
@@ -153,7 +180,24 @@ def mounted(parts: Parts, mount: Mount, joint: Joint | None, name: str) -> Parts
         for frame in parts.frames
     ]
     loops = [_mounted_loop(loop, mount) for loop in parts.loops]
-    return parts._replace(bodies=tuple(bodies), frames=tuple(frames), loops=tuple(loops))
+    return parts._replace(
+        bodies=tuple(bodies),
+        frames=tuple(frames),
+        loops=tuple(loops),
+        springs=tuple(_mounted_ends(spring, mount) for spring in parts.springs),
+        cylinders=tuple(_mounted_ends(cylinder, mount) for cylinder in parts.cylinders),
+    )
+
+
+def _mounted_ends(part: Ended, mount: Mount) -> Ended:
+    """Return a spring or cylinder with the world it may end on replaced by a place on a robot."""
+    if part.first == WORLD:
+        point = (mount.pose @ Pose(translation=part.first_point)).translation
+        return changed(part, first=mount.body, first_point=point)
+    if part.second == WORLD:
+        point = (mount.pose @ Pose(translation=part.second_point)).translation
+        return changed(part, second=mount.body, second_point=point)
+    return part
 
 
 def _mounted_loop(loop: Closure, mount: Mount) -> Closure:
@@ -190,6 +234,7 @@ def _without_joints(parts: Parts, gone: Collection[str]) -> Parts:
             or (loop.joint not in gone and loop.leader not in gone)
         ),
         actuators=tuple(a for a in parts.actuators if a.joint not in gone),
+        cylinders=tuple(c for c in parts.cylinders if c.joint not in gone),
         poses=tuple(
             (name, {joint: q for joint, q in positions.items() if joint not in gone})
             for name, positions in parts.poses
@@ -212,7 +257,7 @@ def joined(base: Parts, other: Parts, base_name: str, other_name: str) -> Parts:
                 [x.name for x in getattr(base, kind + "s")],
                 [x.name for x in getattr(other, kind + "s")],
             )
-            for kind in ("loop", "thruster", "contact", "actuator")
+            for kind in ("loop", "thruster", "contact", "actuator", "spring", "cylinder")
         ),
     ]:
         twice = set(taken).intersection(added)
@@ -233,6 +278,8 @@ def joined(base: Parts, other: Parts, base_name: str, other_name: str) -> Parts:
         base.thrusters + other.thrusters,
         base.contacts + other.contacts,
         base.actuators + other.actuators,
+        base.springs + other.springs,
+        base.cylinders + other.cylinders,
         tuple(poses.items()),
     )
 
@@ -262,6 +309,8 @@ def without(parts: Parts, body: str) -> Parts:
         ),
         thrusters=tuple(t for t in parts.thrusters if t.body not in places),
         contacts=tuple(c for c in parts.contacts if c.body not in places),
+        springs=tuple(s for s in parts.springs if not places.intersection((s.first, s.second))),
+        cylinders=tuple(c for c in rest.cylinders if not places.intersection((c.first, c.second))),
     )
 
 

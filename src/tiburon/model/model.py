@@ -13,6 +13,7 @@ from tiburon.model.body import Body, Frame
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.closure import Closure
 from tiburon.model.contact_point import ContactPoint
+from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Joint
 from tiburon.model.mobility import immovable_joints, needs_check, nothing_resists
 from tiburon.model.named_parts import NamedParts, joint_slices
@@ -20,6 +21,7 @@ from tiburon.model.numbers import check_name
 from tiburon.model.parts import Parts, checked, joint_positions
 from tiburon.model.plan import Plan
 from tiburon.model.pose import Pose
+from tiburon.model.spring import Spring
 from tiburon.model.thruster import Thruster
 from tiburon.native.cache_file import blake2b
 
@@ -67,6 +69,8 @@ class Model(NamedParts):
         thrusters: Iterable[Thruster] = (),
         contacts: Iterable[ContactPoint] = (),
         actuators: Iterable[Actuator] = (),
+        springs: Iterable[Spring] = (),
+        cylinders: Iterable[HydraulicCylinder] = (),
         poses: Mapping[str, ArrayLike | Mapping[str, ArrayLike]] | None = None,
         about: str = "",
         movable: bool = True,
@@ -81,6 +85,8 @@ class Model(NamedParts):
             thrusters: Propellers and jets.
             contacts: Points that may touch the ground.
             actuators: Motors and the joints they drive.
+            springs: Springs and dampers between two points.
+            cylinders: Hydraulic cylinders, between two points or at joints.
             poses: Named positions such as "home": nq numbers, or numbers by joint name, where the
                 joints left out are in their neutral position.
             about: What the robot is and where its numbers come from.
@@ -93,14 +99,15 @@ class Model(NamedParts):
         check_name(name, "model")
         if not isinstance(about, str):
             raise ModelError(f"model {name!r}: about must be a string, got {about!r}")
-        listed = [tuple(x) for x in (bodies, frames, loops, thrusters, contacts, actuators)]
+        kinds = (bodies, frames, loops, thrusters, contacts, actuators, springs, cylinders)
+        listed = [tuple(x) for x in kinds]
         parts = checked(name, Parts(*listed), movable=movable)  # type: ignore[arg-type]
         ordered = parts.bodies
         nq, nv = (sum(getattr(b.joint, n) for b in ordered) for n in ("nq", "nv"))
         given = joint_positions(name, [body.joint for body in ordered], poses or {})
         parts = parts._replace(poses=given)
         positions = tuple((name, tuple(x.items())) for name, x in given)
-        digest = hash((name, about, *parts[:6], positions))
+        digest = hash((name, about, *parts[:-1], positions))
         self._set(name=name, nq=nq, nv=nv, about=about, _poses=given)
         self._set(**{key: getattr(parts, key) for key in Parts._fields if key != "poses"})
         self._set(_slices=joint_slices(ordered), _hash=digest, _plan=None)
@@ -445,6 +452,8 @@ class Model(NamedParts):
             self.thrusters,
             self.contacts,
             self.actuators,
+            self.springs,
+            self.cylinders,
             self._poses,
         )
 

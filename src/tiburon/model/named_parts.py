@@ -10,8 +10,10 @@ from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.closure import Closure
 from tiburon.model.contact_point import ContactPoint
+from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Joint
 from tiburon.model.parts import JointPositions
+from tiburon.model.spring import Spring
 from tiburon.model.thruster import Thruster
 
 
@@ -25,11 +27,13 @@ class NamedParts:
         "actuators",
         "bodies",
         "contacts",
+        "cylinders",
         "frames",
         "loops",
         "name",
         "nq",
         "nv",
+        "springs",
         "thrusters",
     )
 
@@ -53,6 +57,12 @@ class NamedParts:
 
     actuators: tuple[Actuator, ...]
     """Motors and the joints they drive."""
+
+    springs: tuple[Spring, ...]
+    """Springs and dampers between two points."""
+
+    cylinders: tuple[HydraulicCylinder, ...]
+    """Hydraulic cylinders."""
 
     about: str
     """What the robot is and where its numbers come from, in a few sentences."""

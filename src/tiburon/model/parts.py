@@ -12,8 +12,10 @@ from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure
 from tiburon.model.contact_point import ContactPoint
+from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Joint
 from tiburon.model.numbers import check_name, finite_array
+from tiburon.model.spring import Spring
 from tiburon.model.thruster import Thruster
 
 JointPositions: TypeAlias = dict[str, tuple[float, ...]]
@@ -29,6 +31,8 @@ class Parts(NamedTuple):
     thrusters: tuple[Thruster, ...] = ()
     contacts: tuple[ContactPoint, ...] = ()
     actuators: tuple[Actuator, ...] = ()
+    springs: tuple[Spring, ...] = ()
+    cylinders: tuple[HydraulicCylinder, ...] = ()
     poses: tuple[tuple[str, JointPositions], ...] = ()
     """Named positions of the robot, joint by joint."""
 
@@ -48,6 +52,8 @@ _KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
     ("thrusters", (Thruster,), "a Thruster"),
     ("contacts", (ContactPoint,), "a ContactPoint"),
     ("actuators", (Actuator,), "an Actuator"),
+    ("springs", (Spring,), "a Spring"),
+    ("cylinders", (HydraulicCylinder,), "a HydraulicCylinder"),
 )
 
 
@@ -68,7 +74,7 @@ def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
                 raise ModelError(f"model {model!r}: expected {words}, got {part!r}")
     tree.check_unique(model, "body or frame", [WORLD, *parts.names()])
     tree.check_unique(model, "joint", parts.joint_names())
-    for kind in ("loop", "thruster", "contact", "actuator"):
+    for kind in ("loop", "thruster", "contact", "actuator", "spring", "cylinder"):
         tree.check_unique(model, kind, [part.name for part in getattr(parts, kind + "s")])
     ordered = tree.parents_first(parts.bodies)
     tree.check_frames(parts.frames, [body.name for body in ordered])
@@ -89,14 +95,16 @@ def _check_places(parts: Parts) -> None:
         _check_known("body or frame", thruster.body, names, f"thruster {thruster.name!r}")
     for contact in parts.contacts:
         _check_known("body or frame", contact.body, names, f"contact {contact.name!r}")
-    for loop in parts.loops:
-        if isinstance(loop, LoopClosure):
-            for place in (loop.first, loop.second):
-                _check_known("body or frame", place, anywhere, f"loop {loop.name!r}")
+    ended = [loop for loop in parts.loops if isinstance(loop, LoopClosure)]
+    cylinders = [c for c in parts.cylinders if c.joint is None]
+    for kind, between in (("loop", ended), ("spring", parts.springs), ("cylinder", cylinders)):
+        for part in between:
+            for place in (part.first, part.second):
+                _check_known("body or frame", str(place), anywhere, f"{kind} {part.name!r}")
 
 
 def _check_joints(parts: Parts) -> None:
-    """Raise if an actuator or a tie names a joint that does not exist, or cannot be driven."""
+    """Raise if a drive or a tie names a joint that does not exist, or cannot be driven."""
     joints = {body.joint.name: body.joint for body in parts.bodies}
     for actuator in parts.actuators:
         where = f"actuator {actuator.name!r}"
@@ -107,6 +115,17 @@ def _check_joints(parts: Parts) -> None:
                 f"{actuator.joint!r}, which does not move; name another or leave the actuator out",
                 name=actuator.name,
             )
+    for cylinder in parts.cylinders:
+        if cylinder.joint is not None:
+            where = f"cylinder {cylinder.name!r}"
+            _check_known("joint", cylinder.joint, joints, where)
+            if joints[cylinder.joint].freedom_count != 1:
+                raise ModelError(
+                    f"{where}: can only drive a joint of one freedom, got the "
+                    f"{joints[cylinder.joint].kind} joint {cylinder.joint!r}; put it between two "
+                    "points",
+                    name=cylinder.name,
+                )
     for loop in parts.loops:
         if isinstance(loop, JointCoupling):
             for name in (loop.joint, loop.leader):

@@ -53,7 +53,7 @@ def simulate(
     control_dt: float | None = None,
     command: Mapping[str, ArrayLike] | ArrayLike | None = None,
     forces: Sequence[Any] = (),
-    passive: bool = True,
+    passive: bool | str = True,
     limits: bool = True,
     sensors: Sequence[Sensor] = (),
     events: Sequence[Event | TimeEvent] = (),
@@ -101,7 +101,8 @@ def simulate(
         command: Commands at the start, by name or as an array (..., commands); zero by default.
             They hold where no controller says otherwise.
         forces: Elements, springs, cylinders and other parts that act beside the robot's own.
-        passive: Whether friction and springs of the robot's joints act.
+        passive: Whether friction and springs of the robot's joints act; "stick_slip" for Coulomb
+            friction that holds them at rest (see `elements_of`).
         limits: Whether joints stop at their limits.
         sensors: What measures on the way; a controller finds readings in `state.sensors`, and they
             are recorded.
