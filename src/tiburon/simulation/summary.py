@@ -181,15 +181,16 @@ def _verdicts(run: "Trajectory") -> list[Verdict]:
 
 
 def _figures(run: "Trajectory") -> list[Section]:
-    names = ["joint_position", "joint_velocity"]
-    commands = run.header.column("command")
-    if commands is not None and np.any(np.nan_to_num(run.u)):
-        names.append("command")
     marks: dict[str, list[float]] = {}
     if not run.batch:
         for event in run.events[:MOST_ROWS]:
             marks.setdefault(event.name, []).append(event.time)
-    arrays: dict[str, Any] = {name: run.get(name) for name in names}
+    arrays: dict[str, Any] = {name: run.get(name) for name in ("joint_position", "joint_velocity")}
+    # commands that nobody gave are not worth a line
+    over = tuple(range(run.u.ndim - 1))
+    given = np.flatnonzero(np.any(np.nan_to_num(run.u), axis=over))
+    if len(given):
+        arrays["command"] = run.get("command").isel(actuator=given)
     if run.header.world is not None:
         arrays["energy"] = _energies(run)
     found = []
