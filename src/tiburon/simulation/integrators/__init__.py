@@ -20,6 +20,9 @@ under continuous forces: after a jump in commands or states, or with another h, 
 `method.step(manifold, acceleration, q, w, h, *time)` is one step without memory, of the same order
 at least: for shorter steps inside a step, as in locating events.
 
+Steps that keep inertia. Methods named as "rk4_keeping_4" have `keeps_inertia` set; what they take
+for the acceleration is `KeptSystem(system, p).under(u)` of `kept_rates.py`.
+
 Steps that adapt. Where `method.pair` is there, `adaptive.py` runs it, each case with its own step:
 
     state = start_adaptive(pair, manifold, acceleration, q, w, time, tolerances)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from operator import add
 from typing import TYPE_CHECKING
 
-from tiburon.algorithms.binding import surroundings
+from tiburon.algorithms.binding import refuse_loops, surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.steps import JointVector
@@ -32,7 +32,11 @@ class KeptSystem:
         Args:
             system: What moves.
             p: Run-time numbers of the elements; their own by default.
+
+        Raises:
+            ModelError: If the robot has loops: what closes them is not kept.
         """
+        refuse_loops(system.model, "keep_inertia")
         self._system = system
         self._numbers = p
         # called at every stage: functions of their own keep code short
