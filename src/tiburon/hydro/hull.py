@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiburon.hydro.half_ball import EDGE, half_ball
 from tiburon.model.shape import (
     BoxShape,
     CapsuleShape,
@@ -43,9 +44,6 @@ SIMPLE = (SphereShape, EllipsoidShape, BoxShape, CylinderShape, CapsuleShape)
 _RISE = 2.0 / math.pi
 _BEND = 1.25 - 2.0 * _RISE
 
-EDGE = 1e-12
-"""How close to its ends an arc sine is taken: its slope is without bound there."""
-
 
 class Submerged(NamedTuple):
     """The part of a solid that is under water."""
@@ -62,7 +60,7 @@ class Hull:
     """A simple solid in the frame of its link, which says how much of the link is under water."""
 
     kind: str
-    """ "ellipsoid", "box" or "cylinder"; the last one along its third axis."""
+    """ "ellipsoid", "box", "cylinder" or "capsule"; the last two along their third axis."""
 
     center: Vec3
     """Its middle [m]."""
@@ -77,6 +75,8 @@ class Hull:
     def volume(self) -> Scalar:
         """How much it displaces when it is all under water [m^3]."""
         a, b, c = self.halves
+        if self.kind == "capsule":
+            return 2.0 * math.pi * a * a * (c - a * (1.0 / 3.0))
         factors = {"ellipsoid": 4.0 / 3.0 * math.pi, "cylinder": 2.0 * math.pi, "box": 8.0}
         return factors[self.kind] * (a * b * c)
 
@@ -89,8 +89,7 @@ class Hull:
         """
         h = depth - dot(up, self.center)
         w = [half * dot(up, axis) for half, axis in zip(self.halves, self.axes, strict=True)]
-        find = {"ellipsoid": _ellipsoid, "box": _box, "cylinder": _cylinder}[self.kind]
-        share, means = find(h, w, self.halves)
+        share, means = _SOLIDS[self.kind](h, w, self.halves)
         offset = ZERO3
         for axis, half, mean in zip(self.axes, self.halves, means, strict=True):
             offset = add(offset, scale(axis, half * mean))
@@ -99,8 +98,6 @@ class Hull:
 
 def hull_of(shape: Shape, X: Transform) -> Hull | None:
     """Return a shape of a body as a hull of its link; None if it is not a simple solid.
-
-    A capsule is taken as the spheroid of its length and volume.
 
     Args:
         shape: In body axes.
@@ -117,9 +114,8 @@ def hull_of(shape: Shape, X: Transform) -> Hull | None:
     elif isinstance(geometry, CylinderShape):
         kind, halves = "cylinder", (geometry.radius, geometry.radius, 0.5 * geometry.length)
     elif isinstance(geometry, CapsuleShape):
-        r, half = geometry.radius, 0.5 * geometry.length + geometry.radius
-        wide = r * math.sqrt((0.75 * geometry.length + r) / half)
-        kind, halves = "ellipsoid", (wide, wide, half)
+        r = geometry.radius
+        kind, halves = "capsule", (r, r, 0.5 * geometry.length + r)
     else:
         return None
     R = np.array(shape.pose.rotation)
@@ -208,6 +204,35 @@ def _cylinder(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
     along, across = (np.where(full, 0.0, x) for x in (along, across))
     side = across / (R * R)
     return share, [side * w[0], side * w[1], along * w[2] / (p * p)]
+
+
+def _capsule(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
+    """A cylinder and two half balls at its ends, each with its own depth."""
+    r, _, half = halves
+    a = half - r
+    c = w[2] / half
+    volumes = (2.0 * math.pi * r * r * a, r * r * r)
+    round_part, means = _cylinder(h, (w[0], w[1], a * c), (r, r, a))
+    total = volumes[0] * round_part
+    side, along = volumes[0] * r, volumes[0] * a * means[2]
+    across = [side * means[0], side * means[1]]
+    # lean a little where it stands upright: then no direction leads
+    lean = np.sqrt((w[0] * w[0] + w[1] * w[1]) / (r * r) + TILT * TILT)
+    length = np.sqrt(lean * lean + c * c)
+    for end in (1.0, -1.0):
+        V, lateral, axial = half_ball((h - end * a * c) / r, lean / length, end * c / length)
+        total = total + volumes[1] * V
+        along = along + end * volumes[1] * (a * V + r * axial)
+        across = [x + volumes[1] * lateral / lean * y for x, y in zip(across, w, strict=False)]
+    whole = volumes[0] + 4.0 / 3.0 * math.pi * volumes[1]
+    reach = np.abs(a * c) + r
+    dry_or_wet = np.abs(h) >= reach
+    share = np.where(dry_or_wet, np.where(h > 0.0, 1.0, 0.0), total / whole)
+    moments = (across[0] / r, across[1] / r, along / half)
+    return share, [np.where(dry_or_wet, 0.0, moment / whole) for moment in moments]
+
+
+_SOLIDS = {"ellipsoid": _ellipsoid, "box": _box, "cylinder": _cylinder, "capsule": _capsule}
 
 
 def _disk_integrals(y: Scalar, R: Scalar) -> tuple[Scalar, Scalar]:
