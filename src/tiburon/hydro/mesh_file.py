@@ -16,7 +16,7 @@ from tiburon.hydro.mesh import FACES, Mesh
 from tiburon.model.numbers import vec3
 from tiburon.regular_file import read_regular_file
 
-__all__ = ["load_mesh"]
+__all__ = ["load_mesh", "read_triangles"]
 
 FILE_BYTES = 64 * 2**20
 """Largest mesh file read [bytes]."""
@@ -39,17 +39,29 @@ def load_mesh(path: str | Path, scale: float | ArrayLike = 1.0) -> Mesh:
         ``tb.load_mesh("hull.stl", scale=0.001).volume``
     """
     file = Path(path)
-    kind = file.suffix.lower().removeprefix(".")
-    if kind not in KINDS:
-        listed = ", ".join(f".{known}" for known in KINDS)
-        raise ModelFileError(file, f"expected a mesh ({listed}), got {file.suffix!r}; convert it")
     factors = vec3(np.full(3, scale) if np.ndim(scale) == 0 else scale, f"mesh {file}", "scale")
-    content = read_regular_file(file, FILE_BYTES, "a mesh file", "simplify it in a mesh editor")
-    vertices, faces = _triangles(content, kind, file)
+    vertices, faces = read_triangles(file)
     try:
         return Mesh(vertices, faces).scaled(factors)
     except ModelError as error:
         raise ModelFileError(file, str(error).removeprefix("mesh: ")) from error
+
+
+def read_triangles(file: Path) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """Read all triangles of a file, whether or not they enclose anything.
+
+    Returns:
+        Vertices as the file has them, shape (n, 3), and three of them per triangle, shape (m, 3).
+
+    Raises:
+        ModelFileError: If the file cannot be read.
+    """
+    kind = file.suffix.lower().removeprefix(".")
+    if kind not in KINDS:
+        listed = ", ".join(f".{known}" for known in KINDS)
+        raise ModelFileError(file, f"expected a mesh ({listed}), got {file.suffix!r}; convert it")
+    content = read_regular_file(file, FILE_BYTES, "a mesh file", "simplify it in a mesh editor")
+    return _triangles(content, kind, file)
 
 
 def _triangles(

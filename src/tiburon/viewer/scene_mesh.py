@@ -1,7 +1,6 @@
 """Surfaces from mesh files, made small enough to be sent around.
 
-STL (binary and text) and OBJ are read here; other kinds by trimesh, where it is installed. The
-files come from strangers: a damaged or huge one gives a note and no surface, never an error.
+The files come from strangers: a damaged one gives a note and no surface, never an error.
 """
 
 from pathlib import Path
@@ -10,15 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.errors import ModelFileError
+from tiburon.hydro.mesh_file import read_triangles
 from tiburon.record import record
 
 __all__ = ["Mesh", "read_mesh"]
-
-LARGEST_FILE = 64 * 2**20
-"""Bytes of a mesh file that is still opened."""
-
-STL_HEADER = 84
-STL_TRIANGLE = np.dtype([("normal", "<f4", 3), ("corners", "<f4", (3, 3)), ("spare", "<u2")])
 
 Points = NDArray[np.float32]
 Corners = NDArray[np.int32]
@@ -46,20 +41,16 @@ def read_mesh(
         triangles: How many are kept at most; finer surfaces are coarsened.
         notes: Gets a sentence if there is no surface.
     """
-    file = Path(path)
     try:
-        size = file.stat().st_size
-        if size > LARGEST_FILE:
-            raise ValueError(f"{size / 2**20:.0f} MB is more than {LARGEST_FILE // 2**20} MB")
-        vertices, corners = _read(file)
-        if not len(corners) or not np.isfinite(vertices).all():
-            raise ValueError("it holds no triangles with finite corners")
-        if corners.min() < 0 or corners.max() >= len(vertices):
-            raise ValueError("a triangle names a corner that is not there")
-    except Exception as problem:
-        # whatever a damaged file makes a reader raise: the robot is drawn without it
-        notes.append(f"mesh {path!r} is not drawn: {problem}")
+        vertices, corners = read_triangles(Path(path))
+    except ModelFileError as problem:
+        notes.append(f"mesh not drawn: {problem}")
         return None
+    inside = corners.min() >= 0 and corners.max() < len(vertices)
+    if not inside or not np.isfinite(vertices[corners]).all():
+        notes.append(f"mesh not drawn: {path}: its triangles have corners that are nowhere")
+        return None
+    vertices = np.where(np.isfinite(vertices), vertices, 0.0)
     points = (vertices * np.array(scale)).astype(np.float32)
     if np.prod(scale) < 0.0:
         # mirroring turns surfaces inside out
@@ -96,48 +87,3 @@ def _least_first(corners: NDArray[Any]) -> NDArray[Any]:
     """Turn each triangle until its least corner is first, so that equal ones look equal."""
     start = np.argmin(corners, axis=1)[:, None]
     return np.take_along_axis(corners, (start + np.arange(3)) % 3, axis=1)
-
-
-def _read(file: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    kind = file.suffix.lower()
-    if kind == ".stl":
-        return _read_stl(file.read_bytes())
-    if kind == ".obj":
-        return _read_obj(file.read_text(errors="replace"))
-    try:
-        import trimesh
-    except ImportError:
-        raise ValueError(f"files of kind {kind!r} need trimesh (pip install trimesh)") from None
-    loaded: Any = trimesh.load(file, force="mesh")
-    return np.asarray(loaded.vertices), np.asarray(loaded.faces)
-
-
-def _read_stl(data: bytes) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Read either kind: a binary file is exactly as long as its number of triangles says."""
-    count = int.from_bytes(data[80:84], "little") if len(data) >= STL_HEADER else 0
-    if len(data) >= STL_HEADER and len(data) == STL_HEADER + count * STL_TRIANGLE.itemsize:
-        records = np.frombuffer(data, STL_TRIANGLE, count, STL_HEADER)
-        points = records["corners"].reshape(-1, 3).astype(np.float64)
-    else:
-        words = data.split()
-        starts = [i for i, word in enumerate(words) if word == b"vertex"]
-        points = np.array([[float(x) for x in words[i + 1 : i + 4]] for i in starts])
-    if not len(points) or len(points) % 3:
-        raise ValueError("this is neither a binary nor a text STL file")
-    return points, np.arange(len(points)).reshape(-1, 3)
-
-
-def _read_obj(text: str) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Read vertices and faces; polygons are cut into fans."""
-    points: list[list[float]] = []
-    corners: list[list[int]] = []
-    for line in text.splitlines():
-        words = line.split()
-        if words[:1] == ["v"]:
-            points.append([float(x) for x in words[1:4]])
-        elif words[:1] == ["f"]:
-            numbers = [int(word.split("/")[0]) for word in words[1:]]
-            # counted from 1, or backward from the last vertex so far
-            ring = [n - 1 if n > 0 else len(points) + n for n in numbers]
-            corners += [[ring[0], ring[i], ring[i + 1]] for i in range(1, len(ring) - 1)]
-    return np.array(points, dtype=np.float64).reshape(-1, 3), np.array(corners).reshape(-1, 3)
