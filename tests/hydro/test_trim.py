@@ -138,6 +138,65 @@ def test_a_ball_finds_its_height_at_the_surface(share):
     assert_close(angles(found.q), (0.0, math.atan2(0.01, 0.1), 0.0), 1e-7)
 
 
+def raft(thruster_depth):
+    """A box half as heavy as water, with drag, its mass low, and a thruster below its middle."""
+    size = (2.0, 1.0, 0.4)
+    mass = 0.5 * RHO * math.prod(size)
+    box = tb.Body(
+        "box",
+        joint=tb.Free("float"),
+        inertia=tb.Inertia.box(mass, size, com=(0, 0, -0.1)),
+        fluid=tb.BodyFluid(math.prod(size), drag=(tb.BoxDrag(size, (1.2, 1.2, 1.2)),)),
+        shapes=(tb.Shape(tb.BoxShape(size)),),
+    )
+    main = tb.Thruster("main", "box", (-1.0, 0, -thruster_depth), (1, 0, 0))
+    return tb.Model("raft", [box], thrusters=[main])
+
+
+def test_a_raft_holds_in_a_stream_half_wet():
+    """Level and half under water, it needs the thrust of half the drag."""
+    water = tb.Water(RHO, (-0.8, 0, 0), surface=1.5)
+    found = tb.trim(
+        raft(0.0),
+        free=("roll", "pitch", "height"),
+        fluid=water,
+        q=[1, 0, 0, 0, 0, 0, 1.45],
+    )
+    assert_close(found.q[6], 1.5, 1e-8)
+    assert_close(angles(found.q), np.zeros(3), 1e-8)
+    assert_close(found.thrust, [0.5 * 0.5 * RHO * 1.2 * (1.0 * 0.4) * 0.8**2], 1e-8)
+
+
+def test_a_raft_pushed_below_its_middle_lifts_its_bow():
+    """It comes to rest with the bow up, half wet still, and nothing accelerates there."""
+    model, water = raft(0.5), tb.Water(RHO, (-0.8, 0, 0), surface=1.5)
+    free = ("roll", "pitch", "height")
+    thrusters = [*model.thrusters, tb.Thruster("up", "box", (0, 0, 0), (0, 0, 1))]
+    model = tb.Model("raft", model.bodies, thrusters=thrusters)
+    found = tb.trim(model, free=free, fluid=water, q=[1, 0, 0, 0, 0, 0, 1.5])
+    roll, pitch, _ = angles(found.q)
+    assert abs(roll) < 1e-8
+    # the righting arm of a wide raft is some 0.4 m of its weight of 3.9 kN; the thrust turns with
+    # 77 N at 0.5 m
+    assert -0.05 < pitch < -0.005
+    vd = tb.forward_dynamics(model, found.q, found.v, found.tau, fluid=water)
+    # what is missing, at most 1e-9 of the weight, over inertias of some tens
+    assert_close(vd, np.zeros(6), 1e-6)
+
+
+def test_a_floating_robot_on_land_is_told_what_is_missing():
+    with pytest.raises(tb.DomainError, match=r"no water was given.*pass fluid=Water"):
+        tb.trim(craft())
+    with pytest.raises(tb.DomainError, match=r"no water was given"):
+        tb.trim(craft(), world=tb.World())
+    bare = tb.Body("stone", joint=tb.Free("float"), inertia=tb.Inertia(1.0, (0, 0, 0), (1, 1, 1)))
+    with pytest.raises(tb.DomainError, match=r"on land nothing bears.*external_force="):
+        tb.trim(tb.Model("stone", [bare]))
+    # in water the reason is another one
+    with pytest.raises(tb.DomainError, match="no small change of the free positions"):
+        tb.trim(craft(mass=MASS + 1.0), fluid=tb.Water(RHO))
+
+
 def arm():
     """A rod of 3 kg that displaces 1 kg, its center 0.4 m from a hinge about y."""
     fluid = tb.BodyFluid(1.0 / RHO, (0.4, 0, 0))

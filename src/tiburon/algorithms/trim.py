@@ -167,9 +167,24 @@ def trim(
             "conditions in which the robot can keep its motion",
             f"{found.residual[worst]:.3g} N or N m missing at {model.v_names[worst]!r}{limits} "
             f"after {found.iterations} iterations",
-            advice=found.outcome.sentence,
+            advice=_on_land(model, conditions) or found.outcome.sentence,
         )
     return found
+
+
+def _on_land(model: Model, conditions: Conditions) -> str:
+    """Return what to do about a floating robot that nothing carries; nothing where water does."""
+    world = conditions.get("world") or DEFAULT_WORLD
+    if conditions.get("fluid") is not None or world.fluid is not None:
+        return ""
+    if not any(_floats(body) for body in model.bodies):
+        return ""
+    if any(body.fluid is not None for body in model.bodies):
+        return "no water was given, and on land nothing bears its weight: pass fluid=Water(...)"
+    return (
+        "on land nothing bears the weight of a floating base: pass external_force=, or give its "
+        "bodies water numbers (add_water) and pass fluid=Water(...)"
+    )
 
 
 class _Search:
