@@ -14,13 +14,14 @@ HASH := $(shell git hash-object pyproject.toml)
 stamp = $(VENV)/installed-$(1)-$(HASH)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all lint format bench docs wheel clean
+.PHONY: help venv demo test test-all browser lint format bench docs wheel clean
 .PHONY: lint-format lint-rules lint-types lint-layers
 
 help:
 	@echo "make demo       simulate an underwater vehicle with its arm, write figures"
 	@echo "make test       the tests, without the slow ones"
 	@echo "make test-all   all tests, with live comparison against other codes"
+	@echo "make browser    Chromium for the tests of pages, where apt-get is there to install it"
 	@echo "make lint       format check, lint, types, import layers"
 	@echo "make format     rewrite the sources in the common format"
 	@echo "make bench      measure against other codes, after checking that the results agree"
@@ -37,8 +38,15 @@ demo: $(call stamp,core)
 test: $(call stamp,test)
 	$(BIN)/python -m pytest -m "not slow" --numprocesses=$(JOBS) $(ARGS)
 
-test-all: $(call stamp,test) $(call stamp,bench)
+test-all: $(call stamp,test) $(call stamp,bench) browser
 	$(BIN)/python -m pytest --numprocesses=$(JOBS) $(ARGS)
+
+# for the tests of pages, which are skipped and say so where there is no browser
+browser:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || \
+	  { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 && \
+	    apt-get update --quiet --quiet && apt-get install --yes --quiet chromium; } || \
+	  echo "no browser, and none could be installed: tests of pages are skipped"
 
 # one target per tool, so that make --keep-going shows the findings of all
 lint: lint-format lint-rules lint-types lint-layers
