@@ -187,8 +187,8 @@ def _figures(run: "Trajectory") -> list[Section]:
             marks.setdefault(event.name, []).append(event.time)
     arrays: dict[str, Any] = {name: run.get(name) for name in ("joint_position", "joint_velocity")}
     # commands that nobody gave are not worth a line
-    over = tuple(range(run.u.ndim - 1))
-    given = np.flatnonzero(np.any(np.nan_to_num(run.u), axis=over))
+    others = tuple(range(run.u.ndim - 1))
+    given = np.flatnonzero(np.any(np.nan_to_num(run.u), axis=others))
     if len(given):
         arrays["command"] = run.get("command").isel(actuator=given)
     if run.header.world is not None:
