@@ -13,15 +13,15 @@ from tiburon.simulation.integrators.methods import METHODS
 SLACK = 0.25
 
 RUNS = {
-    "euler": (0.5, (100, 200, 400)),
-    "semi_implicit_euler": (0.5, (100, 200, 400)),
-    "rk4": (0.5, (40, 80, 160)),
-    "rosenbrock": (0.5, (20, 40)),
-    "dopri5": (0.5, (20, 40, 80)),
+    "euler": (0.25, (50, 100, 200)),
+    "semi_implicit_euler": (0.25, (50, 100, 200)),
+    "rk4": (0.25, (20, 40, 80)),
+    "rosenbrock": (0.25, (8, 16)),
+    "dopri5": (0.25, (10, 20, 40)),
     "dop853": (1.0, (12, 16, 24)),
-    "b1pc5": (0.5, (80, 160)),
-    "b2pc5": (0.5, (80, 160)),
-    "b4pc5": (0.5, (160, 320)),
+    "b1pc5": (0.25, (40, 80)),
+    "b2pc5": (0.25, (40, 80)),
+    "b4pc5": (0.25, (80, 160)),
 }
 """Duration [s] and steps, few enough that errors stay above rounding."""
 
@@ -39,8 +39,8 @@ def ends():
     found = {}
     for name, make in PLANTS.items():
         plant = make()
-        first, last = plant.run("dop853", 60, 1.0, every=30)[1:]
-        found[name] = plant, {0.5: first, 1.0: last}
+        states = plant.run("dop853", 60, 1.0, every=15)
+        found[name] = plant, {0.25: states[1], 1.0: states[4]}
     return found
 
 
@@ -55,12 +55,12 @@ def test_error_falls_with_the_order_of_the_method(ends, name, system):
     assert errors[-1] < 0.1
 
 
-@pytest.mark.parametrize("name", ["dopri5", "dop853", "rosenbrock", "b1pc5", "b4pc5"])
+@pytest.mark.parametrize("name", ["dopri5", "dop853", "b1pc5", "b4pc5"])
 def test_free_top_reaches_its_closed_form(name):
     """The reference itself may be wrong on rotations; Euler's solution is not."""
     plant = symmetric_tumbling()
     start = np.array(plant.q), np.array(plant.w)
-    end = {time: symmetric_top_closed_form(*start, time) for time in (0.5, 1.0)}
+    end = {time: symmetric_top_closed_form(*start, time) for time in (0.25, 1.0)}
     order, errors = orders(plant, name, end)
     assert order > METHODS[name].order - SLACK, errors
 
@@ -91,6 +91,21 @@ def test_without_the_inverse_of_the_exponentials_derivative_the_order_is_lost(na
     end = symmetric_top_closed_form(np.array(plant.q), np.array(plant.w), 0.5)
     errors = [plant.distance(plant.run(name, n, 0.5), end) for n in (40, 80, 160)]
     assert fitted_order((40, 80, 160), errors) == pytest.approx(2.0, abs=SLACK)
+
+
+@pytest.mark.parametrize("name", ["dopri5", "dop853", "b1pc5"])
+def test_energy_of_a_spherical_pendulum_is_kept_with_the_order_of_the_method(name):
+    """Nothing drives or brakes it: what energy changes by falls with the step at least as fast."""
+    plant = PLANTS["spherical_pendulum"]()
+    duration, counts = RUNS[name]
+    lost = []
+    for count in counts:
+        q, w = (np.array(part) for part in plant.run(name, count, duration))
+        start = np.array(plant.q), np.array(plant.w)
+        kinetic = [tb.kinetic_energy(plant.model, *state) for state in (start, (q, w))]
+        potential = [tb.potential_energy(plant.model, position) for position in (start[0], q)]
+        lost.append(abs(kinetic[1] + potential[1] - kinetic[0] - potential[0]))
+    assert fitted_order(counts, lost) > METHODS[name].order - SLACK, lost
 
 
 def test_semi_implicit_euler_keeps_the_energy_of_a_swing():
