@@ -31,6 +31,14 @@ def test_rows_hold_or_are_joined_by_lines():
     )
 
 
+def test_times_that_round_meet_their_row():
+    """Three steps of 0.1 s are 2e-16 s short of 0.3: the row of that time counts all the same."""
+    held = Replay.of([0.0, 0.3, 0.7], [[1.0], [2.0], [3.0]], ["a"])
+    assert held.at(0.3 - 1e-15) == 2.0
+    assert held.at(0.3 - 1e-6) == 1.0
+    assert held.at(7 * 0.1 - 2e-16) == 3.0
+
+
 @pytest.mark.parametrize("between", ["held", "linear"])
 def test_traced_logs_give_the_same(between):
     replay = Replay.of(TIMES, ROWS, ["a", "b"], between=between)

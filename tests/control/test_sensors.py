@@ -212,6 +212,15 @@ def test_noise_has_the_deviation_asked_for_and_no_memory():
     assert np.abs((scaled[1:] * scaled[:-1]).mean()) < bound
     assert np.abs((scaled[:, 1:] * scaled[:, :-1]).mean()) < bound
     assert np.abs((scaled[..., 0] * scaled[..., 1]).mean()) < bound
+    # sizes are independent as well, not only signs: squares less 1 have deviation sqrt(2)
+    sizes = scaled**2 - 1.0
+    for a, b in (
+        (sizes[1:], sizes[:-1]),
+        (sizes[:, 1:], sizes[:, :-1]),
+        (sizes[..., 0], sizes[..., 1]),
+        (sizes[:, 1:, 0], sizes[:, :-1, 1]),
+    ):
+        assert np.abs((a * b).mean()) < 2.0 * 4.0 / np.sqrt(a.size)
 
 
 def test_noise_depends_on_seed_sensor_and_sample_alone():
