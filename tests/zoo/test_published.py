@@ -245,3 +245,23 @@ def test_kerr_roth_grasp_has_the_published_equilibrium():
     weight = Ro.T @ np.array([0.0, 0.0, -9.81]) * model.body("object").inertia.mass
     # the load of the source is (0, 1, 1) N
     assert weight == pytest.approx([0.0, 1.0, 1.0], abs=1e-14)
+
+
+def test_remus_steers_as_its_source_says():
+    """Small angles at 2 m/s: Y_r, Z_s, their moments and drag, in marine axes."""
+    auv, rho, speed, angle = tb.load("remus100"), 1026.0, 2.0, 1e-3
+    assert [fin.name for _, fin in tb.steerable_fins(auv)] == ["rudder", "stern planes"]
+    v = np.array([0.0, 0.0, 0.0, speed, 0.0, 0.0])
+    pressure = 0.5 * rho * speed**2
+    for which, area, slope in ((0, 0.10 * 0.05, 0.5), (1, 2 * 0.10 * 0.05, 0.7)):
+        deflections = np.zeros(2)
+        deflections[which] = angle
+        tau = tb.fin_force(auv, auv.neutral(), v, deflections, tb.Water(rho))
+        K, M, N, X, Y, Z = tau * (1, -1, -1, 1, -1, -1)
+        force = -pressure * area * slope * angle
+        # a sine stands for the angle
+        assert (Y, Z)[which] == pytest.approx(force, rel=angle**2)
+        # the arm of 0.8 m is behind: yaw by x Y; pitch by -x Z, where the source has x Z
+        assert (N, M)[which] == pytest.approx((-0.8, 0.8)[which] * force, rel=angle**2)
+        assert abs(X - force * angle) < 2.0 * angle**2 * abs(force * angle)
+        assert abs(K) + abs((Z, Y)[which]) < 1e-12 * abs(force)

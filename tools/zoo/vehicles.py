@@ -30,6 +30,13 @@ def linear_first(values: tuple[float, ...]) -> tuple[float, ...]:
     return (*values[3:], *values[:3])
 
 
+def _remus_fin(name: str, area: float, slope: float, span: tuple[float, float, float]) -> tb.Fin:
+    """Return a fin at the stern whose drag is its slope times the square of its angle."""
+    ratio = 0.10 / 0.05
+    foil = tb.ThinFoil(slope, 0.0, slope / (math.pi * ratio))
+    return tb.Fin(area, ratio, (-0.8, 0.0, 0.0), span, X, foil, deflection=0.0, name=name)
+
+
 def remus100() -> Sheet:
     """Return the small torpedo-shaped vehicle of Fossen's simulators."""
     length, diameter, density = 1.6, 0.19, 1026.0
@@ -55,6 +62,10 @@ def remus100() -> Sheet:
             added_mass=added,
             linear_damping=damping,
             drag=(tb.CylinderDrag(b, length, (-a, 0.0, 0.0), X, 1.1, (0.42, 0.42)),),
+            fins=(
+                _remus_fin("rudder", 0.005, 0.5, (0.0, 0.0, 1.0)),
+                _remus_fin("stern planes", 0.01, 0.7, (0.0, -1.0, 0.0)),
+            ),
         ),
         shapes=(tb.Shape(tb.EllipsoidShape((a, b, b)), color=YELLOW),),
     )
@@ -86,8 +97,13 @@ Other added masses: Lamb's for this spheroid. (The Python file has a slip of bra
 which makes them differ; corrected here.) Linear damping: time constants of 20 s along the axes
 and 5 s in yaw, damping ratios 0.3 in roll and 0.8 in pitch, as there; the source lets surge,
 sway and yaw damping fade with speed. Drag across the hull: coefficient 1.1 (estimated; the
-source takes Hoerner's). The propeller loses thrust with speed of advance, and rudder and stern
-planes lift: not said here."""
+source takes Hoerner's). The propeller loses thrust with speed of advance: not said here.
+
+Rudder of 0.10 m by 0.05 m and two stern planes of the same size, at the stern (A_r, x_r, A_s, x_s);
+lift per angle 0.5 and 0.7 by their areas (CL_delta_r, CL_delta_s), and drag by the square of the
+angle with the same numbers, as there: efficiency = slope / (pi AR). Positive angles push the stern
+to the left and up, as there. The source lets them turn by 30 degrees, with a time constant of 1 s,
+and lets drift alone cause no lift."""
     notes = {
         "hull": "Fossen's remus100; added mass: Lamb's spheroid; side drag: estimated.",
         "propeller": (

@@ -5,10 +5,10 @@ Symbols:
     I^A     added mass
     Phi     share of a body that is under water
 
-Buoyancy acts on the part under water, exactly for balls, ellipsoids, boxes, cylinders, capsules. Added
-mass and lumped drag are those of the whole body times Phi; strips of cylinders count by their own
-shares. What a changing Phi adds to the momentum of the water (slamming), and the waves a body
-makes, are left out.
+Buoyancy acts on the part under water, exactly for balls, ellipsoids, boxes, cylinders and capsules.
+Added mass, lumped drag and lift are those of the whole body times Phi; strips of cylinders count by
+their own shares. What a changing Phi adds to the momentum of the water (slamming), and the waves a
+body makes, are left out.
 """
 
 import math
