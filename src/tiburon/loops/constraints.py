@@ -30,6 +30,7 @@ from tiburon.spatial.vec3 import (
     add,
     add_cross,
     cross,
+    dot,
     matrix_product,
     matrix_vector,
     negate,
@@ -68,6 +69,9 @@ class Constraints(NamedTuple):
 
     jacobian: tuple[Row, ...]
     """Change of the values per joint velocity."""
+
+    rate: tuple[Scalar, ...]
+    """Rate of the values, of joints that time moves too [m/s or rad/s]."""
 
     bias: tuple[Scalar, ...]
     """Second rate of the values without joint accelerations [m/s^2 or rad/s^2]."""
@@ -118,7 +122,8 @@ def constraints(
         v: Joint velocity [m/s or rad/s], nv scalars; None where no bias is wanted.
 
     Returns:
-        Values, Jacobian and bias, in the order of `model.loops`; bias is zero without velocity.
+        Values, Jacobian, rate and bias, in the order of `model.loops`; the last two are zero
+        without velocity.
         Rows hold no entries that are zero wherever the robot is.
     """
     found = _all(model, plan, q, v)
@@ -136,6 +141,7 @@ def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | No
     motions = None if v is None else body_motions(plan, q, v, None)
     values: list[Scalar] = []
     rows: list[Row] = []
+    rates: list[Scalar] = []
     biases: list[Scalar] = []
     for loop in model.loops:
         if isinstance(loop, JointCoupling):
@@ -144,8 +150,9 @@ def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | No
             found = _closure(loop, plan, q, places, motions)
         values.extend(found.value)
         rows.extend(found.jacobian)
+        rates.extend(found.rate)
         biases.extend(found.bias)
-    return Constraints(tuple(values), tuple(rows), tuple(biases))
+    return Constraints(tuple(values), tuple(rows), tuple(rates), tuple(biases))
 
 
 # -- joints that close loops ----------------------------------------------------------------------
@@ -197,6 +204,7 @@ def _closure(
     return Constraints(
         tuple(measure.value(at) for measure in measures),
         _rows(plan, q, first, second, at, wrenches),
+        tuple(dot(wrench.n, at.w) + dot(wrench.f, at.pd) for wrench in wrenches),
         tuple(0.0 if motions is None else measure.bias(at) for measure in measures),
     )
 
@@ -277,16 +285,18 @@ def _coupling(
     row: Row = {own_v: 1.0}
     c = loop.coefficients
     if loop.leader is None:
-        return Constraints((q[own_q] - c[0],), (row,), (0.0,))
+        return Constraints((q[own_q] - c[0],), (row,), (0.0 if v is None else v[own_v],), (0.0,))
     x = q[model.slice(loop.leader, of="q").start]
     leader = model.slice(loop.leader, of="v").start
     slope = _polynomial([k * c[k] for k in range(1, len(c))], x)
     row[leader] = row.get(leader, 0.0) - slope
+    rate: Scalar = 0.0
     bias: Scalar = 0.0
     if v is not None:
+        rate = v[own_v] - slope * v[leader]
         bend = _polynomial([k * (k - 1) * c[k] for k in range(2, len(c))], x)
         bias = -bend * v[leader] * v[leader]
-    return Constraints((q[own_q] - _polynomial(c, x),), (row,), (bias,))
+    return Constraints((q[own_q] - _polynomial(c, x),), (row,), (rate,), (bias,))
 
 
 def _polynomial(coefficients: Sequence[float], x: Scalar) -> Scalar:

@@ -94,9 +94,8 @@ def close_velocity(
     Returns:
         The nearest velocity in the metric of the mass matrix that keeps loops closed.
     """
-    rows = constraints(model, plan, q).jacobian
-    opening = [sum((x * v[i] for i, x in row.items()), start=0.0) for row in rows]
-    change = _least_motion(model, plan, q, rows, [-rate for rate in opening]).vd
+    held = constraints(model, plan, q, v)
+    change = _least_motion(model, plan, q, held.jacobian, [-rate for rate in held.rate]).vd
     return tuple(x + y for x, y in zip(v, change, strict=True))
 
 

@@ -124,6 +124,10 @@ def take_steps(
     def happening(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
         return watch.values(system, q, w, u, time) if watch is not None else ()
 
+    @function
+    def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
+        return system.settle(q, w, time)
+
     def stopped(met: Scalars) -> Scalar:
         found: Scalar = 0.0
         for one in met:
@@ -140,6 +144,8 @@ def take_steps(
             q, w, memory = method.advance(
                 manifold, acceleration, now.q, now.w, now.memory, clock.step, time
             )
+            if system.model.loops:
+                q, w = settled(q, w, time + clock.step)
             if watch is None:
                 return now._replace(taken=now.taken + 1.0, q=q, w=w, memory=memory)
             g = happening(q, w, u, time + clock.step)

@@ -17,7 +17,7 @@ import numpy as np
 
 from tiburon.actuation.element import Action, Element, Moment, Sight, structure_of
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.binding import DEFAULT_WORLD, at_time, refuse_loops, surroundings
+from tiburon.algorithms.binding import DEFAULT_WORLD, at_time, surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
@@ -33,16 +33,22 @@ from tiburon.algorithms.library import (
 )
 from tiburon.algorithms.steps import JointVector
 from tiburon.errors import ShapeError
+from tiburon.loops.closed_functions import constrained_motion
+from tiburon.loops.projection import close_position, close_velocity
 from tiburon.model import Model, World
 from tiburon.simulation.commands import CommandRow, unique_names
 from tiburon.simulation.state import State
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, Program, current_graph
+from tiburon.trace.value import require
 
 __all__ = ["ELEMENTS", "Driving", "System"]
 
 Scalars = tuple[Scalar, ...]
+
+OPEN = 1e-8
+"""Gap of a loop that no step may leave [m or rad]; ordinary steps leave 1e-12."""
 
 ELEMENTS = "elements"
 """Name of the parameter that holds the run-time numbers of all elements."""
@@ -117,7 +123,7 @@ class System:
         """Put a system together.
 
         Args:
-            model: The robot; a tree.
+            model: The robot.
             world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
             elements: What acts on it, in order.
             control: A traced controller, called with a `State`; gives commands, or commands and the
@@ -125,9 +131,8 @@ class System:
             held: Whether its commands are sampled by the loop and held.
 
         Raises:
-            ModelError: If names are given twice, or the robot has loops.
+            ModelError: If names are given twice.
         """
-        refuse_loops(model, "simulate")
         self.model = model
         self.world = world or DEFAULT_WORLD
         self.elements = tuple(elements)
@@ -200,10 +205,38 @@ class System:
         acting = forces_on_bodies(here.plan, q, _summed(driving.wrenches), "frame")
         if acting is not None:
             external = acting if external is None else tuple(map(add, external, acting))
+        vd = self._accelerations(here._replace(external=external), q, v, driving.force)
+        return (*vd, *driving.rates, *own)
+
+    def _accelerations(
+        self, here: Setting, q: JointVector, v: JointVector, force: Sequence[Scalar]
+    ) -> Sequence[Scalar]:
+        """Return joint accelerations under all that acts, by the method that the robot needs."""
+        tau = JointVector(force)
+        if self.model.loops:
+            return constrained_motion(here, q, v, tau).vd
         # articulated bodies cannot see what branches share through followers
         solve = forward_by_mass_matrix if here.plan.has_couplings else aba
-        vd = solve(here.plan, q, v, JointVector(driving.force), here.gravity, external)
-        return (*vd, *driving.rates, *own)
+        return solve(here.plan, q, v, tau, here.gravity, here.external)
+
+    def settle(self, q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
+        """Bring a state back onto the loops after a step; that of a tree stays as it is.
+
+        Positions first, by the least motion that closes the loops; then velocities, by an impulse
+        of the loops' own forces.
+        """
+        if not self.model.loops:
+            return q, w
+        nv = self.model.nv
+        plan = self._setting(JointVector(q), JointVector(w[:nv]), time).plan
+        closed = close_position(self.model, plan, q)
+        v = close_velocity(self.model, plan, closed.q, w[:nv])
+        kept = closed.gap <= OPEN
+        message = (
+            "loops that stay closed: the step is too long, or a joint was driven where they "
+            "cannot follow"
+        )
+        return tuple(require(kept, x, message) for x in closed.q), (*v, *w[nv:])
 
     def drive(
         self,
