@@ -142,6 +142,7 @@ def test_shells_inside_others_are_left_out_and_those_beside_count():
     assert beside.notes == ("faces of 1 of 2 shells looked inward and were turned",)
     across = joined((cube, faces), (cube + np.array((0.5, 0.2, 0.3)), faces))
     assert across.notes == ("2 of 2 shells overlap others, which counts water twice",)
+    assert (across.overlaps, across.scaled(2.0).overlaps, beside.overlaps) == (2, 2, 0)
 
 
 def test_a_mesh_does_not_change():

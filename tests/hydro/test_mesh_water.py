@@ -124,6 +124,18 @@ def test_thin_plates_are_called_a_guess(tmp_path):
     assert found.quality["volume"] == "exact"
 
 
+def test_shells_that_overlap_make_everything_a_guess(tmp_path):
+    """What two of them share is counted twice, which no number can hide."""
+    corners = np.concatenate(
+        [solids.CUBE_CORNERS, solids.CUBE_CORNERS + np.array((0.5, 0.25, 0.125))]
+    )
+    faces = np.concatenate([solids.CUBE_FACES, solids.CUBE_FACES + 8])
+    path = write_stl(tmp_path / "two.stl", corners, faces)
+    found = tb.estimate_water(mesh_shape(path), 1000.0, panels=100)
+    assert set(found.quality.values()) == {"guessed"}
+    assert "overlap others, which counts water twice" in found.remarks[0]
+
+
 def test_the_command_tells_panels_and_error(tmp_path):
     write_box(tmp_path / "box.stl")
     (tmp_path / "diver.urdf").write_text(URDF.format(name="box.stl"))

@@ -168,6 +168,7 @@ def _part(geometry: Geometry, density: float, panels: int) -> _Part:
 
         mesh = mesh_water(geometry, density, (BOX_DRAG, SPHERE_DRAG), panels)
         quality = {
+            "volume": mesh.volume_quality,
             "added_mass": mesh.added_quality,
             "added_moments": mesh.turning_quality,
             "drag": "guessed",

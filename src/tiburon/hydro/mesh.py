@@ -60,8 +60,6 @@ class Mesh:
             ModelError: If the triangles do not enclose a solid; the message says where.
         """
         places, corners = _checked(vertices, faces, name)
-        self.notes: tuple[str, ...]
-        """What was mended, in sentences."""
         middle = 0.5 * (places.min(axis=0) + places.max(axis=0))
         size = float(np.ptp(places, axis=0).max())
         # sums of large coordinates lose digits: work around the middle
@@ -79,9 +77,9 @@ class Mesh:
             raise ModelError(f"{name}: must have at least 4 faces, got {len(corners)}; add faces")
         if turned:
             notes.append(f"{turned} of {len(corners)} faces looked the other way and were turned")
-        corners, more = outer_shells(around, corners, name)
+        corners, more, overlaps = outer_shells(around, corners, name)
         used, numbers = np.unique(corners, return_inverse=True)
-        self._fill(around[used], numbers.reshape(-1, 3), middle, (*notes, *more))
+        self._fill(around[used], numbers.reshape(-1, 3), middle, (*notes, *more), overlaps)
         least = FLAT * size**3
         if self.volume <= least:
             raise ModelError(
@@ -90,7 +88,12 @@ class Mesh:
             )
 
     def _fill(
-        self, around: Floats, faces: Integers, middle: Floats, notes: tuple[str, ...]
+        self,
+        around: Floats,
+        faces: Integers,
+        middle: Floats,
+        notes: tuple[str, ...],
+        overlaps: int,
     ) -> None:
         self._around, self._middle = around, middle
         self.vertices: Floats = around + middle
@@ -98,14 +101,30 @@ class Mesh:
         self.faces: Integers = faces.astype(np.int64)
         """Numbers of three vertices each, counterclockwise from outside, shape (m, 3)."""
         self.notes = notes
+        """What was mended, in sentences."""
+        self.overlaps = overlaps
+        """How many shells reach into others; all numbers then count what they share twice."""
         for array in (self.vertices, self.faces, self._around, self._middle):
             array.flags.writeable = False
 
-    @classmethod
-    def _of(cls, around: Floats, faces: Integers, middle: Floats, notes: tuple[str, ...]) -> "Mesh":
-        """Return a mesh of triangles that are known to enclose a solid."""
-        mesh = cls.__new__(cls)
-        mesh._fill(np.array(around), np.array(faces), np.array(middle), notes)
+    def _with(
+        self, around: Floats, faces: Integers | None = None, middle: Floats | None = None
+    ) -> "Mesh":
+        """Return a mesh of other triangles that are known to enclose a solid, too.
+
+        Args:
+            around: Places from the middle [m], shape (n, 3).
+            faces: Three vertices each; the same by default.
+            middle: The same by default.
+        """
+        mesh = Mesh.__new__(Mesh)
+        mesh._fill(
+            np.array(around),
+            np.array(self.faces if faces is None else faces),
+            np.array(self._middle if middle is None else middle),
+            self.notes,
+            self.overlaps,
+        )
         return mesh
 
     def __repr__(self) -> str:
@@ -160,7 +179,7 @@ class Mesh:
             pose: The frame of this mesh in the other frame.
         """
         R, p = np.array(pose.rotation), np.array(pose.translation)
-        return Mesh._of(self._around @ R.T, self.faces, R @ self._middle + p, self.notes)
+        return self._with(self._around @ R.T, middle=R @ self._middle + p)
 
     def scaled(self, factors: float | ArrayLike) -> "Mesh":
         """Return the solid stretched along x, y and z; negative factors mirror.
@@ -174,7 +193,7 @@ class Mesh:
             raise ModelError(f"mesh: scale must not be zero, got {scale.tolist()}; use 1 to keep")
         # a mirror turns faces inside out
         faces = self.faces[:, ::-1] if np.prod(scale) < 0.0 else self.faces
-        return Mesh._of(self._around * scale, faces, self._middle * scale, self.notes)
+        return self._with(self._around * scale, faces, self._middle * scale)
 
 
 def _checked(vertices: ArrayLike, faces: ArrayLike, name: str) -> tuple[Floats, Integers]:

@@ -143,10 +143,11 @@ def shell_of(faces: Integers, vertex_count: int) -> tuple[Integers, int]:
     return shells, int(shells.max()) + 1
 
 
-def outer_shells(vertices: Floats, faces: Integers, name: str) -> tuple[Integers, list[str]]:
-    """Return the faces that water meets, all looking outward, and what was done for it.
+def outer_shells(vertices: Floats, faces: Integers, name: str) -> tuple[Integers, list[str], int]:
+    """Return the faces that water meets, all looking outward, what was done for it, and overlaps.
 
-    Shells inside others are left out: water does not reach them.
+    Shells inside others are left out: water does not reach them. Those that reach into others stay;
+    how many they are is the last of what is returned.
 
     Args:
         vertices: Places [m], shape (n, 3).
@@ -171,7 +172,8 @@ def outer_shells(vertices: Floats, faces: Integers, name: str) -> tuple[Integers
         notes.append(f"{inner} of {count} shells lie inside others and were left out")
     if crossing:
         notes.append(f"{crossing} of {count} shells overlap others, which counts water twice")
-    return np.concatenate([part for part, keep in zip(outward, kept, strict=True) if keep]), notes
+    met = np.concatenate([part for part, keep in zip(outward, kept, strict=True) if keep])
+    return met, notes, crossing
 
 
 def _not_inside(vertices: Floats, parts: list[Integers]) -> tuple[list[bool], int, int]:

@@ -40,11 +40,11 @@ def reduced(mesh: Mesh, faces: int) -> Mesh:
     work = _Collapse(mesh)
     work.run(faces)
     places, triangles = work.result()
-    found = Mesh._of(places, triangles, mesh._middle, mesh.notes)
+    found = mesh._with(places, triangles)
     # flattened curves enclose less: the volume is restored around the middle of the solid
     center = np.array(found.center) - mesh._middle
     factor = (mesh.volume / found.volume) ** (1.0 / 3.0)
-    return Mesh._of(center + (places - center) * factor, triangles, mesh._middle, mesh.notes)
+    return mesh._with(center + (places - center) * factor, triangles)
 
 
 class _Collapse:

@@ -63,4 +63,4 @@ def refined(mesh: Mesh, faces: int) -> Mesh:
             triangles.append(second)
             enter(face)
             enter(len(triangles) - 1)
-    return Mesh._of(np.array(places), np.array(triangles), mesh._middle, mesh.notes)
+    return mesh._with(np.array(places), np.array(triangles))

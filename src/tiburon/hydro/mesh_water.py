@@ -44,8 +44,11 @@ class MeshWater(NamedTuple):
     drag: Drag
     """A shape that stands for it."""
 
+    volume_quality: str
+    """ "exact", or "guessed" where shells overlap."""
+
     added_quality: str
-    """ "computed", or "guessed" where panels cannot do it."""
+    """ "computed", or "guessed" where shells overlap or panels cannot do it."""
 
     turning_quality: str
     """The same of added moments."""
@@ -84,8 +87,9 @@ def mesh_water(
         center=mesh.center,
         added=np.array(found.matrix),
         drag=_drag(mesh, *coefficients),
-        added_quality="computed" if found.error <= ROUGH else "guessed",
-        turning_quality="computed" if found.turning_error <= ROUGH else "guessed",
+        volume_quality="guessed" if mesh.overlaps else "exact",
+        added_quality="guessed" if mesh.overlaps or found.error > ROUGH else "computed",
+        turning_quality=("guessed" if mesh.overlaps or found.turning_error > ROUGH else "computed"),
         remark=_remark(found),
     )
 
