@@ -166,6 +166,27 @@ def test_wrenches_of_elements_count_in_reactions():
     )
 
 
+def test_what_elements_report_can_be_asked():
+    """A wrench by a table is what the table says at the recorded times."""
+    model = double_pendulum()
+    rows = ((0, 0, 0, 1.0, 0, 2.0), (0, 0, 0, 3.0, 0, 2.0))
+    push = tb.WrenchSchedule("push", model.bodies[-1].name, (0.0, 0.04), rows)
+    run, time, _ = samples.recorded(
+        model, count=5, batch=(2,), elements=(push,), setup={"record": ("push.fx",)}
+    )
+    assert "push.fx" in run.names
+    wanted = np.tile((1.0 + 2.0 * time / 0.04)[:, None], (1, 2))
+    assert np.allclose(run.data["push.fx"], wanted, rtol=1e-14)
+
+
+def test_unknown_quantities_are_refused_before_the_run():
+    """A run of hours must not end with an error about a name."""
+    with pytest.raises(
+        tb.UnknownNameError, match="quantity to record 'enrgy'; did you mean 'energ"
+    ):
+        tb.simulate(double_pendulum(), 1.0, record=["enrgy"])
+
+
 def test_rows_of_ended_cases_stay_unknown():
     """NaN rows give NaN, and do not disturb the others."""
     model = double_pendulum()

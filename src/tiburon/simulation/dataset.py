@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from tiburon.errors import UnknownNameError
 from tiburon.simulation.embedding import is_data, to_text
-from tiburon.simulation.quantities import QUANTITIES, Quantity, States
+from tiburon.simulation.quantities import ENERGIES, QUANTITIES, Quantity, States, output_quantity
 from tiburon.simulation.run_header import Column
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def dataset_of(run: "Trajectory") -> "xarray.Dataset":
         data = _opened(run)
     for name in run.header.setup.get("record") or ():
         for wanted in _meant(name):
-            if wanted not in data and wanted in QUANTITIES:
+            if wanted not in data:
                 data[wanted] = variable_of(run, wanted)
     status = run.status
     if run.batch:
@@ -51,9 +51,7 @@ def dataset_of(run: "Trajectory") -> "xarray.Dataset":
 
 def _meant(name: str) -> tuple[str, ...]:
     """Return the quantities that a word stands for."""
-    if name == "energy":
-        return ("kinetic_energy", "potential_energy", "total_energy")
-    return (name,)
+    return ENERGIES if name == "energy" else (name,)
 
 
 def variable_of(run: "Trajectory", name: str) -> "xarray.DataArray":
@@ -62,9 +60,11 @@ def variable_of(run: "Trajectory", name: str) -> "xarray.DataArray":
     if column is not None:
         found: xarray.DataArray = run.data[column.name]
         return found
-    if name not in QUANTITIES:
-        raise UnknownNameError("quantity", name, run.names, listing="run.names")
-    return _computed(run, name, QUANTITIES[name])
+    if name in QUANTITIES:
+        return _computed(run, name, QUANTITIES[name])
+    if run.system is not None and name in run.system.output_names:
+        return _computed(run, name, output_quantity(name))
+    raise UnknownNameError("quantity", name, run.names, listing="run.names")
 
 
 def _recorded(run: "Trajectory", column: Column) -> Any:

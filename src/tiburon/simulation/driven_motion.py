@@ -15,7 +15,7 @@ from tiburon.trace.program import Input
 if TYPE_CHECKING:
     from tiburon.simulation.quantities import States
 
-__all__ = ["accelerations", "joint_forces", "wrenches"]
+__all__ = ["accelerations", "joint_forces", "reported", "wrenches"]
 
 Array = NDArray[np.float64]
 Run = Callable[[Any, Any, Any, Any, Any], Any]
@@ -57,6 +57,16 @@ def wrenches(states: "States") -> dict[str, Array]:
 
     pushes = np.asarray(_ask(states, run, "recorded_wrenches"))
     return {frame: pushes[:, 6 * k : 6 * k + 6] for k, frame in enumerate(frames)}
+
+
+def reported(states: "States", name: str) -> Array:
+    """Return what an element reports under one of the names of `System.output_names`, (n,)."""
+    system = _system(states)
+
+    def run(q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
+        return [0.0 * q[0] + _driving(system, q, w, u, time, p).outputs[name]]
+
+    return np.asarray(_ask(states, run, "recorded_output"))[:, 0]
 
 
 def _system(states: "States") -> System:

@@ -1,6 +1,6 @@
 """Quantities that follow from recorded states: computed when asked for, in native batches."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,14 +12,15 @@ from tiburon.algorithms.frame_motion import frame_velocity
 from tiburon.algorithms.kinematics import forward_kinematics
 from tiburon.algorithms.momentum import momentum
 from tiburon.algorithms.reactions import joint_reactions
+from tiburon.errors import UnknownNameError
 from tiburon.model import Fixed, Model, World
 from tiburon.record import record
-from tiburon.simulation.driven_motion import accelerations, joint_forces, wrenches
+from tiburon.simulation.driven_motion import accelerations, joint_forces, reported, wrenches
 from tiburon.simulation.run_header import force_unit
 from tiburon.simulation.units import velocity_units
 from tiburon.spatial.rotations import matrix_to_quaternion
 
-__all__ = ["QUANTITIES", "Quantity", "States"]
+__all__ = ["ENERGIES", "QUANTITIES", "Quantity", "States", "check_names", "output_quantity"]
 
 Array = NDArray[np.float64]
 
@@ -116,6 +117,27 @@ class Quantity:
         return self.units
 
 
+def output_quantity(name: str) -> Quantity:
+    """Return what an element reports as a quantity."""
+    return Quantity(name.replace("_", " "), "", (), lambda states: reported(states, name))
+
+
+def check_names(names: Sequence[str], others: Sequence[str]) -> None:
+    """Refuse names that mean no quantity, before a run starts.
+
+    Args:
+        names: What is to be recorded; "energy" stands for all energies.
+        others: Names that this run knows beside `QUANTITIES`: its columns, what elements report.
+
+    Raises:
+        UnknownNameError: If a name is none of these.
+    """
+    known = ["energy", *QUANTITIES, *others]
+    for name in names:
+        if name not in known:
+            raise UnknownNameError("quantity to record", name, known)
+
+
 def _kinetic(states: States) -> Array:
     return np.asarray(states.ask(kinetic_energy, states.q, states.v, fluid=states.world.fluid))
 
@@ -210,3 +232,6 @@ QUANTITIES: dict[str, Quantity] = {
     ),
 }
 """What can be asked of a run beside what was recorded."""
+
+ENERGIES = ("kinetic_energy", "potential_energy", "total_energy")
+"""What "energy" stands for."""

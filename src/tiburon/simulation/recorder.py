@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.errors import ShapeError
+from tiburon.simulation.quantities import check_names
 from tiburon.simulation.run_header import Checkpoint, RunHeader
 from tiburon.simulation.run_rows import MemoryRows, Rows
 
@@ -51,8 +52,14 @@ class Recorder:
             store: Path of a Zarr directory to write to; None keeps rows in memory.
 
         Raises:
+            UnknownNameError: If a quantity to record does not exist.
             RunFileError: If the store exists already or cannot be made.
         """
+        reported = [
+            name for element in header.elements for name in element.output_names(header.model)
+        ]
+        columns = [column.name for column in header.columns]
+        check_names(header.setup.get("record") or (), [*columns, *reported])
         self.header = header
         self.count = 0
         """Rows taken so far."""

@@ -38,8 +38,8 @@ def facts_of(run: "Trajectory") -> dict[str, str]:
     """Return what a run was, by name."""
     model = run.model
     facts = {
-        "robot": f"{model.name}: {len(model.bodies)} bodies, {model.nv} freedoms, "
-        f"{model.total_mass:.4g} kg",
+        "robot": f"{model.name}: {_count(len(model.bodies), 'body', 'bodies')}, "
+        f"{_count(model.nv, 'freedom', 'freedoms')}, {model.total_mass:.4g} kg",
         "surroundings": _surroundings(run),
     }
     if len(run):
@@ -57,6 +57,10 @@ def facts_of(run: "Trajectory") -> dict[str, str]:
         facts["acting on it"] = ", ".join(f"{n} x {k}" if n > 1 else k for k, n in kinds.items())
     facts["ended"] = _ending(run)
     return facts
+
+
+def _count(number: int, one: str, many: str) -> str:
+    return f"{number} {one if number == 1 else many}"
 
 
 def _surroundings(run: "Trajectory") -> str:

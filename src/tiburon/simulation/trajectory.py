@@ -175,11 +175,15 @@ class Trajectory:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all that can be asked by `get`: what was recorded, then what follows from it."""
+        """Names of all that can be asked by `get`.
+
+        What was recorded, what follows from it, and what elements report.
+        """
         from tiburon.simulation.quantities import QUANTITIES
 
         recorded = tuple(column.name for column in self.header.columns)
-        return (*recorded, *(name for name in QUANTITIES if name not in recorded))
+        reported = () if self.system is None else self.system.output_names
+        return (*recorded, *(n for n in (*QUANTITIES, *reported) if n not in recorded))
 
     # -- named results -----------------------------------------------------------------------------
 
@@ -213,8 +217,9 @@ class Trajectory:
         """Return kinetic, potential and total energy [J]; in water, that of the water counts."""
         import xarray
 
-        names = ("kinetic_energy", "potential_energy", "total_energy")
-        return xarray.Dataset({name: self.get(name) for name in names})
+        from tiburon.simulation.quantities import ENERGIES
+
+        return xarray.Dataset({name: self.get(name) for name in ENERGIES})
 
     def part(
         self, start: float | None = None, stop: float | None = None, *, case: Any = None
