@@ -5,7 +5,13 @@ import pytest
 
 import tiburon as tb
 from tests.robots import pendulum
-from tests.simulation.integrator_runs import Plant, lagging, symmetric_tumbling, tumbling
+from tests.simulation.integrator_runs import (
+    Plant,
+    lagging,
+    swinging,
+    symmetric_tumbling,
+    tumbling,
+)
 from tests.simulation.samples import fitted_order, symmetric_top_closed_form
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.simulation.integrators.adaptive import (
@@ -129,6 +135,31 @@ def test_recording_and_chunks_change_no_bit(name):
         assert short.state.steps + short.state.refused <= limit
     assert short.state == whole
     assert limit > 4
+
+
+@pytest.mark.parametrize("name", EXPLICIT)
+def test_a_refused_step_leaves_the_state_as_it_was(name):
+    """Stopped just after a step that was too long: the good step before it is still there."""
+    run = Run(lagging(), name, 1e-6).to(0.2, stop=1.0)
+    before = run.state
+    run.state = before._replace(h=0.5)
+    run.to(1.0, limit=before.steps + before.refused + 1.0)
+    assert run.state.refused == before.refused + 1.0
+    assert run.state.h < 0.5
+    assert run.state._replace(h=before.h, refused=before.refused) == before
+    middle = 0.5 * (before.begin + before.time)
+    assert run.at(middle) == state_at(run.plant.manifold, before, middle)
+
+
+def test_steps_too_short_for_the_clock_are_told():
+    """At 1e12 s the clock ticks in tenths of a millisecond: shorter steps never arrive."""
+    plant = swinging()
+    run = Run(plant, "dopri5", 1e-6)
+    state = run.state._replace(time=1e12, begin=1e12, h=1e-6)
+    tolerances = Tolerances(1e-6, 1e-6)
+    found = advance_adaptive(*run.around, state, 1e12 + 1.0, 1e12 + 1.0, 50.0, tolerances)
+    assert found.status == STEP_TOO_SMALL
+    assert found.steps + found.refused < 50.0
 
 
 def test_states_on_the_way_are_right():

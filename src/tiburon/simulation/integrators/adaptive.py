@@ -338,7 +338,8 @@ def _judged(
     h_next = select(good, after_good, shrunk * h)
     end = select(cut, stop, at.time + h)
     shortest = SHORTEST_STEP + 1e-15 * np.abs(at.time)
-    failed = (error > 1.0) & (h_next < shortest)
+    # far from time zero a step may be too short to change the time at all
+    failed = ((error > 1.0) & (h_next < shortest)) | (end <= at.time)
     one = select(good, 1.0, 0.0)
     state = AdaptiveState(
         time=select(good, end, at.time),
