@@ -119,6 +119,15 @@ def test_brushes_take_their_drop_from_the_voltage():
         assert acting(model, u=u).outputs["drive.current"] == pytest.approx(expected)
 
 
+def test_brushes_oppose_the_current_of_a_winding():
+    """L di/dt = u - R i - drop sign(i), the drop coming in over the first quarter of drop / R."""
+    L, R, drop = 2e-3, 0.8, 0.5
+    model = driven(motor=tb.Motor(inductance=L, brush_drop=drop, **MOTOR))
+    for i, lost in ((3.0, drop), (-3.0, -drop), (0.0, 0.0), (0.125 * drop / R, 0.5 * drop)):
+        (rate,) = acting(model, x=(i,), u=1.0).rates
+        assert rate == pytest.approx((1.0 - R * i - lost) / L)
+
+
 @pytest.mark.parametrize("inductance", [0.0, 2e-3])
 def test_motors_turn_electric_power_into_motion_and_heat(inductance):
     """Power in = power at the joint + heat + what the coil stores, in any state."""

@@ -103,13 +103,26 @@ def test_it_never_gives_more_than_it_stored():
     block = slider()
     for _ in range(300):
         fc = RANDOM.uniform(0.5, 5.0)
-        element = StickSlip("rub", "x", fc, fc * RANDOM.uniform(1.0, 2.0), bend=1e-3)
+        fs = fc * RANDOM.uniform(1.0, 2.0)
+        # with and without the damping that could hide a gain
+        damping = RANDOM.choice([0.0, 5e-3])
+        element = StickSlip("rub", "x", fc, fs, bend=1e-3, relaxation=damping)
         z = 1e-3 * RANDOM.uniform(-1.5, 1.5)
-        v = RANDOM.choice([1e-4, 1e-2, 1.0]) * RANDOM.normal()
+        v = RANDOM.choice([1e-4, 1e-2, 1.0, 10.0]) * RANDOM.normal()
         action = element.act(moment(element, block, [0.0], [v], x=(z,)))
         s0 = element.static_friction / element.bend
         stored = s0 * z * action.rates[0]
         assert power(block, np.zeros(1), np.array([v]), action) <= -stored + 1e-12
+
+
+def test_friction_stays_within_twice_what_it_holds():
+    """However fast a kick, spring and damper of the bristles give at most fs each."""
+    block = slider()
+    element = StickSlip("rub", "x", 3.0, 4.0, bend=1e-4, relaxation=0.05)
+    for v in (-20.0, -0.1, 0.03, 8.0):
+        for z in (-1e-4, 0.0, 5e-5):
+            action = element.act(moment(element, block, [0.0], [v], x=(z,)))
+            assert abs(action.outputs["rub.force"]) <= 4.0 * (abs(z) / 1e-4 + 1.0) + 1e-12
 
 
 def test_static_friction_is_the_load_at_which_it_breaks_away():
