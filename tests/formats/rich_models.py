@@ -204,6 +204,14 @@ def rich_models(draw):
             tb.Actuator("plain", moving[0]),
             tb.Actuator("whole", "leader", -100.0, (-60.0, 70.0), 3.0, 2e-4, motor),
         ],
+        "springs": [
+            tb.Spring("coil", "world", last, *rng.random(3), rng.normal(size=3)),
+            tb.Spring("rope", "tip", "hinged", rng.random(), rope=True),
+        ],
+        "cylinders": [
+            tb.HydraulicCylinder("ram", joint="leader", valve_time=rng.random()),
+            tb.HydraulicCylinder("strut", "hinged", "on world", second_point=rng.normal(size=3)),
+        ],
         "about": draw(st.text(st.characters(exclude_categories=("Cs",)), max_size=40)),
     }
     plain = tb.Model(name, bodies, frames)

@@ -180,6 +180,18 @@ def _parts(console: "Console", robot: dict[str, Any], limit: int | None) -> None
     ]  # fmt: skip
     headers = ("name", "body", "position [m]", "direction", "thrust [N]")
     _table(console, "Thrusters", headers, thrusters, limit)
+    springs = [
+        (s["name"], *s["ends"], f"{s['stiffness']:g}", f"{s['damping']:g}", f"{s['rest_length']:g}")
+        for s in robot["springs"]
+    ]
+    headers = ("name", "first", "second", "stiffness [N/m]", "damping [N s/m]", "rest length [m]")
+    _table(console, "Springs", headers, springs, limit)
+    cylinders = [
+        (c["name"], *(c["ends"] or ("", "")), c["joint"] or "", f"{c['stroke']:g}")
+        for c in robot["cylinders"]
+    ]
+    headers = ("name", "first", "second", "joint", "stroke [m, rad]")
+    _table(console, "Hydraulic cylinders", headers, cylinders, limit)
     loops = [(x["name"], x["kind"], str(x["first"] or ""), x["second"]) for x in robot["loops"]]
     _table(console, "Loops", ("name", "closed by", "first", "second"), loops, limit)
     contacts = [(c["name"], c["body"], _vector(c["position"])) for c in robot["contacts"]]
