@@ -124,6 +124,20 @@ def test_thin_plates_are_called_a_guess(tmp_path):
     assert found.quality["volume"] == "exact"
 
 
+def test_a_thin_shell_gets_the_numbers_of_an_ellipsoid_like_it(tmp_path):
+    """A sheet of 0.1 mm: panels fail, which is said; what stands in for them is of its size."""
+    pose = tb.Pose.from_rpy((0.4, -0.7, 1.1), translation=(0.3, -0.2, 0.5))
+    corners = (solids.CUBE_CORNERS - 0.5) * (1.0, 0.8, 1e-4)
+    path = write_stl(tmp_path / "sheet.stl", corners, solids.CUBE_FACES)
+    found = tb.estimate_water(mesh_shape(path, pose=pose), 1000.0, panels=50)
+    assert "too thin" in found.remarks[0]
+    radii = tuple(np.sqrt(5.0 / 12.0) * np.array((1.0, 0.8, 1e-4)))
+    expected = tb.estimate_water(tb.Shape(tb.EllipsoidShape(radii), pose=pose), 1000.0).fluid
+    A, B = np.array(found.fluid.added_mass), np.array(expected.added_mass)
+    # coordinates of the file have seven digits
+    assert_close(A, B, 1e-5, scale=np.abs(B).max())
+
+
 def test_shells_that_overlap_make_everything_a_guess(tmp_path):
     """What two of them share is counted twice, which no number can hide."""
     corners = np.concatenate(

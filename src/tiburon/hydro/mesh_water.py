@@ -1,7 +1,8 @@
 """Water numbers of a solid from a mesh file.
 
-Volume and center are exact, added mass comes by panels, and drag is that of the box or the
-ellipsoid with the same second moments, whichever has the volume closer to that of the solid.
+Volume and center are exact. Added mass comes by panels, or, where walls are too thin for them, from
+the ellipsoid with the same second moments. Drag is that of the box or the ellipsoid with the same
+second moments, whichever has the volume closer to that of the solid.
 """
 
 import math
@@ -11,9 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.errors import ModelFileError
+from tiburon.hydro.ellipsoid import ellipsoid_added_mass
 from tiburon.hydro.mesh import Mesh
 from tiburon.hydro.mesh_file import load_mesh
-from tiburon.hydro.panels import PANELS, PanelAddedMass, panel_added_mass
+from tiburon.hydro.panels import MOST, PANELS, PanelAddedMass, panel_added_mass
 from tiburon.model.drag import BoxDrag, Drag, EllipsoidDrag
 from tiburon.model.numbers import Vec3, matrix3
 from tiburon.model.pose import Pose
@@ -24,6 +26,9 @@ __all__ = ["MeshWater", "mesh_water"]
 ROUGH = 0.1
 """Added mass whose error may be larger than this part of it is a guess."""
 
+
+USABLE = 0.5
+"""Added mass whose error may be larger than this part of it is worse than that of an ellipsoid."""
 
 ALIGNED = 1e-6
 """Products of inertia, by the moments, that count as none: digits of files."""
@@ -82,28 +87,51 @@ def mesh_water(
         )
     mesh = load_mesh(geometry.path, geometry.scale)
     found = panel_added_mass(mesh, density, panels=panels)
+    if found.error > ROUGH and 2 * panels <= MOST:
+        # thin walls and slivers often need no more than smaller panels
+        found = panel_added_mass(mesh, density, panels=2 * panels)
+    usable = found.error <= USABLE
     return MeshWater(
         volume=mesh.volume,
         center=mesh.center,
-        added=np.array(found.matrix),
+        added=np.array(found.matrix) if usable else _ellipsoid_added(mesh, density),
         drag=_drag(mesh, *coefficients),
         volume_quality="guessed" if mesh.overlaps else "exact",
         added_quality="guessed" if mesh.overlaps or found.error > ROUGH else "computed",
         turning_quality=("guessed" if mesh.overlaps or found.turning_error > ROUGH else "computed"),
-        remark=_remark(found),
+        remark=_remark(found, usable),
     )
 
 
-def _remark(found: PanelAddedMass) -> str:
+def _remark(found: PanelAddedMass, usable: bool) -> str:
     notes = "".join(f"; {note}" for note in found.notes)
+    if not usable:
+        return (
+            f"walls are too thin, or faces too narrow, for {found.panels} panels: added mass is "
+            f"that of the ellipsoid with the same second moments{notes}"
+        )
     return (
         f"added mass by {found.panels} panels, error about {100.0 * found.error:.1g} %, of moments "
         f"{100.0 * found.turning_error:.1g} %{notes}"
     )
 
 
-def _drag(mesh: Mesh, box: float, ellipsoid: float) -> Drag:
-    """Return the simple solid with the same second moments and about the same volume."""
+def _ellipsoid_added(mesh: Mesh, density: float) -> NDArray[np.float64]:
+    """Return the added mass of the ellipsoid with the same second moments, about the origin."""
+    squares, axes = _spread(mesh)
+    a, b, c = np.sqrt(5.0 * squares).tolist()
+    moments, masses = ellipsoid_added_mass((a, b, c), density)
+    x, y, z = mesh.center
+    # velocity of the center along the axes, by that of the origin
+    to_center = np.zeros((6, 6))
+    to_center[:3, :3] = to_center[3:, 3:] = axes.T
+    to_center[3:, :3] = axes.T @ [[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]]
+    found: NDArray[np.float64] = to_center.T @ np.diag([*moments, *masses]) @ to_center
+    return found
+
+
+def _spread(mesh: Mesh) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return mean squares of distances along principal axes [m^2], and the axes as columns."""
     tensor = np.array(mesh.inertia(1.0 / mesh.volume).matrix)
     # mean squares along axes, from moments about them
     spread = 0.5 * np.trace(tensor) * np.eye(3) - tensor
@@ -114,6 +142,12 @@ def _drag(mesh: Mesh, box: float, ellipsoid: float) -> Drag:
         squares, axes = np.linalg.eigh(spread)
     if np.linalg.det(axes) < 0.0:
         axes[:, 0] *= -1.0
+    return squares, axes
+
+
+def _drag(mesh: Mesh, box: float, ellipsoid: float) -> Drag:
+    """Return the simple solid with the same second moments and about the same volume."""
+    squares, axes = _spread(mesh)
     pose = Pose(matrix3(axes), mesh.center)
     sides, radii = (np.sqrt(k * squares).tolist() for k in (12.0, 5.0))
     too_large = (

@@ -23,6 +23,8 @@ without it tells how good it is: the truth of bodies with known answers lies bet
 most two fifths of the way from the first, where edges are sharp.
 """
 
+import math
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -62,7 +64,11 @@ class PanelAddedMass:
     """How many panels were used."""
 
     error: float
-    """About how far added masses are off in the worst direction, as a fraction of themselves."""
+    """About how far added masses are off in the worst direction, as a fraction of themselves.
+
+    Walls that are thin beside their panels, and slivers, make it large; it is infinite where the
+    panels give no added mass at all. More panels help.
+    """
 
     turning_error: float
     """The same of added moments, as a fraction of the largest moment of the displaced water."""
@@ -107,12 +113,14 @@ def panel_added_mass(
     center = np.array(mesh.center)
     raw, open_flow = _unit_added_mass((solid.vertices - center) / size, solid.faces)
     asymmetry = float(np.abs(raw - raw.T).max() / np.abs(raw).max())
-    A, other = (_definite(0.5 * (M + M.T)) for M in (raw, open_flow))
+    A, other = (0.5 * (M + M.T) for M in (raw, open_flow))
+    error = SHARE * _relative_difference(A[3:, 3:], other[3:, 3:])
+    A, other = _definite(A), _definite(other)
     displaced = np.array(mesh.inertia(1.0).matrix) / size**5
     return PanelAddedMass(
         matrix=matrix6(_about(A, size, density, center - point), "added mass by panels", "matrix"),
         panels=len(solid.faces),
-        error=SHARE * _relative_difference(A[3:, 3:], other[3:, 3:]),
+        error=error,
         turning_error=float(
             SHARE * np.abs(A[:3, :3] - other[:3, :3]).max() / np.linalg.eigvalsh(displaced)[-1]
         ),
@@ -202,6 +210,9 @@ def _definite(A: Floats) -> Floats:
 
 def _relative_difference(A: Floats, B: Floats) -> float:
     """Return the largest difference of x A x and x B x by x A x over all directions x."""
+    values = np.linalg.eigvalsh(A)
+    if values[0] <= 1e-9 * values[-1]:
+        return math.inf
     root = np.linalg.cholesky(A)
     scaled = np.linalg.solve(root, np.linalg.solve(root, B - A).T)
     return float(np.abs(np.linalg.eigvalsh(0.5 * (scaled + scaled.T))).max())
