@@ -154,3 +154,58 @@ def test_streaming_changes_no_bits(tmp_path, monkeypatch):
     often = tb.simulate(model, 0.5, v=v, dt=1e-3, record_every=1, store=tmp_path / "b.zarr")
     assert equal(kept, streamed)
     assert equal(kept, often)
+
+
+@pytest.mark.parametrize("method", ["dopri5", "b4pc5"])
+def test_what_integrators_remember_is_part_of_a_checkpoint(tmp_path, method):
+    """Lengths of steps that adapt, and histories of multi-step methods, go through the file."""
+    model = double_pendulum()
+    q, v, _ = kicked(model, 3)
+    keywords = {"q": q, "v": v, "dt": 1e-3, "record_every": 7, "method": method}
+    tb.simulate(model, 0.1, store=tmp_path / "run.zarr", **keywords)
+    longer = tb.load_run(tmp_path / "run.zarr").resume(0.05).resume(0.03)
+    assert equal(longer, tb.simulate(model, 0.18, **keywords))
+
+
+@tb.traced
+def crossing(state):
+    """Return what changes its sign where the first joint passes a place."""
+    return state.q[0] + 2.5
+
+
+@pytest.mark.parametrize("every", [1, 7])
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_readings_and_events_go_on_too(tmp_path, shape, every):
+    """Noise, delays and what happened before are those of an unbroken run, in every row."""
+    model = double_pendulum()
+    q, v, _ = kicked(model, 3, shape)
+    encoders = tb.JointSensor("encoders", rate=100.0, noise=1e-2, delay=0.03, seed=3)
+
+    def hold(state):
+        told = state.sensors["encoders"]
+        return -3.0 * told[..., :2] - told[..., 2:]
+
+    events = [tb.Event("crossing", crossing), tb.TimeEvent("late", 0.03)]
+    keywords = {"q": q, "v": v, "dt": 1e-3, "record_every": every, "sensors": [encoders]}
+    path = tmp_path / "run.zarr"
+    tb.simulate(model, 0.105, store=path, control=hold, events=events, **keywords)
+    again = {"control": hold, "events": events}
+    tb.load_run(path).resume(0.05, **again).resume(0.045, **again)
+    found = tb.load_run(path)
+    whole = tb.simulate(model, 0.2, **again, **keywords)
+    assert equal(found, whole)
+    assert np.array_equal(found.array("sensor"), whole.array("sensor"))
+    assert len(whole.events) >= 1
+    told = [[(e.name, e.time, e.case) for e in run.events] for run in (found, whole)]
+    assert told[0] == told[1]
+
+
+def test_rows_between_readings_hold_the_last_one():
+    """A sensor that looks ten times less often than rows are recorded says the same ten times."""
+    model = double_pendulum()
+    q, v, _ = kicked(model, 3)
+    sensor = tb.JointSensor("encoders", rate=100.0, noise=0.0)
+    run = tb.simulate(model, 0.1, q=q, v=v, dt=1e-3, record_every=1, sensors=[sensor])
+    told = run.array("sensor")[:-1, :2].reshape(10, 10, 2)
+    assert np.array_equal(told, np.broadcast_to(told[:, :1], told.shape))
+    assert np.allclose(told[:, 0], run.q[:-1:10], atol=1e-12)

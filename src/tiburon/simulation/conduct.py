@@ -175,8 +175,8 @@ def _go(
         if not len(run.running):
             return
         if mark:
-            sensed = None if sensing is None else sensing.row.reshape(len(run.state), -1)
-            writer.write(course.begin + done * dt, _shown(run, run.state), run.held, sensed)
+            time = course.begin + done * dt
+            writer.write(time, _shown(run, run.state), run.held, _sensed(run, course))
         if done >= steps:
             run.end("finished", f"finished at {run.time:.6g} s")
             return
@@ -200,7 +200,8 @@ def _go(
             here += count
             # nothing is recorded of times that no case has reached
             if marked and not np.isnan(state[:, 0]).all():
-                writer.write(course.begin + here * dt, state, held)
+                # a call ends where sensors look again
+                writer.write(course.begin + here * dt, state, held, _sensed(run, course))
         # only as many steps as fit, and no leaps on the word of a clock
         taken = sum(counts)
         run.seconds_per_step = (now - called) / taken
@@ -211,10 +212,17 @@ def _go(
             told = now
 
 
+def _sensed(run: Run, course: Course) -> Array | None:
+    """Return what sensors said last, a row for each case."""
+    if course.sensing is None:
+        return None
+    return course.sensing.row.reshape(len(run.state), -1)
+
+
 def _stop(run: Run, course: Course, writer: RowWriter, status: str, message: str) -> None:
     """End a run that was not to end here; its last state is recorded all the same."""
     if writer.last_time != run.time:
-        writer.write(run.time, _shown(run, run.state), run.held)
+        writer.write(run.time, _shown(run, run.state), run.held, _sensed(run, course))
     run.end(status, message)
 
 

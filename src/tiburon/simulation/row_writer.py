@@ -81,7 +81,7 @@ class RowWriter:
             time: When [s].
             state: (*q, *v, *x), shape (cases, numbers).
             held: What is carried from then on, shape (cases, numbers).
-            sensed: What sensors say, shape (cases, channels).
+            sensed: What sensors said last, shape (cases, channels); None where there is no sensor.
         """
         place = self._used
         self._time[place] = self.last_time = time
