@@ -36,7 +36,13 @@ export class PlotStrip {
       seek(Math.min(1, Math.max(0, share)) * this.times[this.times.length - 1]);
     };
     for (const kind of ["pointerdown", "pointermove"]) this.canvas.addEventListener(kind, go);
-    if (this.plots.length) this.choose(0);
+    if (this.plots.length) {
+      // first what changes: a robot that stands has nothing to tell about its place
+      const index = Math.max(0, this.plots.findIndex(({ values, labels }) => values.some((value, k) => k >= labels.length
+        && Math.abs(value - values[k % labels.length]) > 1e-3 * Math.max(1, Math.abs(value)))));
+      this.choice.value = String(index);
+      this.choose(index);
+    }
   }
 
   choose(index) {
