@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tests.tolerances import assert_close
+from tests.robots import ROBOTS, kicked
+from tests.tolerances import SOLVE, assert_close
 from tiburon.hydro.hull import TILT
 
 G = 9.81
@@ -238,6 +239,19 @@ def test_a_turning_body_nutates():
     wobble = abs(Ia - It) / It * spin
     assert np.abs(values - wobble).min() < 1e-6
     assert np.abs(values - spin).min() < 1e-6
+
+
+@pytest.mark.parametrize("name", ["top", "balloon"])
+def test_the_linear_motion_is_that_of_linearize(name):
+    """Any state that moves and accelerates, with joints whose steps do not commute."""
+    model = ROBOTS[name]
+    q, v, tau = kicked(model, 61)
+    found = tb.modes(model, q, v=v, tau=tau, solve=False)
+    near = tb.linearize(model, q, v, tau)
+    # two ways to solve with the mass matrix
+    H = tb.mass_matrix(model, q)
+    assert_close(found.A, near.A, SOLVE * np.linalg.cond(H), np.abs(near.A).max())
+    assert_close(found.residual, tb.forward_dynamics(model, q, v, tau), SOLVE * np.linalg.cond(H))
 
 
 def test_no_equilibrium_is_an_error_that_says_what_to_do():

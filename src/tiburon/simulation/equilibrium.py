@@ -5,11 +5,12 @@ Symbols:
     A                rate of z per z
     Q                joint forces of commands and elements, wrenches on bodies included
 
-Forward dynamics gives vd = FD(q, v, Q), whose derivatives are known in closed form; those of Q and
-of the rates of inner states are taken of their graph. An equilibrium is found by Newton's method
-with steps that are halved until they help (Nocedal and Wright 2006, "Numerical optimization",
-sec. 11.2). Directions in which nothing drives back make the equations singular: of all steps that
-solve them, the smallest is taken.
+Inverse dynamics Q = ID(q, v, vd) has derivatives in closed form, the mass matrix H among them;
+those of Q and of the rates of inner states are taken of their graph. An equilibrium, Q =
+ID(q, v, 0) with constant inner states, is found by Newton's method with steps that are halved until
+they help (Nocedal and Wright 2006, "Numerical optimization", sec. 11.2). Directions in which
+nothing drives back make the equations singular: of all steps that solve them, the smallest is
+taken.
 """
 
 from collections.abc import Mapping
@@ -19,13 +20,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.crba import mass_matrix
+from tiburon.algorithms.derivatives import InverseDynamicsDerivatives, inverse_dynamics_derivatives
 from tiburon.algorithms.external import forces_on_bodies
-from tiburon.algorithms.forward import forward_dynamics
 from tiburon.algorithms.library import scalars
 from tiburon.algorithms.thrusters import projected
 from tiburon.errors import DomainError
-from tiburon.simulation.linearization import linearize
+from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.derivative import jacobian
 from tiburon.trace.interpret import interpret
@@ -46,6 +46,9 @@ ROUNDING = 1e-15
 
 ITERATIONS = 100
 """Steps of at most half a radian; the last ones double the digits."""
+
+LEAST = 1e-300
+"""Stands for sizes of what nothing depends on: a division by it changes nothing."""
 
 RANK = 1e-10
 """Singular values below this fraction of the largest are rounding: nothing drives back there."""
@@ -81,10 +84,6 @@ class SmallMotion:
         """
         self.system, self.v, self.u, self.time = system, v, u, time
         self.model, self.world = system.model, system.world
-
-    @property
-    def _now(self) -> dict[str, Any]:
-        return {"time": self.time} if self.system.time_matters else {}
 
     @cached_property
     def _program(self) -> Program:
@@ -152,29 +151,51 @@ class SmallMotion:
                 ).T
         return found
 
+    def _needed(self, q: Array, vd: Array) -> InverseDynamicsDerivatives:
+        """Return the joint forces of an acceleration, and how they change."""
+        now: dict[str, Any] = {"time": self.time} if self.system.time_matters else {}
+        return inverse_dynamics_derivatives(self.model, q, self.v, vd, world=self.world, **now)
+
     def rates(self, q: Array, x: Array) -> Array:
         """Return accelerations and rates of inner states, shape (nv + nx,)."""
+        force, rates = self.unbalanced(q, x)
+        return np.concatenate([np.linalg.solve(self.mass(q), force), rates])
+
+    def unbalanced(self, q: Array, x: Array) -> tuple[Array, Array]:
+        """Return Q less the joint forces that keep v [N or N m], and rates of inner states."""
         here = self.balance(q, x)
-        vd = forward_dynamics(self.model, q, self.v, here.force, world=self.world, **self._now)
-        return np.concatenate([vd, here.rates])
+        return here.force - self._needed(q, np.zeros(self.model.nv)).tau, here.rates
+
+    def slopes(self, q: Array, x: Array) -> tuple[Array, Array]:
+        """Return how `unbalanced` changes with steps of position and inner states."""
+        nv, here = self.model.nv, self.balance(q, x)
+        whole = np.hstack([here.by_step, here.by_w[:, nv:]])
+        whole[:nv, :nv] -= self._needed(q, np.zeros(nv)).by_q
+        return whole[:nv], whole[nv:]
 
     def matrix(self, q: Array, x: Array) -> Array:
-        """Return A, shape (2 nv + nx, 2 nv + nx)."""
-        nv = self.model.nv
-        here = self.balance(q, x)
-        near = linearize(self.model, q, self.v, here.force, world=self.world, **self._now)
+        """Return A, shape (2 nv + nx, 2 nv + nx).
+
+        Q = ID(q, v, vd) gives H dvd = (dQ/dq - dID/dq) dq + (dQ/dv - dID/dv) dv + dQ/dx dx. Seen
+        from a body that turns, steps change even at constant velocity: see `linearize`.
+        """
+        nv, here = self.model.nv, self.balance(q, x)
+        needed = self._needed(q, self.rates(q, x)[:nv])
+        change = np.hstack([here.by_step, here.by_w])
+        change[:nv, :nv] -= needed.by_q
+        change[:nv, nv : 2 * nv] -= needed.by_v
         A = np.zeros((2 * nv + len(x),) * 2)
-        A[: 2 * nv, : 2 * nv] = near.A
-        inverse_mass = near.B[nv:]
-        A[nv : 2 * nv, :nv] += inverse_mass @ here.by_step[:nv]
-        A[nv : 2 * nv, nv:] += inverse_mass @ here.by_w[:nv]
-        A[2 * nv :, :nv] = here.by_step[nv:]
-        A[2 * nv :, nv:] = here.by_w[nv:]
+        A[:nv, nv : 2 * nv] = np.eye(nv)
+        for joint, _, own in movable_joints(self.model):
+            for k, unit in enumerate(np.eye(joint.nv).tolist(), start=own.start):
+                A[own, k] = joint.bracket(unit, self.v[own].tolist())
+        A[nv : 2 * nv] = np.linalg.solve(needed.by_vd, change[:nv])
+        A[2 * nv :] = change[nv:]
         return A
 
     def mass(self, q: Array) -> Array:
         """Return the mass matrix, shape (nv, nv)."""
-        return mass_matrix(self.model, q, fluid=self.world.fluid, **self._now)
+        return self._needed(q, np.zeros(self.model.nv)).by_vd
 
     @property
     def weight(self) -> float:
@@ -198,23 +219,21 @@ def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[A
     model, nv = motion.model, motion.model.nv
 
     def missing(q: Array, x: Array, scale: Array) -> Array:
-        rates = motion.rates(q, x)
-        force = motion.mass(q) @ rates[:nv] / motion.weight
-        return np.concatenate([force, rates[nv:] * scale])
+        force, rates = motion.unbalanced(q, x)
+        return np.concatenate([force / motion.weight, rates * scale])
 
     for _ in range(ITERATIONS):
-        A = motion.matrix(q, x)
-        rows = np.delete(A[nv:], np.s_[nv : 2 * nv], axis=1)
+        forces, rows = motion.slopes(q, x)
         # rates of inner states count by the changes of state that would undo them
-        size = np.abs(rows[nv:, nv:]).max(axis=1, initial=0.0)
-        size = np.where(size > 0.0, size, np.abs(rows[nv:]).max(axis=1, initial=1e-300))
+        size = np.abs(rows[:, nv:]).max(axis=1, initial=0.0)
+        size = np.where(size > 0.0, size, np.abs(rows).max(axis=1, initial=LEAST))
         scale = 1.0 / size
         left = missing(q, x, scale)
         if float(np.linalg.norm(left)) <= ROUNDING:
             break
-        slopes = np.vstack([motion.mass(q) @ rows[:nv] / motion.weight, rows[nv:] * scale[:, None]])
+        slopes = np.vstack([forces / motion.weight, rows * scale[:, None]])
         columns = np.ones(nv + len(x))
-        columns[nv:] = 1.0 / np.maximum(np.abs(slopes[:, nv:]).max(axis=0, initial=0.0), 1e-300)
+        columns[nv:] = 1.0 / np.maximum(np.abs(slopes[:, nv:]).max(axis=0, initial=0.0), LEAST)
         step = -np.linalg.lstsq(slopes * columns, left, rcond=RANK)[0] * columns
         length = float(np.linalg.norm(step[:nv]))
         step *= min(1.0, LONGEST / length) if length > 0.0 else 1.0

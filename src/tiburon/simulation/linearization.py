@@ -38,7 +38,7 @@ from tiburon.trace.program import Input, current_graph
 from tiburon.trace.regions import function
 from tiburon.trace.regions.region import as_value
 
-__all__ = ["Linearization", "linearize"]
+__all__ = ["Linearization", "linearize", "movable_joints"]
 
 
 class Linearization(NamedTuple):
@@ -65,7 +65,7 @@ def _derivatives(
     return [list(scalars(x)) for x in found]
 
 
-def _movable(model: Model) -> list[tuple[Joint, slice, slice]]:
+def movable_joints(model: Model) -> list[tuple[Joint, slice, slice]]:
     """Return the joints with freedoms of their own, and where their numbers stand.
 
     Raises:
@@ -87,7 +87,7 @@ def _movable(model: Model) -> list[tuple[Joint, slice, slice]]:
 
 
 def _run_continuous(around: Setting, q: Scalars, rate: Scalars, tau: Scalars) -> Any:
-    joints, n = _movable(around.model), around.model.nv
+    joints, n = movable_joints(around.model), around.model.nv
     _, by_q, by_v, by_tau = _derivatives(around, q, rate, tau)
     turning: list[list[Scalar]] = [[0.0] * n for _ in range(n)]
     for joint, _, j in joints:
@@ -104,7 +104,7 @@ def _run_continuous(around: Setting, q: Scalars, rate: Scalars, tau: Scalars) ->
 
 
 def _run_step(around: Setting, q: Scalars, v: Scalars, tau: Scalars, dt: Scalars) -> Any:
-    joints, n = _movable(around.model), around.model.nv
+    joints, n = movable_joints(around.model), around.model.nv
     manifold = Manifold(around.model)
 
     @function
