@@ -194,8 +194,8 @@ def test_joints_move_a_frame_along_a_path():
         position[:, :7] = path.at(times).position
         _, found = tb.forward_kinematics(arm, position, frame)
         errors.append(np.abs(found - way.at(times).position).max())
-    assert errors[1] < 2e-4
-    assert errors[1] < errors[0] / 4.0
+    assert errors[1] < 1e-5
+    assert errors[1] < errors[0] / 30.0
 
 
 @pytest.mark.parametrize(
