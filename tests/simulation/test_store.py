@@ -15,9 +15,11 @@ from tests.robots import cart_pendulum, double_pendulum
 from tests.simulation import trajectory_samples as samples
 from tiburon.simulation import recorder as recorder_module
 from tiburon.simulation import store as store_module
+from tiburon.simulation import store_files
 from tiburon.simulation.events import Happening
 from tiburon.simulation.recorder import Recorder
-from tiburon.simulation.store import PROGRESS, VERSION
+from tiburon.simulation.store import PROGRESS
+from tiburon.simulation.store_files import VERSION
 
 
 @pytest.fixture
@@ -396,7 +398,7 @@ def test_a_full_disk_on_saving_leaves_nothing_half(tmp_path, monkeypatch):
 def test_large_batches_are_cut_into_several_files(tmp_path, monkeypatch):
     """No file grows with the number of cases beyond a bound."""
     monkeypatch.setattr(store_module, "CHUNK_BYTES", 4000)
-    monkeypatch.setattr(store_module, "FILE_BYTES", 1000)
+    monkeypatch.setattr(store_files, "FILE_BYTES", 1000)
     run, _, columns = samples.recorded(
         double_pendulum(), count=7, batch=(100,), store=tmp_path / "run.zarr"
     )

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tiburon.errors import RunFileError
-from tiburon.simulation.store import RunStore, zip_store
+from tiburon.simulation.store import RunStore
+from tiburon.simulation.store_files import zip_store
 
 if TYPE_CHECKING:
     from tiburon.simulation.trajectory import Trajectory

@@ -6,13 +6,9 @@ way; it says how many rows count. So whenever a run is killed, what the checkpoi
 there.
 """
 
-import hashlib
-import json
 import os
 import warnings
-import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,22 +19,27 @@ from tiburon.errors import RunFileError
 from tiburon.model import Model, World
 from tiburon.simulation.checkpoint_file import Progress, progress_from_bytes, progress_to_bytes
 from tiburon.simulation.header_text import header_from_text, header_to_text
-from tiburon.simulation.run_header import Checkpoint, Column, RunHeader
+from tiburon.simulation.run_header import Checkpoint, RunHeader
+from tiburon.simulation.store_files import (
+    FORMAT,
+    VERSION,
+    file_names,
+    make_array,
+    make_column,
+    make_labels,
+    read_attributes,
+    read_bytes,
+    signed,
+    writing,
+)
 from tiburon.version import installed_version
 
-__all__ = ["FORMAT", "VERSION", "RunStore"]
+__all__ = ["RunStore"]
 
 Array = NDArray[np.float64]
 
-FORMAT = "tiburon run"
-VERSION = 1
-"""Version of the layout that is written; readers take this one and those before it."""
-
 CHUNK_BYTES = 16_000_000
 """Size of one chunk of rows of all columns together, as far as rows are not larger."""
-
-FILE_BYTES = 64_000_000
-"""Size of one file at most: large batches are cut by cases as well."""
 
 MOST_ROWS = 65_536
 """Rows of one chunk at most: those of a small robot would otherwise be on disk late."""
@@ -93,17 +94,17 @@ class RunStore:
             "written_by": f"tiburon {installed_version()}",
             "chunk_rows": chunk_rows,
             "title": f"{header.model.name}: simulated motion",
-            **_signed(text),
+            **signed(text),
         }
-        with _writing(target):
+        with writing(target):
             group = zarr.open_group(target, mode="w", zarr_format=3, attributes=attributes)
             size = chunk_rows if rows is None else rows
-            _make_array(group, "time", (size,), (chunk_rows,), ("time",), {"units": "s"})
+            make_array(group, "time", (size,), (chunk_rows,), ("time",), {"units": "s"})
             for column in header.columns:
-                _make_column(group, header, column, size, chunk_rows)
-            _make_labels(group, header)
+                make_column(group, header, column, size, chunk_rows)
+            make_labels(group, header)
             note = {"about": "number of recorded rows; beside it lies what it takes to go on"}
-            _make_array(group, "checkpoint", (), (), (), note, dtype="i8", fill_value=0)
+            make_array(group, "checkpoint", (), (), (), note, dtype="i8", fill_value=0)
         store = cls(target, header, Progress(0, None, (), (), False), attributes)
         store._put_progress(store.progress)
         store._consolidate()
@@ -126,9 +127,9 @@ class RunStore:
         target = Path(path)
         if not target.exists():
             raise RunFileError(target, "is not there; check the path")
-        attributes = _read_attributes(target)
+        attributes = read_attributes(target)
         header = header_from_text(target, attributes["run"], model, world)
-        progress = progress_from_bytes(target, _read_bytes(target, PROGRESS))
+        progress = progress_from_bytes(target, read_bytes(target, PROGRESS))
         store = cls(target, header, progress, attributes)
         store._check_files()
         return store
@@ -149,8 +150,8 @@ class RunStore:
         self.header = header
         # the rows that stay count before any file changes
         self.commit(keep, state)
-        with _writing(self.path):
-            self._group("r+").attrs.update(_signed(header_to_text(header)))
+        with writing(self.path):
+            self._group("r+").attrs.update(signed(header_to_text(header)))
             self._resize(max(keep, self.chunk_rows if rows is None else rows))
 
     # -- rows --------------------------------------------------------------------------------------
@@ -176,7 +177,7 @@ class RunStore:
         Raises:
             RunFileError: If it cannot be written; what the checkpoint speaks of stays.
         """
-        with _writing(self.path, self._so_far()):
+        with writing(self.path, self._so_far()):
             size = self._array("time").shape[0]
             stop = start + self.chunk_rows
             if start + count > size:
@@ -219,14 +220,14 @@ class RunStore:
     ) -> None:
         """Write down how the run ended."""
         self._put_progress(Progress(rows, checkpoint, tuple(outcomes), tuple(events), True))
-        with _writing(self.path, self._so_far()):
+        with writing(self.path, self._so_far()):
             self._resize(rows)
         self._consolidate()
 
     def _put_progress(self, progress: Progress) -> None:
         content = progress_to_bytes(progress)
         target = self.path / PROGRESS
-        with _writing(self.path, self._so_far()):
+        with writing(self.path, self._so_far()):
             spare = target.with_suffix(".partial")
             try:
                 spare.write_bytes(content)
@@ -276,14 +277,14 @@ class RunStore:
         """Put all descriptions in one file, which readers open faster."""
         import zarr
 
-        with warnings.catch_warnings(), _writing(self.path, self._so_far()):
+        with warnings.catch_warnings(), writing(self.path, self._so_far()):
             # a convention that all readers know, though no part of the standard yet
             warnings.simplefilter("ignore")
             zarr.consolidate_metadata(self.path)
 
     def _check_files(self) -> None:
         """Refuse a store some of whose files are missing: they would read as numbers unknown."""
-        names = _file_names(self.path) if self.is_zip else None
+        names = file_names(self.path) if self.is_zip else None
         for key in ("time", *(column.name for column in self.header.columns)):
             try:
                 chunks = self._array(key).chunks
@@ -299,139 +300,3 @@ class RunStore:
                 there = file in names if names is not None else (self.path / file).is_file()
                 if not there:
                     raise RunFileError(self.path, f"file {file} is missing; restore it from a copy")
-
-
-def _make_column(group: Any, header: RunHeader, column: Column, size: int, rows: int) -> None:
-    shape = header.shape(column)
-    chunk = list(shape)
-    if header.batch:
-        # large batches in several files
-        rest = 8 * rows * int(np.prod(shape[1:], dtype=int))
-        chunk[0] = min(shape[0], max(1, FILE_BYTES // max(rest, 1)))
-    dimensions = ("time", *header.case_dimensions, *([column.dimension] if column.width else []))
-    attributes = dict(column.attributes)
-    beside = [name for name in column.coordinates if name != column.dimension]
-    if beside:
-        # where other readers look for what goes along with an array
-        attributes["coordinates"] = " ".join(beside)
-    _make_array(group, column.name, (size, *shape), (rows, *chunk), dimensions, attributes)
-
-
-def _make_array(
-    group: Any,
-    name: str,
-    shape: tuple[int, ...],
-    chunks: tuple[int, ...],
-    dimensions: tuple[str, ...],
-    attributes: Mapping[str, Any],
-    *,
-    dtype: str = "f8",
-    fill_value: float = np.nan,
-) -> None:
-    from zarr.codecs import BloscCodec, Crc32cCodec
-
-    group.create_array(
-        name,
-        shape=shape,
-        chunks=chunks,
-        dtype=dtype,
-        fill_value=fill_value,
-        dimension_names=dimensions,
-        attributes=dict(attributes),
-        # light: numbers of a motion hardly shrink; the sum tells damage
-        compressors=[BloscCodec(cname="lz4", clevel=1, shuffle="shuffle"), Crc32cCodec()],
-        # a chunk of unknown numbers is written too: a missing file means damage
-        config={"write_empty_chunks": True},
-    )
-
-
-def _make_labels(group: Any, header: RunHeader) -> None:
-    """Write the names along dimensions, so that other readers have them as coordinates."""
-    for column in header.columns:
-        for name, labels in column.coordinates.items():
-            if name not in group:
-                array = group.create_array(
-                    name, shape=(len(labels),), dtype=str, dimension_names=(column.dimension,)
-                )
-                array[:] = np.array(labels, dtype=object)
-
-
-def _signed(text: str) -> dict[str, str]:
-    return {"run": text, "run_sha256": hashlib.sha256(text.encode()).hexdigest()}
-
-
-def _read_attributes(path: Path) -> dict[str, Any]:
-    """Return the attributes of a store after checking that it is a run, whole, and not too new."""
-    try:
-        data = json.loads(_read_bytes(path, "zarr.json"))
-        attributes: dict[str, Any] = dict(data["attributes"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunFileError(
-            path, f"zarr.json is damaged ({error}); restore it from a copy"
-        ) from error
-    if attributes.get("format") != FORMAT:
-        raise RunFileError(
-            path,
-            f"is a Zarr store but not a run (format must be {FORMAT!r}, got "
-            f"{attributes.get('format')!r}); open it with xarray.open_zarr",
-        )
-    version = attributes.get("version")
-    if type(version) is not int or version < 1:
-        raise RunFileError(path, f"version must be a whole number, got {version!r}; restore it")
-    if version > VERSION:
-        raise RunFileError(
-            path,
-            f"was written in version {version} of the format, this package reads up to {VERSION}; "
-            f"update tiburon (it was written by {attributes.get('written_by', 'an unknown one')})",
-        )
-    text = attributes.get("run")
-    if not isinstance(text, str) or _signed(text)["run_sha256"] != attributes.get("run_sha256"):
-        raise RunFileError(
-            path, "what it says of robot and run is damaged (checksum); restore zarr.json"
-        )
-    return attributes
-
-
-def _read_bytes(path: Path, name: str) -> bytes:
-    """Return the bytes of one file of a store."""
-    try:
-        if path.is_file():
-            with zipfile.ZipFile(path) as archive:
-                return archive.read(name)
-        return (path / name).read_bytes()
-    except (OSError, KeyError, zipfile.BadZipFile, EOFError) as error:
-        raise RunFileError(
-            path, f"{name} cannot be read ({error}); it is no saved run, or not whole"
-        ) from error
-
-
-def _file_names(path: Path) -> frozenset[str]:
-    with zipfile.ZipFile(path) as archive:
-        return frozenset(archive.namelist())
-
-
-@contextmanager
-def _writing(path: Path, safe: str = "") -> Iterator[None]:
-    """Tell in our own words what the disk refuses."""
-    try:
-        yield
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise RunFileError(
-            path, f"cannot be written ({reason}); free some room or choose another place{safe}"
-        ) from error
-
-
-def zip_store(store: Path, target: Path) -> None:
-    """Put the files of a store into one zip file, in one stroke."""
-    buffer = target.with_name(target.name + ".partial")
-    with _writing(target):
-        try:
-            with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-                for file in sorted(store.rglob("*")):
-                    if file.is_file():
-                        archive.write(file, file.relative_to(store).as_posix())
-            os.replace(buffer, target)
-        except OSError:
-            buffer.unlink(missing_ok=True)
-            raise
