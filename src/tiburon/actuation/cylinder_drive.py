@@ -69,7 +69,7 @@ class CylinderDrive(Element):
 
     Oil in small chambers behind large valves is stiff: where a valve is open and hardly any
     pressure is left to drop, pressures settle at the rate 10 b g / (V sqrt(supply)), some ten
-    thousand per second. Take small steps, or a method for stiff equations.
+    thousand per second: take small steps, or steps that adapt.
     """
 
     name: str
