@@ -184,8 +184,8 @@ def _parts(console: "Console", robot: dict[str, Any], limit: int | None) -> None
         (s["name"], *s["ends"], f"{s['stiffness']:g}", f"{s['damping']:g}", f"{s['rest_length']:g}")
         for s in robot["springs"]
     ]
-    headers = ("name", "first", "second", "stiffness [N/m]", "damping [N s/m]", "rest length [m]")
-    _table(console, "Springs", headers, springs, limit)
+    numbers = ("stiffness [N/m]", "damping [N s/m]", "rest length [m]")
+    _table(console, "Springs", ("name", "first", "second", *numbers), springs, limit)
     cylinders = [
         (c["name"], *(c["ends"] or ("", "")), c["joint"] or "", f"{c['stroke']:g}")
         for c in robot["cylinders"]
