@@ -185,7 +185,7 @@ def _go(
             _stop(run, course, writer, *reason)
             return
         end = min(done + limit, steps)
-        if asking is not None:
+        if asking is not None or course.sampling:
             end = min(end, done - done % course.hold + course.hold)
         if sensing is not None:
             end = min(end, done - done % sensing.every + sensing.every)

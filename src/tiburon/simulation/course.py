@@ -187,6 +187,8 @@ def _run(
         run = _fixed_run(setup, system, watch, state, held, one)
         if checkpoint.step:
             run.go_on()
+        elif system.held:
+            run.ask_first()
     run.done = checkpoint.step
     for case, fields in checkpoint.notes.get("ended", []):
         run.close(int(case), Outcome(*fields))

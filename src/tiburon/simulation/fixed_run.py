@@ -111,6 +111,13 @@ class FixedRun(CasesOnTheirWay):
         clock[CLOCK:] = 0.0
         return clock
 
+    def ask_first(self) -> None:
+        """Ask a sampled controller at the start: what it says is recorded with the first row."""
+        found = self.stepper.run(self.state, self.held, self.clock(), None)
+        good = ~found.failed
+        self.held = self.held.copy()
+        self.held[good] = found.held[-1, good]
+
     def go_on(self) -> None:
         """Tell that the numbers carried along are those of an earlier part of the run."""
         self._clock[START] = 0.0
