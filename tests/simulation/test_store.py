@@ -182,6 +182,21 @@ def test_rows_without_a_checkpoint_wait_for_one(tmp_path, small_chunks):
     assert np.array_equal(found.v, columns["v"][:21])
 
 
+def test_rows_to_come_are_unknown_to_other_readers(tmp_path, small_chunks, monkeypatch):
+    """A chunk that is not full holds NaN, also where its buffer held rows of the one before."""
+    monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
+    model = double_pendulum()
+    time, columns = samples.rows(model, 40)
+    recorder = Recorder(samples.header(model), rows=40, store=tmp_path / "run.zarr")
+    for part in (slice(0, 8), slice(8, 11)):
+        rows = {key: array[part] for key, array in columns.items()}
+        recorder.append(time[part], rows, samples.checkpoint)
+    data = xarray.open_zarr(tmp_path / "run.zarr", chunks=None)
+    assert np.array_equal(data["joint_position"][:11], columns["q"][:11])
+    assert np.isnan(data["joint_position"][11:]).all()
+    assert np.isnan(data["time"][11:]).all()
+
+
 def test_slow_runs_are_written_before_a_chunk_is_full(tmp_path, monkeypatch):
     """Rows go to disk after a time, though few; the chunk is then written again with more."""
     monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
@@ -301,7 +316,8 @@ def test_strangers_files_run_no_code(stored):
     """Only records of this package are restored: no class, function or module of others."""
     from tiburon.simulation.embedding import NotDataError, from_text
 
-    for place in ("os:system", "builtins:eval", "tiburon.errors:ModelError", "tiburon.no:such"):
+    others = ("os:system", "builtins:eval", "urllib.parse:ParseResult")
+    for place in (*others, "tiburon.errors:ModelError", "tiburon.no:such"):
         with pytest.raises(NotDataError, match="no such class"):
             from_text(json.dumps({"record": place, "fields": {}}))
     for text in ("[" * 100_000, '{"array": "x", "dtype": "O", "shape": [1]}', '{"odd": 1}', "{"):
@@ -357,7 +373,10 @@ def test_a_full_disk_leaves_what_was_written(tmp_path, small_chunks, monkeypatch
     assert np.array_equal(tb.load_run(path).q, columns["q"])
 
 
-def test_a_full_disk_at_the_checkpoint_keeps_the_one_before(tmp_path, small_chunks, monkeypatch):
+@pytest.mark.parametrize("when", ["writing", "replacing"])
+def test_a_full_disk_at_the_checkpoint_keeps_the_one_before(
+    tmp_path, small_chunks, monkeypatch, when
+):
     """The checkpoint is replaced in one stroke: a half written one never takes its place."""
     model = double_pendulum()
     path = tmp_path / "run.zarr"
@@ -368,13 +387,17 @@ def test_a_full_disk_at_the_checkpoint_keeps_the_one_before(tmp_path, small_chun
     write = Path.write_bytes
 
     def cut(self, data):
-        if self.name.endswith(".partial"):
-            write(self, data[:10])
-            raise OSError(errno.ENOSPC, "No space left on device", str(self))
-        return write(self, data)
+        write(self, data[:10])
+        raise OSError(errno.ENOSPC, "No space left on device", str(self))
+
+    def stay(source, target):
+        raise OSError(errno.ENOSPC, "No space left on device", str(target))
 
     with monkeypatch.context() as patch:
-        patch.setattr(Path, "write_bytes", cut)
+        if when == "writing":
+            patch.setattr(Path, "write_bytes", cut)
+        else:
+            patch.setattr(store_module.os, "replace", stay)
         with pytest.raises(tb.RunFileError, match="No space left"):
             recorder.append(time[8:], second, lambda: samples.checkpoint(16))
     assert len(tb.load_run(path)) == 8

@@ -13,7 +13,9 @@ import pytest
 import tiburon as tb
 from tests.robots import double_pendulum, kicked
 from tests.simulation.slow_run import DURATION, START, control, wind
+from tiburon.simulation import conduct as conduct_module
 from tiburon.simulation import recorder as recorder_module
+from tiburon.simulation import row_writer as row_writer_module
 
 ROOT = Path(__file__).parents[2]
 
@@ -73,6 +75,32 @@ def test_a_killed_run_goes_on_to_the_bits_of_an_unbroken_one(tmp_path, kind):
     assert run.status == "finished"
     assert equal(run, whole)
     assert equal(tb.load_run(path), whole)
+
+
+@pytest.mark.parametrize("calls", [1, 2, 5])
+def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, calls):
+    """A native call gives more rows than a portion holds: no checkpoint may be ahead of them."""
+    monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
+    monkeypatch.setattr(row_writer_module, "MOST_GATHERED", 5)
+    monkeypatch.setattr(conduct_module, "INTERVAL", 0.0)
+    left = [calls]
+
+    def crash(done, duration):
+        left[0] -= 1
+        if not left[0]:
+            raise RuntimeError("crash")
+
+    model = double_pendulum()
+    keywords = {"v": START, "dt": 1e-3, "record_every": 1}
+    with pytest.raises(RuntimeError, match="crash"):
+        tb.simulate(model, 0.5, store=tmp_path / "run.zarr", progress=crash, **keywords)
+    found = tb.load_run(tmp_path / "run.zarr")
+    assert found.status == "unfinished"
+    if found.checkpoint is None:
+        # nothing was safe yet, and nothing is said to be
+        assert len(found) == 0
+        return
+    assert equal(found.resume(), tb.simulate(model, 0.5, **keywords))
 
 
 def test_interrupted_runs_keep_what_was_computed(tmp_path):
