@@ -95,9 +95,16 @@ class CommandRow:
             for name, value in given.items():
                 place = places.get(name)
                 if place is not None:
-                    row[..., place] = value
+                    try:
+                        row[..., place] = value
+                    except (TypeError, ValueError):
+                        row[..., place] = _one(name, value)
                 elif name in self._joints:
-                    row[..., self._joints[name][0]] = value
+                    where, count = self._joints[name]
+                    if np.ndim(value) == 0 or np.shape(value)[-1] != count:
+                        given = f"shape {np.shape(value)}"
+                        raise ShapeError(f"command {name!r}", f"{count} joint forces", given)
+                    row[..., where] = value
                 else:
                     self.place(name)
             return
