@@ -19,10 +19,9 @@ from tiburon.control.joint_choice import (
     as_target,
     chosen_joints,
     commands_of,
-    entries,
     gains,
-    joined,
     model_key,
+    spread,
     taken,
     target_joints,
     wanted_at,
@@ -97,13 +96,9 @@ class ComputedTorque:
         wanted = wanted_at(state, chosen, self.target)
         a = wanted.acceleration + gains(self.damping, count, "damping") * wanted.rate
         a = a + gains(self.stiffness, count, "stiffness") * wanted.error
-        whole: list[Any] = [0.0] * state.model.nv
-        for place, part in zip(chosen.v, entries(a), strict=True):
-            whole[place] = part
+        whole = spread(a, chosen.v, state.v)
         model, around = self.model or state.model, self.world or state.system.world
-        tau = inverse_dynamics(
-            model, state.q, state.v, joined(whole, state.v), world=around, **_now(state)
-        )
+        tau = inverse_dynamics(model, state.q, state.v, whole, world=around, **_now(state))
         return commands_of(state, chosen, taken(tau, chosen.v), self.through)
 
     def structure(self) -> Hashable:

@@ -40,6 +40,9 @@ class Chosen(NamedTuple):
     plain: bool
     """Whether their positions are plain numbers, no quaternions."""
 
+    names: tuple[str, ...]
+    """Their names."""
+
 
 class Wanted(NamedTuple):
     """What a controller answers to; shape (..., n), one entry per chosen velocity."""
@@ -68,7 +71,7 @@ def chosen_joints(model: Model, names: tuple[str, ...]) -> Chosen:
             )
     q = tuple(k for j in joints for k in _range(model.slice(j.name, of="q")))
     v = tuple(k for j in joints for k in _range(model.slice(j.name, of="v")))
-    return Chosen(joints, q, v, all(j.nq == j.nv for j in joints))
+    return Chosen(joints, q, v, all(j.nq == j.nv for j in joints), named)
 
 
 def as_target(target: Any) -> Target:
@@ -93,9 +96,11 @@ def wanted_at(state: State, chosen: Chosen, target: Target) -> Wanted:
     """Compare a state with a target."""
     q, v = taken(state.q, chosen.q), taken(state.v, chosen.v)
     if isinstance(target, JointPath):
-        names = tuple(joint.name for joint in chosen.joints)
-        plain_places(state.model, names)
-        sample = _ordered(target, names).at(state.time)
+        names = chosen.names
+        if not chosen.plain:
+            plain_places(state.model, names)
+        path = target if target.joints in ((), names) else _ordered(target, names)
+        sample = path.at(state.time)
         if np.shape(sample.position)[-1] != len(chosen.v):
             raise ShapeError(
                 "path", f"{len(chosen.v)} joints ({', '.join(names)})", target.pieces.size
@@ -137,8 +142,6 @@ def _by_name(target: Any) -> dict[str, tuple[float, ...]]:
 @lru_cache(maxsize=64)
 def _ordered(path: JointPath, names: tuple[str, ...]) -> JointPath:
     """Return a path with its joints in another order."""
-    if not path.joints or path.joints == names:
-        return path
     if set(path.joints) != set(names):
         raise ModelError(
             f"path: expected joints {', '.join(names)}, got {', '.join(path.joints)}; name the "
@@ -170,7 +173,7 @@ def commands_of(state: State, chosen: Chosen, force: Any, through: str) -> Any:
     if through == "joints":
         names = state.system.command_names
         return {names[k]: part for k, part in zip(chosen.v, parts, strict=True)}
-    names = _actuators(state.model, tuple(joint.name for joint in chosen.joints))
+    names = _actuators(state.model, chosen.names)
     return dict(zip(names, parts, strict=True))
 
 
@@ -210,6 +213,13 @@ def joined(parts: Sequence[Any], like: Any) -> Any:
         return as_traced(list(parts))
     shape = np.shape(like)[:-1]
     return np.stack([np.broadcast_to(x, shape) for x in parts], axis=-1)
+
+
+def spread(part: Any, places: Sequence[int], like: Any) -> Any:
+    """Return an array like another that is zero but for chosen entries of its last dimension."""
+    whole = 0.0 * like
+    whole[..., list(places)] = part
+    return whole
 
 
 def gains(value: Numbers, count: int, what: str) -> Any:
