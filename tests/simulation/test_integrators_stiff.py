@@ -106,3 +106,23 @@ def test_floats_and_native_code_agree_in_batches_of_any_size():
         alone = kernel(places[case], many[case])
         np.testing.assert_array_equal(alone[0], q[case])
         np.testing.assert_array_equal(alone[1], w[case])
+
+
+def test_units_of_states_do_not_matter():
+    """A pressure told in Pa or in units of 1e9 Pa: the same motion; no equation is lost."""
+
+    def plant(unit):
+        def force(q, v, x, time):
+            # oil of 1e9 N/m^3 behind a piston of 1e-3 m^2 that leaks
+            return (1e-3 * unit * x[0],), ((-1e9 * v[0] - 2e-1 * 1e9 * unit * x[0] * 1e-9) / unit,)
+
+        return Plant(sinking(0.0).model, (0.0,), (0.3, 1e5 / unit), force)
+
+    q, w = plant(1.0).run("rosenbrock", 50, 0.05)
+    other_q, other_w = plant(1e9).run("rosenbrock", 50, 0.05)
+    assert other_q[0] == pytest.approx(q[0], rel=1e-9)
+    assert other_w[0] == pytest.approx(w[0], rel=1e-8)
+    assert other_w[1] * 1e9 == pytest.approx(w[1], rel=1e-8)
+    q, _ = plant(1.0).run("rosenbrock", 1000, 0.05)
+    fine, _ = plant(1.0).run("rk4", 5000, 0.05)
+    assert q[0] == pytest.approx(fine[0], rel=1e-3)

@@ -16,6 +16,8 @@ Symbols (there):
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
+import numpy as np
+
 from tiburon.simulation.integrators.chart import Acceleration, Chart, combine
 from tiburon.simulation.integrators.dopri5 import end_of_step, hermite
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
@@ -40,6 +42,9 @@ NODES = (0.0, 0.0, 1.0, 1.0)
 
 SLOPES = (0.5, 1.5, 0.0, 0.0)
 """Parts of the change with time."""
+
+CUT = 1e-15
+"""Length of a scaled column that counts as none: the matrix is regular at all but chance steps."""
 
 RESULT = (2.0, 0.0, 1.0, 1.0)
 ERROR = (0.0, 0.0, 0.0, 1.0)
@@ -137,7 +142,7 @@ def _solver(changes: RateChanges, positions: int, scale: Scalar) -> Callable[[Sc
 
     diagonal = 1.0 / scale
     matrix = [[(diagonal if i == j else 0.0) - folded(i, j) for j in kept] for i in kept]
-    factor = factor_orthogonal(as_traced(matrix))
+    solve_kept = _equilibrated(matrix)
 
     def solve(right: Scalars) -> Scalars:
         reduced = []
@@ -146,7 +151,7 @@ def _solver(changes: RateChanges, positions: int, scale: Scalar) -> Callable[[Sc
             for e in gone:
                 total = total + scale * J[e][i] * right[e]
             reduced.append(total)
-        known = dict(zip(kept, factor.solve(as_traced(reduced)).tolist(), strict=True))
+        known = dict(zip(kept, solve_kept(reduced), strict=True))
         for e in gone:
             total = right[e]
             for j in kept:
@@ -156,6 +161,33 @@ def _solver(changes: RateChanges, positions: int, scale: Scalar) -> Callable[[Sc
         return tuple(known[i] for i in range(size))
 
     return solve
+
+
+def _equilibrated(matrix: list[list[Scalar]]) -> Callable[[Sequence[Scalar]], list[Scalar]]:
+    """Return what solves equations whose unknowns have units of any size, Pa beside m/s.
+
+    Rows, then columns are scaled to a largest element of one: what is small then is small by
+    itself, not by its unit, and no column is taken for one that depends on others.
+    """
+    rows = [1.0 / _largest(row) for row in matrix]
+    scaled = [[r * x for x in row] for r, row in zip(rows, matrix, strict=True)]
+    columns = [1.0 / _largest(column) for column in zip(*scaled, strict=True)]
+    both = [[x * c for x, c in zip(row, columns, strict=True)] for row in scaled]
+    factor = factor_orthogonal(as_traced(both), cut=CUT)
+
+    def solve(right: Sequence[Scalar]) -> list[Scalar]:
+        found = factor.solve(as_traced([r * x for r, x in zip(rows, right, strict=True)]))
+        return [c * x for c, x in zip(columns, found.tolist(), strict=True)]
+
+    return solve
+
+
+def _largest(values: Sequence[Scalar]) -> Scalar:
+    """Return the largest size of some numbers, one if all are zero."""
+    found: Scalar = 0.0
+    for value in values:
+        found = np.maximum(found, np.abs(value))
+    return np.where(found > 0.0, found, 1.0)
 
 
 def _is_zero(value: Scalar) -> bool:
