@@ -4,27 +4,54 @@ from typing import Annotated
 
 import typer
 
-from tiburon.cli import bench, cache, check, convert, demo, hydro, info, models, reproduce
+from tiburon.cli import (
+    bench,
+    cache,
+    check,
+    convert,
+    demo,
+    hydro,
+    info,
+    models,
+    report,
+    reproduce,
+    simulate,
+)
 from tiburon.version import installed_version
 
 application = typer.Typer(
     name="tiburon",
     help="Robot dynamics on land and under water, in Python that runs as native code.",
     no_args_is_help=True,
-    add_completion=False,
     # our errors speak for themselves; everything else deserves the plain traceback
     pretty_exceptions_enable=False,
+    # units stand in brackets, which markup would swallow
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-application.command("demo")(demo.run)
-application.command("models")(models.run)
-application.command("info")(info.run)
-application.command("check")(check.run)
-application.command("convert")(convert.run)
-application.command("hydro")(hydro.run)
+
+
+def _examples(text: str) -> str:
+    """Return examples as the end of a help text, line by line as they are written."""
+    # the mark tells click not to wrap the lines below it
+    lines = "\n".join(f"  {line}" for line in text.strip().splitlines())
+    return f"\b\nExamples:\n{lines}"
+
+
+for name, module in {
+    "simulate": simulate,
+    "report": report,
+    "demo": demo,
+    "check": check,
+    "models": models,
+    "info": info,
+    "convert": convert,
+    "hydro": hydro,
+}.items():
+    application.command(name, epilog=_examples(module.EXAMPLES))(module.run)
 application.command("bench", context_settings=bench.PASS_ON)(bench.run)
-application.add_typer(cache.application, name="cache")
-application.add_typer(reproduce.application, name="reproduce")
+application.add_typer(cache.application, name="cache", epilog=_examples(cache.EXAMPLES))
+application.add_typer(reproduce.application, name="reproduce", epilog=_examples(reproduce.EXAMPLES))
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,12 +1,21 @@
 """`tiburon cache`: look at and empty the cache of compiled kernels."""
 
 from datetime import datetime
+from typing import Annotated
 
 import typer
 
 application = typer.Typer(
-    help="Look at and empty the cache of compiled kernels.", no_args_is_help=True
+    help="Look at and empty the cache of compiled kernels.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
+
+EXAMPLES = """
+tiburon cache size
+tiburon cache list --json
+tiburon cache clear
+"""
 
 
 def format_size(size: int) -> str:
@@ -27,6 +36,9 @@ def format_size(size: int) -> str:
     return f"{value:.1f} GB"
 
 
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead.")]
+
+
 @application.command("path")
 def print_path() -> None:
     """Print the directory of the cache (set it with TIBURON_CACHE_DIR)."""
@@ -36,17 +48,23 @@ def print_path() -> None:
 
 
 @application.command("size")
-def print_size() -> None:
+def print_size(as_json: AsJson = False) -> None:
     """Print how many kernels the cache holds and how much space they take."""
-    from tiburon.native.cache import cache_entries
+    from tiburon.native.cache import cache_directory, cache_entries
 
     entries = cache_entries()
+    if as_json:
+        import json
+
+        taken = {"kernels": len(entries), "bytes": sum(entry.size for entry in entries)}
+        print(json.dumps({"directory": str(cache_directory()), **taken}, indent=2))
+        return
     noun = "kernel" if len(entries) == 1 else "kernels"
     print(f"{len(entries)} {noun}, {format_size(sum(entry.size for entry in entries))}")
 
 
 @application.command("list")
-def print_entries() -> None:
+def print_entries(as_json: AsJson = False) -> None:
     """List the kernels in the cache, the last used first (to the day)."""
     from rich.console import Console
     from rich.table import Table
@@ -54,6 +72,12 @@ def print_entries() -> None:
     from tiburon.native.cache import cache_directory, cache_entries
 
     entries = sorted(cache_entries(), key=lambda entry: entry.modified, reverse=True)
+    if as_json:
+        import json
+
+        rows = [{"kernel": e.label, "bytes": e.size, "used": e.modified} for e in entries]
+        print(json.dumps(rows, indent=2))
+        return
     if not entries:
         print(f"no kernels in {cache_directory()}")
         return

@@ -11,6 +11,12 @@ if TYPE_CHECKING:
     from tiburon.algorithms.cylinder_flow import CylinderFlow
     from tiburon.model import Model
 
+EXAMPLES = """
+tiburon check arm.urdf
+tiburon check tiburon_titan --html titan.html
+tiburon check arm.urdf --strict --json
+"""
+
 CRISIS = "critical"
 """Regime in which coefficients of drag are not constant."""
 

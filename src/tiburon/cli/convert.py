@@ -7,6 +7,11 @@ import typer
 
 from tiburon.cli.loading import load_quietly
 
+EXAMPLES = """
+tiburon convert arm.urdf arm.toml
+tiburon convert puma560 puma.urdf
+"""
+
 
 def run(
     source: Annotated[

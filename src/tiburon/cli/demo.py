@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from tiburon.cli.station_keeping import EnergyBalance, Run
     from tiburon.model import Model
 
+EXAMPLES = """
+tiburon demo
+tiburon demo --duration 10 --current 0.5 --output figures
+"""
+
 VEHICLE = "tiburon_titan"
 MILLIMETERS = 1e3
 """In a meter."""

@@ -13,6 +13,12 @@ if TYPE_CHECKING:
 QUALITIES = {"exact": "green", "computed": "green", "fitted": "yellow", "guessed": "red"}
 """How good a number is, and the color that says so."""
 
+EXAMPLES = """
+tiburon hydro arm.urdf
+tiburon hydro arm.urdf arm_wet.toml --density 1025
+tiburon hydro arm.urdf --json
+"""
+
 
 def run(
     source: Annotated[

@@ -18,6 +18,12 @@ DEPTH = 12
 RUN = 12
 """Bodies of one run of equals, and rows of one table, that are shown without --all."""
 
+EXAMPLES = """
+tiburon info puma560
+tiburon info arm.urdf --package-path ~/robots --all
+tiburon info arm.urdf --json
+"""
+
 
 def run(
     robot: Annotated[str, typer.Argument(help="A robot file, or the name of one that ships.")],

@@ -7,6 +7,12 @@ import typer
 WIDE = 120
 """Columns from which on descriptions stand beside the numbers."""
 
+EXAMPLES = """
+tiburon models
+tiburon models underwater
+tiburon models --json
+"""
+
 
 def run(
     like: Annotated[

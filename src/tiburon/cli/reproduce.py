@@ -8,8 +8,15 @@ if TYPE_CHECKING:
     from tiburon.reproduce.operation_counts import CountTable
 
 application = typer.Typer(
-    help="Set published numbers beside ours, with a verdict for each.", no_args_is_help=True
+    help="Set published numbers beside ours, with a verdict for each.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
 )
+
+EXAMPLES = """
+tiburon reproduce operation-counts --summary
+tiburon reproduce added-mass --coarse
+"""
 
 
 @application.callback()

@@ -1,0 +1,76 @@
+"""`tiburon report`: one page about a run that was saved, and its figures."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+EXAMPLES = """
+tiburon report run.zarr
+tiburon report run.zarr page.html --figures figures --replay replay.html
+tiburon report run.zarr --json
+"""
+
+FIGURES = {
+    "positions": ("joint_position",),
+    "velocities": ("joint_velocity",),
+    "commands": ("command",),
+    "energy": ("kinetic_energy", "potential_energy", "total_energy"),
+}
+"""Figures by the name of their file, and what they show."""
+
+
+def run(
+    path: Annotated[
+        Path, typer.Argument(metavar="RUN", help="A run that was saved: run.zarr, or run.zip.")
+    ],
+    page: Annotated[
+        Path | None,
+        typer.Argument(metavar="[PAGE]", help="The page to write; beside the run by default."),
+    ] = None,
+    figures: Annotated[
+        Path | None, typer.Option(help="Directory for the figures as files of their own (.png).")
+    ] = None,
+    replay: Annotated[
+        Path | None, typer.Option(help="Write a page that replays the run in a browser.")
+    ] = None,
+    csv: Annotated[Path | None, typer.Option(help="Write the recorded rows as a table.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print how the run ended as JSON; no page unless named.")
+    ] = False,
+) -> None:
+    """Write one page about a saved run: what it was, how it ended, figures.
+
+    Works for runs that ended, that were interrupted, and that were killed.
+    """
+    import tiburon as tb
+    from tiburon.cli.run_words import as_data
+    from tiburon.simulation.summary import facts_of
+
+    done = tb.load_run(path)
+    if page is None and not as_json:
+        page = path.with_suffix(".html")
+    written: list[Path] = []
+    if page is not None:
+        written.append(done.report(page))
+    if figures is not None and len(done):
+        figures.mkdir(parents=True, exist_ok=True)
+        for name, shown in FIGURES.items():
+            if name == "commands" and done.header.column("u") is None:
+                continue
+            done.plot(*shown, path=figures / f"{name}.png")
+            written.append(figures / f"{name}.png")
+    if replay is not None:
+        written.append(done.save_html(replay))
+    if csv is not None:
+        done.to_csv(csv)
+        written.append(csv)
+    if as_json:
+        import json
+
+        print(json.dumps({**as_data(done), "files": [*map(str, written)]}, indent=2))
+        return
+    for name, text in facts_of(done).items():
+        print(f"{name + ':':<14} {text}")
+    for file in written:
+        print(f"wrote {file}")
