@@ -90,3 +90,19 @@ def test_a_robot_with_estimated_numbers_swims():
     vd = tb.forward_dynamics(model, model.neutral(), rest, rest, fluid=tb.Water(1025.0))
     # buoyancy and weight cancel to rounding of 9.81
     assert_close(vd, np.zeros(6), 1e-14, scale=9.81)
+
+
+def test_fins_stay_when_numbers_are_estimated_anew():
+    """Shapes say nothing of fins."""
+    fin = tb.Fin(0.01, 2.0, name="rudder")
+    fluid = tb.BodyFluid(volume=1e-3, fins=(fin,))
+    body = tb.Body(
+        "hull",
+        joint=tb.Free("float"),
+        inertia=tb.Inertia.sphere(1.0, 0.1),
+        shapes=(tb.SphereShape(0.1),),
+        fluid=fluid,
+    )
+    again = tb.add_water(tb.Model("fish", [body]), overwrite=True).model
+    assert again.bodies[0].fluid.fins == (fin,)
+    assert again.bodies[0].fluid.volume != 1e-3

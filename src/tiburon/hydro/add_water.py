@@ -1,6 +1,6 @@
 """Water numbers for a whole robot, from the shapes of its bodies."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tiburon.errors import ModelError
 from tiburon.hydro.coefficients import estimate_water
@@ -87,7 +87,11 @@ def _body_water(body: Body, density: float, overwrite: bool, panels: int) -> Bod
     except ModelError as error:
         return BodyWater(body.name, body.fluid, reason=str(error).removeprefix("water numbers: "))
     remark = "; ".join(estimate.remarks)
-    return BodyWater(body.name, estimate.fluid, estimate.quality, remark=remark)
+    fluid = estimate.fluid
+    if body.fluid is not None:
+        # shapes tell nothing of fins: those a body has stay
+        fluid = replace(fluid, fins=body.fluid.fins)
+    return BodyWater(body.name, fluid, estimate.quality, remark=remark)
 
 
 def _met_by_water(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:
