@@ -100,7 +100,7 @@ def test_fins_stay_when_numbers_are_estimated_anew():
         "hull",
         joint=tb.Free("float"),
         inertia=tb.Inertia.sphere(1.0, 0.1),
-        shapes=(tb.SphereShape(0.1),),
+        shapes=(tb.Shape(tb.SphereShape(0.1)),),
         fluid=fluid,
     )
     again = tb.add_water(tb.Model("fish", [body]), overwrite=True).model
