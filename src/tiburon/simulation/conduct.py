@@ -195,13 +195,7 @@ def _go(
         now = wall.perf_counter()
         # the last row waits: commands at its time may be yet to come
         mark = marks[-1]
-        here = done
-        for count, marked, state, held in zip(counts[:-1], marks, *rows, strict=False):
-            here += count
-            # nothing is recorded of times that no case has reached
-            if marked and not np.isnan(state[:, 0]).all():
-                # a call ends where sensors look again
-                writer.write(course.begin + here * dt, state, held, _sensed(run, course))
+        _write_on_the_way(run, course, writer, rows, done, counts, marks)
         # only as many steps as fit, and no leaps on the word of a clock
         taken = sum(counts)
         run.seconds_per_step = (now - called) / taken
@@ -219,6 +213,30 @@ def _sensed(run: Run, course: Course) -> Array | None:
     return course.sensing.row.reshape(len(run.state), -1)
 
 
+def _write_on_the_way(
+    run: Run,
+    course: Course,
+    writer: RowWriter,
+    rows: Rows,
+    done: int,
+    counts: list[int],
+    marks: list[bool],
+) -> None:
+    """Write the rows of a call that are recorded, but for the last."""
+    wanted = [place for place, marked in enumerate(marks[:-1]) if marked]
+    if not len(run.running):
+        # nothing is recorded of times that no case has reached
+        wanted = [k for k in wanted if not np.isnan(rows.states[k, :, 0]).all()]
+    if wanted:
+        # marked ones stand together: only the first and the last count of a call may be odd
+        chosen = slice(wanted[0], wanted[-1] + 1)
+        steps = done + np.cumsum(counts)[chosen]
+        # a call ends where sensors look again
+        sensed = _sensed(run, course)
+        times = course.begin + steps * course.dt
+        writer.write_many(times, rows.states[chosen], rows.held[chosen], sensed)
+
+
 def _stop(run: Run, course: Course, writer: RowWriter, status: str, message: str) -> None:
     """End a run that was not to end here; its last state is recorded all the same."""
     if writer.last_time != run.time:
@@ -234,6 +252,9 @@ def _counts(
     Returns:
         Steps before each state that the call gives, and whether that state is recorded.
     """
+    if every == 1:
+        count = min(end - done, slots)
+        return [1] * count, [True] * count
     counts: list[int] = []
     marks: list[bool] = []
     here = done

@@ -94,6 +94,32 @@ class RowWriter:
             # the run may be ahead of its rows here: a checkpoint would skip those to come
             self._hand_over(None)
 
+    def write_many(
+        self, times: Array, states: Array, held: Array, sensed: Array | None = None
+    ) -> None:
+        """Take several rows.
+
+        Args:
+            times: When [s], shape (rows,).
+            states: (*q, *v, *x), shape (rows, cases, numbers).
+            held: What is carried from then on, shape (rows, cases, numbers).
+            sensed: What sensors say all the while, shape (cases, channels).
+        """
+        start, count = 0, len(times)
+        while start < count:
+            place = self._used
+            size = min(len(self._time) - place, count - start)
+            here, there = slice(place, place + size), slice(start, start + size)
+            self._time[here], self._state[here] = times[there], states[there]
+            self._held[here] = held[there]
+            if sensed is not None:
+                self._sensed[here] = sensed
+            self._used += size
+            start += size
+            if self._used == len(self._time):
+                self._hand_over(None)
+        self.last_time = float(times[-1])
+
     def hand_on(self) -> None:
         """Hand on what is there if that is much, or was long ago.
 
