@@ -1,0 +1,351 @@
+"""A thread that steps a robot by the clock on the wall, and the ways to tell it what to do."""
+
+import ctypes
+import os
+import threading
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.drive.board import Board, Word
+from tiburon.drive.timing import TickReport, tick_report
+from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
+from tiburon.native.kernel import Kernel
+from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.loop import CLOCK, Clock, LoopSource
+from tiburon.simulation.system import System
+
+__all__ = ["Row", "Ticker"]
+
+Array = NDArray[np.float64]
+
+DONE = Clock._fields.index("done")
+STACK_BYTES = 16 << 20
+"""Stack of the thread: work arrays of long mechanisms lie there."""
+
+PATIENCE = 5.0
+"""How long a tick may take that is waited for at the end [s]."""
+
+PRIORITY = 10
+"""Of a thread that goes before ordinary ones, where the system grants it; low among such."""
+
+SPEEDS = (1e-3, 100.0)
+"""Slowest and fastest motion, 1 for real time."""
+
+
+class Row(NamedTuple):
+    """Where the robot is after a tick."""
+
+    steps: int
+    """Steps taken since the beginning of time."""
+
+    time: float
+    """Simulated time [s]."""
+
+    late: float
+    """How late the tick began [s]."""
+
+    state: Array
+    """(*q, *v, *x)."""
+
+    held: Array
+    """Commands as they were posted."""
+
+
+class Ticker:
+    """Steps a system in ticks of equal length, each at its time.
+
+    The loop is machine code on a thread of its own (`tick_code`), or Python where there is no
+    compiler. Everything it does between two ticks of the clock it does with the numbers posted
+    before; nobody can make it wait.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        state: Array,
+        held: Array,
+        *,
+        method: str = "rk4",
+        dt: float = 1e-3,
+        steps: int = 1,
+        begin: float = 0.0,
+        limit: float = 1e-3,
+        native: bool | None = None,
+        priority: bool = False,
+    ) -> None:
+        """Compile the step, or find it compiled; nothing moves yet.
+
+        Args:
+            system: What moves; a controller inside it is asked at every stage.
+            state: Where it starts, (*q, *v, *x).
+            held: Commands at the start, shape (`System.drive_size`,).
+            method: Integrator of equal steps without memory.
+            dt: Length of a step [s].
+            steps: Steps of a tick.
+            begin: Simulated time at the start [s].
+            limit: Lateness from which a tick counts as an overrun [s].
+            native: Whether the loop is machine code; by default where that is possible.
+            priority: Whether to ask the system for a thread that goes before all ordinary ones;
+                `has_priority` then tells whether it was granted.
+        """
+        known = [name for name, m in METHODS.items() if not (m.adaptive or m.has_memory)]
+        if method not in known:
+            raise OptionError("method of ticks", known, method)
+        if system.held:
+            raise OptionError("control of ticks", ("at every stage",), "sampled")
+        self.system, self.dt, self.steps, self.begin = system, dt, steps, begin
+        self.kernel = Kernel(LoopSource(system, method, 1), system.parameters())
+        clock = np.zeros(CLOCK + 1)
+        clock[:CLOCK] = Clock(begin, dt, dt, 0.0, 1.0, 0.0, 0.0, 1.0)
+        clock[CLOCK] = steps
+        self._names = list(self.kernel.parameters)
+        self.board = Board(
+            np.asarray(state, dtype=np.float64),
+            np.asarray(held, dtype=np.float64),
+            [self.kernel.parameters[name] for name in self._names],
+            clock,
+        )
+        self.board.words[Word.LIMIT] = round(1e9 * limit)
+        self.speed = 1.0
+        self.has_priority = False
+        self._wants_priority = priority
+        self._thread: threading.Thread | None = None
+        self._posting = threading.Lock()
+        address = self.kernel._code.one_address
+        possible = address is not None and hasattr(time, "CLOCK_MONOTONIC") and _has_sleep()
+        self.native = possible if native is None else native and possible
+        self._table: tuple[Any, ...] = ()
+        if self.native:
+            from tiburon.drive.tick_code import tick_code
+
+            self._code = tick_code()
+            self._table = self.board.table(address, self._order(), DONE, steps)
+        self._write_row()
+
+    def _order(self) -> list[Array]:
+        """Return what the kernel reads, in its order."""
+        board = self.board
+        named = dict(zip(self._names, board.parts, strict=True))
+        named |= {"state": board.state, "u": board.numbers, "clock": board.clock}
+        return [named[item.name] for item in self.kernel._code.signature.inputs]
+
+    # running
+
+    def start(self) -> None:
+        """Start the thread."""
+        if self._thread is not None:
+            return
+        self.board.words[Word.STOP] = 0
+        before = threading.stack_size()
+        threading.stack_size(STACK_BYTES)
+        try:
+            self._thread = threading.Thread(target=self._run, name="tiburon-ticks", daemon=True)
+            self._thread.start()
+        finally:
+            threading.stack_size(before)
+
+    def stop(self) -> None:
+        """End the thread after its tick."""
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            self.board.words[Word.STOP] = 1
+            thread.join(PATIENCE)
+
+    def _run(self) -> None:
+        if self._wants_priority:
+            self.has_priority = _ask_priority()
+        if self.native:
+            self._code.run(self._table[0].ctypes.data)
+        else:
+            from tiburon.drive.tick_python import run_ticks
+
+            run_ticks(self.board, self.advance)
+
+    def advance(self) -> bool:
+        """Take the steps of one tick into `board.found`, in Python; False if numbers blow up."""
+        board = self.board
+        given = dict(zip(self._names, board.parts, strict=True))
+        held = board.numbers[: board.held_size]
+        found, failed = self.kernel.evaluate(
+            board.state[:-1], held, board.clock, errors="flag", **given
+        )
+        if bool(failed):
+            return False
+        board.found[:] = found[0]
+        return True
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread is there."""
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def diverged(self) -> bool:
+        """Whether a number was not finite: the robot stays in its last good state."""
+        return self._peek(Word.STATUS) != 0
+
+    @property
+    def paused(self) -> bool:
+        """Whether time stands still; may be set."""
+        return bool(self.board.words[Word.PAUSED])
+
+    @paused.setter
+    def paused(self, on: bool) -> None:
+        self.board.words[Word.PAUSED] = int(on)
+
+    def step(self, count: int = 1) -> None:
+        """Take single ticks while paused."""
+        if count < 1:
+            raise DomainError("steps", "a whole number of at least 1", f"{count}")
+        self.board.words[Word.STEPS_WANTED] += count
+
+    @property
+    def speed(self) -> float:
+        """Simulated seconds per second on the wall; may be set."""
+        return self._speed
+
+    @speed.setter
+    def speed(self, speed: float) -> None:
+        low, high = SPEEDS
+        if not low <= speed <= high:
+            raise DomainError("speed", f"a number from {low:g} to {high:g}", f"{speed!r}")
+        self._speed = float(speed)
+        self.board.words[Word.PERIOD] = round(1e9 * self.dt * self.steps / speed)
+
+    # what goes in
+
+    def post(self, held: Array, parameters: Mapping[str, Array] | None = None) -> None:
+        """Hand over commands and run-time numbers; they hold from the next tick on.
+
+        Args:
+            held: Commands, shape (`System.drive_size`,).
+            parameters: Numbers by the names of `System.parameters`; others stay as they are.
+        """
+        with self._posting:
+            numbers = self.board.posted.copy()
+            numbers[: self.board.held_size] = held
+            place = self.board.held_size
+            for name, part in zip(self._names, self.board.parts, strict=True):
+                if parameters is not None and name in parameters:
+                    values = np.ravel(np.asarray(parameters[name], dtype=np.float64))
+                    if values.size != part.size:
+                        raise ShapeError(f"parameters[{name!r}]", part.size, values.size)
+                    numbers[place : place + part.size] = values
+                place += part.size
+            if not np.isfinite(numbers).all():
+                where = int(np.argmin(np.isfinite(numbers)))
+                raise NonFiniteError("commands or parameters", where, float(numbers[where]))
+            self._hand_over(Word.POST_SEQ, numbers, self.board.posted)
+
+    def post_state(self, state: Array, steps: int) -> None:
+        """Put the robot elsewhere, at a count of steps; heals a robot that has diverged."""
+        numbers = np.append(np.asarray(state, dtype=np.float64), float(steps))
+        if numbers.shape != self.board.posted_state.shape:
+            raise ShapeError("state", len(self.board.found), len(numbers) - 1)
+        if not np.isfinite(numbers).all():
+            raise NonFiniteError("state", int(np.argmin(np.isfinite(numbers))), float("nan"))
+        with self._posting:
+            self._hand_over(Word.STATE_SEQ, numbers, self.board.posted_state)
+
+    def _hand_over(self, sequence: Word, source: Array, target: Array) -> None:
+        if self.native:
+            self._code.post(
+                self.board.word(sequence), source.ctypes.data, target.ctypes.data, source.nbytes
+            )
+            return
+        self.board.words[sequence] += 1
+        target[:] = source
+        self.board.words[sequence] += 1
+
+    # what comes out
+
+    def _peek(self, word: Word) -> int:
+        if self.native:
+            return int(self._code.peek(self.board.word(word)))
+        return int(self.board.words[word])
+
+    @property
+    def head(self) -> int:
+        """Rows written since the beginning."""
+        return self._peek(Word.HEAD)
+
+    def latest(self) -> Row:
+        """Return where the robot is."""
+        return self.row(self.head - 1)
+
+    def row(self, number: int) -> Row:
+        """Return a row by its number; it must not be older than the ring holds."""
+        return self.rows_of(self.board.ring[number % len(self.board.ring)].copy())
+
+    def rows_of(self, row: Array) -> Row:
+        """Sort the numbers of a row."""
+        n = len(self.board.found)
+        steps = int(row[0])
+        return Row(steps, self.begin + steps * self.dt, 1e-9 * row[1], row[2 : 2 + n], row[2 + n :])
+
+    def rows(self, since: int) -> tuple[Array, int, int]:
+        """Return rows as they lie in the ring, the number of the next, and how many were missed.
+
+        Args:
+            since: Number of the first row that is wanted.
+        """
+        head, size = self.head, len(self.board.ring)
+        # those about to be overwritten are not worth the risk
+        first = max(since, head - size + size // 8)
+        places = np.arange(first, head) % size
+        return self.board.ring[places], head, first - since
+
+    def _write_row(self) -> None:
+        """Write where the robot starts."""
+        from tiburon.drive.tick_python import write_row
+
+        write_row(self.board, 0)
+
+    # how well it went
+
+    def report(self) -> TickReport:
+        """Return how ticks kept to the clock since the counts were cleared."""
+        words = self.board.words
+        overruns = self._peek(Word.OVERRUNS)
+        return tick_report(
+            int(words[Word.TICKS]),
+            overruns,
+            int(words[Word.MOST_LATE]),
+            int(words[Word.LOST]),
+            int(words[Word.BUSY]),
+            int(words[Word.MOST_BUSY]),
+            int(words[Word.LIMIT]),
+            self.board.bins.copy(),
+            self.board.log.copy(),
+        )
+
+    def clear_report(self) -> None:
+        """Start counts anew."""
+        self.board.words[Word.CLEAR] += 1
+        if not self.running:
+            from tiburon.drive.tick_python import clear_counts
+
+            clear_counts(self.board)
+
+
+def _ask_priority() -> bool:
+    """Ask that this thread goes before all ordinary ones; return whether it does."""
+    try:
+        # of the calling thread alone
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
+    except (OSError, AttributeError):
+        return False
+    return True
+
+
+def _has_sleep() -> bool:
+    """Return whether the system has the clock and the sleep that the loop calls."""
+    try:
+        library = ctypes.CDLL(None)
+        return hasattr(library, "clock_gettime") and hasattr(library, "nanosleep")
+    except (OSError, TypeError):
+        return False
