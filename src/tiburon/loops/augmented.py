@@ -80,7 +80,9 @@ class TreeMetric:
         """
         parents = freedom_parents(plan)
         primitive = FactorTree(parents)
-        numbers = primitive.apply(elements)
+        # spelled out: its numbers are used one by one here, and derivatives of a call are those of
+        # the factor as a whole
+        numbers = primitive.apply(elements, inline=True)
         self._columns = primitive.layout.columns
         self._starts = primitive.layout.starts
         self._numbers = list(numbers)
@@ -174,18 +176,27 @@ def answer(
     if careful:
         unsure = np.where(factor.worst > SURE, 0.0, 1.0)
 
-        def carefully(state: Any) -> Any:
+        def carefully(one: Scalar) -> tuple[Any, ...]:
             # what the state takes no part in would be computed before the loop, needed or not
-            one = state[-1]
             metric = TreeMetric(plan, [one * x for x in mass])
             rows: list[Row] = [{} for _ in live]
             for (n, j), x in zip(pattern.bound, bound, strict=True):
                 rows[n][j] = one * x
-            again = _carefully(metric, rows, free, right, cut)
-            return (0.0, *again, one)
+            return _carefully(metric, rows, free, right, cut)
 
-        start = (unsure, list(vd), forces, rank, ratio, 1.0)
-        _, vd, forces, rank, ratio, _ = while_loop(lambda s: s[0] > 0.5, carefully, start, 1).state
+        def needed(state: Any) -> Any:
+            return state[0] > 0.5
+
+        # rank and ratio apart: where nobody asks for them they are not found, and they need not be
+        # smooth, which what is differentiated must be
+        start = (unsure, list(vd), forces, 1.0)
+        _, vd, forces, _ = while_loop(
+            needed, lambda s: (0.0, *carefully(s[-1])[:2], s[-1]), start, 1
+        ).state
+        told = (unsure, rank, ratio, 1.0)
+        _, rank, ratio, _ = while_loop(
+            needed, lambda s: (0.0, *carefully(s[-1])[2:], s[-1]), told, 1
+        ).state
     multipliers: list[Scalar] = [0.0] * len(jacobian)
     for k, force in zip(live, forces, strict=True):
         multipliers[k] = force

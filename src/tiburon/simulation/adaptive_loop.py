@@ -15,6 +15,7 @@ from tiburon.record import record
 from tiburon.simulation.events import Watch
 from tiburon.simulation.integrators.adaptive import (
     AdaptiveState,
+    Settle,
     Tolerances,
     advance_adaptive,
     restart_adaptive,
@@ -25,7 +26,7 @@ from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.pair import Pair
 from tiburon.simulation.loop import MOST_STEPS
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import ELEMENTS, OPEN, System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, while_loop
@@ -166,6 +167,7 @@ class AdaptiveSource:
             return found
 
         acceleration = partial(under, u)
+        settle = _settling(system)
         at: AdaptiveState = rebuild(form, iter(before))
         started = start_adaptive(
             pair, manifold, acceleration, q, w, clock.time, tolerances, clock.first
@@ -179,11 +181,18 @@ class AdaptiveSource:
         for target in numbers[ADAPTIVE_CLOCK:]:
             if self.watch is None:
                 at = advance_adaptive(
-                    pair, manifold, acceleration, at, target, clock.stop, limit, tolerances
+                    pair, manifold, acceleration, at, target, clock.stop, limit, tolerances, settle
                 )
             else:
-                at, met = self._watching(manifold, acceleration, at, u, target, clock, limit)
+                at, met = self._watching(
+                    manifold, acceleration, at, u, target, clock, limit, settle
+                )
             q, w = state_at(manifold, at, target)
+            if settle is not None:
+                # interpolation leaves the loops by its error; ends of steps are on them already
+                closed = settle(q, w, target)
+                within = target < at.time
+                q, w = _chosen(within, closed[0], q), _chosen(within, closed[1], w)
             rows.append((*q, *w))
         results: dict[str, Any] = {"states": rows, "memory": flatten(at)[0], "held": list(u)}
         if self.watch is not None:
@@ -199,6 +208,7 @@ class AdaptiveSource:
         target: Scalar,
         clock: AdaptiveClock,
         limit: Scalar,
+        settle: Settle | None,
     ) -> tuple[AdaptiveState, Scalars]:
         """Step until a time is reached or an event happens in a step."""
         watch, system = self.watch, self.system
@@ -223,7 +233,15 @@ class AdaptiveSource:
         def attempt(going: _Going) -> _Going:
             once = going.at.steps + going.at.refused + 1.0
             at = advance_adaptive(
-                self.pair, manifold, acceleration, going.at, target, clock.stop, once, tolerances
+                self.pair,
+                manifold,
+                acceleration,
+                going.at,
+                target,
+                clock.stop,
+                once,
+                tolerances,
+                settle,
             )
             # steps may be long: they are looked at in parts
             met, before = (0.0,) * len(going.g), going.g
@@ -241,6 +259,22 @@ class AdaptiveSource:
             goes_on, attempt, _Going(at, g, (0.0,) * len(g)), MOST_STEPS
         ).state
         return last.at, last.met
+
+
+def _settling(system: System) -> Settle | None:
+    """Return what brings states back onto the loops; None for trees."""
+    if not system.model.loops:
+        return None
+
+    @function
+    def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars, Scalar]:
+        return system.settle(q, w, time)
+
+    def settle(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars, Any]:
+        q, w, gap = settled(q, w, time)
+        return q, w, gap <= OPEN
+
+    return settle
 
 
 def _either(a: Scalars, b: Scalars) -> Scalars:

@@ -19,16 +19,22 @@ from tiburon.simulation.events import Watch
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.system import ELEMENTS, System
+from tiburon.simulation.system import ELEMENTS, OPEN, System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, while_loop
 from tiburon.trace.structure import Structure, flatten, rebuild
+from tiburon.trace.value import require
 
 __all__ = ["CLOCK", "MOST_STEPS", "Clock", "LoopSource", "take_steps"]
 
 MOST_STEPS = 2**53
 """Steps are counted in floats, exactly up to here."""
+
+LEFT_OPEN = (
+    "loops that stay closed: the step is too long, or a joint was driven where they cannot follow"
+)
+"""What a step expects that cannot bring its state back onto the loops."""
 
 
 class Clock(NamedTuple):
@@ -126,7 +132,8 @@ def take_steps(
 
     @function
     def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
-        return system.settle(q, w, time)
+        q, w, gap = system.settle(q, w, time)
+        return tuple(require(gap <= OPEN, x, LEFT_OPEN) for x in q), w
 
     def stopped(met: Scalars) -> Scalar:
         found: Scalar = 0.0

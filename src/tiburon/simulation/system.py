@@ -41,9 +41,8 @@ from tiburon.simulation.state import State
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, Program, current_graph
-from tiburon.trace.value import require
 
-__all__ = ["ELEMENTS", "Driving", "System"]
+__all__ = ["ELEMENTS", "OPEN", "Driving", "System"]
 
 Scalars = tuple[Scalar, ...]
 
@@ -219,24 +218,23 @@ class System:
         solve = forward_by_mass_matrix if here.plan.has_couplings else aba
         return solve(here.plan, q, v, tau, here.gravity, here.external)
 
-    def settle(self, q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
+    def settle(self, q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars, Scalar]:
         """Bring a state back onto the loops after a step; that of a tree stays as it is.
 
         Positions first, by the least motion that closes the loops; then velocities, by an impulse
         of the loops' own forces.
+
+        Returns:
+            Position, velocity with inner states, and the largest gap that is left [m or rad]; more
+            than `OPEN` tells that the loops could not be closed.
         """
         if not self.model.loops:
-            return q, w
+            return q, w, 0.0
         nv = self.model.nv
         plan = self._setting(JointVector(q), JointVector(w[:nv]), time).plan
         closed = close_position(self.model, plan, q)
         v = close_velocity(self.model, plan, closed.q, w[:nv])
-        kept = closed.gap <= OPEN
-        message = (
-            "loops that stay closed: the step is too long, or a joint was driven where they "
-            "cannot follow"
-        )
-        return tuple(require(kept, x, message) for x in closed.q), (*v, *w[nv:])
+        return closed.q, (*v, *w[nv:]), closed.gap
 
     def drive(
         self,

@@ -10,6 +10,7 @@ Symbols:
     error   size of the estimated error in units of what is tolerated; a step is good up to 1
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,6 +25,7 @@ from tiburon.trace.regions import while_loop
 __all__ = [
     "STEP_TOO_SMALL",
     "AdaptiveState",
+    "Settle",
     "Tolerances",
     "advance_adaptive",
     "restart_adaptive",
@@ -55,6 +57,10 @@ SHORTEST_STEP = 1e-14
 
 MOST_ATTEMPTS = 2**53
 """Attempts are counted in floats, exactly up to here."""
+
+
+Settle = Callable[[Scalars, Scalars, Scalar], tuple[Scalars, Scalars, Any]]
+"""Takes q, w and time; gives q and w on what constrains them, and whether that was possible."""
 
 
 class Tolerances(NamedTuple):
@@ -193,6 +199,7 @@ def advance_adaptive(
     stop: Scalar,
     limit: Scalar,
     tolerances: Tolerances,
+    settle: Settle | None = None,
 ) -> AdaptiveState:
     """Take steps until one reaches a time.
 
@@ -205,6 +212,7 @@ def advance_adaptive(
         stop: Time that no step goes beyond [s].
         limit: Most attempts since the start of the run, steps and refused ones together.
         tolerances: What error a step may have.
+        settle: Brings the end of a step back to where states must lie; None if they lie anywhere.
 
     Returns:
         The state at the end of the last step, with its interpolation. Its time is before `target`
@@ -218,10 +226,12 @@ def advance_adaptive(
         limit: Scalar,
         tolerances: Tolerances,
     ) -> AdaptiveState:
-        return _advanced(pair, manifold, acceleration, state, target, stop, limit, tolerances)
+        return _advanced(
+            pair, manifold, acceleration, state, target, stop, limit, tolerances, settle
+        )
 
     # one function, however many times a run is advanced to
-    run = manifold.function(("advance", pair, acceleration), advance)
+    run = manifold.function(("advance", pair, acceleration, settle), advance)
     found: AdaptiveState = run(state, target, stop, limit, tolerances)
     return found
 
@@ -235,6 +245,7 @@ def _advanced(
     stop: Scalar,
     limit: Scalar,
     tolerances: Tolerances,
+    settle: Settle | None,
 ) -> AdaptiveState:
     def goes_on(going: _Going) -> Any:
         at = going.state
@@ -250,6 +261,12 @@ def _advanced(
         chart = Chart(manifold, acceleration, at.q)
         found = pair.attempt(chart, at.w, at.rate, h, at.time)
         error = scaled_error(pair, chart, at.w, found, h, tolerances)
+        if settle is not None:
+            end = at.time + h
+            q, w, well = settle(found.q, found.w, end)
+            # the rate that the next step starts with is that of the state it starts from
+            found = found._replace(q=q, w=w, rate=acceleration(q, w, end))
+            error = select(well, error, LARGEST_ERROR)
         return _judged(pair, going, found, error, h, cut, stop)
 
     zeros = (0.0,) * (sum(manifold.step_counts) + len(state.w))

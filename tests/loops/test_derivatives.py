@@ -1,0 +1,73 @@
+"""Derivatives of dynamics with loops against central differences."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.loops.test_projection import near_home
+from tiburon.loops.augmented import TreeMetric, constrained_acceleration
+from tiburon.loops.constraints import constraints
+from tiburon.trace.derivative import jacobian
+from tiburon.trace.interpret import interpret
+from tiburon.trace.program import Input, trace
+
+RANDOM = np.random.default_rng(22)
+
+STEP = 1e-6
+"""Of central differences: they keep some nine digits."""
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_graph_of_accelerations_has_the_derivatives_of_its_values(mode):
+    """Through the careful way too, which every derivative takes."""
+    model = tb.load("four_bar")
+    q = tb.close_loops(model, near_home(model, 0.02)).q
+    at = np.concatenate([q, RANDOM.standard_normal(2 * model.nv)])
+
+    def accelerations(given):
+        q, v, tau = np.split(given, 3)
+        q, v, tau = q.tolist(), v.tolist(), tau.tolist()
+        held = constraints(model, model.plan, q, v)
+        found = constrained_acceleration(model, model.plan, held, q, v, tau, (0.0, 0.0, -9.81))
+        return list(found.vd)
+
+    program = trace(accelerations, [Input("state", at.shape)])
+    found = np.asarray(interpret(jacobian(program, mode=mode), {"state": at}))
+
+    def value(state):
+        return np.asarray(interpret(program, {"state": state}))
+
+    expected = [
+        (value(at + STEP * unit) - value(at - STEP * unit)) / (2.0 * STEP)
+        for unit in np.eye(len(at))
+    ]
+    scale = np.abs(expected).max()
+    np.testing.assert_allclose(found, np.transpose(expected), atol=1e-7 * scale)
+
+
+def test_factors_of_the_metric_change_with_the_matrix():
+    """L and D one by one: L^T D L = H holds for the derivatives of L and D as well."""
+    model = tb.load("stewart")
+    parents_of = model.plan
+    H = tb.mass_matrix(model.without_loops(), near_home(model, 0.1))
+    pairs = _stored(parents_of)
+    given = np.array([H[i, j] for i, j in pairs])
+
+    def softness(elements):
+        return TreeMetric(parents_of, elements.tolist()).softness
+
+    program = trace(softness, [Input("H", given.shape)])
+    found = np.asarray(interpret(jacobian(program, mode="forward"), {"H": given}))
+    direction = RANDOM.standard_normal(len(given)) * given
+    ahead, behind = (
+        np.asarray(interpret(program, {"H": given + s * STEP * direction})) for s in (1.0, -1.0)
+    )
+    expected = (ahead - behind) / (2.0 * STEP)
+    np.testing.assert_allclose(found @ direction, expected, rtol=1e-6, atol=1e-7)
+
+
+def _stored(plan):
+    from tiburon.algorithms.joint_space import freedom_parents
+    from tiburon.trace.primitives.tree import FactorTree
+
+    return list(FactorTree(freedom_parents(plan)).layout.elements())
