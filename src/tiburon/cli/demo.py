@@ -9,102 +9,38 @@ import typer
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from tiburon.cli.station_keeping import EnergyBalance, Run
-    from tiburon.model import Model
+    from tiburon.checks.energy_flow import EnergyFlow
+    from tiburon.simulation.trajectory import Trajectory
 
 EXAMPLES = """
 tiburon demo
 tiburon demo --duration 10 --current 0.5 --output figures
 """
 
-VEHICLE = "tiburon_titan"
 MILLIMETERS = 1e3
 """In a meter."""
 
 
-def draw_station(vehicle: "Model", run: "Run") -> "Figure":
-    """Draw how far the vehicle strays, and what its thrusters do about it."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 6.5), layout="constrained")
-    upper, lower = figure.subplots(2, sharex=True)
-    for k, axis in enumerate("xyz"):
-        upper.plot(run.time, MILLIMETERS * run.q[:, 4 + k], label=axis, linewidth=1.4)
-    upper.set_title("The vehicle holds its place in a current while its arm reaches", loc="left")
-    _dress(upper, "error of position [mm]")
-    upper.set_xlabel("")
-    for k, thruster in enumerate(vehicle.thrusters):
-        name = thruster.name.replace("_", " ")
-        lower.plot(run.time, run.thrust[:, k], label=name, linewidth=1.2)
-    _dress(lower, "thrust [N]")
-    for axes in (upper, lower):
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    return figure
-
-
-def draw_arm(vehicle: "Model", run: "Run") -> "Figure":
-    """Draw the angles of the arm, those it was asked for behind them, and its motors' moments."""
-    from matplotlib import colormaps
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 6.5), layout="constrained")
-    upper, lower = figure.subplots(2, sharex=True)
-    names = [name for name in vehicle.v_names[6:] if name != "jaw"]
-    for k, name in enumerate(names):
-        color = colormaps["viridis"](k / len(names))
-        upper.plot(run.time, run.wanted[:, k], color="0.8", linewidth=4.0)
-        upper.plot(run.time, run.q[:, 7 + k], color=color, label=name.replace("_", " "))
-        lower.plot(run.time, run.tau[:, 6 + k], color=color, label=name.replace("_", " "))
-    upper.set_title("The arm follows its path (wide gray lines)", loc="left")
-    _dress(upper, "joint angle [rad]")
-    upper.set_xlabel("")
-    _dress(lower, "moment of the motor [N m]")
-    for axes in (upper, lower):
-        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
-    return figure
-
-
-def draw_energy(run: "Run", balance: "EnergyBalance") -> "Figure":
-    """Draw where the work of thrusters and motors goes."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9.0, 4.0), layout="constrained")
-    axes: Any = figure.subplots()
-    axes.stackplot(
-        run.time,
-        balance.lost,
-        balance.energy,
-        labels=["taken by drag", "stored in robot and water"],
-        colors=["#9ecae1", "#3182bd"],
-    )
-    axes.plot(run.time, balance.work, color="black", linewidth=1.2, label="done by the actuators")
-    axes.set_title("Where the work goes, seen from the moving water", loc="left")
-    _dress(axes, "work [J]")
-    axes.legend(loc="upper left", frameon=False)
-    return figure
-
-
-def _dress(axes: Any, label: str) -> None:
-    """Give axes over time their label, grid and frame."""
-    axes.set(xlabel="time [s]", ylabel=label)
-    axes.margins(x=0.0)
-    axes.grid(alpha=0.25)
-    axes.spines[["top", "right"]].set_visible(False)
-
-
 def run(
-    output: Annotated[Path, typer.Option(help="Directory for the figures.")] = Path("tiburon-demo"),
+    output: Annotated[Path, typer.Option(help="Directory for figures and the page.")] = Path(
+        "tiburon-demo"
+    ),
     duration: Annotated[float, typer.Option(min=0.1, help="Simulated time [s].")] = 20.0,
     step: Annotated[float, typer.Option(min=1e-4, max=0.01, help="Integrator step [s].")] = 1e-3,
     current: Annotated[float, typer.Option(min=-1.0, max=1.0, help="Current [m/s].")] = 0.3,
 ) -> None:
-    """Simulate an underwater vehicle that holds its place in a current while its arm reaches."""
+    """Simulate an underwater vehicle that holds its place in a current while its arm reaches.
+
+    Writes three figures and a page that replays the run in any browser.
+    """
     import numpy as np
     from rich.console import Console
     from rich.progress import Progress
 
     import tiburon as tb
-    from tiburon.cli.station_keeping import energy_balance, simulate
+    from tiburon.checks.energy_flow import energy_flow
+    from tiburon.cli.exit_codes import OF_STATUS
+    from tiburon.cli.station_keeping import VEHICLE, arm_path, simulate
 
     vehicle = tb.load(VEHICLE)
     stream = (current, 0.25 * current, 0.0)
@@ -118,27 +54,107 @@ def run(
     console = Console()
     with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task("simulating", total=duration)
-        recorded = simulate(
-            vehicle, water, duration, step, lambda time: bar.update(task, completed=time)
+        done = simulate(
+            vehicle, water, duration, step, lambda time, _: bar.update(task, completed=time)
         )
     elapsed = perf_counter() - ready
+    simulated = done.outcome.time
     print(
-        f"simulated in {elapsed:.2f} s ({duration / elapsed:.0f}x real time, with a controller in "
-        f"Python at 100 Hz), after {ready - start:.2f} s of compilation"
+        f"{done.outcome}: simulated in {elapsed:.2f} s ({simulated / elapsed:.0f}x real time, with "
+        f"controllers at 100 Hz, every step recorded), after {ready - start:.2f} s of compilation"
     )
-    stray = MILLIMETERS * np.abs(recorded.q[:, 4:7]).max()
-    lag = np.degrees(np.abs(recorded.q[:, 7:] - recorded.wanted).max())
+    if not done.outcome.ok:
+        raise typer.Exit(OF_STATUS[done.outcome.status])
+    path = arm_path(vehicle)
+    wanted = np.asarray(path.at(done.time).position)
+    stray = MILLIMETERS * np.abs(done.q[:, 4:7]).max()
+    lag = np.degrees(np.abs(done.q[:, 7:] - wanted).max())
     print(f"largest error: {stray:.1f} mm of the vehicle's place, {lag:.2f} degrees of its arm")
-    balance = energy_balance(vehicle, water, recorded)
-    gap = np.abs(balance.work - balance.energy - balance.lost).max() / np.abs(balance.work).max()
-    print(f"energy balance: {balance.work[-1]:.0f} J of work, accounted for to {gap:.1e}")
-
+    flow = energy_flow(done)
+    print(
+        f"energy balance: {flow.driven[-1]:.0f} J of work, {flow.stored[-1]:.0f} J stored, "
+        f"{flow.lost[-1]:.0f} J taken by drag; accounted for to {flow.gap:.1e}"
+    )
     output.mkdir(parents=True, exist_ok=True)
     figures = {
-        "station.png": draw_station(vehicle, recorded),
-        "arm.png": draw_arm(vehicle, recorded),
-        "energy.png": draw_energy(recorded, balance),
+        "station.png": draw_station(done),
+        "arm.png": draw_arm(done, wanted),
+        "energy.png": draw_energy(done, flow),
     }
     for name, figure in figures.items():
         figure.savefig(output / name, dpi=150)
         print(f"wrote {output / name}")
+    page = done.save_html(output / "replay.html", title="Station keeping in a current")
+    print(f"wrote {page}: open it in a browser to see the run")
+
+
+def draw_station(done: "Trajectory") -> "Figure":
+    """Draw how far the vehicle strays, and what its thrusters do about it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 6.5), layout="constrained")
+    upper, lower = figure.subplots(2, sharex=True)
+    for k, axis in enumerate("xyz"):
+        upper.plot(done.time, MILLIMETERS * done.q[:, 4 + k], label=axis, linewidth=1.4)
+    upper.set_title("The vehicle holds its place in a current while its arm reaches", loc="left")
+    _dress(upper, "error of position [mm]")
+    upper.set_xlabel("")
+    names = done.data["inner_state"].state.values.tolist()
+    for thruster in done.model.thrusters:
+        thrust = done.x[:, names.index(f"{thruster.name}.thrust")]
+        lower.plot(done.time, thrust, label=thruster.name.replace("_", " "), linewidth=1.2)
+    _dress(lower, "thrust [N]")
+    for axes in (upper, lower):
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    return figure
+
+
+def draw_arm(done: "Trajectory", wanted: Any) -> "Figure":
+    """Draw the angles of the arm, those it was asked for behind them, and its motors' moments."""
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 6.5), layout="constrained")
+    upper, lower = figure.subplots(2, sharex=True)
+    names = [name for name in done.model.v_names[6:] if name != "jaw"]
+    for k, name in enumerate(names):
+        color = colormaps["viridis"](k / len(names))
+        label = name.replace("_", " ")
+        upper.plot(done.time, wanted[:, k], color="0.8", linewidth=4.0)
+        upper.plot(done.time, done.q[:, 7 + k], color=color, label=label)
+        lower.plot(done.time, done.u[:, 6 + k], color=color, label=label)
+    upper.set_title("The arm follows its path (wide gray lines)", loc="left")
+    _dress(upper, "joint angle [rad]")
+    upper.set_xlabel("")
+    _dress(lower, "moment of the motor [N m]")
+    for axes in (upper, lower):
+        axes.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
+    return figure
+
+
+def draw_energy(done: "Trajectory", flow: "EnergyFlow") -> "Figure":
+    """Draw where the work of thrusters and motors goes."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9.0, 4.0), layout="constrained")
+    axes: Any = figure.subplots()
+    axes.stackplot(
+        done.time,
+        flow.lost,
+        flow.stored,
+        labels=["taken by drag", "stored in robot and water"],
+        colors=["#9ecae1", "#3182bd"],
+    )
+    axes.plot(done.time, flow.driven, color="black", linewidth=1.2, label="done by the actuators")
+    axes.set_title("Where the work goes, seen from the moving water", loc="left")
+    _dress(axes, "work [J]")
+    axes.legend(loc="upper left", frameon=False)
+    return figure
+
+
+def _dress(axes: Any, label: str) -> None:
+    """Give axes over time their label, grid and frame."""
+    axes.set(xlabel="time [s]", ylabel=label)
+    axes.margins(x=0.0)
+    axes.grid(alpha=0.25)
+    axes.spines[["top", "right"]].set_visible(False)
