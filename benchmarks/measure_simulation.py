@@ -11,7 +11,7 @@ from benchmarks.figure import Figure, Measurement, check_equal
 from benchmarks.timing import Timing, measure
 
 SIZE = 4096
-STEPS, STEPS_OF_ONE = 20, 1000
+STEPS, STEPS_OF_ONE = 50, 1000
 STEP = 1e-3
 
 BATCH = {

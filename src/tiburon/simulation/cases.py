@@ -67,8 +67,13 @@ class CasesOnTheirWay:
 
     def end(self, status: str, message: str) -> None:
         """End all cases that go on, in the states they are in."""
-        for case in self.running:
-            self.close_as(int(case), status, self.time, message)
+        model = self.system.model
+        nq, nv, time = model.nq, model.nq + model.nv, self.time
+        # one copy for all: batches are large
+        rows = self.state.copy()
+        for case in self.running.tolist():
+            row = rows[case]
+            self.outcomes[case] = Outcome(status, time, message, row[:nq], row[nq:nv], row[nv:])
         self._alive = np.arange(0)
 
     def close(self, case: int, outcome: Outcome) -> None:
