@@ -203,7 +203,9 @@ def _fixed_run(
     slots = None
     if setup.control is not None and not setup.traced and setup.hold is not None:
         # a call ends where the controller is asked
-        slots = min(32, max(1, math.ceil(setup.hold / setup.record_every)))
+        # one more where intervals begin between two rows
+        odd = bool(setup.hold % setup.record_every)
+        slots = min(32, math.ceil(setup.hold / setup.record_every) + odd)
     return FixedRun(
         system,
         setup.method,
