@@ -9,10 +9,13 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-__all__ = ["closed_form", "has_closed_form"]
+__all__ = ["LOOP_METHODS", "closed_form", "has_closed_form"]
 
 CLOSED: dict[str, Callable[..., Any]] = {}
 """By name of a public function, what runs in its place where loops are closed."""
+
+LOOP_METHODS = ("augmented", "handles", "proximal")
+"""Methods of forward dynamics where loops are closed (`tiburon.loops.methods`)."""
 
 LOOPS = "tiburon.loops.closed_functions"
 """The module that fills the table."""

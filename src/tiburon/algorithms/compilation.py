@@ -146,7 +146,7 @@ def compile(
     options = (
         *external_options(tuple_of(external_force), external_axes),
         *kinematics.frame_options(frames),
-        *forward.method_options(method),
+        *forward.method_options(method, model),
     )
     if model is not None and name is None and all(f in _PUBLIC for f in functions):
         names = tuple(_PUBLIC[f] for f in functions)

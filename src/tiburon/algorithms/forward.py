@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.binding import DEFAULT_WORLD
+from tiburon.algorithms.closed_form import LOOP_METHODS
 from tiburon.algorithms.conditions import (
     Conditions,
     Setting,
@@ -43,12 +44,13 @@ METHODS: dict[str, Callable[..., tuple[Scalar, ...]]] = {
 """Articulated bodies, O(n); mass matrix by composite bodies and its factors, O(n^3)."""
 
 
-def method_options(method: str | None) -> Options:
+def method_options(method: str | None, model: Model | None = None) -> Options:
     """Return the option of code that uses a given method; no option for the cheaper one."""
     if method is None:
         return ()
-    if method not in METHODS:
-        raise OptionError("method", METHODS, method)
+    known = LOOP_METHODS if model is not None and model.loops else tuple(METHODS)
+    if method not in known:
+        raise OptionError("method", known, method)
     return (("method", method),)
 
 
@@ -106,7 +108,8 @@ def forward_dynamics(
         tau: Joint force [N or N m], shape (..., nv).
         method: "articulated" for articulated bodies, whose cost is linear in the number of bodies;
             "composite" for the mass matrix and its factors; by default the one that is predicted
-            to cost less. Their results differ by rounding.
+            to cost less. Their results differ by rounding. Robots with loops have methods of their
+            own: "augmented", "handles" and "proximal", see `loop_dynamics`.
         **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Returns:
@@ -121,6 +124,6 @@ def forward_dynamics(
             result: NDArray[np.float64] = kernel(q, v, tau)
             return result
     answer: NDArray[np.float64] = call_under(
-        conditions, _FUNCTION, model, (q, v, tau), method_options(method)
+        conditions, _FUNCTION, model, (q, v, tau), method_options(method, model)
     )
     return answer

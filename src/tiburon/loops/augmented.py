@@ -16,22 +16,21 @@ Symbols: H, C mass matrix and bias force, J, bias as in `constraints`, lambda co
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tiburon.algorithms.joint_space import freedom_parents, joint_space_terms
 from tiburon.loops.constraints import Constraints, Row
 from tiburon.loops.elimination import loop_pattern
+from tiburon.loops.metric import CUT, ConstrainedMotion, solve_in_metric
 from tiburon.model import Model, Plan
 from tiburon.spatial import Force, Scalar, Vec3
-from tiburon.trace.array import as_traced
-from tiburon.trace.primitives import factor_orthogonal
 from tiburon.trace.primitives.saddle import SaddleFactor
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import while_loop
 
-__all__ = ["ConstrainedMotion", "TreeMetric", "answer", "constrained_acceleration"]
+__all__ = ["TreeMetric", "answer", "constrained_acceleration"]
 
 SURE = 1e-6
 """Squared sine of the angle between constraints above which squaring their condition is harmless.
@@ -47,25 +46,6 @@ LARGEST = 4096
 
 INLINED = 700
 """Entries of the factor up to which its operations are spelled out, open to folding."""
-
-CUT = 1e-10
-"""Length, relative to the longest, below which a constraint counts as repeating others."""
-
-
-class ConstrainedMotion(NamedTuple):
-    """How a robot with loops answers its forces."""
-
-    vd: tuple[Scalar, ...]
-    """Joint acceleration [m/s^2 or rad/s^2], nv scalars."""
-
-    multipliers: tuple[Scalar, ...]
-    """Constraint force along each constraint [N or N m]; the shortest where several will do."""
-
-    rank: Scalar
-    """Number of independent constraints."""
-
-    ratio: Scalar
-    """Smallest over largest singular value, estimated, of the independent constraints."""
 
 
 class TreeMetric:
@@ -182,7 +162,7 @@ def answer(
             rows: list[Row] = [{} for _ in live]
             for (n, j), x in zip(pattern.bound, bound, strict=True):
                 rows[n][j] = one * x
-            return _carefully(metric, rows, free, right, cut)
+            return solve_in_metric(metric, rows, free, right, cut)
 
         def needed(state: Any) -> Any:
             return state[0] > 0.5
@@ -201,28 +181,3 @@ def answer(
     for k, force in zip(live, forces, strict=True):
         multipliers[k] = force
     return ConstrainedMotion(tuple(vd), tuple(multipliers), rank, ratio)
-
-
-def _carefully(
-    metric: TreeMetric,
-    rows: Sequence[Row],
-    free: Sequence[Scalar],
-    wanted: Sequence[Scalar],
-    cut: float,
-) -> tuple[list[Scalar], list[Scalar], Scalar, Scalar]:
-    """Solve by orthogonal factors: accelerations, multipliers, rank and ratio."""
-    size, d = len(metric.softness), metric.softness
-    lowered = [metric.lowered(row) for row in rows]
-    pushed = metric.lowered(dict(enumerate(free)))
-    roots = [np.sqrt(x) for x in d]
-    G = [[row[i] * roots[i] if i in row else 0.0 for row in lowered] for i in range(size)]
-    factor = factor_orthogonal(as_traced(G), cut=cut)
-    alone = [pushed[i] * roots[i] for i in range(size)]
-    missing = [
-        want - sum((x * roots[i] * alone[i] for i, x in row.items()), start=0.0)
-        for want, row in zip(wanted, lowered, strict=True)
-    ]
-    change = list(factor.solve_transpose(as_traced(missing)))
-    forces = list(factor.solve(as_traced(change)))
-    total = [roots[i] * (alone[i] + change[i]) for i in range(size)]
-    return list(metric.raised(total)), forces, factor.rank, factor.ratio

@@ -14,11 +14,12 @@ from tiburon.algorithms.conditions import (
     record_under,
     takes_conditions,
 )
+from tiburon.algorithms.forward import method_options
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.errors import ModelError
-from tiburon.loops.closed_functions import constrained_motion
 from tiburon.loops.constraints import constraint_count, constraints
+from tiburon.loops.methods import constrained_motion, residual
 from tiburon.loops.projection import close_position, close_velocity
 from tiburon.model import Model, World
 from tiburon.record import record
@@ -49,11 +50,17 @@ class LoopDynamics:
     (..., constraints); where constraints repeat each other, the shortest of all that do."""
 
     rank: Array
-    """Number of independent constraints, shape (...)."""
+    """Number of independent constraints, shape (...); -1 from "proximal", which decides none."""
 
     ratio: Array
     """Smallest over largest singular value of the independent constraints in the metric of the mass
     matrix, estimated, shape (...): near zero the robot is near a singular pose."""
+
+    iterations: Array
+    """Passes of "proximal", shape (...); 0 from methods that solve directly."""
+
+    residual: Array
+    """Largest acceleration at which a constraint is left [m/s^2 or rad/s^2], shape (...)."""
 
 
 @record(eq=False)
@@ -81,11 +88,14 @@ def _need_loops(model: Model, function: str) -> None:
 def _run_motion(around: Setting, *state: Sequence[Scalar]) -> Any:
     _need_loops(around.model, "loop_dynamics")
     found = constrained_motion(around, *state)
+    held = constraints(around.model, around.plan, *state[:2])
     return {
         "acceleration": as_traced(list(found.vd)),
         "constraint_force": as_traced(list(found.multipliers)),
         "rank": as_traced(found.rank),
         "ratio": as_traced(found.ratio),
+        "iterations": as_traced(found.iterations),
+        "residual": as_traced(residual(held, found.vd)),
     }
 
 
@@ -133,6 +143,8 @@ def loop_dynamics(
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
+    *,
+    method: str | None = None,
     **conditions: Unpack[Conditions],
 ) -> LoopDynamics:
     """Compute joint accelerations of a robot with loops, and the forces that keep them closed.
@@ -146,71 +158,82 @@ def loop_dynamics(
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
+        method: "augmented" for the sparse system of motion and constraints together, the reference;
+            "handles" for articulated bodies, without a mass matrix; "proximal" for iterations that
+            decide no rank. By default "handles" where the mass matrix of the tree alone is
+            predicted to cost more, as in rings of many links, and "augmented" everywhere else.
         **conditions: What acts on the robot, and when: the keywords of `Conditions`.
 
     Example:
         ``tb.loop_dynamics(stewart, q, v, tau).constraint_force``
     """
-    return LoopDynamics(*record_under(conditions, _MOTION, model, (q, v, tau)))
+    options = method_options(method, model)
+    return LoopDynamics(*record_under(conditions, _MOTION, model, (q, v, tau), options))
 
 
-def loop_gaps(model: Model, q: ArrayLike) -> Array:
+def loop_gaps(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
     """Measure how far loops are from closed, one number per constraint [m or rad].
 
     Args:
         model: The robot; it has loops.
         q: Position [m or rad], shape (..., nq).
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Shape (..., constraints), in the order of `constraint_names`.
     """
     _need_loops(model, "loop_gaps")
-    answer: Array = call(_GAPS, model, (q,))
+    answer: Array = call(_GAPS, model, (q,), time=time)
     return answer
 
 
-def loop_jacobian(model: Model, q: ArrayLike) -> Array:
+def loop_jacobian(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
     """Compute the Jacobian of all loops: the rates of `loop_gaps` are J v.
 
     Args:
         model: The robot; it has loops.
         q: Position [m or rad], shape (..., nq).
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         Shape (..., constraints, nv); transposed, it maps constraint forces to joint forces.
     """
     _need_loops(model, "loop_jacobian")
-    answer: Array = call(_JACOBIAN, model, (q,))
+    answer: Array = call(_JACOBIAN, model, (q,), time=time)
     return answer
 
 
-def close_loops(model: Model, q: ArrayLike) -> ClosedPosition:
+def close_loops(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> ClosedPosition:
     """Move a position that is nearly on the loops onto them, by at most ten Newton steps.
 
     Args:
         model: The robot; it has loops.
         q: Position [m or rad], shape (..., nq).
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         The nearest position in the metric of the mass matrix, and the gap that is left: nothing
         raises where loops stay open, see `gap`. For rough guesses take `assemble`.
     """
     _need_loops(model, "close_loops")
-    found = call(_CLOSE, model, (q,))
+    found = call(_CLOSE, model, (q,), time=time)
     return ClosedPosition(*(found.values() if isinstance(found, dict) else found))
 
 
-def keep_loops_closed(model: Model, q: ArrayLike, v: ArrayLike) -> Array:
+def keep_loops_closed(
+    model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None
+) -> Array:
     """Take out of a joint velocity what would open loops.
 
     Args:
         model: The robot; it has loops.
         q: Position with closed loops [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
 
     Returns:
         The nearest velocity in the metric of the mass matrix, shape (..., nv).
     """
     _need_loops(model, "keep_loops_closed")
-    answer: Array = call(_KEEP, model, (q, v))
+    answer: Array = call(_KEEP, model, (q, v), time=time)
     return answer

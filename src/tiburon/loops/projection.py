@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.crba import mass_elements
-from tiburon.loops.augmented import ConstrainedMotion, answer
+from tiburon.loops.augmented import answer
 from tiburon.loops.constraints import Row, constraints
 from tiburon.loops.elimination import loop_pattern
+from tiburon.loops.metric import ConstrainedMotion
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.regions import while_loop
