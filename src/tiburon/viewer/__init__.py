@@ -5,6 +5,8 @@ from typing import TYPE_CHECKING
 from tiburon.lazy import load_on_use
 
 if TYPE_CHECKING:
+    from tiburon.viewer.live import LiveScene as LiveScene
+    from tiburon.viewer.live_replay import LiveReplay as LiveReplay
     from tiburon.viewer.replay import replay_html as replay_html
     from tiburon.viewer.replay import save_html as save_html
     from tiburon.viewer.replay_motion import Track as Track
@@ -13,6 +15,8 @@ else:
     __getattr__ = load_on_use(
         globals(),
         {
+            "tiburon.viewer.live": ("LiveScene",),
+            "tiburon.viewer.live_replay": ("LiveReplay",),
             "tiburon.viewer.replay": ("replay_html", "save_html"),
             "tiburon.viewer.replay_motion": ("Track",),
             "tiburon.viewer.scene": ("scene_of",),

@@ -1,0 +1,253 @@
+"""A recorded run in the live scene: the same robots, played, paused and scrubbed in the browser."""
+
+import threading
+import time as clock
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.model import Model, Water, World
+from tiburon.viewer.live import CAMERAS, OVERLAYS, PORT, LiveScene
+from tiburon.viewer.replay_motion import Track, film_of, frame_times
+from tiburon.viewer.replay_surroundings import bounds_of
+from tiburon.viewer.scene import scene_of
+
+__all__ = ["LiveReplay"]
+
+Array = NDArray[np.float64]
+
+SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "4", "10")
+"""Choices of how fast time goes."""
+
+RATE = 30.0
+"""Pictures sent per second."""
+
+
+class LiveReplay:
+    """A replay in the live scene, played by a thread of its own.
+
+    Example:
+        ``replay = LiveReplay(rov, run.time, run.q, fluid=sea)``, then look at ``replay.url``.
+
+    Attributes:
+        scene: The scene it plays in.
+        time: Where it is, from the start of the run [s].
+        speed: How fast; 1 for real time.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        time: ArrayLike | None,
+        q: ArrayLike,
+        *,
+        world: World | None = None,
+        fluid: Water | None = None,
+        forces: Any = None,
+        thrust: ArrayLike | None = None,
+        others: Sequence[Track] = (),
+        title: str | None = None,
+        fps: float = RATE,
+        max_frames: int = 6000,
+        cases: int = 12,
+        camera: str = "orbit",
+        show: Iterable[str] = ("water", "forces"),
+        speed: float = 1.0,
+        host: str = "127.0.0.1",
+        port: int = PORT,
+    ) -> None:
+        """Start the scene and play the run in it, over and over.
+
+        Args:
+            model: The robot.
+            time: Of the rows [s], shape (n,); None for one position.
+            q: Positions [m or rad], shape (n, ..., nq), or (..., nq) if `time` is None.
+            world: Gravity, ground and fluid; flat ground in air by default.
+            fluid: Short for ``world=World(fluid=...)``.
+            forces: Wrenches [n; f] at frames, frame axes [N m, N], by name, shape (n, ..., 6).
+            thrust: Of the model's thrusters [N], shape (n, ..., number of thrusters).
+            others: More robots in the same scene.
+            title: Of the controls; the robot's name by default.
+            fps: Frames per second that are kept of densely recorded runs.
+            max_frames: Largest number of frames: long runs get fewer per second.
+            cases: Largest number of cases of a batch that are drawn.
+            camera: How browsers look at first: "orbit", "follow" or "on-board".
+            show: Which of the overlays are on at first.
+            speed: Of the replay; 1 for real time.
+            host: One that only this computer reaches.
+            port: Where browsers find it; if it is taken, the next free one.
+        """
+        world = world or World()
+        if fluid is not None:
+            world = World(world.gravity, world.ground, fluid)
+        tracks = [Track(model, time, q, forces, thrust), *others]
+        self._times = frame_times(tracks, fps, max_frames)
+        self._films = [film_of(track, self._times, cases) for track in tracks]
+        scenes = [scene_of(track.model) for track in tracks]
+        self.scene = LiveScene(
+            [track.model for track in tracks],
+            world=world,
+            cases=[film.poses.shape[1] for film in self._films],
+            colors=[track.color for track in tracks],
+            bounds=bounds_of(scenes, self._films, slice(None)),
+            title=title,
+            host=host,
+            port=port,
+        )
+        self._playing = self.duration > 0.0
+        self.speed = float(speed)
+        self.time = 0.0
+        self._lock = threading.RLock()
+        self._ended = threading.Event()
+        shown = tuple(show)
+        self.scene.show(*OVERLAYS, on=False)
+        self.scene.show(*shown)
+        self.scene.look(camera)
+        self._build_controls(shown, camera)
+        self.seek(0.0)
+        self._thread = threading.Thread(target=self._play, name="live replay", daemon=True)
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """Where browsers find it."""
+        return self.scene.url
+
+    @property
+    def duration(self) -> float:
+        """Of the run [s]."""
+        return float(self._times[-1] - self._times[0])
+
+    @property
+    def playing(self) -> bool:
+        """Whether time goes on."""
+        return self._playing
+
+    @playing.setter
+    def playing(self, on: bool) -> None:
+        self._playing = on
+        self._button.label = "Pause" if on else "Play"
+
+    def close(self) -> None:
+        """Stop playing and serving."""
+        self._ended.set()
+        self._thread.join(timeout=2.0)
+        self.scene.close()
+
+    def wait(self) -> None:
+        """Stay until Ctrl-C, or until `close` is called."""
+        try:
+            while not self._ended.wait(0.2):
+                pass
+        except KeyboardInterrupt:
+            self.close()
+
+    def __enter__(self) -> "LiveReplay":
+        return self
+
+    def __exit__(self, *problem: object) -> None:
+        self.close()
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def seek(self, time: float) -> None:
+        """Go to a time from the start of the run [s]."""
+        with self._lock:
+            self.time = min(max(float(time), 0.0), self.duration)
+            at = float(self._times[0]) + self.time
+            frame = int(np.clip(np.searchsorted(self._times, at + 1e-9) - 1, 0, None))
+            after = min(frame + 1, len(self._times) - 1)
+            gap = float(self._times[after] - self._times[frame])
+            share = (at - float(self._times[frame])) / gap if gap > 0.0 else 0.0
+            for number, film in enumerate(self._films):
+                path = film.poses[: frame + 1, 0][:, [0, -1], 4:] if film.poses.shape[2] else None
+                self.scene.place(
+                    _mixed(film.poses[frame], film.poses[after], share),
+                    robot=number,
+                    time=at,
+                    forces={name: table[frame, 0] for name, table in film.forces.items()},
+                    thrust=None if film.thrust is None else film.thrust[frame, 0],
+                    paths=() if path is None else (path[:, 0], path[:, 1]),
+                )
+            self._slider.value = self.time
+            self._clock.content = f"**{at:.2f} s** of {float(self._times[-1]):.2f} s"
+
+    def _play(self) -> None:
+        before = clock.perf_counter()
+        while not self._ended.wait(1.0 / RATE):
+            now = clock.perf_counter()
+            passed, before = now - before, now
+            # nobody looks: time stands still, so that whoever comes sees the start
+            if not self.playing or not self.scene.browsers:
+                continue
+            time = self.time + passed * self.speed
+            self.seek(0.0 if time > self.duration else time)
+
+    # -- controls ----------------------------------------------------------------------------------
+
+    def _build_controls(self, shown: tuple[str, ...], camera: str) -> None:
+        gui: Any = self.scene.server.gui
+        self._clock = gui.add_markdown("")
+        moves = self.duration > 0.0
+        self._button: Any = gui.add_button("Pause", visible=moves)
+        self._slider: Any = gui.add_slider(
+            "Time [s]",
+            min=0.0,
+            max=max(self.duration, 1e-3),
+            step=max(self.duration, 1e-3) / 1000.0,
+            initial_value=0.0,
+            visible=moves,
+        )
+        speeds = sorted({*SPEEDS, f"{self.speed:g}"}, key=float)
+        speed = gui.add_dropdown("Speed", speeds, initial_value=f"{self.speed:g}", visible=moves)
+        bodies = [body.name for body in self.scene.robots[0].scene.bodies]
+        look = gui.add_dropdown("Camera", CAMERAS, initial_value=camera)
+        mount = gui.add_dropdown("On board of", bodies, visible=camera == "on-board")
+
+        def pause(_: Any) -> None:
+            self.playing = not self.playing
+
+        def scrub(event: Any) -> None:
+            # moved by a person, not by the thread that plays
+            if event.client is not None:
+                self.seek(self._slider.value)
+
+        def change_speed(_: Any) -> None:
+            self.speed = float(speed.value)
+
+        def turn(_: Any) -> None:
+            mount.visible = look.value == "on-board"
+            self.scene.look(look.value, mount.value)
+            self.seek(self.time)
+
+        self._button.on_click(pause)
+        self._slider.on_update(scrub)
+        speed.on_update(change_speed)
+        look.on_update(turn)
+        mount.on_update(turn)
+        with gui.add_folder("Show"):
+            for kind in OVERLAYS:
+                self._add_switch(gui, kind, kind in shown)
+
+    def _add_switch(self, gui: Any, kind: str, on: bool) -> None:
+        if kind == "water" and self.scene.around.water is None:
+            return
+        box = gui.add_checkbox(kind.capitalize(), on)
+
+        def switch(_: Any) -> None:
+            self.scene.show(kind, on=box.value)
+            self.seek(self.time)
+
+        box.on_update(switch)
+
+
+def _mixed(first: Array, second: Array, share: float) -> Array:
+    """Return poses between two frames; a case that ends stays at its last pose."""
+    if share <= 0.0:
+        return first
+    other = np.where(np.isfinite(second), second, first)
+    poses = (1.0 - share) * first + share * other
+    poses[..., :4] /= np.linalg.norm(poses[..., :4], axis=-1, keepdims=True)
+    return poses
