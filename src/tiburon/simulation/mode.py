@@ -7,11 +7,17 @@ that depend on velocity make shapes complex: joints then pass their largest defl
 the other.
 """
 
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.model import Model
 from tiburon.record import record
+
+if TYPE_CHECKING:
+    import os
 
 __all__ = ["Mode", "Modes"]
 
@@ -153,6 +159,44 @@ class Modes:
         return self.model.integrate(
             np.broadcast_to(self.q, (*steps.shape[:-1], len(self.q))), steps
         )
+
+    def save_html(
+        self,
+        path: "str | os.PathLike[str]",
+        mode: int | None = None,
+        *,
+        amplitude: float | None = None,
+        **options: Any,
+    ) -> Path:
+        """Write a page on which a mode swings, the equilibrium as a ghost.
+
+        Args:
+            path: Where to write; an existing file is replaced.
+            mode: Its place in the table; the slowest oscillation by default.
+            amplitude: Of the variable that moves most [rad or m]; well visible by default.
+            **options: As in `tiburon.viewer.replay_html`, such as ``fluid=``.
+
+        Returns:
+            The path.
+
+        Example:
+            ``tb.modes(arm).save_html("swing.html")``
+        """
+        from tiburon.simulation.mode_motion import save_mode
+
+        return save_mode(self, path, mode, amplitude, options)
+
+    def view(
+        self, mode: int | None = None, *, amplitude: float | None = None, **options: Any
+    ) -> Any:
+        """Show how a mode swings in the browser; arguments as in `save_html`.
+
+        Where viser is installed, in the live scene; scripts then stay here until Ctrl-C, unless
+        ``wait=False``. Else as a page. Returns the live replay, or the path of the page.
+        """
+        from tiburon.simulation.mode_motion import view_mode
+
+        return view_mode(self, mode, amplitude, options)
 
     def table(self, joints: int = 3) -> str:
         """Return a table of all modes as text.

@@ -2,6 +2,7 @@
 
 import html
 import os
+import sys
 import tempfile
 import webbrowser
 from collections.abc import Mapping
@@ -19,8 +20,9 @@ from tiburon.viewer.replay_plots import default_plots
 
 if TYPE_CHECKING:
     from tiburon.simulation.trajectory import Trajectory
+    from tiburon.viewer.live_replay import LiveReplay
 
-__all__ = ["notebook_frame", "open_replay", "replay_of", "save_replay"]
+__all__ = ["notebook_frame", "open_replay", "replay_of", "save_replay", "view_run"]
 
 Array = NDArray[np.float64]
 
@@ -34,18 +36,24 @@ def replay_of(run: "Trajectory", **options: Any) -> str:
 
     Thrusters show their thrust; the strip below has positions, speeds, thrust and energy.
     """
+    given = _shown(run)
+    if "plots" not in options:
+        given["plots"] = _plots(run, given.get("thrust"))
+    return replay_html(run.model, run.time, run.q, v=run.v, **(given | options))
+
+
+def _shown(run: "Trajectory") -> dict[str, Any]:
+    """Return what pages and the live scene are both given beside the motion."""
     if not len(run):
         raise RunFileError(
             "run" if run.store is None else run.store.path,
             "holds no recorded times to replay; let it run before it is shown",
         )
-    given: dict[str, Any] = {"v": run.v, "world": run.header.world or World()}
+    given: dict[str, Any] = {"world": run.header.world or World()}
     thrust = _thrust(run)
     if thrust is not None:
         given["thrust"] = thrust
-    if "plots" not in options:
-        given["plots"] = _plots(run, thrust)
-    return replay_html(run.model, run.time, run.q, **(given | options))
+    return given
 
 
 def save_replay(run: "Trajectory", path: Path, **options: Any) -> Path:
@@ -63,13 +71,61 @@ def save_replay(run: "Trajectory", path: Path, **options: Any) -> Path:
     return path
 
 
-def open_replay(run: "Trajectory", **options: Any) -> Path:
+def open_replay(run: "Trajectory", *, browser: bool = True, **options: Any) -> Path:
     """Write the page of a run to a temporary file, open it in the browser, and return its path."""
     # the browser reads it when it likes: it stays until the system clears its temporary files
     folder = Path(tempfile.mkdtemp(prefix="tiburon-"))
     path = save_replay(run, folder / "replay.html", **options)
-    webbrowser.open(path.as_uri())
+    if browser:
+        webbrowser.open(path.as_uri())
     return path
+
+
+def view_run(
+    run: "Trajectory",
+    *,
+    live: bool | None = None,
+    browser: bool = True,
+    wait: bool | None = None,
+    **options: Any,
+) -> "LiveReplay | Path":
+    """Show a run in the live scene, or as a page where viser is missing.
+
+    Args:
+        run: The run.
+        live: Whether in the live scene; where viser is installed by default.
+        browser: Whether to open a browser.
+        wait: Whether to stay until Ctrl-C, as scripts must: the scene ends with the process. By
+            default unless Python is interactive.
+        **options: As in `tiburon.viewer.LiveReplay`, or as in `tiburon.viewer.replay_html`.
+
+    Returns:
+        The live replay, or the path of the page.
+    """
+    from tiburon.viewer.live import has_viser
+
+    if live is None:
+        live = has_viser()
+    if not live:
+        return open_replay(run, browser=browser, **options)
+    from tiburon.viewer.live_replay import LiveReplay
+
+    replay = LiveReplay(run.model, run.time, run.q, **(_shown(run) | options))
+    if browser:
+        webbrowser.open(replay.url)
+    return stay_if_asked(replay, wait)
+
+
+def stay_if_asked(replay: "LiveReplay", wait: bool | None) -> "LiveReplay":
+    """Stay with a live replay until Ctrl-C, if asked or if the process would end otherwise."""
+    if wait if wait is not None else not _interactive():
+        replay.wait()
+    return replay
+
+
+def _interactive() -> bool:
+    """Return whether Python goes on after the last line: at a prompt, or in a notebook."""
+    return hasattr(sys, "ps1") or bool(sys.flags.interactive) or "ipykernel" in sys.modules
 
 
 def notebook_frame(run: "Trajectory") -> str:

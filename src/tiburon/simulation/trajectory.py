@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from tiburon.simulation.store import RunStore
     from tiburon.simulation.system import System
+    from tiburon.viewer.live_replay import LiveReplay
 
 __all__ = ["Trajectory", "load_run"]
 
@@ -363,11 +364,23 @@ class Trajectory:
 
         return save_replay(self, Path(path), **options)
 
-    def view(self, **options: Any) -> Path:
-        """Open the replay of `save_html` in the browser, and return the path of its file."""
-        from tiburon.simulation.replay import open_replay
+    def view(self, *, live: bool | None = None, **options: Any) -> "LiveReplay | Path":
+        """Replay the run in the browser.
 
-        return open_replay(self, **options)
+        Where viser is installed, in the live scene, which ends with this process: scripts stay
+        here until Ctrl-C. Else as the page of `save_html`.
+
+        Args:
+            live: Whether in the live scene; None for what is there.
+            **options: ``wait=False`` to go on at once, ``browser=False`` to open none; else those
+                of `tiburon.viewer.LiveReplay`, or of `tiburon.viewer.replay_html`.
+
+        Returns:
+            The live replay (its `url` is where it is), or the path of the page.
+        """
+        from tiburon.simulation.replay import view_run
+
+        return view_run(self, live=live, **options)
 
     def __repr__(self) -> str:
         cases = f" of {' x '.join(map(str, self.batch))} cases" if self.batch else ""
