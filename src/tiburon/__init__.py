@@ -93,6 +93,11 @@ if TYPE_CHECKING:
     from tiburon.algorithms.trim import Trim as Trim
     from tiburon.algorithms.trim import TrimOutcome as TrimOutcome
     from tiburon.algorithms.trim import trim as trim
+    from tiburon.checks.energy_flow import EnergyFlow as EnergyFlow
+    from tiburon.checks.energy_flow import energy_flow as energy_flow
+    from tiburon.checks.finding import Finding as Finding
+    from tiburon.checks.model_check import ModelCheck as ModelCheck
+    from tiburon.checks.model_check import check_model as check_model
     from tiburon.control.allocation import ThrusterAllocation as ThrusterAllocation
     from tiburon.control.cartesian_path import CartesianPath as CartesianPath
     from tiburon.control.combined import CombinedControl as CombinedControl

@@ -76,8 +76,9 @@ def energy_flow(run: Trajectory) -> EnergyFlow:
     lost = np.zeros(len(time))
     if water is not None:
         rest = np.zeros(model.nv)
-        resisted = inverse_dynamics(model, q, v, rest, world=still)
-        smooth = inverse_dynamics(without_losses(model), q, v, rest, world=still)
+        tree = model.without_loops() if model.loops else model
+        resisted = inverse_dynamics(tree, q, v, rest, world=still)
+        smooth = inverse_dynamics(without_losses(tree), q, v, rest, world=still)
         lost = np.sum((resisted - smooth) * v, axis=-1)
     return EnergyFlow(_summed(power, time), energy - energy[0], _summed(lost, time))
 

@@ -1,0 +1,177 @@
+"""What a robot that nothing drives and nothing brakes must keep: energy, momentum, closed loops."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.algorithms.energy import kinetic_energy, potential_energy
+from tiburon.algorithms.momentum import momentum
+from tiburon.checks.energy_flow import energy_flow, without_losses
+from tiburon.checks.finding import FAILED, SKIPPED, Finding, judged
+from tiburon.checks.kicked import Kicked
+from tiburon.loops.dynamics import loop_gaps
+from tiburon.model import Model, World
+from tiburon.simulation.simulate import simulate
+from tiburon.simulation.trajectory import Trajectory
+
+__all__ = ["energy_conservation", "loops_stay_closed", "momentum_conservation", "power_balance"]
+
+Array = NDArray[np.float64]
+
+DURATION = 0.5
+"""Of a run [s]."""
+
+DRIFT = 1e-8
+"""Largest change of what is kept, relative: rk4 at a millisecond leaves less in most robots."""
+
+FINER = 4
+"""Where a run drifts more, it is run again with steps so many times shorter."""
+
+ORDER = 3.0
+"""The drift must then fall as this power of the step at least; rk4 has order 4."""
+
+POWER = 1e-3
+"""Largest energy that is not accounted for, relative: rows are summed by the trapezoidal rule, in
+which forces of stops and friction change within a row."""
+
+GAP = 1e-9
+"""Largest opening of a loop during a run [m or rad]."""
+
+COMMAND = 0.3
+"""Given to motors and thrusters, each in its own unit."""
+
+
+def _run(model: Model, states: Kicked, dt: float, world: World, **options: Any) -> Trajectory:
+    """Run from the first state, recording every step."""
+    return simulate(
+        model,
+        DURATION,
+        q=states.q[0],
+        v=states.v[0],
+        world=world,
+        dt=dt,
+        record_every=1,
+        progress=False,
+        **options,
+    )
+
+
+def _ended_early(name: str, run: Trajectory) -> Finding | None:
+    if run.outcome.status == "finished":
+        return None
+    return Finding(name, FAILED, f"the run ended early: {run.outcome.message}")
+
+
+def _kept(
+    name: str, model: Model, states: Kicked, world: World, measure: Any, what: str
+) -> Finding:
+    """Run a robot and see whether something stays as it was.
+
+    Args:
+        name: Of the finding.
+        model: The robot, without losses.
+        states: Where it starts.
+        world: Its surroundings.
+        measure: Takes a run, gives the largest relative change.
+        what: What stays, in words.
+    """
+    dt = 1e-3
+    alone: dict[str, Any] = {"passive": False, "limits": False}
+    run = _run(model, states, dt, world, **alone)
+    bad = _ended_early(name, run)
+    if bad is not None:
+        return bad
+    drift = measure(run)
+    text = f"{what} over {DURATION:g} s by rk4 at {1e3 * dt:g} ms"
+    if drift <= DRIFT:
+        return judged(name, drift, DRIFT, text)
+    finer = measure(_run(model, states, dt / FINER, world, **alone))
+    bound = max(DRIFT, drift / FINER**ORDER)
+    text += f" changes by {drift:.1e}; with steps of {1e3 * dt / FINER:g} ms by {finer:.1e}"
+    return judged(name, finer, bound, text)
+
+
+def energy_conservation(model: Model, world: World, states: Kicked, name: str) -> Finding:
+    """Check that kinetic and potential energy together stay, without drag and friction."""
+    if model.plan.depends_on_time:
+        return Finding(name, SKIPPED, "joints are driven by time, which does work")
+    smooth = without_losses(model)
+
+    def change(run: Trajectory) -> float:
+        kinetic = np.asarray(kinetic_energy(smooth, run.q, run.v, fluid=world.fluid))
+        potential = np.asarray(potential_energy(smooth, run.q, world=world))
+        total = kinetic + potential
+        scale = float(kinetic.max()) + float(np.ptp(potential)) + np.finfo(np.float64).tiny
+        return float(np.abs(total - total[0]).max()) / scale
+
+    return _kept(name, smooth, states, world, change, "energy")
+
+
+def momentum_conservation(model: Model, states: Kicked) -> Finding:
+    """Check that a robot adrift in space keeps its momentum and its moment of momentum."""
+    name = "momentum, adrift"
+    bases = [body.joint for body in model.bodies if body.parent == "world"]
+    if len(bases) != 1 or bases[0].kind != "free":
+        return Finding(name, SKIPPED, "the robot is fixed to the world, which takes momentum")
+    if model.plan.depends_on_time:
+        return Finding(name, SKIPPED, "joints are driven by time")
+    space = World(gravity=(0.0, 0.0, 0.0))
+
+    def change(run: Trajectory) -> float:
+        h = np.asarray(momentum(model, run.q, run.v))
+        parts = [h[:, :3], h[:, 3:]]
+        return max(
+            float(np.abs(part - part[0]).max()) / max(float(np.abs(part[0]).max()), 1e-300)
+            for part in parts
+        )
+
+    return _kept(name, without_losses(model), states, space, change, "momentum")
+
+
+def power_balance(model: Model, world: World, states: Kicked, dt: float) -> Iterator[Finding]:
+    """Check that work of all that acts is what is stored and what water takes.
+
+    Motors and thrusters are commanded; friction, springs and stops act.
+
+    Args:
+        model: The robot.
+        world: Its surroundings; still water.
+        states: The first is the start.
+        dt: Step [s].
+    """
+    name = "power balance"
+    if model.plan.depends_on_time:
+        yield Finding(name, SKIPPED, "joints are driven by time, which does work")
+        return
+    names = [part.name for part in model.actuators] + [part.name for part in model.thrusters]
+    command = dict.fromkeys(names, COMMAND)
+    run = _run(model, states, dt, world, command=command or None)
+    bad = _ended_early(name, run)
+    if bad is not None:
+        yield bad
+        return
+    flow = energy_flow(run)
+    kinetic = float(np.max(kinetic_energy(model, run.q, run.v, fluid=world.fluid)))
+    flows = [float(np.abs(part).max()) for part in flow]
+    gap = float(np.abs(flow.driven - flow.stored - flow.lost).max())
+    text = (
+        f"{flow.driven[-1]:.3g} J of work by {len(run.header.elements)} elements, "
+        f"{flow.stored[-1]:.3g} J stored, {flow.lost[-1]:.3g} J taken by water"
+    )
+    yield judged(name, gap / max(*flows, kinetic, 1e-300), POWER, text)
+    if model.loops:
+        yield loops_stay_closed(model, run)
+
+
+def loops_stay_closed(model: Model, run: Trajectory) -> Finding:
+    """Check that loops stay closed during a run."""
+    gaps = np.abs(loop_gaps(model, run.q))
+    where = int(np.argmax(gaps.max(axis=0)))
+    return judged(
+        "loops in a run",
+        float(gaps.max()),
+        GAP,
+        f"largest opening [m or rad] of {gaps.shape[1]} constraints, at constraint {where + 1}",
+    )
