@@ -16,6 +16,7 @@ from tiburon.cli import (
     report,
     reproduce,
     simulate,
+    view,
 )
 from tiburon.version import installed_version
 
@@ -40,6 +41,7 @@ def _examples(text: str) -> str:
 
 for name, module in {
     "simulate": simulate,
+    "view": view,
     "report": report,
     "demo": demo,
     "check": check,

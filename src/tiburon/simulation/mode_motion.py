@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from tiburon.simulation.mode import Mode, Modes
 
-__all__ = ["save_mode", "swing", "view_mode"]
+__all__ = ["film_of_mode", "save_mode", "swing", "view_mode"]
 
 Array = NDArray[np.float64]
 
@@ -89,8 +89,8 @@ def _title(modes: "Modes", place: int, mode: "Mode") -> str:
     return f"{modes.model.name}: mode {place}, {how}"
 
 
-def _film(
-    modes: "Modes", mode: int | None, amplitude: float | None
+def film_of_mode(
+    modes: "Modes", mode: int | None, amplitude: float | None = None
 ) -> tuple[Array, Array, dict[str, Any]]:
     """Return times, positions, and how they are shown."""
     place = _chosen(modes, mode)
@@ -112,7 +112,7 @@ def save_mode(
     options: dict[str, Any],
 ) -> Path:
     """Write the page of a mode; see `Modes.save_html`."""
-    time, q, shown = _film(modes, mode, amplitude)
+    time, q, shown = film_of_mode(modes, mode, amplitude)
     file = Path(path)
     file.write_text(replay_html(modes.model, time, q, **(shown | options)), encoding="utf-8")
     return file
@@ -135,7 +135,7 @@ def view_mode(
         return path
     from tiburon.viewer.live_replay import LiveReplay
 
-    time, q, shown = _film(modes, mode, amplitude)
+    time, q, shown = film_of_mode(modes, mode, amplitude)
     replay = LiveReplay(modes.model, time, q, **(shown | options))
     if browser:
         webbrowser.open(replay.url)
