@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.steps import JointVector
 from tiburon.loops.augmented import answer
 from tiburon.loops.constraints import Row, constraints
 from tiburon.loops.elimination import loop_pattern
@@ -33,10 +34,11 @@ LONGEST = 1.0
 MOST_STEPS = 10
 """Newton steps of one projection; from the error of an integrator's step one or two do."""
 
-CUT = 1e-6
-"""Singular value, relative to the largest, below which a projection leaves a direction alone.
+CUT = 1e-4
+"""Singular value s, relative to the largest, below which a projection leaves a direction alone.
 
-Near a singular pose an error of rounding divided by a singular value of its size would be a jump.
+Rounding e moves a position by e / s along that direction, which turns the velocities that loops
+allow by e / s^2: 1e-7 at this s, and less than what a step leaves there without any projection.
 """
 
 
@@ -50,34 +52,40 @@ class Projected(NamedTuple):
     """Largest value of a constraint that is left [m or rad]."""
 
 
-def close_position(model: Model, plan: Plan, q: Sequence[Scalar]) -> Projected:
+def close_position(
+    model: Model, plan: Plan, q: Sequence[Scalar], *, least_steps: int = 0
+) -> Projected:
     """Move a position onto the loops by Newton steps of least kinetic energy.
 
     Args:
         model: The robot.
         plan: Its layout.
         q: Position near the loops [m or rad], nq scalars.
+        least_steps: Newton steps to take in any case: one leaves nothing but rounding of a gap that
+            counts as closed, which near singular poses is still a change of direction.
 
     Returns:
         The position, with what is left of the gaps; it may be far off where `q` was.
     """
 
     def far(state: Any) -> Any:
-        _, gap = state
-        return gap > CLOSED
+        _, gap, taken = state
+        return (gap > CLOSED) | (taken < least_steps) if least_steps else gap > CLOSED
 
     def newton(state: Any) -> Any:
-        position, _ = state
+        position, _, taken = state
+        position = JointVector(position)
         held = constraints(model, plan, position)
         step = _least_motion(model, plan, position, held.jacobian, [-e for e in held.value]).vd
         # where loops cannot close, Newton steps know no measure
         part = 1.0 / np.maximum(1.0, largest(step) / LONGEST)
-        moved = _moved(model, position, [part * x for x in step])
-        return moved, largest(constraints(model, plan, moved).value)
+        moved = JointVector(_moved(model, position, [part * x for x in step]))
+        return tuple(moved), largest(constraints(model, plan, moved).value), taken + 1.0
 
-    start = (tuple(q), largest(constraints(model, plan, q).value))
+    q = JointVector(q)
+    start = (tuple(q), largest(constraints(model, plan, q).value), 0.0)
     found = while_loop(far, newton, start, MOST_STEPS)
-    position, gap = found.state
+    position, gap, _ = found.state
     return Projected(tuple(position), found.count, gap)
 
 
@@ -95,6 +103,7 @@ def close_velocity(
     Returns:
         The nearest velocity in the metric of the mass matrix that keeps loops closed.
     """
+    q, v = JointVector(q), JointVector(v)
     held = constraints(model, plan, q, v)
     change = _least_motion(model, plan, q, held.jacobian, [-rate for rate in held.rate]).vd
     return tuple(x + y for x, y in zip(v, change, strict=True))

@@ -5,9 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.loops.start import open_loops
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.system import System
+from tiburon.simulation.system import OPEN, System
 
 __all__ = ["Cause", "first_to_diverge"]
 
@@ -76,13 +77,30 @@ def first_to_diverge(
     q, w = (tuple(np.float64(x) for x in part) for part in (state[:nq], state[nq:]))
     try:
         with np.errstate(all="ignore"):
-            METHODS[method].step(Manifold(model), rates, q, w, np.float64(dt), np.float64(time))
+            after = METHODS[method].step(
+                Manifold(model), rates, q, w, np.float64(dt), np.float64(time)
+            )
+            opened = _opened(system, *after, time + dt)
     except _StopError:
         return _cause(system, found[0])
     except (ArithmeticError, ValueError, TypeError, RuntimeError, LookupError):
         # the step cannot be taken on plain floats: the largest state must do
-        pass
+        opened = None
+    if opened is not None:
+        return opened
     return _cause(system, largest)
+
+
+def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None:
+    """Return which loop a step opened for good, if any."""
+    model = system.model
+    if not model.loops:
+        return None
+    settled, _, gap = system.settle(q, w, np.float64(time))
+    if gap <= OPEN:
+        return None
+    names = open_loops(model, system.gaps(settled, np.float64(time)), OPEN)
+    return Cause(f"gap of loop {names[0]!r}", None)
 
 
 def _cause(system: System, place: int) -> Cause:

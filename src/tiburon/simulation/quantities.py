@@ -13,6 +13,8 @@ from tiburon.algorithms.kinematics import forward_kinematics
 from tiburon.algorithms.momentum import momentum
 from tiburon.algorithms.reactions import joint_reactions
 from tiburon.errors import UnknownNameError
+from tiburon.loops.dynamics import loop_gaps
+from tiburon.loops.singular import smallest_singular_value
 from tiburon.model import Fixed, Model, World
 from tiburon.record import record
 from tiburon.simulation.driven_motion import accelerations, joint_forces, reported, wrenches
@@ -172,9 +174,23 @@ def _reactions(states: States) -> Array:
         accelerations(states),
         world=states.world,
         external_force=forces or None,
-        time=states.time if _time_matters(states) else None,
+        time=_when(states),
     )
     return found.actuator + found.bearing
+
+
+def _gap(states: States) -> Array:
+    gaps = np.abs(loop_gaps(states.model, states.q, time=_when(states)))
+    return np.asarray(gaps.max(axis=-1, initial=0.0))
+
+
+def _singular(states: States) -> Array:
+    numbers = states.parameters
+    return smallest_singular_value(states.model, states.q, time=_when(states), numbers=numbers)
+
+
+def _when(states: States) -> Array | None:
+    return states.time if _time_matters(states) else None
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -229,6 +245,10 @@ QUANTITIES: dict[str, Quantity] = {
         ("joint", "wrench"),
         _reactions,
         MOMENTS_FIRST,
+    ),
+    "loop_gap": Quantity("largest gap of a loop", "m or rad", (), _gap),
+    "loop_singular_value": Quantity(
+        "smallest over largest singular value of the loops", "1", (), _singular
     ),
 }
 """What can be asked of a run beside what was recorded."""

@@ -13,6 +13,7 @@ from tiburon.actuation.defaults import as_elements, elements_of
 from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
 from tiburon.algorithms.library import check_places
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
+from tiburon.loops.start import closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.simulation.course import RunSetup, carry_out
@@ -82,9 +83,11 @@ def simulate(
     method that adapts its steps takes its own between them, each case for itself.
 
     Args:
-        model: The robot; a tree.
+        model: The robot. Loops stay closed: after every step positions and velocities are moved
+            back onto them, by as little as it takes.
         duration: How long [s].
-        q: Position at the start [m or rad], shape (..., nq); `model.neutral()` by default.
+        q: Position at the start [m or rad], shape (..., nq), with closed loops;
+            `model.neutral()` by default, or the pose "home" of a robot with loops.
         v: Joint velocity at the start [m/s or rad/s], shape (..., nv); at rest by default.
         x: Inner states of elements and controller at the start, shape (..., nx); their own
             choice by default.
@@ -134,7 +137,8 @@ def simulate(
     Raises:
         ShapeError: If an array does not fit.
         NonFiniteError: If an array holds NaN or infinity.
-        DomainError: If a time makes no sense.
+        DomainError: If a time makes no sense, if loops are open at the start, or if a robot with
+            loops rests exactly where they let it go several ways.
         ModelError: If elements, events or sensors do not fit the robot.
 
     Example:
@@ -184,6 +188,8 @@ def simulate(
     )
     system = setup.system()
     batch, state, held, rows = _start(system, q, v, x, command, parameters or {})
+    if model.loops:
+        _close(model, state, setup.begin)
     setup = setup._replace(parameters=rows)
     checkpoint = Checkpoint(0, setup.begin, {"state": state, "held": held})
     return carry_out(setup, system, batch, checkpoint, progress, budget, store=store)
@@ -219,7 +225,8 @@ def _start(
 ) -> tuple[tuple[int, ...], Array, Array, dict[str, Array]]:
     """Return batch, states and held numbers of all cases, and parameters; checked."""
     model = system.model
-    position = as_batch(model.neutral() if q is None else q, model.nq, "q", model.describe_q())
+    resting = resting_position(model) if q is None else q
+    position = as_batch(resting, model.nq, "q", model.describe_q())
     velocity = np.zeros(model.nv)
     if v is not None:
         velocity = as_batch(v, model.nv, "v", model.describe_v())
@@ -256,6 +263,13 @@ def _start(
         for name, array in numbers.items()
     }
     return batch, np.concatenate(parts, axis=-1), held, rows
+
+
+def _close(model: Model, state: Array, begin: float) -> None:
+    """Check that cases start on their loops, and close gaps of rounding in place."""
+    nq, nv = model.nq, model.nv
+    found = closed_start(model, state[:, :nq], state[:, nq : nq + nv], begin)
+    state[:, :nq], state[:, nq : nq + nv] = found
 
 
 def _commands(system: System, command: Any) -> Array:

@@ -34,8 +34,9 @@ from tiburon.algorithms.library import (
 from tiburon.algorithms.steps import JointVector
 from tiburon.errors import ShapeError
 from tiburon.loops.closed_functions import constrained_motion
+from tiburon.loops.constraints import constraints
 from tiburon.loops.projection import close_position, close_velocity
-from tiburon.model import Model, World
+from tiburon.model import Model, Plan, World
 from tiburon.simulation.commands import CommandRow, unique_names
 from tiburon.simulation.state import State
 from tiburon.spatial import Scalar
@@ -231,10 +232,18 @@ class System:
         if not self.model.loops:
             return q, w, 0.0
         nv = self.model.nv
-        plan = self._setting(JointVector(q), JointVector(w[:nv]), time).plan
-        closed = close_position(self.model, plan, q)
+        plan = self._plan(q, w[:nv], time)
+        closed = close_position(self.model, plan, q, least_steps=1)
         v = close_velocity(self.model, plan, closed.q, w[:nv])
         return closed.q, (*v, *w[nv:]), closed.gap
+
+    def gaps(self, q: Scalars, time: Scalar) -> Scalars:
+        """Return how far each constraint of the loops is from closed [m or rad]."""
+        plan = self._plan(q, (0.0,) * self.model.nv, time)
+        return constraints(self.model, plan, JointVector(q)).value
+
+    def _plan(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar) -> Plan:
+        return self._setting(JointVector(q), JointVector(v), time).plan
 
     def drive(
         self,

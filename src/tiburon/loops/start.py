@@ -1,0 +1,160 @@
+"""Where robots with loops may start: on their loops, and not where they could go several ways."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.errors import DomainError
+from tiburon.loops.constraints import constraint_names, entries_in_use
+from tiburon.loops.dynamics import close_loops, keep_loops_closed, loop_gaps, loop_jacobian
+from tiburon.loops.projection import CLOSED
+from tiburon.model import Model
+
+__all__ = ["Start", "closed_start", "gap_names", "open_loops", "resting_position"]
+
+Array = NDArray[np.float64]
+
+NEARLY = 1e-6
+"""Gaps up to which a start is closed without a word [m or rad]: files give six digits or more."""
+
+DEPENDENT = 1e-5
+"""Singular value of the Jacobian, relative to the largest, that counts as zero at the start."""
+
+ASIDE = 0.01
+"""How far to look for the rank of poses nearby [m or rad]; singular values grow in proportion."""
+
+
+class Start(NamedTuple):
+    """States on the loops."""
+
+    q: Array
+    """Position [m or rad], shape (cases, nq)."""
+
+    v: Array
+    """Joint velocity [m/s or rad/s], shape (cases, nv)."""
+
+
+def resting_position(model: Model) -> Array:
+    """Return where a robot starts if nothing is said: with loops the pose "home", if it has one."""
+    if model.loops and "home" in model.poses:
+        return np.array(model.poses["home"], dtype=np.float64)
+    return np.asarray(model.neutral())
+
+
+def gap_names(model: Model) -> tuple[str, ...]:
+    """Return, for each constraint, the name of its loop."""
+    return tuple(name.rpartition(".")[0] for name in constraint_names(model))
+
+
+def closed_start(model: Model, q: Array, v: Array, time: float) -> Start:
+    """Check the states at the start of a run, and close gaps of rounding.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position [m or rad], shape (cases, nq).
+        v: Joint velocity [m/s or rad/s], shape (cases, nv).
+        time: When [s].
+
+    Raises:
+        DomainError: If loops are open, if velocities would open them, or if a case rests exactly
+            where its loops let it go several ways.
+    """
+    gaps = np.abs(loop_gaps(model, q, time=time))
+    if gaps.max(initial=0.0) > CLOSED:
+        _check_gaps(model, gaps)
+        found = close_loops(model, q, time=time)
+        if np.max(found.gap) > NEARLY:
+            _check_gaps(model, np.abs(loop_gaps(model, found.q, time=time)))
+        # cases that are closed keep their bits
+        open_cases = gaps.max(axis=1) > CLOSED
+        q = np.where(open_cases[:, None], found.q, q)
+    if np.any(v) or model.plan.depends_on_time:
+        v = _checked_velocity(model, q, v, time)
+    resting = np.flatnonzero(~v.any(axis=1))
+    if len(resting):
+        _check_rank(model, q[resting], time)
+    return Start(q, v)
+
+
+def _check_gaps(model: Model, gaps: Array) -> None:
+    if gaps.max() <= NEARLY:
+        return
+    case = int(gaps.max(axis=1).argmax())
+    wide: dict[str, float] = {}
+    for name, gap in zip(gap_names(model), gaps[case], strict=True):
+        wide[name] = max(wide.get(name, 0.0), float(gap))
+    listed = sorted(((gap, name) for name, gap in wide.items() if gap > NEARLY), reverse=True)
+    told = ", ".join(f"loop {name!r} open by {gap:.3g}" for gap, name in listed[:3])
+    raise DomainError(
+        "q",
+        f"a position with closed loops, to {NEARLY:g} m or rad",
+        f"{told} m or rad{_of_case(case, len(gaps))}",
+        advice="close them with tb.assemble(model, q), or with tb.close_loops(model, q) from near",
+    )
+
+
+def _checked_velocity(model: Model, q: Array, v: Array, time: float) -> Array:
+    kept = keep_loops_closed(model, q, v, time=time)
+    change = np.abs(kept - v).max(axis=1)
+    # joints that time moves give even a robot at rest a velocity
+    allowed = np.where(v.any(axis=1), NEARLY * (1.0 + np.abs(v).max(axis=1)), np.inf)
+    if np.any(change > allowed):
+        case = int((change / allowed).argmax())
+        place = int(np.abs(kept[case] - v[case]).argmax())
+        raise DomainError(
+            "v",
+            "a velocity that keeps loops closed",
+            f"{v[case, place]:.6g} of {model.v_names[place]!r} where {kept[case, place]:.6g} "
+            f"would{_of_case(case, len(v))}",
+            advice="take tb.keep_loops_closed(model, q, v)",
+        )
+    exact = change <= CLOSED * (1.0 + np.abs(v).max(axis=1))
+    found: Array = np.where(exact[:, None], v, kept)
+    return found
+
+
+def _check_rank(model: Model, q: Array, time: float) -> None:
+    """Refuse poses at which more constraints repeat each other than at those nearby."""
+    live = sum(1 for used in entries_in_use(model) if used)
+    J = loop_jacobian(model, q, time=time)
+    ranks = _ranks(J)
+    rng = np.random.default_rng(5)
+    for case in np.flatnonzero(ranks < live):
+        # along what the loops allow to first order, then back onto them
+        rows = np.linalg.svd(J[case])[2]
+        free = rows[int(ranks[case]) :]
+        if not len(free):
+            continue
+        along = rng.standard_normal(len(free)) @ free
+        moved = model.integrate(q[case], ASIDE / np.abs(along).max() * along)
+        beside = close_loops(model, moved, time=time)
+        if beside.gap > CLOSED:
+            continue
+        nearby = int(_ranks(loop_jacobian(model, beside.q, time=time)[None])[0])
+        if nearby > ranks[case]:
+            raise DomainError(
+                "v",
+                "a velocity, for this pose is singular and its loops let it go several ways",
+                f"none: {int(ranks[case])} independent constraints here, {nearby} beside it"
+                f"{_of_case(int(case), len(q))}",
+                advice="give a velocity that keeps loops closed (tb.keep_loops_closed), or start "
+                "beside this pose",
+            )
+
+
+def _ranks(J: Array) -> NDArray[np.intp]:
+    s = np.linalg.svd(J, compute_uv=False)
+    found: NDArray[np.intp] = np.sum(s > DEPENDENT * s[:, :1], axis=1)
+    return found
+
+
+def _of_case(case: int, cases: int) -> str:
+    return f" in case {case}" if cases > 1 else ""
+
+
+def open_loops(model: Model, gaps: Iterable[float], limit: float) -> list[str]:
+    """Return the names of the loops that are open by more than a limit [m or rad]."""
+    wide = (name for name, gap in zip(gap_names(model), gaps, strict=True) if not abs(gap) <= limit)
+    return list(dict.fromkeys(wide))
