@@ -119,7 +119,7 @@ class Ticker:
         possible = address is not None and hasattr(time, "CLOCK_MONOTONIC") and _has_sleep()
         self.native = possible if native is None else native and possible
         self._table: tuple[Any, ...] = ()
-        if self.native:
+        if self.native and address is not None:
             from tiburon.drive.tick_code import tick_code
 
             self._code = tick_code()
@@ -168,14 +168,17 @@ class Ticker:
     def advance(self) -> bool:
         """Take the steps of one tick into `board.found`, in Python; False if numbers blow up."""
         board = self.board
-        given = dict(zip(self._names, board.parts, strict=True))
+        given: dict[str, Any] = {
+            name: part.reshape(self.kernel.parameters[name].shape)
+            for name, part in zip(self._names, board.parts, strict=True)
+        }
         held = board.numbers[: board.held_size]
         found, failed = self.kernel.evaluate(
             board.state[:-1], held, board.clock, errors="flag", **given
         )
         if bool(failed):
             return False
-        board.found[:] = found[0]
+        board.found[:] = np.reshape(found[0], -1)
         return True
 
     @property
@@ -241,6 +244,16 @@ class Ticker:
                 raise NonFiniteError("commands or parameters", where, float(numbers[where]))
             self._hand_over(Word.POST_SEQ, numbers, self.board.posted)
 
+    def posted_parameters(self) -> dict[str, Array]:
+        """Return the run-time numbers as they were posted last, by name."""
+        with self._posting:
+            place, found = self.board.held_size, {}
+            for name, part in zip(self._names, self.board.parts, strict=True):
+                shape = self.kernel.parameters[name].shape
+                found[name] = self.board.posted[place : place + part.size].copy().reshape(shape)
+                place += part.size
+            return found
+
     def post_state(self, state: Array, steps: int) -> None:
         """Put the robot elsewhere, at a count of steps; heals a robot that has diverged."""
         numbers = np.append(np.asarray(state, dtype=np.float64), float(steps))
@@ -285,7 +298,9 @@ class Ticker:
         """Sort the numbers of a row."""
         n = len(self.board.found)
         steps = int(row[0])
-        return Row(steps, self.begin + steps * self.dt, 1e-9 * row[1], row[2 : 2 + n], row[2 + n :])
+        return Row(
+            steps, self.begin + steps * self.dt, 1e-9 * float(row[1]), row[2 : 2 + n], row[2 + n :]
+        )
 
     def rows(self, since: int) -> tuple[Array, int, int]:
         """Return rows as they lie in the ring, the number of the next, and how many were missed.

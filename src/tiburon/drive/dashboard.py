@@ -1,0 +1,141 @@
+"""What an operator reads off: forces, thrust, places, depth and speed, from one state."""
+
+import hashlib
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.algorithms.kinematics import forward_kinematics
+from tiburon.algorithms.library import scalars
+from tiburon.native.kernel import make_kernel
+from tiburon.record import record
+from tiburon.simulation.system import ELEMENTS, System
+from tiburon.trace.program import Input, Program
+from tiburon.viewer.scene import quaternions
+
+__all__ = ["Dashboard"]
+
+Array = NDArray[np.float64]
+
+
+@record(slots=False, eq=False)
+class _ReadingSource:
+    """Where the kernel comes from that reads commands and forces off a state."""
+
+    system: System
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        return "dashboard"
+
+    @property
+    def key(self) -> str:
+        """Text that is equal exactly if the code is."""
+        text = repr(("dashboard 1", self.system.key))
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def program(self) -> Program:
+        """Trace it."""
+        system = self.system
+        nq = system.model.nq
+
+        def run(given: Any) -> Any:
+            state, u, time = scalars(given["state"]), scalars(given["u"]), given["when"]
+            p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
+            q, v, x = system._parts(state[:nq], state[nq:])
+            commands = system.commands_at(state[:nq], state[nq:], u, time)
+            here = system._setting(q, v, time)
+            driving = system.drive(here, q, v, x, commands, time, p)
+            reported = [driving.outputs[name] for name in system.output_names]
+            # a kernel gives something, also of robots whose elements report nothing
+            return {
+                "commands": list(commands),
+                "force": list(driving.force),
+                "reported": [*reported, 0.0 * state[0]],
+            }
+
+        inputs = [
+            Input("state", (nq + system.model.nv + system.nx,)),
+            Input("u", (system.drive_size,)),
+            Input("when", ()),
+        ]
+        return system.trace(run, inputs, self.name)
+
+
+class Dashboard:
+    """Reads off a system; its numbers may be exchanged while it is used."""
+
+    def __init__(self, system: System) -> None:
+        """Compile what reads, or find it compiled.
+
+        Args:
+            system: What moves.
+        """
+        self._source = _ReadingSource(system)
+        self._use(system)
+        model = system.model
+        names = system.x_names
+        self.thrusters = tuple(t.name for t in model.thrusters)
+        self._lagging = {
+            name: names.index(f"{name}.thrust")
+            for name in self.thrusters
+            if f"{name}.thrust" in names
+        }
+        bases = [body for body in model.bodies if body.joint.kind == "free"]
+        self.base = bases[0] if bases else None
+
+    def _use(self, system: System) -> None:
+        self.system = system
+        self._kernel: Any = make_kernel(self._source, system.parameters())
+
+    def exchange(self, system: System) -> None:
+        """Go on with other numbers of the same robot."""
+        self._use(system)
+
+    def read(self, time: float, state: Array, held: Array) -> dict[str, Any]:
+        """Return what is read off a state, by name, ready to be written as JSON.
+
+        Args:
+            time: When [s].
+            state: (*q, *v, *x).
+            held: Commands as they were posted.
+
+        Returns:
+            `poses` of bodies (quaternion, origin [m]), `joint_force` [N m or N] by velocity,
+            `thrust` [N] by thruster, `commands` by name, and `depth` [m], `speed` [m/s] where the
+            robot has a floating base, `depth` in water only.
+        """
+        model, system = self.system.model, self.system
+        q, v, x = np.split(state, [model.nq, model.nq + model.nv])
+        commands, force, reported = self._kernel(state, held, np.asarray(time))
+        outputs = dict(zip(system.output_names, reported.tolist(), strict=False))
+        thrust = {
+            name: float(x[self._lagging[name]])
+            if name in self._lagging
+            else outputs.get(f"{name}.thrust", 0.0)
+            for name in self.thrusters
+        }
+        found: dict[str, Any] = {
+            "poses": self.poses(time, q).tolist(),
+            "joint_force": dict(zip(model.v_names, force.tolist(), strict=True)),
+            "thrust": thrust,
+            "commands": dict(zip(system.command_names, commands.tolist(), strict=True)),
+        }
+        if self.base is not None:
+            where = model.slice(self.base.joint.name, of="v").start
+            found["speed"] = math.hypot(*v[where + 3 : where + 6].tolist())
+            fluid = system.world.fluid
+            if fluid is not None:
+                place = model.body_names.index(self.base.name)
+                found["depth"] = (fluid.surface or 0.0) - found["poses"][place][6]
+        return found
+
+    def poses(self, time: Any, q: Array) -> Array:
+        """Return quaternion (w, x, y, z) and origin [m] of each body, shape (..., bodies, 7)."""
+        model = self.system.model
+        moved = {"time": time} if model.plan.depends_on_time else {}
+        R, p = forward_kinematics(model, q, model.body_names, **moved)
+        return np.concatenate([quaternions(R), p], axis=-1)

@@ -1,0 +1,219 @@
+"""Numbers of robot and water that may be changed while the robot moves: none is compiled in."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.algorithms.library import structure_around
+from tiburon.errors import DomainError, ModelError, UnknownNameError
+from tiburon.model import Body, BodyFluid, Model, Water, World
+from tiburon.model.currents import UniformCurrent
+from tiburon.simulation.system import System
+
+__all__ = ["Knob", "edited", "knobs_of", "ready_for_edits", "same_code"]
+
+AXES = ("x", "y", "z")
+
+STILL = 1e-12
+"""Speed that stands for none [m/s]: code for water that may move has a place for its current."""
+
+ROUNDING = 1e-9
+"""Relative difference of lengths that code may have been made with and still serve."""
+
+
+class Knob(NamedTuple):
+    """A number that may be changed."""
+
+    name: str
+    """Kind and place, such as "mass.vehicle" or "current.x"."""
+
+    value: float
+    """As it is."""
+
+    unit: str
+    least: float
+    """Smallest value that means something."""
+
+
+def knobs_of(
+    model: Model, world: World, factors: Mapping[str, float] | None = None
+) -> tuple[Knob, ...]:
+    """Return all that may be changed.
+
+    Masses (the shape of the inertia stays), volumes, drag (a factor on all drag and damping of a
+    body), the current and density of the water, and gravity.
+
+    Args:
+        model: The robot.
+        world: Its surroundings.
+        factors: Those by which drag was changed before.
+    """
+    found = []
+    for body in model.bodies:
+        if body.inertia.mass > 0.0:
+            found.append(Knob(f"mass.{body.name}", body.inertia.mass, "kg", 1e-9))
+    fluid = world.fluid
+    if fluid is not None:
+        for body in model.bodies:
+            if body.fluid is not None and body.fluid.volume > 0.0:
+                found.append(Knob(f"volume.{body.name}", body.fluid.volume, "m^3", 1e-12))
+            if body.fluid is not None and _resists(body.fluid):
+                name = f"drag.{body.name}"
+                found.append(Knob(name, (factors or {}).get(name, 1.0), "1", 1e-9))
+        if isinstance(fluid.motion, UniformCurrent):
+            for axis, speed in zip(AXES, fluid.motion.speed, strict=True):
+                shown = 0.0 if abs(speed) <= STILL else speed
+                found.append(Knob(f"current.{axis}", shown, "m/s", -math.inf))
+        if fluid.density > 0.0:
+            found.append(Knob("density", fluid.density, "kg/m^3", 1e-9))
+    strength = math.hypot(*world.gravity)
+    if strength > 0.0:
+        found.append(Knob("gravity", strength, "m/s^2", 1e-9))
+    return tuple(found)
+
+
+def edited(
+    model: Model,
+    world: World,
+    changes: Mapping[str, float],
+    factors: Mapping[str, float] | None = None,
+) -> tuple[Model, World, dict[str, float]]:
+    """Return robot and surroundings with other numbers.
+
+    Args:
+        model: The robot.
+        world: Its surroundings.
+        changes: By names as `knobs_of` lists them.
+        factors: Those by which drag was changed before: a new one replaces the old one.
+
+    Returns:
+        The robot, its surroundings, and all factors on drag.
+
+    Raises:
+        UnknownNameError: If there is no such number.
+        DomainError: If a value makes no sense.
+    """
+    known = {knob.name: knob for knob in knobs_of(model, world, factors)}
+    present = dict(factors or {})
+    bodies: dict[str, Body] = {}
+    for name, value in changes.items():
+        knob = known.get(name)
+        if knob is None:
+            raise UnknownNameError("number to change", name, known)
+        number = _finite(knob, value)
+        kind, _, place = name.partition(".")
+        if kind in ("mass", "volume", "drag"):
+            body = bodies.get(place) or model.body(place)
+            before = present.get(name, 1.0)
+            bodies[place] = _changed(body, kind, number / before if kind == "drag" else number)
+            if kind == "drag":
+                present[name] = number
+        else:
+            world = _around(world, kind, place, number)
+    if bodies:
+        parts = model._parts._replace(bodies=tuple(bodies.get(b.name, b) for b in model.bodies))
+        model = model._changed(parts, None)
+    return model, world, present
+
+
+def _finite(knob: Knob, value: Any) -> float:
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = math.nan
+    if isinstance(value, bool) or not math.isfinite(number) or number < knob.least:
+        least = "a number" if knob.least == -math.inf else f"a number above 0 {knob.unit}"
+        raise DomainError(knob.name, least, f"{value!r}")
+    return number
+
+
+def _resists(fluid: BodyFluid) -> bool:
+    return (
+        bool(fluid.drag) or fluid.linear_damping is not None or fluid.quadratic_damping is not None
+    )
+
+
+def _changed(body: Body, kind: str, value: float) -> Body:
+    """Return a body with another mass, volume, or drag times a factor."""
+    if kind == "mass":
+        inertia = body.inertia
+        scale = value / inertia.mass
+        a, b, c, d, e, f = (scale * x for x in inertia.tensor)
+        return replace(body, inertia=replace(inertia, mass=value, tensor=(a, b, c, d, e, f)))
+    fluid = body.fluid
+    assert fluid is not None
+    if kind == "volume":
+        return replace(body, fluid=replace(fluid, volume=value))
+    scaled: dict[str, Any] = {"drag": tuple(_scaled_drag(part, value) for part in fluid.drag)}
+    for name in ("linear_damping", "quadratic_damping"):
+        matrix = getattr(fluid, name)
+        if matrix is not None:
+            scaled[name] = tuple(tuple(value * x for x in row) for row in matrix)
+    return replace(body, fluid=replace(fluid, **scaled))
+
+
+def _scaled_drag(part: Any, factor: float) -> Any:
+    """Return drag with all its coefficients times a factor."""
+    found = {}
+    for name in ("side_coefficient", "coefficient"):
+        if hasattr(part, name):
+            found[name] = factor * getattr(part, name)
+    for name in ("end_coefficients", "coefficients"):
+        if hasattr(part, name):
+            found[name] = tuple(factor * x for x in getattr(part, name))
+    return replace(part, **found)
+
+
+def _around(world: World, kind: str, axis: str, value: float) -> World:
+    """Return surroundings with another current, density or gravity."""
+    if kind == "gravity":
+        scale = value / math.hypot(*world.gravity)
+        x, y, z = (scale * g for g in world.gravity)
+        return replace(world, gravity=(x, y, z))
+    fluid: Water | None = world.fluid
+    if fluid is None:
+        raise ModelError(f"{kind}: expected a robot in water, got one on land")
+    if kind == "density":
+        return replace(world, fluid=fluid.with_density(value))
+    assert isinstance(fluid.motion, UniformCurrent)
+    flow = list(fluid.motion.speed)
+    flow[AXES.index(axis)] = value
+    return ready_for_edits(
+        replace(world, fluid=replace(fluid, current=(flow[0], flow[1], flow[2])))
+    )
+
+
+def ready_for_edits(world: World) -> World:
+    """Return surroundings whose water may move: none of the three speeds of its current is zero."""
+    fluid = world.fluid
+    if fluid is None or not isinstance(fluid.motion, UniformCurrent):
+        return world
+    x, y, z = (speed or STILL for speed in fluid.motion.speed)
+    return replace(world, fluid=replace(fluid, current=(x, y, z)))
+
+
+def same_code(system: System, other: System) -> bool:
+    """Return whether the code of one system serves another.
+
+    That is whether they differ in run-time numbers alone. Lengths that rounding has changed, such
+    as a center of buoyancy found anew from another volume, are the same.
+    """
+    if system.key == other.key:
+        return True
+    parts = [
+        (s.model.structure_key(), structure_around(s.model, s.world), s.structure())
+        for s in (system, other)
+    ]
+    sizes = [{k: np.shape(v) for k, v in s.parameters().items()} for s in (system, other)]
+    return sizes[0] == sizes[1] and _alike(*parts)
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=ROUNDING)
+    if isinstance(one, tuple) and isinstance(other, tuple):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return bool(one == other)
