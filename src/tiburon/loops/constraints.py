@@ -21,9 +21,9 @@ from tiburon.algorithms.articulated_response import ancestors
 from tiburon.algorithms.frame_motion import Moving, body_motions
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places
 from tiburon.algorithms.steps import JointVector, taping
-from tiburon.algorithms.sweep import to_root
+from tiburon.algorithms.sweep import each, to_root
 from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody
-from tiburon.model.closing import RelativeMotion, Wrench
+from tiburon.model.closing import Measure, RelativeMotion
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import (
@@ -51,6 +51,9 @@ __all__ = [
 
 Row = dict[int, Scalar]
 """Entries of one row that are not structurally zero, by velocity variable."""
+
+Felt = tuple[tuple[tuple[Scalar, ...], ...], tuple[Force, ...]]
+"""What forces do along a joint, and what of them reaches the parent."""
 
 GENERIC_POSITIONS = 3
 """How many positions tell which entries of the Jacobian are always zero."""
@@ -139,6 +142,7 @@ def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | No
     """Find all constraints with rows that may hold zeros."""
     places = body_places(plan, q)
     motions = None if v is None else body_motions(plan, q, v, None)
+    transmit = _transmit(q)
     values: list[Scalar] = []
     rows: list[Row] = []
     rates: list[Scalar] = []
@@ -147,7 +151,7 @@ def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | No
         if isinstance(loop, JointCoupling):
             found = _coupling(loop, model, q, v)
         else:
-            found = _closure(loop, plan, q, places, motions)
+            found = _closure(loop, plan, transmit, places, motions)
         values.extend(found.value)
         rows.extend(found.jacobian)
         rates.extend(found.rate)
@@ -161,14 +165,21 @@ def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | No
 class _End(NamedTuple):
     """One end of a loop: where it is fixed and how it moves."""
 
-    body: int
-    """Index of its plan body, or that of the world."""
-
     X: Transform
     """Map of motion from the plan body's frame to the end's."""
 
     place: Place
     moving: Moving
+
+
+class _Tied(NamedTuple):
+    """What a loop measures, and what it does to the plan bodies of its two ends."""
+
+    value: tuple[Scalar, ...]
+    rate: tuple[Scalar, ...]
+    bias: tuple[Scalar, ...]
+    on_first: tuple[Force, ...]
+    on_second: tuple[Force, ...]
 
 
 def _end(
@@ -177,36 +188,50 @@ def _end(
     pose: Transform,
     places: Sequence[Place],
     motions: Sequence[Moving] | None,
-) -> _End:
+) -> tuple[int, _End]:
+    """Return the plan body of an end, and the end."""
     frame = plan.frame(name)
     X = frame.transform.then(pose)
     if frame.body == WORLD_BODY:
-        return _End(frame.body, X, WORLD_PLACE.moved(X), _REST)
+        return frame.body, _End(X, WORLD_PLACE.moved(X), _REST)
     moving = _REST
     if motions is not None:
         carrier = motions[frame.body]
         moving = Moving(X.motion(carrier.vel), X.motion(carrier.acc))
-    return _End(frame.body, X, places[frame.body].moved(X), moving)
+    return frame.body, _End(X, places[frame.body].moved(X), moving)
+
+
+def _tie(
+    _: PlanBody, first: _End, second: _End, measures: tuple[Measure, ...], is_moving: bool
+) -> _Tied:
+    """Measure a loop: a visit to one of the two bodies, so that large robots trace it once."""
+    at = _relative(first, second)
+    wrenches = [measure.wrench(at) for measure in measures]
+    on_second = [Force(transpose_vector(at.R, w.n), transpose_vector(at.R, w.f)) for w in wrenches]
+    on_first = [Force(negate(add_cross(w.n, at.p, w.f)), negate(w.f)) for w in wrenches]
+    return _Tied(
+        tuple(measure.value(at) for measure in measures),
+        tuple(dot(wrench.n, at.w) + dot(wrench.f, at.pd) for wrench in wrenches),
+        tuple(measure.bias(at) if is_moving else 0.0 for measure in measures),
+        tuple(first.X.force_to_parent(f) for f in on_first),
+        tuple(second.X.force_to_parent(f) for f in on_second),
+    )
 
 
 def _closure(
     loop: LoopClosure,
     plan: Plan,
-    q: Sequence[Scalar],
+    transmit: Callable[..., Felt],
     places: Sequence[Place],
     motions: Sequence[Moving] | None,
 ) -> Constraints:
-    first = _end(plan, loop.first, loop.joint.pose.transform, places, motions)
-    second = _end(plan, loop.second, loop.second_pose.transform, places, motions)
-    at = _relative(first, second)
-    measures = loop.joint.closing()
-    wrenches = [measure.wrench(at) for measure in measures]
-    return Constraints(
-        tuple(measure.value(at) for measure in measures),
-        _rows(plan, q, first, second, at, wrenches),
-        tuple(dot(wrench.n, at.w) + dot(wrench.f, at.pd) for wrench in wrenches),
-        tuple(0.0 if motions is None else measure.bias(at) for measure in measures),
-    )
+    own, first = _end(plan, loop.first, loop.joint.pose.transform, places, motions)
+    other, second = _end(plan, loop.second, loop.second_pose.transform, places, motions)
+    held = other if own == WORLD_BODY else own
+    given = ([first], [second], [tuple(loop.joint.closing())], [motions is not None])
+    (tied,) = each(plan, _tie, [held], *given)
+    rows = _rows(plan, transmit, (own, tied.on_first), (other, tied.on_second))
+    return Constraints(tied.value, rows, tied.rate, tied.bias)
 
 
 def _relative(first: _End, second: _End) -> RelativeMotion:
@@ -232,23 +257,16 @@ def _parts(motion: Motion) -> tuple[Vec3, Vec3]:
 
 
 def _rows(
-    plan: Plan,
-    q: Sequence[Scalar],
-    first: _End,
-    second: _End,
-    at: RelativeMotion,
-    wrenches: Sequence[Wrench],
+    plan: Plan, transmit: Callable[..., Felt], *ends: tuple[int, tuple[Force, ...]]
 ) -> tuple[Row, ...]:
-    """Return the rows of the Jacobian: what wrenches between two ends do along each joint."""
-    on_second = [Force(transpose_vector(at.R, w.n), transpose_vector(at.R, w.f)) for w in wrenches]
-    on_first = [Force(negate(add_cross(w.n, at.p, w.f)), negate(w.f)) for w in wrenches]
-    shared = ancestors(plan, first.body) & ancestors(plan, second.body)
-    rows: list[Row] = [{} for _ in wrenches]
-    for end, forces in ((first, on_first), (second, on_second)):
-        if end.body == WORLD_BODY:
+    """Return the rows of the Jacobian: what forces on two bodies do along each joint."""
+    (first, forces), (second, _) = ends
+    shared = ancestors(plan, first) & ancestors(plan, second)
+    rows: list[Row] = [{} for _ in forces]
+    for end, carried in ends:
+        if end == WORLD_BODY:
             continue
-        carried = tuple(end.X.force_to_parent(f) for f in forces)
-        for body, felt in to_root(plan, plan.bodies[end.body], _transmit(q), carried):
+        for body, felt in to_root(plan, plan.bodies[end], transmit, carried):
             if body.index in shared:
                 break
             for row, parts in zip(rows, felt, strict=True):
@@ -256,10 +274,6 @@ def _rows(
                     # joints that follow another share its variables
                     row[index] = row[index] + part if index in row else part
     return tuple(rows)
-
-
-Felt = tuple[tuple[tuple[Scalar, ...], ...], tuple[Force, ...]]
-"""What forces do along a joint, and what of them reaches the parent."""
 
 
 def _transmit(q: Sequence[Scalar]) -> Callable[[PlanBody, tuple[Force, ...]], Felt]:
