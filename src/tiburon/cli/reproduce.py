@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from tiburon.reproduce.iftomm import Benchmark
     from tiburon.reproduce.operation_counts import CountTable
 
 application = typer.Typer(
@@ -16,6 +17,7 @@ application = typer.Typer(
 EXAMPLES = """
 tiburon reproduce operation-counts --summary
 tiburon reproduce added-mass --coarse
+tiburon reproduce iftomm bricard andrews
 """
 
 
@@ -83,6 +85,45 @@ def print_added_mass(
         count += 1
     print(f"\n{count} numbers: {count - bad} within 1.5 % with {heads[-1]}, {bad} not")
     raise typer.Exit(1 if bad else 0)
+
+
+@application.command("iftomm")
+def print_benchmarks(
+    problems: Annotated[
+        list[str] | None,
+        typer.Argument(help="four-bar-2, four-bar-40, andrews, bricard or governor; all if none."),
+    ] = None,
+) -> None:
+    """Run mechanisms of the IFToMM multibody benchmark library beside their references.
+
+    Ten seconds each: positions, drift of the energy, gaps of the loops, wall time with compiled
+    code at hand. The library prints curves; digits are those of the IVP test set, closed forms, and
+    equations in the fewest coordinates. Exits with 1 if a number is too far from its reference.
+    """
+    from tiburon.reproduce.iftomm import benchmarks
+
+    rows = bad = 0
+    for found in benchmarks(problems or ()):
+        _print_benchmark(found)
+        rows += len(found.rows)
+        bad += sum(not row.good for row in found.rows)
+    print(f"{rows} numbers: {rows - bad} as close as they should be, {bad} not")
+    raise typer.Exit(1 if bad else 0)
+
+
+def _print_benchmark(found: "Benchmark") -> None:
+    """Print one mechanism: what it is compared with, and its rows."""
+    print(f"{found.title}\n  references: {found.source}")
+    wide = max(len(row.quantity) for row in found.rows)
+    print(f"  {'':<{wide}} {'reference':>16} {'ours':>16} {'apart':>9} {'allowed':>9}")
+    for row in found.rows:
+        numbers = (
+            f"{row.reference:>16.10g} {row.ours:>16.10g} {row.error:>9.1e} {row.allowed:>9.1e}"
+        )
+        print(f"  {row.quantity:<{wide}} {numbers}" + ("" if row.good else "  too far"))
+    published = found.published_wall_time
+    beside = "" if published is None else f"; OpenSim 3.2 on a Core i5-4570: {published:g} s"
+    print(f"  wall time {found.wall_time:.3f} s{beside}\n")
 
 
 def _print_table(table: "CountTable", summary: bool) -> None:

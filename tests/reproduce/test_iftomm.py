@@ -1,0 +1,79 @@
+"""Mechanisms of the IFToMM library beside their references: what is compared, and when it fails."""
+
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from tiburon.cli.application import application
+from tiburon.errors import OptionError
+from tiburon.reproduce import iftomm
+from tiburon.reproduce.iftomm import Benchmark, BenchmarkRow, benchmarks
+
+QUICK = ("four-bar-2", "bricard")
+"""Small robots and few steps."""
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.slow)
+        for name in iftomm.PROBLEMS
+    ],
+)
+def test_every_number_is_as_close_as_it_should_be(name):
+    (found,) = benchmarks([name])
+    assert found.good, [row for row in found.rows if not row.good]
+    assert found.wall_time > 0.0
+    quantities = [row.quantity for row in found.rows]
+    assert len(set(quantities)) == len(quantities) >= 6
+    # loops are compared wherever there are some
+    assert any("gap" in quantity for quantity in quantities) == (name != "governor")
+
+
+def test_a_mechanism_with_another_start_is_found_out(monkeypatch):
+    """Nine in ten of the initial speed: nothing but freedoms, energy and gaps stays good."""
+    start = iftomm.simulate
+
+    def slower(model, duration, *, v, **options):
+        return start(model, duration, v=0.9 * v, **options)
+
+    monkeypatch.setattr(iftomm, "simulate", slower)
+    (found,) = benchmarks(["four-bar-2"])
+    bad = [row.quantity for row in found.rows if not row.good]
+    assert not found.good
+    assert {"x of B0 at 10 s [m]", "speed off that way, largest [m/s]"} < set(bad)
+    assert not any("gap" in quantity or "energy" in quantity for quantity in bad)
+
+
+def test_numbers_that_are_none_are_not_good():
+    assert not BenchmarkRow("", 0.0, float("nan"), 1.0).good
+    assert BenchmarkRow("", 1.0, 1.5, 0.5).good
+    assert not BenchmarkRow("", 1.0, 1.6, 0.5).good
+
+
+def test_an_unknown_problem_is_told_before_any_runs():
+    with pytest.raises(OptionError, match=r"problem: expected 'four-bar-2' or .* got 'fourbar'"):
+        next(benchmarks(["bricard", "fourbar"]))
+
+
+def test_the_command_prints_rows_and_its_exit_code_tells_the_verdict(monkeypatch):
+    row = BenchmarkRow("angle [rad]", 1.0, 1.0 + 1e-9, 1e-6)
+    good = Benchmark("bricard", "Bricard: 10 s", "library", 0.1234, 0.258, (row,))
+    bad = replace(good, published_wall_time=None, rows=(row, replace(row, ours=2.0)))
+    for shown, code, last in (
+        ([good], 0, "1 numbers: 1 as close as they should be, 0 not"),
+        ([good, bad], 1, "3 numbers: 2 as close as they should be, 1 not"),
+    ):
+        asked = []
+        monkeypatch.setattr(
+            iftomm,
+            "benchmarks",
+            lambda names, shown=shown, asked=asked: asked.extend(names) or shown,
+        )
+        result = CliRunner().invoke(application, ["reproduce", "iftomm", "bricard"])
+        assert result.exit_code == code
+        assert asked == ["bricard"]
+        assert result.output.splitlines()[-1] == last
+        assert "wall time 0.123 s; OpenSim 3.2 on a Core i5-4570: 0.258 s" in result.output
+        assert ("too far" in result.output) == bool(code)
