@@ -41,9 +41,6 @@ Multipliers lose six of sixteen digits at this angle of 1e-3; below it they woul
 LOST = 1e-11
 """Squared sine below which mechanisms too large for the careful way leave a constraint out."""
 
-LARGEST = 4096
-"""Freedoms times live constraints up to which the careful way is there to be taken."""
-
 INLINED = 700
 """Entries of the factor up to which its operations are spelled out, open to folding."""
 
@@ -145,7 +142,7 @@ def answer(
     live, nv = pattern.live, plan.nv
     bound = [jacobian[live[n]][j] for n, j in pattern.bound]
     right = [wanted[k] for k in live]
-    careful = nv * len(live) <= LARGEST
+    careful = not pattern.is_large
     entries = [*mass, *bound]
     inline = pattern.saddle.stored <= INLINED
     factor = SaddleFactor(pattern.saddle, entries, SURE if careful else LOST, inline=inline)

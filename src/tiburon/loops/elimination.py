@@ -3,7 +3,9 @@
 Few neighbors first (least degree, Tinney and Walker 1967) keeps zeros: legs go before the body they
 carry, and the forces of a leg's own loops right after its joints. A constraint may only go when the
 joints before it hold it up: its pivot must be there. That depends on numbers; a generic position
-tells. What a special pose spoils is noticed at run time (`tiburon.trace.primitives.saddle`).
+tells. What a special pose spoils is noticed at run time (`tiburon.trace.primitives.saddle`), and
+solved with pivoting. Mechanisms too large for that take a safe order: a constraint waits for all
+joints it binds, and then loses its pivot only where it repeats others.
 """
 
 from collections.abc import Sequence
@@ -21,6 +23,9 @@ from tiburon.trace.primitives.tree import FactorTree
 
 __all__ = ["LoopPattern", "loop_pattern"]
 
+LARGEST = 4096
+"""Freedoms times live constraints up to which the careful way is there to be taken."""
+
 HELD_UP = 1e-3
 """Pivot of a constraint, relative to what formed it, at which it may be eliminated."""
 
@@ -33,6 +38,7 @@ class LoopPattern:
             negative forces of live constraints.
         live: Constraints that can bind anything, by number.
         mass: Row and column of each entry of H that is stored.
+        is_large: Whether the mechanism is too large to be solved with pivoting.
     """
 
     def __init__(self, model: Model) -> None:
@@ -46,7 +52,8 @@ class LoopPattern:
         self.mass = tuple(FactorTree(freedom_parents(model.plan)).layout.elements())
         self.bound = tuple((n, j) for n, k in enumerate(self.live) for j in sorted(used[k]))
         entries = [*self.mass, *((nv + n, j) for n, j in self.bound)]
-        order = _order(nv, len(self.live), entries, self._numbers(model))
+        self.is_large = nv * len(self.live) > LARGEST
+        order = _order(nv, len(self.live), entries, self._numbers(model), safe=self.is_large)
         self.saddle = SaddlePattern(nv + len(self.live), len(self.live), entries, order)
 
     def _numbers(self, model: Model) -> list[float]:
@@ -67,21 +74,41 @@ def loop_pattern(model: Model) -> LoopPattern:
 
 
 def _order(
-    free: int, bound: int, entries: Sequence[tuple[int, int]], numbers: Sequence[float]
+    free: int,
+    bound: int,
+    entries: Sequence[tuple[int, int]],
+    numbers: Sequence[float],
+    *,
+    safe: bool,
 ) -> list[int]:
-    """Return unknowns by least degree, constraints only where their pivots hold up."""
+    """Return unknowns by least degree, constraints only where their pivots hold up.
+
+    Args:
+        free: Number of joint variables.
+        bound: Number of constraints.
+        entries: Row and column of each entry.
+        numbers: The entries at a generic position.
+        safe: Whether constraints wait for all joints they bind.
+    """
     size = free + bound
     rows: list[dict[int, float]] = [{} for _ in range(size)]
     diagonal, formed = [0.0] * size, [0.0] * size
+    waits_for: list[set[int]] = [set() for _ in range(size)]
     for (i, j), x in zip(entries, numbers, strict=True):
         if i == j:
             diagonal[i] = formed[i] = x
         else:
             rows[i][j] = rows[j][i] = x
+            if safe and i >= free:
+                waits_for[i].add(j)
     left = set(range(size))
     order: list[int] = []
     while left:
-        ready = [k for k in left if k < free or -diagonal[k] > HELD_UP * formed[k] > 0.0]
+        ready = [
+            k
+            for k in left
+            if k < free or (-diagonal[k] > HELD_UP * formed[k] > 0.0 and not waits_for[k] & left)
+        ]
         # constraints that repeat others are never held up: they go last, and are left out
         k = min(ready or left, key=lambda k: (len(rows[k]), k))
         left.remove(k)
