@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     from tiburon.errors import CacheWarning as CacheWarning
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError
+    from tiburon.errors import LoopError as LoopError
     from tiburon.errors import ModelError as ModelError
     from tiburon.errors import ModelFileError as ModelFileError
     from tiburon.errors import ModelWarning as ModelWarning
@@ -141,6 +142,10 @@ if TYPE_CHECKING:
     from tiburon.hydro.mesh_file import load_mesh as load_mesh
     from tiburon.hydro.panels import PanelAddedMass as PanelAddedMass
     from tiburon.hydro.panels import panel_added_mass as panel_added_mass
+    from tiburon.loops.assembly import Assembly as Assembly
+    from tiburon.loops.assembly import assemble as assemble
+    from tiburon.loops.assembly_branches import AssemblyBranches as AssemblyBranches
+    from tiburon.loops.assembly_branches import assembly_branches as assembly_branches
     from tiburon.loops.constraints import constraint_names as constraint_names
     from tiburon.loops.dynamics import ClosedPosition as ClosedPosition
     from tiburon.loops.dynamics import LoopDynamics as LoopDynamics
@@ -151,6 +156,14 @@ if TYPE_CHECKING:
     from tiburon.loops.dynamics import loop_jacobian as loop_jacobian
     from tiburon.loops.inverse import LoopForces as LoopForces
     from tiburon.loops.inverse import loop_inverse_dynamics as loop_inverse_dynamics
+    from tiburon.loops.mobility import Mobility as Mobility
+    from tiburon.loops.mobility import connectivity as connectivity
+    from tiburon.loops.mobility import mobility as mobility
+    from tiburon.loops.mobility_sets import MotorSet as MotorSet
+    from tiburon.loops.mobility_sets import motor_sets as motor_sets
+    from tiburon.loops.topology import Topology as Topology
+    from tiburon.loops.topology import topology as topology
+    from tiburon.loops.topology_lines import JointLine as JointLine
     from tiburon.model import Actuator as Actuator
     from tiburon.model import Body as Body
     from tiburon.model import BodyFluid as BodyFluid

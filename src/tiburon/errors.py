@@ -11,6 +11,7 @@ carries its data as attributes, so that programs need not read messages::
     |-- NonFiniteError        an argument holding NaN or infinity (also ValueError)
     |-- DomainError           a finite argument outside its documented range (also ValueError)
     |-- OptionError           a keyword choice that does not exist (also ValueError)
+    |-- LoopError             loops that cannot be closed
     |-- RunFileError          a saved run that cannot be read, written or gone on with
     |-- TraceError            code that cannot be traced (also TypeError)
     `-- CompileError          a graph that could not be turned into native code
@@ -21,12 +22,13 @@ carries its data as attributes, so that programs need not read messages::
 """
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = [
     "CacheWarning",
     "CompileError",
     "DomainError",
+    "LoopError",
     "ModelError",
     "ModelFileError",
     "ModelWarning",
@@ -256,6 +258,18 @@ class OptionError(TiburonError, ValueError):
         self.given = given
         listed = " or ".join(repr(choice) for choice in self.choices)
         super().__init__(f"{argument}: expected {listed}, got {given!r}")
+
+
+class LoopError(TiburonError):
+    """Loops that cannot be closed.
+
+    Attributes:
+        gaps: By name of the loop, the largest gap that is left [m or rad].
+    """
+
+    def __init__(self, message: str, gaps: Mapping[str, float]) -> None:
+        super().__init__(message)
+        self.gaps = dict(gaps)
 
 
 class RunFileError(TiburonError):

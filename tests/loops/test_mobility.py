@@ -1,0 +1,194 @@
+"""Mobility at a pose, and which motors can drive it, against Nahon 1991 and Featherstone 1987."""
+
+import math
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.loops.mechanisms import arms_on_object, piston, piston_position, planar_hand
+from tiburon.loops import mobility_sets
+from tiburon.loops.mobility_jacobian import cycle_jacobian, rank_of
+
+WALKER = "planar_walker"
+
+# Nahon 1991, eq. 3.50a, columns 7 4 1 8 5 2 9 6 3; singular values of all choices of three motors
+CONDITIONS = {
+    "124": 27.99, "125": 24.95, "126": 54.92, "134": 15.10, "135": 11.83, "136": 27.86,
+    "145": 10.62, "146": 10.39, "156": 26.18, "234": 23.78, "235": 16.47, "236": 30.86,
+    "245": 11.51, "246": 11.10, "256": 15.90, "345": 11.32, "346": 10.67, "356": 15.40,
+    "123": math.inf, "456": math.inf,
+}  # fmt: skip
+
+
+def test_jacobian_of_the_walker_is_the_printed_one():
+    """Eq. 3.50a, up to the sign of columns and the order of rows and columns."""
+    model = tb.load(WALKER)
+    found = cycle_jacobian(model, tb.topology(model), model.neutral())
+    s = math.sqrt(2.0)
+    printed = np.array([
+        [1, 1, 1, -1, -1, -1, 0, 0, 0],
+        [-s, -s / 2, 0, s, s / 2, 0, 0, 0, 0],
+        [-1, -(2 + s) / 2, -1, 0, s / 2, 0, 0, 0, 0],
+        [0, 0, 0, 1, 1, 1, -1, -1, -1],
+        [0, 0, 0, -s, -s / 2, 0, s, s / 2, 0],
+        [0, 0, 0, 0, -s / 2, 0, -1, -(2 - s) / 2, -1],
+    ])  # fmt: skip
+    order = [found.names.index(f"joint_{k}") for k in (7, 4, 1, 8, 5, 2, 9, 6, 3)]
+    ours = found.matrix[:, order]
+    # a product of rows is the same whatever the signs of rows and the axes of the plane
+    ours_size = np.linalg.svd(ours, compute_uv=False)
+    np.testing.assert_allclose(ours_size[:6], np.linalg.svd(printed, compute_uv=False), atol=1e-13)
+    np.testing.assert_allclose(np.abs(ours.T @ ours), np.abs(printed.T @ printed), atol=1e-13)
+
+
+def test_motor_sets_of_the_walker_have_the_derived_conditions():
+    """E4: kappa(J_u) of all triples, unit lengths; {1, 2, 3} and {4, 5, 6} leave one loose."""
+    model = tb.load(WALKER)
+    found = tb.motor_sets(model, model.neutral())
+    rated = {"".join(name[-1] for name in s.joints): s.condition for s in found}
+    assert rated.keys() == CONDITIONS.keys()
+    # the table has two decimals
+    for name, value in CONDITIONS.items():
+        assert rated[name] == pytest.approx(value, abs=0.00501), name
+    assert found[0].joints == ("joint_1", "joint_4", "joint_6")
+    assert [s.condition for s in found] == sorted(rated.values())
+
+
+def test_more_motors_never_hold_worse():
+    """E4, the theorem of section 3.5: kappa of nested sets."""
+    model = tb.load(WALKER)
+    q = model.neutral()
+    rated = [
+        tb.mobility(model, q, driven=[f"joint_{k}" for k in names]).condition
+        for names in ("135", "1235", "12345", "123456")
+    ]
+    np.testing.assert_allclose(rated, [11.830, 11.009, 7.624, 3.8208], atol=5e-4)
+
+
+def test_locked_hips_leave_the_knees_of_the_walker_loose():
+    """Nahon 1991, section 3.5: nullity 1 with motors 1, 2, 3."""
+    model = tb.load(WALKER)
+    found = tb.mobility(model, model.neutral(), driven=["joint_1", "joint_2", "joint_3"])
+    assert found.mobility == 3
+    assert found.loose_mobility == 1
+    assert found.redundancy == 0
+    assert math.isinf(found.condition)
+    assert {"joint_4", "joint_5", "joint_6"} <= set(found.loose)
+    assert "cannot drive it alone, 1 freedom is left to" in found.words
+
+
+def test_six_motors_of_the_walker_are_three_more_than_needed():
+    """E1: r = 3."""
+    found = tb.mobility(tb.load(WALKER))
+    assert found.redundancy == 3
+    assert "3 more than needed" in found.words
+
+
+@pytest.mark.parametrize(
+    ("freedoms", "tie", "redundancy"),
+    [((6, 6, 6), tb.Fixed, 12), ((3, 3, 3), tb.Spherical, 3)],
+)
+def test_redundancy_of_arms_and_fingers(freedoms, tie, redundancy):
+    """E2: three arms with a rigid grasp have r = 12, three fingers with point contacts r = 3."""
+    model = arms_on_object(freedoms, tie)
+    motors = [name for name in model.joint_names if name.startswith("a")]
+    found = tb.mobility(model, model.neutral(), driven=motors)
+    assert found.mobility == 6
+    assert found.redundancy == redundancy
+    assert found.loose_mobility == 0
+
+
+def test_motors_are_given_up_one_by_one_where_choices_are_many(monkeypatch):
+    """18 motors for 6 freedoms have 18564 choices (eq. 3.53); with fewer allowed, one is built."""
+    model = tb.load(WALKER)
+    every = {s.joints: s.condition for s in tb.motor_sets(model, model.neutral())}
+    monkeypatch.setattr(mobility_sets, "MOST_SETS", 19)
+    (only,) = tb.motor_sets(model, model.neutral())
+    assert only.condition == pytest.approx(every[only.joints], rel=1e-12)
+    assert only.condition < np.median(list(every.values()))
+
+
+@pytest.mark.parametrize(("freedoms", "connectivity"), [((2, 3, 4), 2), ((3, 3, 3), 3)])
+def test_connectivity_by_rank_is_that_of_the_source(freedoms, connectivity):
+    """E3: M = 3 in both hands, but C = 2 and 3."""
+    model = planar_hand(freedoms)
+    q = model.neutral()
+    assert np.abs(tb.loop_gaps(model, q)).max() < 1e-14
+    assert tb.mobility(model, q).mobility == 3
+    assert tb.connectivity(model, "world", "object", q) == connectivity
+
+
+def test_connectivity_of_a_chain_counts_the_joints_between():
+    model = tb.load("puma560")
+    q, _ = model.random_state(4)
+    names = model.body_names
+    assert tb.connectivity(model, names[1], names[3], q) == 2
+    assert tb.connectivity(model, "world", names[-1], q) == 6
+
+
+def test_piston_has_5_constraints_of_which_3_repeat():
+    """Featherstone 1987, Fig. 9-2."""
+    model = piston()
+    found = tb.mobility(model, piston_position(0.7))
+    assert (found.equations, len(found.redundant), found.mobility) == (5, 3, 1)
+    assert set(found.redundant) == {
+        "cylinder: offset along z",
+        "cylinder: turn about x",
+        "cylinder: turn about y",
+    }
+    assert found.words == (
+        "5 loop equations, 3 redundant, mobility 1: any one of crank, big end and small end can "
+        "drive it"
+    )
+
+
+def test_a_parallelogram_laid_flat_is_singular():
+    """Its four pins in one line, it can go on as a parallelogram or cross over."""
+    model = tb.load("n_four_bar_2")
+    upright = tb.mobility(model, model.neutral())
+    assert not upright.is_singular
+    found = tb.mobility(model, 0.5 * np.pi * np.array([1.0, 1.0, 1.0, -1.0, -1.0]))
+    assert found.is_singular
+    assert (found.mobility, found.regular_mobility) == (3, 1)
+    assert "(singular pose: 1 beside it)" in found.words
+
+
+@pytest.mark.parametrize(
+    "name", ["four_bar", "planar_3rrr", "stewart", "bricard", "delta", "panda"]
+)
+def test_rank_of_all_cycles_tells_the_same_mobility(name):
+    """Cut or not, joints around cycles leave as many freedoms as the loops of the tree do."""
+    model = tb.load(name)
+    q = np.array(model.poses.get("home", model.neutral()))
+    found = cycle_jacobian(model, tb.topology(model), q)
+    assert len(found.names) - rank_of(found.matrix) == tb.mobility(model, q).mobility
+
+
+def test_bricard_moves_against_the_count():
+    found = tb.mobility(tb.load("bricard"))
+    assert (found.counted_mobility, found.mobility) == (0, 1)
+    assert "mobility 1 (by counting 0)" in found.words
+
+
+def test_a_tie_takes_a_freedom():
+    chain = tb.load("double_pendulum")
+    first, second = chain.moving_joint_names
+    tied = tb.Model(
+        "tied", chain.bodies, loops=[tb.JointCoupling("gear", second, first, (0.1, 2.0))]
+    )
+    q = np.array([0.3, 0.7])
+    found = tb.mobility(tied, q)
+    assert (found.equations, found.mobility, found.counted_mobility) == (1, 1, 1)
+    both = cycle_jacobian(tied, tb.topology(tied), q)
+    assert len(both.names) - rank_of(both.matrix) == 1
+
+
+def test_motors_that_cannot_drive_are_refused():
+    with pytest.raises(tb.ModelError, match=r"\(theta_1\) cannot drive its 3 freedoms, 2 are left"):
+        tb.motor_sets(tb.load("planar_3rrr"), driven=["theta_1"])
+
+
+def test_too_many_motors_are_refused():
+    with pytest.raises(tb.DomainError, match="size: expected 1 to 6 motors, got 7"):
+        tb.motor_sets(tb.load(WALKER), size=7)
