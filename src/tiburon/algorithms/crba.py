@@ -23,6 +23,7 @@ from tiburon.algorithms.pair_products import (
     components,
     is_taped,
     joint_matrix,
+    tree_matrix,
 )
 from tiburon.algorithms.root_frame import Place, places_of
 from tiburon.algorithms.steps import JointVector
@@ -32,7 +33,14 @@ from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Tra
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 
-__all__ = ["composite_products", "composite_vectors", "crba", "mass_elements", "mass_matrix"]
+__all__ = [
+    "chosen_mass_elements",
+    "composite_products",
+    "composite_vectors",
+    "crba",
+    "mass_elements",
+    "mass_matrix",
+]
 
 Forces = tuple[Force, ...]
 Numbers = tuple[Scalar, ...]
@@ -128,16 +136,37 @@ def mass_elements(plan: Plan, q: Sequence[Scalar]) -> list[Scalar]:
     return composite_products(plan, *composite_vectors(plan, q))
 
 
+def chosen_mass_elements(
+    plan: Plan, q: Sequence[Scalar], elements: Sequence[tuple[int, int]]
+) -> list[Scalar]:
+    """Compute some elements of the mass matrix; on the tape, the others are never made.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        elements: Row and column of each: a freedom, and itself or one that carries it.
+    """
+    if not is_taped(plan) or plan.has_couplings:
+        H = mass_elements(plan, q)
+        return [H[i * plan.nv + j] for i, j in elements]
+    S, F = composite_vectors(plan, q)
+    return tree_matrix(elements, (F, S), _armatures(plan))
+
+
+def _armatures(plan: Plan) -> list[Scalar] | None:
+    """Return the armature of each freedom; None if there is none at all."""
+    if all(body.armature is None for body in plan.bodies):
+        return None
+    return [
+        own
+        for body in plan.bodies
+        for own in body.armature or (0.0,) * (body.v.stop - body.v.start)
+    ]
+
+
 def composite_products(plan: Plan, S: Vectors, F: Vectors) -> list[Scalar]:
     """Multiply S and F of all freedoms, and add armatures: the mass matrix, row by row."""
-    armature = None
-    if any(body.armature is not None for body in plan.bodies):
-        armature = [
-            own
-            for body in plan.bodies
-            for own in body.armature or (0.0,) * (body.v.stop - body.v.start)
-        ]
-    H = joint_matrix(plan, above=[(S, F)], below=[(F, S)], diagonal=armature)
+    H = joint_matrix(plan, above=[(S, F)], below=[(F, S)], diagonal=_armatures(plan))
     if plan.has_couplings:
         # entries of joints that share a variable were added in different orders
         for i in range(plan.nv):

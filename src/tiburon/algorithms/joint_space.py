@@ -20,7 +20,7 @@ from tiburon.algorithms.conditions import (
     record_under,
     takes_conditions,
 )
-from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
 from tiburon.algorithms.pair_products import before_products
@@ -111,8 +111,7 @@ def joint_space_terms(
     def held(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         return list(bias(plan, JointVector(q), JointVector(v), gravity, external))
 
-    H = mass_elements(plan, q)
-    return [H[i * plan.nv + j] for i, j in elements], held(list(q), list(v))
+    return chosen_mass_elements(plan, q, elements), held(list(q), list(v))
 
 
 # -- the inverse ----------------------------------------------------------------------------------

@@ -33,6 +33,7 @@ __all__ = [
     "is_taped",
     "joint_matrix",
     "load_matrix",
+    "tree_matrix",
 ]
 
 Vectors = Sequence[Sequence[Scalar]]
@@ -139,6 +140,35 @@ def joint_matrix(
         kinds.append([*on_it, ([diagonal], [[1.0] * size])])
     entries = _multiplied(kinds, pieces)
     return _gathered(plan, entries, plan.nv if plan.has_couplings else None)
+
+
+def tree_matrix(
+    elements: Sequence[tuple[int, int]],
+    vectors: tuple[Vectors, Vectors],
+    diagonal: Sequence[Scalar] | None = None,
+) -> list[Scalar]:
+    """Multiply vectors of some pairs of freedoms: entries of other pairs are never made.
+
+    Args:
+        elements: Row and column of each entry that is wanted.
+        vectors: Those of the rows, and those of the columns.
+        diagonal: What to add on the diagonal, one number per freedom; nothing by default.
+
+    Returns:
+        The entries, in the order of `elements`.
+    """
+    pieces: list[Piece] = []
+    for place, (row, column) in enumerate(elements):
+        kind = 1 if diagonal is not None and row == column else 0
+        last = pieces[-1] if pieces else None
+        if last is not None and (last.row, last.stop, last.kind) == (row, column, kind):
+            pieces[-1] = last._replace(stop=column + 1)
+        else:
+            pieces.append(Piece(row, column, column + 1, kind, place))
+    kinds = [[vectors]]
+    if diagonal is not None:
+        kinds.append([vectors, ([diagonal], [[1.0] * len(diagonal)])])
+    return _multiplied(kinds, pieces)
 
 
 def load_matrix(plan: Plan, S: Vectors, loads: Vectors, bodies: Sequence[int]) -> list[Scalar]:

@@ -13,14 +13,14 @@ Symbols:
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tiburon.algorithms.articulated_response import ancestors
 from tiburon.algorithms.frame_motion import Moving, body_motions
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places
-from tiburon.algorithms.steps import JointVector, taping
+from tiburon.algorithms.steps import JointVector, recorder, taping
 from tiburon.algorithms.sweep import each, to_root
 from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody
 from tiburon.model.closing import Measure, RelativeMotion
@@ -39,10 +39,13 @@ from tiburon.spatial.vec3 import (
     transpose,
     transpose_vector,
 )
+from tiburon.trace.regions import function
 
 __all__ = [
+    "Carried",
     "Constraints",
     "Row",
+    "carried_by",
     "constraint_count",
     "constraint_names",
     "constraints",
@@ -129,13 +132,38 @@ def constraints(
         without velocity.
         Rows hold no entries that are zero wherever the robot is.
     """
-    found = _all(model, plan, q, v)
     in_use = entries_in_use(model)
+    if recorder() is not None:
+        return _apart(model, plan, q, v, in_use)
+    found = _all(model, plan, q, v)
     rows = tuple(
         {i: x for i, x in row.items() if i in used}
         for row, used in zip(found.jacobian, in_use, strict=True)
     )
     return found._replace(jacobian=rows)
+
+
+def _apart(
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar] | None,
+    in_use: Sequence[frozenset[int]],
+) -> Constraints:
+    """Find all constraints of a large robot in a function of their own, a tape without all else."""
+    columns = [sorted(used) for used in in_use]
+
+    @function
+    def measured(position: Sequence[Scalar], velocity: Sequence[Scalar]) -> Any:
+        rates = None if v is None else JointVector(velocity)
+        found = _all(model, plan, JointVector(position), rates)
+        rows = [row[i] for row, used in zip(found.jacobian, columns, strict=True) for i in used]
+        return list(found.value), rows, list(found.rate), list(found.bias)
+
+    value, entries, rate, bias = measured(list(q), [] if v is None else list(v))
+    left = iter(entries)
+    rows = tuple({i: next(left) for i in used} for used in columns)
+    return Constraints(tuple(value), rows, tuple(rate), tuple(bias))
 
 
 def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | None) -> Constraints:
@@ -232,6 +260,40 @@ def _closure(
     (tied,) = each(plan, _tie, [held], *given)
     rows = _rows(plan, transmit, (own, tied.on_first), (other, tied.on_second))
     return Constraints(tied.value, rows, tied.rate, tied.bias)
+
+
+class Carried(NamedTuple):
+    """What a joint that closes a loop carries."""
+
+    wrench: Force
+    """On the second place, at the frame that the joint moves and in its axes [N m, N]."""
+
+    on_bodies: tuple[tuple[int, Force], ...]
+    """Index of a plan body and the force on it, in its frame [N m, N]; none on the world."""
+
+
+def carried_by(
+    loop: LoopClosure, plan: Plan, places: Sequence[Place], forces: Sequence[Scalar]
+) -> Carried:
+    """Return what the joint of a loop carries.
+
+    Args:
+        loop: The loop.
+        plan: Layout of the model.
+        places: Of all plan bodies, from `body_places`.
+        forces: Along each constraint of the loop [N or N m].
+    """
+    own, first = _end(plan, loop.first, loop.joint.pose.transform, places, None)
+    other, second = _end(plan, loop.second, loop.second_pose.transform, places, None)
+    at = _relative(first, second)
+    on_second, on_first = Force.zero(), Force.zero()
+    for measure, force in zip(loop.joint.closing(), forces, strict=True):
+        n, f = measure.wrench(at)
+        pushed = Force(transpose_vector(at.R, n), transpose_vector(at.R, f))
+        on_second = on_second + pushed * force
+        on_first = on_first + Force(negate(add_cross(n, at.p, f)), negate(f)) * force
+    ends = ((own, first.X.force_to_parent(on_first)), (other, second.X.force_to_parent(on_second)))
+    return Carried(on_second, tuple(end for end in ends if end[0] != WORLD_BODY))
 
 
 def _relative(first: _End, second: _End) -> RelativeMotion:

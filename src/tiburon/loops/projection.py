@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.steps import JointVector
 from tiburon.loops.augmented import answer
 from tiburon.loops.constraints import Row, constraints
@@ -125,8 +125,7 @@ def _least_motion(
     wanted: Sequence[Scalar],
 ) -> ConstrainedMotion:
     """Return the motion of least kinetic energy with given rates of the constraints."""
-    H = mass_elements(plan, q)
-    mass = [H[i * plan.nv + j] for i, j in loop_pattern(model).mass]
+    mass = chosen_mass_elements(plan, q, loop_pattern(model).mass)
     return answer(model, plan, mass, rows, [0.0] * plan.nv, wanted, cut=CUT)
 
 

@@ -1,0 +1,67 @@
+"""Closed mechanisms of any size: rows of four-bars, and rings of links."""
+
+import numpy as np
+
+import tiburon as tb
+
+ROD = tb.Inertia(1.0, (0.5, 0.0, 0.0), (5e-5, 0.0, 0.0, 1.0 / 12.0, 0.0, 1.0 / 12.0))
+"""A uniform thin rod of 1 m and 1 kg along x, from one end."""
+
+UPRIGHT = ((1.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 1.0, 0.0))
+"""Turns the plane of a mechanism, x and y, upright."""
+
+
+def four_bars(count: int) -> tb.Model:
+    """Build a row of square four-bars on the ground, each sharing an upright with the next.
+
+    The N-four-bar mechanism of the IFToMM benchmarks: 2 count + 1 rods, one degree of freedom. All
+    joints are zero where uprights stand.
+
+    Args:
+        count: Number of four-bars.
+    """
+    quarter = np.pi / 2.0
+    uprights, couplers, pins = [], [], []
+    for k in range(count + 1):
+        pose = tb.Pose(UPRIGHT, (float(k), 0.0, 0.0))
+        pivot = tb.Revolute(f"pivot_{k}", (0.0, 0.0, 1.0), offset=quarter, pose=pose)
+        uprights.append(tb.Body(f"upright_{k}", joint=pivot, inertia=ROD))
+    tip = tb.Pose(translation=(1.0, 0.0, 0.0))
+    for k in range(count):
+        elbow = tb.Revolute(f"elbow_{k}", (0.0, 0.0, 1.0), offset=-quarter, pose=tip)
+        couplers.append(tb.Body(f"coupler_{k}", parent=f"upright_{k}", joint=elbow, inertia=ROD))
+        pin = tb.Revolute(f"pin_{k}", (0.0, 0.0, 1.0), pose=tip)
+        pins.append(tb.LoopClosure(f"pin_{k}", f"coupler_{k}", f"upright_{k + 1}", pin, tip))
+    return tb.Model(f"n_four_bar_{count}", [*uprights, *couplers], loops=pins)
+
+
+def four_bar_state(count: int, angle: float = 0.3) -> tuple[np.ndarray, np.ndarray]:
+    """Return a moving state of a row of four-bars that keeps all loops closed.
+
+    Args:
+        count: Number of four-bars.
+        angle: How far uprights lean; couplers stay level [rad].
+
+    Returns:
+        Position [rad] and velocity [rad/s], shape (2 count + 1,) each.
+    """
+    leaning = np.concatenate([np.ones(count + 1), -np.ones(count)])
+    return angle * leaning, 0.8 * leaning
+
+
+def ring(links: int) -> tb.Model:
+    """Build a chain that hangs on a pin at each end: one loop, however many links.
+
+    Args:
+        links: Number of links.
+    """
+    hinge, tip = (0.0, 0.0, 1.0), tb.Pose(translation=(1.0, 0.0, 0.0))
+    bodies = []
+    for k in range(links):
+        parent, pose = ("world", tb.Pose(UPRIGHT)) if k == 0 else (f"link_{k - 1}", tip)
+        joint = tb.Revolute(f"joint_{k}", hinge, pose=pose)
+        bodies.append(tb.Body(f"link_{k}", parent=parent, joint=joint, inertia=ROD))
+    pin = tb.Revolute("last_pin", hinge, pose=tip)
+    ground = tb.Pose(UPRIGHT, (0.4 * links, 0.0, 0.0))
+    loop = tb.LoopClosure("last_pin", f"link_{links - 1}", "world", pin, ground)
+    return tb.Model(f"ring_{links}", bodies, loops=[loop])
