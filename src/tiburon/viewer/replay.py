@@ -21,7 +21,16 @@ from tiburon.viewer.replay_plots import Plots, default_plots, plots_json
 from tiburon.viewer.replay_surroundings import bounds_of, surroundings, view_rotation
 from tiburon.viewer.scene import Scene, ScenePart, SceneThruster, quaternions, scene_of
 
-__all__ = ["CAMERAS", "OVERLAYS", "Track", "replay_html", "save_html"]
+__all__ = [
+    "CAMERAS",
+    "OVERLAYS",
+    "PAGE",
+    "Track",
+    "page_text",
+    "replay_html",
+    "robot_json",
+    "save_html",
+]
 
 CAMERAS = ("auto", "orbit", "follow", "on-board")
 """How the page may look at first; "auto" follows robots that travel far."""
@@ -46,6 +55,8 @@ MODULES = (
     "main",
 )
 """Sources of the page, each after those it imports."""
+
+SOURCES = tuple(PAGE / f"{module}.js" for module in MODULES)
 
 
 def save_html(
@@ -137,7 +148,7 @@ def replay_html(
         "start": float(times[0]),
         "times": packer.add(times - times[0]),
         "robots": [
-            _robot(scene, film, track, packer)
+            robot_json(scene, film, track, packer)
             for scene, film, track in zip(scenes, films, tracks, strict=True)
         ],
         "bounds": whole.json(),
@@ -148,7 +159,7 @@ def replay_html(
         "show": list(shown),
         "speed": float(speed),
     }
-    return _page(document, packer)
+    return page_text(document, packer)
 
 
 def _turned(film: Film, view: NDArray[np.float64]) -> Film:
@@ -182,7 +193,7 @@ def _plots(
     return plots_json(plots, rows, times, packer)
 
 
-def _robot(scene: Scene, film: Film, track: Track, packer: Packer) -> dict[str, Any]:
+def robot_json(scene: Scene, film: Film, track: Track, packer: Packer) -> dict[str, Any]:
     """Return one robot for the page."""
     places = {body.name: number for number, body in enumerate(scene.bodies)}
     frames = {frame.name: frame for frame in scene.frames}
@@ -265,16 +276,30 @@ def _part(
     return written
 
 
-def _page(document: dict[str, Any], packer: Packer) -> str:
-    """Put code and data into the page."""
+def page_text(
+    document: dict[str, Any],
+    packer: Packer,
+    template: Path = PAGE / "page.html",
+    styles: Sequence[Path] = (PAGE / "style.css",),
+    modules: Sequence[Path] = SOURCES,
+) -> str:
+    """Put code and data into a page.
+
+    Args:
+        document: What the page shows.
+        packer: Its tables.
+        template: The page without them.
+        styles: Style sheets, in order.
+        modules: Sources of the page, each after those it imports; the last one is called main.js.
+    """
     # "<" never appears inside a script: neither names nor titles can end it
     text = json.dumps(document, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
-    page = (PAGE / "page.html").read_text(encoding="utf-8")
+    page = template.read_text(encoding="utf-8")
     inserted = {
         "title": html.escape(str(document["title"])),
-        "style": (PAGE / "style.css").read_text(encoding="utf-8"),
+        "style": "".join(path.read_text(encoding="utf-8") for path in styles),
         "loader": (PAGE / "loader.js").read_text(encoding="utf-8"),
-        "code": _code(),
+        "code": _code(tuple(modules)),
         "document": text,
         "numbers": packer.text(),
     }
@@ -284,9 +309,9 @@ def _page(document: dict[str, Any], packer: Packer) -> str:
 
 
 @cache
-def _code() -> str:
+def _code(sources: tuple[Path, ...]) -> str:
     """Return the modules of the page, the drawing library first, compressed."""
     modules = [["three", (PAGE / "three" / "three.module.min.js").read_text(encoding="utf-8")]]
-    for name in MODULES:
-        modules.append([f"./{name}.js", (PAGE / f"{name}.js").read_text(encoding="utf-8")])
+    for path in sources:
+        modules.append([f"./{path.name}", path.read_text(encoding="utf-8")])
     return compressed(json.dumps(modules).encode("utf-8"))

@@ -1,0 +1,165 @@
+// The desk at the right: modes, buttons, sliders, gains and numbers of the robot.
+
+const make = (parent, tag, text = "") => {
+  const node = document.createElement(tag);
+  node.textContent = text;
+  parent.append(node);
+  return node;
+};
+const words = (name) => name.replace(/^joint\./, "").replaceAll("_", " ");
+
+const HELP = [
+  ["W S", "ahead, astern"], ["A D", "left, right"], ["R F", "up, down"], ["Q E", "turn left, right"],
+  ["arrows", "pitch, roll"], ["1–9, J L", "choose a joint, move it"], ["T", "station keeping"], ["G", "hold joints"],
+  ["space", "pause"], [". ", "single step"], ["V B", "remember, go back"], ["X", "record"], ["home", "reset"], ["C", "camera"],
+  ["gamepad", "sticks: move and turn; triggers: joint; shoulders: choose it; A: station; B: hold; start: pause"],
+];
+
+export class Desk {
+  constructor(welcome, sticks, send) {
+    this.send = send;
+    this.sticks = sticks;
+    this.rows = new Map();
+    this.toggles = new Map();
+    this.fillModes(welcome);
+    this.fillButtons();
+    this.fillSticks(document.getElementById("sticks"), [...sticks.axes, ...sticks.joints]);
+    this.fillSingles(welcome);
+    this.fillGains(welcome);
+    this.fillKnobs(welcome);
+    const list = make(document.getElementById("help"), "dl");
+    for (const [keys, what] of HELP) {
+      make(list, "dt", keys);
+      make(list, "dd", what);
+    }
+  }
+
+  toggle(parent, name, title, act, hot = false) {
+    const button = make(parent, "button", title);
+    button.setAttribute("aria-pressed", "false");
+    button.classList.toggle("hot", hot);
+    button.addEventListener("click", () => { act(); button.blur(); });
+    this.toggles.set(name, button);
+  }
+
+  pressed(name) {
+    return this.toggles.get(name)?.getAttribute("aria-pressed") === "true";
+  }
+
+  switchMode(name) {
+    if (this.toggles.has(name)) this.send({ type: "command", values: { [name]: this.pressed(name) ? 0 : 1 } });
+  }
+
+  fillModes(welcome) {
+    const modes = document.getElementById("modes");
+    if ("station" in welcome.short) this.toggle(modes, "station", "Station keeping (T)", () => this.switchMode("station"));
+    if ("arm_hold" in welcome.short) this.toggle(modes, "arm_hold", "Hold joints (G)", () => this.switchMode("arm_hold"));
+  }
+
+  fillButtons() {
+    const buttons = document.getElementById("buttons");
+    const plain = (title, act) => {
+      const button = make(buttons, "button", title);
+      button.addEventListener("click", () => { act(); button.blur(); });
+    };
+    this.toggle(buttons, "paused", "Pause", () => this.pause());
+    plain("Step", () => this.step());
+    this.toggle(buttons, "slow", "Slow", () => this.send({ type: "speed", value: this.pressed("slow") ? 1 : 0.2 }));
+    plain("Reset", () => this.send({ type: "reset" }));
+    plain("Remember", () => this.send({ type: "snapshot" }));
+    plain("Go back", () => this.send({ type: "restore" }));
+    this.toggle(buttons, "recording", "Record", () => this.record(), true);
+    plain("Save robot", () => this.send({ type: "save" }));
+    plain("Release", () => this.release());
+  }
+
+  pause() { this.send({ type: "pause", on: !this.pressed("paused") }); }
+
+  step() { this.send({ type: "step" }); }
+
+  record() { this.send({ type: "record", on: !this.pressed("recording") }); }
+
+  release() {
+    for (const [, { input }] of this.rows) if (input) { input.value = 0; input.dispatchEvent(new Event("input")); }
+    this.sticks.letGo();
+    this.send({ type: "release" });
+  }
+
+  slider(parent, name, title, low, high, changed, springs) {
+    const row = make(parent, "div");
+    row.className = "row";
+    const label = make(row, "label", title);
+    label.title = title;
+    const input = make(row, "input");
+    Object.assign(input, { type: "range", min: low, max: high, step: (high - low) / 200, value: 0 });
+    input.setAttribute("aria-label", title);
+    const output = make(row, "output", "0");
+    input.addEventListener("input", () => { output.textContent = Number(input.value).toFixed(high > 10 ? 0 : 2); changed(Number(input.value)); });
+    const home = () => { input.value = 0; input.dispatchEvent(new Event("input")); };
+    input.addEventListener("dblclick", home);
+    // sticks go back to the middle when they are let go
+    if (springs) for (const kind of ["pointerup", "pointercancel", "blur"]) input.addEventListener(kind, home);
+    this.rows.set(name, { row, input, output });
+  }
+
+  fillSticks(parent, names) {
+    for (const name of names) {
+      this.slider(parent, name, words(name), -1, 1, (value) => this.sticks.sliders.set(name, value), true);
+    }
+  }
+
+  fillSingles(welcome) {
+    const parent = document.getElementById("singles");
+    for (const [name, [low, high]] of Object.entries(welcome.thrusters)) {
+      this.slider(parent, `thruster ${name}`, words(name), low, high, (value) => this.send({ type: "command", values: { [name]: value } }), false);
+    }
+    if (!parent.children.length) make(parent, "p", "This robot has no thrusters with limits.");
+  }
+
+  field(parent, title, value, unit, changed) {
+    const row = make(parent, "div");
+    row.className = "row pair";
+    make(row, "label", title).title = title;
+    const input = make(row, "input");
+    Object.assign(input, { type: "number", step: "any", value: Number(value.toPrecision(6)) });
+    input.setAttribute("aria-label", title);
+    make(row, "output", unit);
+    input.addEventListener("change", () => { if (input.value !== "") changed(Number(input.value)); });
+    return input;
+  }
+
+  fillGains(welcome) {
+    const units = { station_frequency: "rad/s", speed: "m/s", turn_rate: "rad/s", arm_frequency: "rad/s", arm_rate: "rad/s" };
+    for (const [name, unit] of Object.entries(units)) {
+      if (name in welcome.short) {
+        this.field(document.getElementById("gains"), words(name), welcome.short[name], unit, (value) => this.send({ type: "command", values: { [name]: value } }));
+      }
+    }
+  }
+
+  fillKnobs(welcome) {
+    for (const { name, value, unit } of welcome.knobs) {
+      this.field(document.getElementById("knobs"), words(name.replace(".", " of ")), value, unit, (number) => this.send({ type: "edit", values: { [name]: number } }));
+    }
+  }
+
+  show(state) {
+    const press = (name, on) => this.toggles.get(name)?.setAttribute("aria-pressed", String(Boolean(on)));
+    press("station", state.commands["panel.station"] > 0.5);
+    press("arm_hold", state.commands["panel.arm_hold"] > 0.5);
+    press("paused", state.paused);
+    press("slow", state.time_scale < 1);
+    press("recording", state.recording);
+    this.sticks.joints.forEach((name, index) => this.rows.get(name)?.row.classList.toggle("chosen", index === this.sticks.chosen));
+  }
+
+  // Shows on the sliders what keys and gamepad hold.
+  mirror(held) {
+    for (const [name, value] of Object.entries(held)) {
+      const row = this.rows.get(name);
+      if (!row || document.activeElement === row.input) continue;
+      row.output.textContent = value.toFixed(2);
+      if (!this.sticks.sliders.get(name)) row.input.value = value;
+    }
+  }
+}

@@ -1,0 +1,83 @@
+// Instruments: numbers and bars that follow the robot.
+
+const make = (parent, tag, name = "", text = "") => {
+  const node = document.createElement(tag);
+  if (name) node.className = name;
+  node.textContent = text;
+  parent.append(node);
+  return node;
+};
+
+class Dial {
+  constructor(parent, title, unit) {
+    this.node = make(parent, "div", "dial");
+    make(this.node, "small", "", title);
+    this.value = make(this.node, "b", "", "–");
+    make(this.node, "i", "", unit ? ` ${unit}` : "");
+  }
+
+  show(text, alarm = false) {
+    this.value.textContent = text;
+    this.node.classList.toggle("alarm", alarm);
+  }
+}
+
+class Bar {
+  constructor(parent, kind, title, unit, most) {
+    this.node = make(parent, "div", `bar ${kind}`);
+    make(this.node, "span", "", title).title = title;
+    this.fill = make(make(this.node, "div"), "i");
+    this.value = make(this.node, "output");
+    this.unit = unit;
+    this.most = most;
+  }
+
+  show(value) {
+    // a bar whose largest value is not known grows with what was seen
+    this.most = Math.max(this.most, Math.abs(value), 1e-9);
+    const share = (50 * Math.abs(value)) / this.most;
+    this.fill.style.left = `${value < 0 ? 50 - share : 50}%`;
+    this.fill.style.width = `${share}%`;
+    this.value.textContent = `${Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(1)} ${this.unit}`;
+  }
+}
+
+const MOST_BARS = 24;
+
+export class Gauges {
+  constructor(welcome) {
+    const dials = document.getElementById("dials");
+    const bars = document.getElementById("bars");
+    this.time = new Dial(dials, "time", "s");
+    this.vehicle = "station" in welcome.short ? new Dial(dials, "vehicle", "") : null;
+    this.arm = "arm_hold" in welcome.short ? new Dial(dials, "joints", "") : null;
+    this.depth = new Dial(dials, "depth", "m");
+    this.speed = new Dial(dials, "speed", "m/s");
+    this.factor = new Dial(dials, "real time", "×");
+    this.overruns = new Dial(dials, "overruns", "");
+    this.latest = new Dial(dials, "latest tick", "ms");
+    this.thrust = new Map();
+    this.force = new Map();
+    for (const [name, [low, high]] of Object.entries(welcome.thrusters)) {
+      this.thrust.set(name, new Bar(bars, "thrust", name.replaceAll("_", " "), "N", Math.max(-low, high)));
+    }
+    const joints = welcome.v_names.filter((name) => !/\.(w|v)[xyz]$/.test(name));
+    for (const name of joints.slice(0, MOST_BARS)) this.force.set(name, new Bar(bars, "force", name.replaceAll("_", " "), "N m", 1));
+  }
+
+  show(state) {
+    this.time.show(state.time.toFixed(2));
+    this.vehicle?.show(state.mode.vehicle ?? "–");
+    this.arm?.show(state.mode.arm ?? "–");
+    this.depth.node.hidden = state.depth === undefined;
+    if (state.depth !== undefined) this.depth.show(state.depth.toFixed(2));
+    this.speed.node.hidden = state.speed === undefined;
+    if (state.speed !== undefined) this.speed.show(state.speed.toFixed(2));
+    const slow = !state.paused && state.real_time_factor < 0.97 * state.time_scale;
+    this.factor.show(state.paused ? "paused" : state.real_time_factor.toFixed(2), slow && state.ticks > 2000);
+    this.overruns.show(`${state.overruns}`, state.overruns > 0);
+    this.latest.show((1e3 * state.latest).toFixed(1), state.latest > 1e-3);
+    for (const [name, bar] of this.thrust) bar.show(state.thrust[name] ?? 0);
+    for (const [name, bar] of this.force) bar.show(state.joint_force[name] ?? 0);
+  }
+}
