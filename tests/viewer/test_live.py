@@ -1,0 +1,239 @@
+"""The live scene without a browser: surfaces, where nodes stand, and what is refused."""
+
+import socket
+import sys
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tiburon.viewer import live_solids
+from tiburon.viewer.live_robot import turned
+from tiburon.viewer.scene import scene_of
+
+ROUNDING = 1e-6
+"""Surfaces are float32 [m]."""
+
+
+def volume(mesh) -> float:
+    """Enclosed volume; negative if the surface is inside out, wrong if it has holes."""
+    a, b, c = np.moveaxis(mesh.vertices[mesh.triangles].astype(float), 1, 0)
+    return float(np.einsum("ij,ij->", a, np.cross(b, c))) / 6.0
+
+
+def edges_meet(mesh) -> bool:
+    """Whether each edge has a neighbor in the other direction, corners at one place being one."""
+    _, owner = np.unique(np.round(mesh.vertices, 5), axis=0, return_inverse=True)
+    corners = owner.reshape(-1)[mesh.triangles]
+    corners = corners[[len(set(row)) == 3 for row in corners.tolist()]]
+    edges = np.concatenate([corners[:, [0, 1]], corners[:, [1, 2]], corners[:, [2, 0]]])
+    return {tuple(e) for e in edges.tolist()} == {tuple(e[::-1]) for e in edges.tolist()}
+
+
+@pytest.mark.parametrize(
+    ("mesh", "exact", "extents"),
+    [
+        (live_solids.box((1.0, 0.5, 0.2)), 0.1, (1.0, 0.5, 0.2)),
+        (live_solids.cylinder(0.3, 1.0), np.pi * 0.09, (0.6, 0.6, 1.0)),
+        (live_solids.capsule(0.3, 1.0), np.pi * 0.09 * 1.4, (0.6, 0.6, 1.6)),
+        (live_solids.sphere((0.3, 0.2, 0.1)), 4 / 3 * np.pi * 0.006, (0.6, 0.4, 0.2)),
+    ],
+    ids=["box", "cylinder", "capsule", "ellipsoid"],
+)
+def test_surfaces_are_closed_and_as_large_as_their_solids(mesh, exact, extents):
+    """Normals point outward; facets of 10 degrees and rounded edges take at most 2 %."""
+    assert edges_meet(mesh)
+    assert 0.98 * exact < volume(mesh) <= exact
+    found = mesh.vertices.max(axis=0) - mesh.vertices.min(axis=0)
+    np.testing.assert_allclose(found, extents, rtol=5e-3)
+
+
+def test_thrusters_and_center_marks_are_whole():
+    """A duct is closed; the two halves of a mark make one ball."""
+    duct, propeller = live_solids.thruster(0.2)
+    assert edges_meet(duct)
+    assert edges_meet(propeller)
+    assert volume(duct) > 0.0
+    bright, dark = live_solids.center_mark(0.1)
+    assert volume(bright) == pytest.approx(volume(dark), rel=1e-5)
+    assert volume(bright) + volume(dark) == pytest.approx(4 / 3 * np.pi * 1e-3, rel=0.02)
+
+
+def test_turned_is_the_rotation_of_the_quaternion():
+    """Against the matrix of the same quaternion, with a random rotation."""
+    random = np.random.default_rng(3)
+    quaternion = random.normal(size=4)
+    quaternion /= np.linalg.norm(quaternion)
+    model = tb.Model(
+        "body", [tb.Body("b", joint=tb.Free("f"), inertia=tb.Inertia.sphere(1.0, 0.1))]
+    )
+    R, _ = tb.forward_kinematics(model, np.append(quaternion, [0.0, 0.0, 0.0]), "b")
+    vectors = random.normal(size=(5, 3))
+    # rounding of some dozen operations on numbers of order one
+    np.testing.assert_allclose(turned(quaternion, vectors), vectors @ R.T, atol=1e-14)
+
+
+@pytest.fixture(scope="module")
+def replay():
+    pytest.importorskip("viser", reason="viser is not installed")
+    from tiburon.viewer import LiveReplay
+
+    model = tb.load("bluerov2_alpha")
+    time = np.linspace(0.0, 2.0, 41)
+    dv = np.zeros((41, 2, model.nv))
+    dv[..., 2] = 0.4 * time[:, None]
+    dv[..., 3] = time[:, None]
+    dv[:, 1, 4] = time
+    dv[..., 6] = 0.3 * np.sin(time)[:, None]
+    q = model.integrate(np.broadcast_to(model.neutral(), (41, 2, model.nq)), dv)
+    thrust = np.ones((41, 2, 8)) * np.linspace(-5.0, 5.0, 8)
+    with LiveReplay(
+        model,
+        time,
+        q,
+        fluid=tb.Water(surface=4.0, current=(0.2, 0.0, 0.0)),
+        thrust=thrust,
+        forces={model.body_names[0]: np.ones((41, 6))},
+        port=free_port(),
+        show=("forces", "trails", "water"),
+    ) as made:
+        made.playing = False
+        yield model, q, made
+
+
+class TestServed:
+    """With a server, which needs viser but no browser."""
+
+    def test_nodes_stand_where_kinematics_puts_the_bodies(self, replay):
+        model, q, live = replay
+        live.seek(1.0)
+        robot = live.scene.robots[0]
+        for case in range(2):
+            R, p = tb.forward_kinematics(model, q[20, case], model.body_names)
+            for node, place, axes in zip(robot._bodies[case], p, R, strict=True):
+                np.testing.assert_allclose(node.position, place, atol=1e-12)
+                np.testing.assert_allclose(
+                    turned(np.asarray(node.wxyz), np.eye(3)), axes.T, atol=1e-12
+                )
+
+    def test_the_center_of_mass_is_that_of_the_robot(self, replay):
+        model, q, live = replay
+        live.seek(2.0)
+        np.testing.assert_allclose(
+            live.scene.robots[0].center, tb.center_of_mass(model, q[-1, 0]), atol=1e-12
+        )
+
+    def test_following_shifts_the_world_instead_of_the_camera(self, replay):
+        _, _, live = replay
+        live.seek(0.0)
+        before = live.scene.robots[0].center.copy()
+        live.scene.look("follow")
+        live.seek(2.0)
+        moved = live.scene.robots[0].center - before
+        assert np.linalg.norm(moved) > 1.0
+        start = live.scene._home - before
+        np.testing.assert_allclose(live.scene._root.position, start - moved, atol=1e-12)
+        live.scene.look("orbit")
+        np.testing.assert_array_equal(live.scene._root.position, 0.0)
+
+    def test_arrows_are_in_proportion_to_what_pushes(self, replay):
+        _, _, live = replay
+        live.seek(1.0)
+        points = live.scene.robots[0]._arrows["thrust"].points
+        lengths = np.linalg.norm(points[:, 1] - points[:, 0], axis=-1)
+        given = np.abs(np.linspace(-5.0, 5.0, 8))
+        # points are sent as float32
+        np.testing.assert_allclose(lengths / lengths.max(), given / 5.0, rtol=1e-5)
+
+    def test_a_case_that_has_ended_is_hidden(self, replay):
+        _, _, live = replay
+        robot = live.scene.robots[0]
+        poses = np.stack([robot.poses, np.full_like(robot.poses, np.nan)])
+        live.scene.place(poses)
+        assert robot._cases[0].visible
+        assert not robot._cases[1].visible
+        live.scene.place(np.stack([robot.poses, robot.poses]))
+        assert robot._cases[1].visible
+
+    def test_seeking_stays_within_the_run(self, replay):
+        _, _, live = replay
+        live.seek(17.0)
+        assert live.time == live.duration == pytest.approx(2.0)
+        live.seek(-1.0)
+        assert live.time == 0.0
+
+    def test_a_port_that_is_taken_gives_the_next(self, replay):
+        from tiburon.viewer import LiveScene
+
+        taken = int(replay[2].url.rsplit(":", 1)[1])
+        with LiveScene(tb.load("pendulum"), port=taken) as other:
+            assert int(other.url.rsplit(":", 1)[1]) != taken
+
+    def test_bad_words_are_refused_with_the_good_ones(self, replay):
+        _, _, live = replay
+        with pytest.raises(tb.OptionError, match="'orbit' or 'follow' or 'on-board'"):
+            live.scene.look("above")
+        with pytest.raises(tb.OptionError, match="'frames'"):
+            live.scene.show("everything")
+        with pytest.raises(tb.UnknownNameError, match="nose"):
+            live.scene.look("on-board", "nose")
+
+
+def test_others_on_the_network_cannot_be_let_in():
+    """The scene asks nobody for a password, so it listens on this computer alone."""
+    pytest.importorskip("viser", reason="viser is not installed")
+    from tiburon.viewer import LiveScene
+
+    with pytest.raises(tb.DomainError, match="only this computer"):
+        LiveScene(tb.load("pendulum"), host="0.0.0.0")
+
+
+def test_without_viser_runs_open_as_pages(monkeypatch, tmp_path):
+    """`run.view()` falls back on the page; the live scene itself says what to install."""
+    import webbrowser
+
+    from tiburon.viewer import LiveScene
+
+    monkeypatch.setitem(sys.modules, "viser", None)
+    opened = []
+    monkeypatch.setattr(webbrowser, "open", opened.append)
+    monkeypatch.setattr("tempfile.mkdtemp", lambda **_: str(tmp_path))
+    with pytest.raises(tb.DomainError, match="pip install 'tiburon"):
+        LiveScene(tb.load("pendulum"))
+    found = tb.modes(tb.load("pendulum"))
+    page = found.view()
+    assert page == tmp_path / "mode.html"
+    assert opened == [page.as_uri()]
+
+
+def test_a_mode_swings_about_its_equilibrium_in_one_period():
+    """Positions are q + a Re(shape e^(i phase)); the page plays a period in two seconds."""
+    from tiburon.simulation.mode_motion import film_of_mode
+
+    model = tb.load("double_pendulum")
+    found = tb.modes(model)
+    time, q, shown = film_of_mode(found, 1, 0.2)
+    assert time[-1] == pytest.approx(found[1].period)
+    assert shown["speed"] == pytest.approx(found[1].period / 2.0)
+    np.testing.assert_allclose(q[0], found.q + 0.2 * found[1].shape.real, atol=1e-12)
+    np.testing.assert_allclose(q[-1], q[0], atol=1e-12)
+    np.testing.assert_allclose(q[30], found.q - 0.2 * found[1].shape.real, atol=1e-12)
+    # by default nothing turns far, and the motion is well seen
+    _, seen, _ = film_of_mode(found, None)
+    assert 0.05 < np.abs(seen - found.q).max() <= 0.5
+    with pytest.raises(tb.DomainError, match="0 to 1"):
+        film_of_mode(found, 2)
+
+
+def test_every_stand_in_has_a_surface():
+    """No robot that ships has a body the live scene cannot draw."""
+    for name in ("panda", "stewart", "remus100"):
+        for body in scene_of(tb.load(name)).bodies:
+            for part in body.parts:
+                assert len(live_solids.surface_of(part).triangles)
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
