@@ -161,6 +161,8 @@ if TYPE_CHECKING:
     from tiburon.loops.mobility import mobility as mobility
     from tiburon.loops.mobility_sets import MotorSet as MotorSet
     from tiburon.loops.mobility_sets import motor_sets as motor_sets
+    from tiburon.loops.reactions import LoopReactions as LoopReactions
+    from tiburon.loops.reactions import loop_reactions as loop_reactions
     from tiburon.loops.topology import Topology as Topology
     from tiburon.loops.topology import topology as topology
     from tiburon.loops.topology_lines import JointLine as JointLine

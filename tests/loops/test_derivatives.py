@@ -71,3 +71,51 @@ def _stored(plan):
     from tiburon.trace.primitives.tree import FactorTree
 
     return list(FactorTree(freedom_parents(plan)).layout.elements())
+
+
+@pytest.fixture(scope="module")
+def moving_four_bar():
+    model = tb.load("four_bar")
+    q = np.array(model.poses["home"])
+    v = tb.keep_loops_closed(model, q, np.array([1.2, 0.3, -0.7]))
+    return model, q, v, np.array([0.3, -0.1, 0.2])
+
+
+def test_derivatives_of_accelerations_are_those_of_forward_dynamics(moving_four_bar):
+    """Central differences along every step, those that leave the loops included."""
+    model, q, v, tau = moving_four_bar
+    found = tb.forward_dynamics_derivatives(model, q, v, tau)
+
+    def slope(ahead, behind):
+        return (tb.forward_dynamics(model, *ahead) - tb.forward_dynamics(model, *behind)) / (
+            2.0 * STEP
+        )
+
+    for k, unit in enumerate(np.eye(model.nv)):
+        by_q = slope(*((model.integrate(q, s * STEP * unit), v, tau) for s in (1.0, -1.0)))
+        by_v = slope(*((q, v + s * STEP * unit, tau) for s in (1.0, -1.0)))
+        by_tau = slope(*((q, v, tau + s * STEP * unit) for s in (1.0, -1.0)))
+        np.testing.assert_allclose(found.by_q[:, k], by_q, atol=1e-6)
+        np.testing.assert_allclose(found.by_v[:, k], by_v, atol=1e-6)
+        np.testing.assert_allclose(found.by_tau[:, k], by_tau, atol=1e-6)
+
+
+def test_linearization_tells_closed_states_near_each_other(moving_four_bar):
+    """One step from a state beside, on the loops, ends where A says, to second order."""
+    model, q, v, tau = moving_four_bar
+    dt, size = 1e-3, 1e-4
+    A, B = tb.linearize(model, q, v, tau, dt=dt)
+
+    def after(q, v, tau):
+        run = tb.simulate(model, dt, q=q, v=v, dt=dt, command=tau, passive=False, limits=False)
+        return run.q[-1], run.v[-1]
+
+    aside = tb.keep_loops_closed(model, q, np.array([1.0, 0.0, 0.0]))
+    moved = tb.close_loops(model, model.integrate(q, size * aside)).q
+    faster = tb.keep_loops_closed(model, moved, v + size * np.array([0.5, 0.0, 0.0]))
+    x = np.concatenate([model.difference(q, moved), faster - v])
+    push = size * np.array([0.0, 1.0, 0.0])
+    q0, v0 = after(q, v, tau)
+    q1, v1 = after(moved, faster, tau + push)
+    found = np.concatenate([model.difference(q0, q1), v1 - v0])
+    np.testing.assert_allclose(found, A @ x + B @ push, atol=100.0 * size**2)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import bias as bias_of
+from tiburon.algorithms.closed_form import closed_form
 from tiburon.algorithms.conditions import (
     Conditions,
     Setting,
@@ -90,7 +91,7 @@ class ForwardDynamicsDerivatives(NamedTuple):
     """By velocities, shape (..., nv, nv)."""
 
     by_tau: Array
-    """By joint forces: the inverse mass matrix, shape (..., nv, nv)."""
+    """By joint forces: the inverse mass matrix where no loops are closed, shape (..., nv, nv)."""
 
 
 def acceleration_derivatives(
@@ -108,6 +109,11 @@ def acceleration_derivatives(
         vd, nv scalars, and its derivatives by position, velocity and force, each an array of shape
         (nv, nv).
     """
+    if around.model.loops:
+        closed = closed_form("acceleration_derivatives")
+        assert closed is not None
+        result: tuple[tuple[Scalar, ...], Any, Any, Any] = closed(around, q, v, tau)
+        return result
     n, parents = around.plan.nv, freedom_parents(around.plan)
     inline = n <= INLINE_FREEDOMS
     bias, mass = _resting(around, q, v)
@@ -262,7 +268,9 @@ def _run_forward(
 
 
 _INVERSE = dynamics_function("inverse_dynamics_derivatives", ("q", "v", "vd"), _run_inverse)
-_FORWARD = dynamics_function("forward_dynamics_derivatives", ("q", "v", "tau"), _run_forward)
+_FORWARD = dynamics_function(
+    "forward_dynamics_derivatives", ("q", "v", "tau"), _run_forward, of_trees=False
+)
 
 
 @takes_conditions
@@ -305,7 +313,8 @@ def forward_dynamics_derivatives(
 
     Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
     per velocity variable, also where q holds a quaternion. Forces from outside are held constant,
-    in the axes in which they are given. One state or a batch; traced arrays inside a compiled
+    in the axes in which they are given. With loops, positions may step off them as well: gaps and
+    their rates then stay as they are. One state or a batch; traced arrays inside a compiled
     function, one state at a time.
 
     Args:

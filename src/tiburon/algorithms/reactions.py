@@ -34,7 +34,7 @@ from tiburon.trace.primitives.spd import factor_spd
 from tiburon.trace.program import Input
 from tiburon.trace.value import require
 
-__all__ = ["JointReactions", "joint_reactions", "split", "unit_forces"]
+__all__ = ["JointReactions", "joint_reactions", "reactions_under", "split", "unit_forces"]
 
 Scalars = Sequence[Scalar]
 
@@ -122,7 +122,18 @@ def _actuator_forces(S: Sequence[Motion], F: Sequence[Force], tau: Scalars) -> S
     return [require(powered, x, expected) for x in scalars(factor.solve(as_traced(list(tau))))]
 
 
-def _run(around: Setting, q: Scalars, v: Scalars, vd: Scalars, *lines: Scalars) -> Any:
+def reactions_under(
+    around: Setting, q: Scalars, v: Scalars, vd: Scalars, *lines: Scalars
+) -> dict[str, Any]:
+    """Return the arrays of `JointReactions` by name.
+
+    Args:
+        around: What acts in this state; loops count as open.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+        *lines: Wrenches of the actuators that the options name.
+    """
     model, plan = around.model, around.plan
     named = dict(zip((name for name, _ in _lines(around.options)), lines, strict=True))
     forces = transmitted(plan, q, v, vd, around.gravity, around.external)
@@ -187,7 +198,9 @@ def _actuator_options(model: Model, actuators: Mapping[str, ArrayLike] | None) -
     return (("actuators", tuple(found)),) if found else ()
 
 
-_FUNCTION = dynamics_function("joint_reactions", ("q", "v", "vd"), _run, more=_line_inputs)
+_FUNCTION = dynamics_function(
+    "joint_reactions", ("q", "v", "vd"), reactions_under, more=_line_inputs
+)
 
 
 @takes_conditions
@@ -202,10 +215,11 @@ def joint_reactions(
 ) -> JointReactions:
     """Compute what every joint carries, split into the wrenches of its actuator and its bearing.
 
-    The actuator's wrench is what the joint force stands for: a couple about the axis of a hinge, a
-    force along a slide, unless actuators with lines of their own are named. The bearing carries the
-    rest and does no work. One state or a batch; traced arrays inside a compiled function, one state
-    at a time.
+    The actuator's wrench is what the joint force stands for: a couple about the axis of a
+    hinge, a force along a slide, unless actuators with lines of their own are named. The
+    bearing carries the rest and does no work. With loops, the robot's own actuators are taken
+    to drive the motion (`loop_inverse_dynamics`); `loop_reactions` takes joint forces instead.
+    One state or a batch; traced arrays inside a compiled function, one state at a time.
 
     Args:
         model: The robot.

@@ -5,12 +5,15 @@ from typing import Any
 
 from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.conditions import Setting
+from tiburon.loops import derivatives as derivatives
+from tiburon.loops import hybrid as hybrid
 from tiburon.loops.inverse import loop_inverse_dynamics
 from tiburon.loops.methods import constrained_motion
+from tiburon.loops.reactions import loop_reactions
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 
-__all__ = ["constrained_motion", "loop_inverse_dynamics"]
+__all__ = ["constrained_motion", "loop_inverse_dynamics", "loop_reactions"]
 
 
 @has_closed_form("forward_dynamics")

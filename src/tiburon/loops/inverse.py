@@ -37,7 +37,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives import factor_orthogonal
 from tiburon.trace.value import require
 
-__all__ = ["LoopForces", "loop_inverse_dynamics"]
+__all__ = ["ActuatedForces", "LoopForces", "loop_inverse_dynamics", "shared_forces"]
 
 Array = NDArray[np.float64]
 
@@ -59,9 +59,14 @@ class LoopForces:
     """Force or moment along each constraint [N or N m], shape (..., constraints)."""
 
 
-class _Found(NamedTuple):
+class ActuatedForces(NamedTuple):
+    """What makes a motion in one state."""
+
     tau: list[Scalar]
+    """Joint force [N or N m], nv scalars; zero where no actuator is."""
+
     multipliers: list[Scalar]
+    """Force along each constraint [N or N m]."""
 
 
 def forces(
@@ -70,7 +75,7 @@ def forces(
     needed: Sequence[Scalar],
     vd: Sequence[Scalar],
     actuators: Sequence[str],
-) -> _Found:
+) -> ActuatedForces:
     """Share the joint forces that a motion needs between actuators and loops.
 
     Args:
@@ -118,10 +123,13 @@ def forces(
     multipliers: list[Scalar] = [0.0] * len(held.value)
     for k, force in zip(live, carried, strict=True):
         multipliers[k] = force
-    return _Found(tau, multipliers)
+    return ActuatedForces(tau, multipliers)
 
 
-def _found(around: Setting, q: Any, v: Any, vd: Any, actuators: Sequence[str]) -> _Found:
+def shared_forces(
+    around: Setting, q: Any, v: Any, vd: Any, actuators: Sequence[str]
+) -> ActuatedForces:
+    """Return what actuators and loops do for a motion under conditions."""
     held = constraints(around.model, around.plan, q, v)
     needed = rnea(around.plan, q, v, vd, around.gravity, around.external)
     return forces(around.model, held, needed, vd, actuators)
@@ -130,12 +138,12 @@ def _found(around: Setting, q: Any, v: Any, vd: Any, actuators: Sequence[str]) -
 @has_closed_form("inverse_dynamics")
 def _inverse(around: Setting, q: Any, v: Any, vd: Any) -> Any:
     names = around.model.actuated_joint_names
-    return as_traced(_found(around, q, v, vd, names).tau)
+    return as_traced(shared_forces(around, q, v, vd, names).tau)
 
 
 def _run(around: Setting, q: Any, v: Any, vd: Any) -> Any:
     chosen = dict(around.options).get("actuators", around.model.actuated_joint_names)
-    found = _found(around, q, v, vd, chosen)
+    found = shared_forces(around, q, v, vd, chosen)
     return {"tau": as_traced(found.tau), "constraint_force": as_traced(found.multipliers)}
 
 

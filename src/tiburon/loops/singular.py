@@ -30,7 +30,8 @@ def smallest_singular_value(
     """Return the smallest over the largest singular value of the constraints.
 
     Near zero, the robot is near a singular pose. The values are those of J L^-T with H = L L^T:
-    velocities are measured by the kinetic energy they have. Constraints that repeat others in every one of the given positions are left out.
+    velocities are measured by the kinetic energy they have. Constraints that repeat others in every
+    one of the given positions are left out.
 
     Args:
         model: The robot; it has loops.

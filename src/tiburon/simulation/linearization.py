@@ -193,8 +193,10 @@ class _Stages:
         return [x for joint, i, _ in self._joints for x in joint.velocity_of_rate(q[i], rate[i])]
 
 
-_CONTINUOUS = dynamics_function("linearize", ("q", "v", "tau"), _run_continuous)
-_STEP = dynamics_function("linearize_step", ("q", "v", "tau", Input("dt", ())), _run_step)
+_CONTINUOUS = dynamics_function("linearize", ("q", "v", "tau"), _run_continuous, of_trees=False)
+_STEP = dynamics_function(
+    "linearize_step", ("q", "v", "tau", Input("dt", ())), _run_step, of_trees=False
+)
 
 
 @takes_conditions
@@ -213,6 +215,10 @@ def linearize(
     quaternions need no special care. With a step dt, x of the next time is A x + B dtau for the
     step of `integrate_rk4` with joint forces held, differentiated exactly. One state or a batch;
     traced arrays inside a compiled function, one state at a time.
+
+    With loops, x still has 2 nv numbers, of which those count that keep loops closed: J dq = 0 and
+    J v + (dJ/dt) dq = 0 to first order, as two closed states near each other do. A keeps them so.
+    Its eigenvalues along directions that open loops are zero: gaps neither grow nor heal.
 
     Args:
         model: The robot; its joints must have as many velocities as freedoms of position.

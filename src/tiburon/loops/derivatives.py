@@ -1,0 +1,153 @@
+"""How accelerations of a robot with loops change with position, velocity and joint force.
+
+Differentiating the equations of motion and constraints in a state (Featherstone 1987, eq. 9.17)
+with its accelerations and constraint forces held gives equations with the same matrix:
+
+    [ H  J^T ] [  dvd     ]   [ dtau - d(ID - J^T lambda) ]
+    [ J   0  ] [ -dlambda ] = [ -d(J vd + bias)           ]
+
+ID being inverse dynamics of the tree, water and forces from outside included. The right sides are
+derivatives of what was traced: one function, called for each direction.
+
+Positions may step off the loops here; accelerations then are those that leave gaps as they are.
+
+Symbols: H mass matrix, J Jacobian of the constraints, lambda constraint forces.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tiburon.algorithms.closed_form import has_closed_form
+from tiburon.algorithms.conditions import Setting
+from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.steps import JointVector
+from tiburon.loops.augmented import answer
+from tiburon.loops.constraints import constraints
+from tiburon.loops.elimination import loop_pattern
+from tiburon.loops.methods import constrained_motion
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.forward import push_forward
+from tiburon.trace.interpret import interpret
+from tiburon.trace.program import Input, current_graph, trace
+from tiburon.trace.regions import function
+from tiburon.trace.regions.region import as_value, float_node
+
+__all__ = ["constrained_derivatives"]
+
+Scalars = Sequence[Scalar]
+
+
+@has_closed_form("acceleration_derivatives")
+def constrained_derivatives(
+    around: Setting, q: Scalars, v: Scalars, tau: Scalars
+) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
+    """Compute accelerations and their derivatives; arguments and results of the form for trees.
+
+    Args:
+        around: What acts in this state.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
+
+    Returns:
+        vd, nv scalars, and its derivatives by steps of position, velocity and force, each an array
+        of shape (nv, nv).
+    """
+    n = around.plan.nv
+    if current_graph() is None:
+        return _on_floats(around, q, v, tau)
+    found = constrained_motion(around, q, v, tau)
+    vd, forces = tuple(found.vd), tuple(found.multipliers)
+    model, plan = around.model, around.plan
+    H = mass_elements(plan, q)
+    mass = [H[i * n + j] for i, j in loop_pattern(model).mass]
+    rows = constraints(model, plan, q, v).jacobian
+
+    @function
+    def solved(free: Scalars, wanted: Scalars) -> tuple[Scalar, ...]:
+        return answer(model, plan, mass, rows, list(free), list(wanted)).vd
+
+    @function
+    def along(
+        q: Scalars, v: Scalars, vd: Scalars, forces: Scalars, step: Scalars, change: Scalars
+    ) -> list[Scalar]:
+        # inside, all of these are leaves of a graph of their own
+        left = _left(around, JointVector(q), JointVector(v), JointVector(vd), forces)
+        return _pushed(around, left, JointVector(q), v, step, change)
+
+    state = (tuple(q), tuple(v), vd, forces)
+    none = (0.0,) * n
+    columns: list[Sequence[Scalar]] = []
+    for unit in [tuple(row) for row in np.eye(n).tolist()]:
+        for step, change in ((unit, none), (none, unit)):
+            rate = [-x for x in along(*state, step, change)]
+            columns.append(solved(tuple(rate[:n]), tuple(rate[n:])))
+        columns.append(solved(unit, (0.0,) * len(forces)))
+    by = [
+        as_traced([columns[3 * k + kind][i] for i in range(n) for k in range(n)]).reshape(n, n)
+        for kind in range(3)
+    ]
+    return vd, by[0], by[1], by[2]
+
+
+def _left(
+    around: Setting, q: JointVector, v: JointVector, vd: JointVector, forces: Scalars
+) -> list[Scalar]:
+    """Return ID - J^T lambda and J vd + bias, for given accelerations and constraint forces."""
+    here = around.at(q, v, *around.now)
+    held = constraints(around.model, here.plan, q, v)
+    needed = list(rnea(here.plan, q, v, vd, here.gravity, here.external))
+    opening: list[Scalar] = []
+    for row, force, bias in zip(held.jacobian, forces, held.bias, strict=True):
+        total = bias
+        for i, x in row.items():
+            needed[i] = needed[i] - x * force
+            total = total + x * vd[i]
+        opening.append(total)
+    return [*needed, *opening]
+
+
+def _pushed(
+    around: Setting,
+    roots: Sequence[Scalar],
+    q: JointVector,
+    v: Scalars,
+    step: Scalars,
+    change: Scalars,
+) -> list[Scalar]:
+    """Return how numbers change with a step of position and a change of velocity."""
+    graph = current_graph()
+    assert graph is not None
+    tangents: dict[int, int] = {}
+    for body in around.plan.bodies:
+        joint = body.joint
+        # a joint that follows another has no variables of its own
+        if joint.follows is None and joint.nv:
+            rates = joint.position_rate(q[body.q], tuple(step[body.v]))
+            for x, rate in zip(q[body.q], rates, strict=True):
+                tangents[float_node(graph, x)] = float_node(graph, rate)
+    for x, rate in zip(v, change, strict=True):
+        tangents[float_node(graph, x)] = float_node(graph, rate)
+    found = push_forward(graph, [float_node(graph, x) for x in roots], tangents)
+    return [as_value(graph, node) for node in found]
+
+
+def _on_floats(
+    around: Setting, q: Scalars, v: Scalars, tau: Scalars
+) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
+    """Trace for the sake of the derivatives, and evaluate."""
+    plan, n = around.plan, around.plan.nv
+
+    def run(q: Any, v: Any, tau: Any) -> Any:
+        state = (JointVector(part.tolist()) for part in (q, v, tau))
+        vd, *by = constrained_derivatives(around, *state)
+        return [*vd, *(x for part in by for x in part.reshape(-1).tolist())]
+
+    program = trace(run, [Input("q", (plan.nq,)), Input("v", (n,)), Input("tau", (n,))])
+    found = np.asarray(interpret(program, [list(q), list(v), list(tau)]))
+    by_q, by_v, by_tau = found[n:].reshape(3, n, n)
+    return tuple(found[:n].tolist()), by_q, by_v, by_tau
