@@ -14,6 +14,7 @@ import tiburon as tb
 from tests.robots import double_pendulum, kicked
 from tests.simulation.slow_run import DURATION, START, control, wind
 from tiburon.simulation import conduct as conduct_module
+from tiburon.simulation import lone_run as lone_run_module
 from tiburon.simulation import recorder as recorder_module
 from tiburon.simulation import row_writer as row_writer_module
 
@@ -83,6 +84,8 @@ def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, 
     monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
     monkeypatch.setattr(row_writer_module, "MOST_GATHERED", 5)
     monkeypatch.setattr(conduct_module, "INTERVAL", 0.0)
+    monkeypatch.setattr(lone_run_module, "INTERVAL", 0.0)
+    monkeypatch.setattr(lone_run_module, "BREATH", 1)
     left = [calls]
 
     def crash(done, duration):

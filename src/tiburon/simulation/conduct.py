@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from tiburon.simulation.cases import Rows
 from tiburon.simulation.commands import CommandRow
 from tiburon.simulation.interruption import Interruption
-from tiburon.simulation.lone_run import fly
+from tiburon.simulation.lone_run import fly, glide
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Progress
 from tiburon.simulation.row_writer import RowWriter
 from tiburon.simulation.sensing import Sensing
@@ -180,6 +180,9 @@ def _go(
         if done >= steps:
             run.end("finished", f"finished at {run.time:.6g} s")
             return
+        if done % every == 0 and glide(run, course, writer, progress, interruption):
+            mark = False
+            continue
         reason = _reason_to_stop(run, course, interruption, started)
         if reason is not None:
             _stop(run, course, writer, *reason)

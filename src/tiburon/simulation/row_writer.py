@@ -85,8 +85,12 @@ class RowWriter:
         """
         place = self._used
         self._time[place] = self.last_time = time
-        self._state[place] = state
-        self._held[place] = held
+        if len(self._time) == 1:
+            # a large batch: its rows are handed on as they are
+            self._state, self._held = state[None], held[None]
+        else:
+            self._state[place] = state
+            self._held[place] = held
         if sensed is not None:
             self._sensed[place] = sensed
         self._used = place + 1

@@ -78,15 +78,13 @@ class FixedStepper:
             slots: States that one call can give; by default what suits.
             plain: Whether steps are taken without memory, as parts of steps are.
         """
-        from tiburon.native.kernel import make_kernel
-
         self.system = system
         self.slots = slots or (1 if cases is not None or watch is not None else SLOTS)
         source = LoopSource(system, method, self.slots, watch, plain)
         self.carried = system.drive_size + memory_form(system, source.integrator)[0]
         """Numbers carried from call to call: what is held, and what the method remembers."""
         self.kernel, self._rows = bind_parameters(
-            make_kernel(source, system.parameters()), parameters, cases
+            _kernel(source, system.parameters()), parameters, cases
         )
         self._one = cases is None
         self._options: dict[str, Any] = {} if threads is None else {"threads": threads}
@@ -143,6 +141,30 @@ class FixedStepper:
         if self._watched:
             met, taken = parts[0].reshape(cases, -1), np.reshape(parts[1], cases)
         return Advance(states, held, failed, met, taken)
+
+
+_RECENT: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {}
+"""Kernels made lately, by the key of their code, with the numbers they are bound to."""
+
+MOST_RECENT = 32
+
+
+def _kernel(source: LoopSource, numbers: dict[str, Any]) -> Callable[..., Any]:
+    """Return the kernel of a loop; one made lately for the same system is taken again.
+
+    To bind a kernel takes as long as hundreds of steps of a small robot.
+    """
+    from tiburon.native.kernel import make_kernel
+
+    key = source.key
+    known = _RECENT.pop(key, None)
+    if known is None or known[0] != numbers:
+        known = (numbers, make_kernel(source, numbers))
+    # last in, last out
+    _RECENT[key] = known
+    if len(_RECENT) > MOST_RECENT:
+        del _RECENT[next(iter(_RECENT))]
+    return known[1]
 
 
 def bind_parameters(
