@@ -28,6 +28,13 @@ def test_demo_writes_the_figures_it_names(demonstration):
         assert (directory / name).read_bytes().startswith(PNG)
 
 
+def test_demo_writes_a_page_that_replays_it(demonstration):
+    output, directory = demonstration
+    assert f"wrote {directory / 'replay.html'}" in output
+    page = (directory / "replay.html").read_text()
+    assert "Station keeping in a current" in page
+
+
 def test_demo_holds_its_place_and_follows_its_path(demonstration):
     """Within centimeters and a degree, in a current that would carry it more than a meter."""
     output, _ = demonstration
@@ -37,10 +44,10 @@ def test_demo_holds_its_place_and_follows_its_path(demonstration):
 
 
 def test_demo_accounts_for_its_energy(demonstration):
-    """Work is energy and drag, as well as sums over rows of 10 ms can tell."""
+    """Work is energy and drag, as well as sums over rows of 1 ms can tell."""
     output, _ = demonstration
     (gap,) = re.findall(r"accounted for to (\S+)", output)
-    assert 0.0 < float(gap) < 1e-3
+    assert 0.0 < float(gap) < 1e-4
 
 
 @pytest.mark.parametrize("words", [["--step", "-1"], ["--step", "1"], ["--duration", "0"]])

@@ -29,6 +29,8 @@ def run_command(*words, directory=None, **environment):
     "words",
     [
         [],
+        ["simulate"],
+        ["report"],
         ["demo"],
         ["models"],
         ["info"],
@@ -53,6 +55,8 @@ def test_help_lists_every_subcommand():
     """A reader of --help learns what there is."""
     output = CliRunner().invoke(application, ["--help"]).output
     for name in (
+        "simulate",
+        "report",
         "demo",
         "models",
         "info",
@@ -64,6 +68,42 @@ def test_help_lists_every_subcommand():
         "reproduce",
     ):
         assert name in output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [*("simulate", "report", "demo", "check", "models", "info", "convert", "hydro", "cache")],
+)
+def test_help_shows_examples_line_by_line(words):
+    """Each example stands on a line of its own, ready to be copied."""
+    output = CliRunner().invoke(application, [words, "--help"]).output
+    _, examples = output.split("  Examples:\n")
+    lines = [line for line in examples.splitlines() if line.strip()]
+    assert len(lines) >= 2
+    assert all(line.startswith(f"    tiburon {words}") for line in lines)
+
+
+def test_help_keeps_units_in_brackets():
+    """Markup would swallow them."""
+    assert "Length of a step [s]." in CliRunner().invoke(application, ["simulate", "-h"]).output
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [("tiburon sim", ["simulate"]), ("tiburon simulate pum", ["puma560"])],
+)
+def test_shells_complete_commands_and_robots(line, expected):
+    """What a shell asks after TAB, by the protocol of the completion that is installed."""
+    script = "import sys; sys.argv = ['tiburon']; from tiburon.cli import main; main()"
+    asked = {"_TIBURON_COMPLETE": "complete_bash", "COMP_WORDS": line}
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | asked | {"COMP_CWORD": str(len(line.split()) - 1)},
+    )
+    assert result.stdout.split() == expected
 
 
 def test_version_is_that_of_the_package():

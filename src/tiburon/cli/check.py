@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tiburon.cli.exit_codes import BAD
-from tiburon.cli.loading import load_quietly, open_console
+from tiburon.cli.loading import complete_robot, load_quietly, open_console
 
 if TYPE_CHECKING:
     from tiburon.algorithms.cylinder_flow import CylinderFlow
@@ -38,7 +38,11 @@ FLOW_HEADINGS = (
 def run(
     robot: Annotated[
         str,
-        typer.Argument(metavar="MODEL", help="A robot file, or the name of one that ships."),
+        typer.Argument(
+            metavar="MODEL",
+            help="A robot file, or the name of one that ships.",
+            autocompletion=complete_robot,
+        ),
     ],
     pose: Annotated[
         str | None, typer.Option(help="A named position; the neutral one by default.")

@@ -5,7 +5,7 @@ from typing import Annotated
 
 import typer
 
-from tiburon.cli.loading import load_quietly
+from tiburon.cli.loading import complete_robot, load_quietly
 
 EXAMPLES = """
 tiburon convert arm.urdf arm.toml
@@ -15,7 +15,12 @@ tiburon convert puma560 puma.urdf
 
 def run(
     source: Annotated[
-        str, typer.Argument(metavar="IN", help="A robot file, or the name of one that ships.")
+        str,
+        typer.Argument(
+            metavar="IN",
+            help="A robot file, or the name of one that ships.",
+            autocompletion=complete_robot,
+        ),
     ],
     target: Annotated[
         Path, typer.Argument(metavar="OUT", help="The file to write: .toml (native) or .urdf.")

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.loading import load_quietly, open_console
+from tiburon.cli.loading import complete_robot, load_quietly, open_console
 
 if TYPE_CHECKING:
     from tiburon.hydro.add_water import AddedWater, BodyWater
@@ -22,7 +22,12 @@ tiburon hydro arm.urdf --json
 
 def run(
     source: Annotated[
-        str, typer.Argument(metavar="MODEL", help="A robot file, or the name of one that ships.")
+        str,
+        typer.Argument(
+            metavar="MODEL",
+            help="A robot file, or the name of one that ships.",
+            autocompletion=complete_robot,
+        ),
     ],
     target: Annotated[
         Path | None,

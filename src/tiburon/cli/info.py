@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from tiburon.cli.loading import load_quietly, open_console
+from tiburon.cli.loading import complete_robot, load_quietly, open_console
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,12 @@ tiburon info arm.urdf --json
 
 
 def run(
-    robot: Annotated[str, typer.Argument(help="A robot file, or the name of one that ships.")],
+    robot: Annotated[
+        str,
+        typer.Argument(
+            help="A robot file, or the name of one that ships.", autocompletion=complete_robot
+        ),
+    ],
     package_path: Annotated[
         list[Path] | None, typer.Option(help="Folder of packages for meshes; may be repeated.")
     ] = None,

@@ -22,6 +22,13 @@ def open_console() -> "Console":
     return console if console.is_terminal else Console(width=max(PIPE_WIDTH, console.width))
 
 
+def complete_robot(incomplete: str) -> list[str]:
+    """Return the robots that ship whose names begin so; shells complete files themselves."""
+    from tiburon import zoo
+
+    return [name for name in zoo.names() if name.startswith(incomplete)]
+
+
 def load_quietly(source: str, package_paths: Sequence[Path] = ()) -> tuple["Model", list[str]]:
     """Load a robot and keep what was to be said about its file.
 

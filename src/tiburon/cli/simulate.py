@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from tiburon.cli.exit_codes import OF_STATUS
+from tiburon.cli.loading import complete_robot
 
 if TYPE_CHECKING:
     from tiburon.simulation.trajectory import Trajectory
@@ -31,6 +32,7 @@ def run(
         typer.Argument(
             metavar="FILE|NAME",
             help="A robot file, the name of one that ships, or with --resume a stored run.",
+            autocompletion=complete_robot,
         ),
     ],
     duration: Annotated[
@@ -226,11 +228,7 @@ def _resume(
     if control is not None:
         changes["control"] = controller(control, earlier.model, earlier.world, earlier.q[0])
     before = 0.0 if earlier.checkpoint is None else earlier.checkpoint.time
-    done = earlier.resume(duration, budget=budget, **changes)
-    if done.store is None:
-        # a run in one file was read whole: it replaces the file
-        done.save(path, overwrite=True)
-    return done, before
+    return earlier.resume(duration, budget=budget, **changes), before
 
 
 def _write(done: "Trajectory", name: str, path: Path) -> Path:

@@ -1,0 +1,219 @@
+"""`tiburon simulate` and `report`: what they run, keep and tell, and how they end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import tiburon as tb
+from tiburon.cli.application import application
+from tiburon.cli.run_options import controller, load_function, numbers_by_name, surroundings
+
+ARM = "double_pendulum"
+
+
+def invoke(*words):
+    return CliRunner().invoke(application, [str(word) for word in words])
+
+
+def data_of(*words):
+    """Run with --json and return what a script would read."""
+    result = invoke(*words, "--json")
+    if isinstance(result.exception, tb.TiburonError):
+        raise result.exception
+    return result.exit_code, json.loads(result.output)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory):
+    """One run with all its files: exit code, words and folder."""
+    folder = tmp_path_factory.mktemp("run")
+    files = {word: folder / f"run.{end}" for word, end in [("csv", "csv"), ("plot", "png")]}
+    files |= {"html": folder / "replay.html", "report": folder / "page.html"}
+    options = [x for word, path in files.items() for x in (f"--{word}", path)]
+    result = invoke(
+        *("simulate", ARM, "-t", 0.5, "--q", "0.5,0.2", "--v", "elbow=1", "--record-dt", 0.05),
+        *("--store", folder / "run.zarr", *options),
+    )
+    return result, folder
+
+
+def test_a_run_is_that_of_the_library(kept):
+    """Start, duration and rows reach `tb.simulate` as they were given."""
+    result, folder = kept
+    assert result.exit_code == 0, result.output
+    run = tb.load_run(folder / "run.zarr")
+    ours = tb.simulate(
+        tb.load(ARM), 0.5, q=[0.5, 0.2], v=[0.0, 1.0], record_dt=0.05, progress=False
+    )
+    np.testing.assert_array_equal(run.q, ours.q)
+    np.testing.assert_array_equal(run.time, ours.time)
+
+
+def test_files_are_written_and_named(kept):
+    """Table, figure, replay and report, each what its name says."""
+    result, folder = kept
+    for name in ("run.csv", "run.png", "replay.html", "page.html", "run.zarr"):
+        assert f"wrote {folder / name}" in result.output
+    assert (folder / "run.png").read_bytes().startswith(b"\x89PNG")
+    assert "joint_position.elbow" in (folder / "run.csv").read_text().splitlines()[0]
+    for page in ("replay.html", "page.html"):
+        assert "</html>" in (folder / page).read_text()
+
+
+def test_the_outcome_is_told_in_words(kept):
+    result, _ = kept
+    assert "ended:         finished at 0.5 s" in result.output
+    assert "elbow [rad]" in result.output
+    assert "energy of the robot: " in result.output
+
+
+def test_a_stored_run_goes_on_with_the_same_bits(kept, tmp_path):
+    """`--resume -t` adds to the run; the end is that of a run without a break."""
+    _, folder = kept
+    copy = tmp_path / "run.zarr"
+    tb.load_run(folder / "run.zarr").save(copy)
+    code, data = data_of("simulate", copy, "--resume", "-t", 0.5)
+    assert (code, data["status"], data["time"]) == (0, "finished", 1.0)
+    whole = tb.simulate(tb.load(ARM), 1.0, q=[0.5, 0.2], v=[0.0, 1.0], progress=False)
+    assert [*data["q"].values()] == whole.q[-1].tolist()
+    assert tb.load_run(copy).span == (0.0, 1.0)
+
+
+def test_report_of_a_saved_run(kept, tmp_path):
+    """Page, figures, replay and table of a run on disk; JSON without a page."""
+    _, folder = kept
+    page, figures = tmp_path / "page.html", tmp_path / "figures"
+    result = invoke(
+        *("report", folder / "run.zarr", page, "--figures", figures),
+        *("--replay", tmp_path / "replay.html", "--csv", tmp_path / "run.csv"),
+    )
+    assert result.exit_code == 0, result.output
+    assert "finished at 0.5 s" in page.read_text()
+    assert {path.name for path in figures.iterdir()} == {
+        *("positions.png", "velocities.png", "commands.png", "energy.png")
+    }
+    assert (tmp_path / "run.csv").exists()
+    assert "</html>" in (tmp_path / "replay.html").read_text()
+    code, data = data_of("report", folder / "run.zarr")
+    assert (code, data["status"], data["files"]) == (0, "finished", [])
+    assert data["energy"]["end"] == pytest.approx(data["energy"]["start"], rel=1e-9)
+
+
+def test_diverged_runs_have_a_code_and_a_culprit(tmp_path):
+    """A controller that pushes without end: code 3, and JSON says who left first."""
+    (tmp_path / "wild.py").write_text("def push(state):\n    return 1e14 * state.q**3\n")
+    code, data = data_of(
+        "simulate", ARM, "-t", 0.5, "--q", "0.5,0.2", "--control", f"{tmp_path}/wild.py:push"
+    )
+    assert code == 3
+    assert data["status"] == "diverged"
+    assert data["quantity"] in data["message"]
+    assert all(np.isfinite([*data["q"].values()]))
+
+
+def test_runs_out_of_budget_have_a_code():
+    code, data = data_of("simulate", ARM, "-t", 0.5, "--budget", 0)
+    assert (code, data["status"]) == (4, "budget")
+
+
+def test_ctrl_c_keeps_what_was_computed(tmp_path):
+    """The first Ctrl-C ends in good order: code 130, rows on disk, and it can go on."""
+    store = tmp_path / "long.zarr"
+    words = [sys.executable, "-m", "tiburon", "simulate", ARM, "-t", "1e7", "--q", "0.5,0.2"]
+    process = subprocess.Popen(
+        [*words, "--record-dt", "100", "--store", str(store)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        # a test run in the background must not hand down that it ignores Ctrl-C
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        env=os.environ,
+    )
+    try:
+        deadline = time.monotonic() + 120.0
+        while not store.exists() and process.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.1)
+        time.sleep(1.0)
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=120.0)
+    finally:
+        process.kill()
+    assert process.returncode == 130, errors
+    assert "interrupted" in output
+    assert "Traceback" not in errors
+    run = tb.load_run(store)
+    assert run.outcome.status == "interrupted"
+    assert run.outcome.time > 0.0
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--q", "0.5"], "--q: expected 2 numbers (shoulder, elbow), or name=number, got 1"),
+        (["--q", "elbwo=1"], "did you mean 'elbow'?"),
+        (["--v", "elbow=fast"], "--v: elbow: expected a number, got 'fast'"),
+        (["--pose", "home"], "unknown pose 'home'"),
+        (["--control", "fly"], "--control: expected"),
+        (["--control", "nothing.csv"], "nothing.csv: no such file"),
+        (["--control", "no_such_module:f"], "no module 'no_such_module'"),
+        (["--command", "elbow"], "--command: expected name=number, got 'elbow'"),
+        (["--method", "rk5"], "method: expected"),
+        (["--plot", "no/such/folder/a.png"], "there is no folder 'no/such/folder'"),
+        (["--control", "station"], "station keeping needs one floating base, got 0"),
+    ],
+)
+def test_bad_words_are_refused_with_the_way_out(words, message):
+    """Before anything runs, by errors of ours, which the command shows with code 1."""
+    result = invoke("simulate", ARM, "-t", 0.1, *words)
+    assert isinstance(result.exception, tb.TiburonError)
+    assert message in str(result.exception)
+
+
+def test_numbers_are_read_by_place_or_by_name():
+    start = np.array([1.0, 2.0])
+    np.testing.assert_array_equal(numbers_by_name("--q", "3, 4", "ab", start), [3.0, 4.0])
+    np.testing.assert_array_equal(numbers_by_name("--q", "b=5", "ab", start), [1.0, 5.0])
+    np.testing.assert_array_equal(start, [1.0, 2.0])
+
+
+def test_water_is_there_as_soon_as_it_is_spoken_of():
+    assert surroundings(None, None, None, None, None) == tb.World()
+    wet = surroundings(None, (0.0, 0.0, -1.6), None, (0.1, 0.0, 0.0), 0.5)
+    assert wet.gravity == (0.0, 0.0, -1.6)
+    assert wet.fluid == tb.Water(current=(0.1, 0.0, 0.0), surface=0.5)
+
+
+def test_words_for_controllers(tmp_path, monkeypatch):
+    """Each word is a controller of the library, or the user's own."""
+    arm, rov = tb.load("panda"), tb.load("tiburon_titan")
+    q, land = np.array(arm.poses["ready"]), tb.World()
+    assert controller(None, arm, land, q) is None
+    assert isinstance(controller("gravity", arm, land, q), tb.GravityCompensation)
+    hold = controller("hold", arm, land, q)
+    assert isinstance(hold, tb.ComputedTorque)
+    assert hold.target == tuple(q)
+    station = controller("station", rov, land, rov.neutral())
+    assert [type(part) for part in station.parts] == [tb.StationKeeping, tb.ComputedTorque]
+    (tmp_path / "log.csv").write_text("time,elbow\n0,1\n1,2\n")
+    assert controller(f"{tmp_path}/log.csv", arm, land, q).names == ("elbow",)
+    (tmp_path / "my_control.py").write_text("def f(state):\n    return {}\n")
+    monkeypatch.chdir(tmp_path)
+    assert load_function("my_control:f")(None) == {}
+    assert str(tmp_path) not in sys.path
+    with pytest.raises(tb.UnknownNameError, match="unknown function 'g'"):
+        load_function("my_control.py:g")
+
+
+def test_robots_with_loops_start_where_their_loops_are_closed():
+    """A named pose is the default start where the neutral position leaves loops open."""
+    from tiburon.cli.run_options import start_of
+
+    bar = tb.load("four_bar")
+    np.testing.assert_array_equal(start_of(bar, None, None), bar.poses["home"])
