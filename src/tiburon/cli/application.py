@@ -10,6 +10,7 @@ from tiburon.cli import (
     check,
     convert,
     demo,
+    drive,
     hydro,
     info,
     models,
@@ -42,6 +43,7 @@ def _examples(text: str) -> str:
 for name, module in {
     "simulate": simulate,
     "view": view,
+    "drive": drive,
     "report": report,
     "demo": demo,
     "check": check,
