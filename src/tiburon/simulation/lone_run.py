@@ -152,7 +152,8 @@ def glide(
         except (DomainError, NonFiniteError):
             # the general way finds out how far it goes, and why no further
             break
-        write(begin + (done + ahead) * dt, states[:rows, None], kept)
+        times = np.asarray(begin + (done + ahead) * dt, dtype=np.float64)
+        write(times, states[:rows, None], kept)
         y = states[rows - 1]
         done += steps
         left -= 1

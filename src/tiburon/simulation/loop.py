@@ -16,6 +16,7 @@ import numpy as np
 from tiburon.algorithms.library import scalars
 from tiburon.record import record
 from tiburon.simulation.events import Watch
+from tiburon.simulation.integrators.kept_rates import KeptSystem
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
@@ -126,6 +127,12 @@ def take_steps(
         found: Scalars = rates(q, w, u, time)
         return found
 
+    kept = KeptSystem(system, p) if method.keeps_inertia else None
+
+    def under(u: Scalars) -> Any:
+        """Return what the method asks for rates while commands are held."""
+        return partial(rates_under, u) if kept is None else kept.under(u)
+
     @function
     def happening(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
         return watch.values(system, q, w, u, time) if watch is not None else ()
@@ -146,10 +153,8 @@ def take_steps(
 
         def following(now: _Loop) -> _Loop:
             time = when(now.taken)
-
-            acceleration = partial(rates_under, u)
             q, w, memory = method.advance(
-                manifold, acceleration, now.q, now.w, now.memory, clock.step, time
+                manifold, under(u), now.q, now.w, now.memory, clock.step, time
             )
             if system.model.loops:
                 q, w = settled(q, w, time + clock.step)
@@ -189,9 +194,7 @@ def take_steps(
         """Return what the method remembers: nothing of the time before a jump."""
         if not method.has_memory:
             return now.memory
-        fresh = method.start(
-            manifold, partial(rates_under, u), now.q, now.w, clock.step, when(now.taken)
-        )
+        fresh = method.start(manifold, under(u), now.q, now.w, clock.step, when(now.taken))
         return _chosen_memory(anew, fresh, now.memory)
 
     @function
@@ -250,7 +253,10 @@ def memory_form(system: System, method: Method) -> tuple[int, Structure]:
     def resting(*_: Any) -> Scalars:
         return w
 
-    leaves, structure = flatten(method.start(Manifold(model), resting, q, w, 1.0, 0.0))
+    rates: Any = resting
+    if method.keeps_inertia:
+        rates = KeptSystem(system).under((0.0,) * system.drive_size)
+    leaves, structure = flatten(method.start(Manifold(model), rates, q, w, 1.0, 0.0))
     return len(leaves), structure
 
 
@@ -282,7 +288,9 @@ class LoopSource:
     def integrator(self) -> Method:
         """The method, without memory where that is asked for."""
         method = METHODS[self.method]
-        return replace(method, starts=None, advances=None) if self.plain else method
+        if not self.plain:
+            return method
+        return replace(method, starts=None, advances=None, keeps_inertia=False)
 
     @property
     def key(self) -> str:

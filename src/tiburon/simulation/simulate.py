@@ -18,6 +18,7 @@ from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.simulation.course import RunSetup, carry_out
 from tiburon.simulation.events import Event, TimeEvent
+from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.run_header import Checkpoint
@@ -63,6 +64,7 @@ def simulate(
     rtol: float = 1e-6,
     atol: float = 1e-8,
     adaptive: bool | None = None,
+    keep_inertia: int | None = None,
     record_dt: float | None = None,
     record_every: int | None = None,
     record: Sequence[str] = (),
@@ -116,6 +118,8 @@ def simulate(
         rtol: Error that a step may have, relative to velocities; methods that adapt only.
         atol: Error that a step may have in the units of the states.
         adaptive: Whether steps adapt; by default those of methods that can.
+        keep_inertia: Steps that share the factored mass matrix and the bias force; equal steps of
+            one-step methods only. None to compute both at every stage.
         record_dt: Time between two recorded rows [s]; 0.01 by default.
         record_every: Steps between two recorded rows, instead of `record_dt`.
         record: Names of quantities that `Trajectory.data` holds beside states and commands.
@@ -162,6 +166,9 @@ def simulate(
     )
     dt = _time("dt", dt, positive=True)
     hold = _control_steps(control, control_dt, dt)
+    if keep_inertia is not None:
+        # refuses what cannot keep them
+        method = keeping(METHODS[method], keep_inertia).name
     adapting = METHODS[method].adaptive if adaptive is None else adaptive
     if adapting and not METHODS[method].adaptive:
         able = [name for name, known in METHODS.items() if known.adaptive]

@@ -1,0 +1,26 @@
+"""Runs that keep the mass matrix over some steps (Featherstone 1987, section 8.4)."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.robots import double_pendulum
+
+START = np.array([0.4, -0.7])
+
+
+def end(**options):
+    return tb.simulate(double_pendulum(), 0.5, v=START, dt=1e-3, **options).q[-1]
+
+
+def test_the_error_grows_with_the_interval_and_is_small():
+    exact = end()
+    errors = [np.abs(end(keep_inertia=k) - exact).max() for k in (1, 4, 16)]
+    assert 0.0 < errors[0] < errors[1] < errors[2] < 0.02
+
+
+def test_what_cannot_keep_it_is_refused():
+    with pytest.raises(tb.TiburonError, match="keep_inertia"):
+        end(keep_inertia=0)
+    with pytest.raises(tb.TiburonError):
+        end(keep_inertia=2, method="b1pc5")
