@@ -105,3 +105,14 @@ def test_loops_that_cannot_follow_end_the_run_by_name():
     assert "gap of loop 'tie'" in run.outcome.message
     # the foot is 1 m away after a quarter of a second
     assert run.outcome.time <= 0.25
+
+
+def test_the_plain_integrator_takes_the_steps_of_a_run(four_bar):
+    model, home = four_bar
+    v = tb.keep_loops_closed(model, home, RANDOM.standard_normal(model.nv))
+    run = tb.simulate(model, 0.05, q=home, v=v, passive=False, limits=False, record_every=10)
+    record = tb.integrate_rk4(model, home, v, dt=1e-3, steps=50, record_every=10)
+    # the same steps in two programs: their rounding differs
+    np.testing.assert_allclose(record.q, run.q, atol=1e-12)
+    with pytest.raises(tb.DomainError, match="loop 'closure' open"):
+        tb.integrate_rk4(model, home + 0.1, v, dt=1e-3, steps=50)

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.algorithms.binding import DEFAULT_WORLD
 from tiburon.algorithms.library import depends_on_time
 from tiburon.errors import DomainError, ShapeError
+from tiburon.loops.start import closed_start
 from tiburon.model import Model, World
 from tiburon.model.configuration import as_batch
 from tiburon.simulation.fixed_step import MOST_STEPS, fixed_step_kernel
@@ -86,6 +87,8 @@ def run_fixed_steps(
     # a batch fills the time of a call by itself
     slots = SLOTS if state.q.ndim == 1 else 1
     begin = _number("time", begin)
+    if model.loops:
+        state = _closed(model, state, begin)
     kernel = fixed_step_kernel(model, world or DEFAULT_WORLD, method, slots)
     timed = depends_on_time(model, world or DEFAULT_WORLD)
     if timed:
@@ -114,6 +117,13 @@ def run_fixed_steps(
             progress(done, steps)
             told = now
     return StateRecord(begin + marks * dt, recorded_q, recorded_v)
+
+
+def _closed(model: Model, state: "_State", begin: float) -> "_State":
+    """Check that all cases start on their loops, and close gaps of rounding."""
+    rows = state.q.reshape(-1, model.nq), state.v.reshape(-1, model.nv)
+    found = closed_start(model, *rows, begin)
+    return _State(found.q.reshape(state.q.shape), found.v.reshape(state.v.shape))
 
 
 def _next_chunk(done: int, steps: int, record_every: int, slots: int, limit: int) -> _Chunk:

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.binding import refuse_loops, surroundings
+from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 from tiburon.algorithms.library import (
@@ -24,13 +24,18 @@ from tiburon.algorithms.library import (
     trace_with_parameters,
 )
 from tiburon.algorithms.steps import JointVector
+from tiburon.loops.methods import constrained_motion
+from tiburon.loops.projection import close_position, close_velocity
 from tiburon.model import Model, World
 from tiburon.record import record
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.rk4 import rk4_step
+from tiburon.simulation.loop import LEFT_OPEN
+from tiburon.simulation.system import OPEN
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, while_loop
+from tiburon.trace.value import require
 
 __all__ = ["FixedStepSource", "fixed_step_kernel", "take_steps"]
 
@@ -81,14 +86,26 @@ def take_steps(
         position, rate = JointVector(q), JointVector(v)
         here = around.at(position, rate, *time)
         force = JointVector(tau)
+        if model.loops:
+            return constrained_motion(here, position, rate, force).vd
         return solve(here.plan, position, rate, force, here.gravity, here.external)
+
+    @function
+    def settled(q: Scalars, v: Scalars, *time: Scalar) -> tuple[Scalars, Scalars]:
+        plan = around.at(JointVector(q), JointVector(v), *time).plan
+        closed = close_position(model, plan, q, least_steps=1)
+        v = close_velocity(model, plan, closed.q, v)
+        return tuple(require(closed.gap <= OPEN, x, LEFT_OPEN) for x in closed.q), v
 
     @function
     def advance(q: Scalars, v: Scalars, count: Scalar, *start: Scalar) -> tuple[Scalars, Scalars]:
         def next_state(state: Any) -> Any:
             done, q, v = state
             now = () if not start else (start[0] + (start[1] + done) * dt,)
-            return (done + 1.0, *step(manifold, acceleration, q, v, dt, *now))
+            state = step(manifold, acceleration, q, v, dt, *now)
+            if model.loops:
+                state = settled(*state, *(time + dt for time in now))
+            return (done + 1.0, *state)
 
         begin = (0.0, q, v)
         _, q, v = while_loop(lambda s: s[0] < count, next_state, begin, MOST_STEPS).state
@@ -172,6 +189,5 @@ def fixed_step_kernel(model: Model, world: World, method: str, slots: int) -> Ca
     """Return the kernel of a method, compiling it if nobody has."""
     from tiburon.native.kernel import make_kernel
 
-    refuse_loops(model, f"integrate_{method}")
     source = FixedStepSource(model, world, method, slots)
     return make_kernel(source, source.parameters())
