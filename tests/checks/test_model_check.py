@@ -183,6 +183,29 @@ def test_what_cannot_be_computed_is_a_finding(arm, monkeypatch):
     assert found.findings[-1].verdict == "passed"
 
 
+def test_derivatives_that_are_zero_are_no_failure():
+    """On a plane a ball rolls alike everywhere: all derivatives vanish but by force."""
+    joint = tb.RollingSphere("roll", radius=0.1)
+    ball = tb.Model("ball", [tb.Body("ball", joint=joint, inertia=tb.Inertia.sphere(1.0, 0.1))])
+    states = kicked_states(ball, ball.neutral(), 1, seed=0)
+    assert agreement.derivative_agreement(ball, LAND, states).verdict == "passed"
+
+
+def test_robots_moved_by_time_are_checked_where_it_makes_sense():
+    """Energy and power are skipped, with the reason; what is left passes."""
+    rod = tb.Inertia.cylinder(1.0, 0.05, 1.0, com=(0, 0, -0.5))
+    table = tb.Driven("table", tb.Prismatic("shake", axis=(1, 0, 0)), tb.Harmonic(0.1, 5.0))
+    hinge = tb.Revolute("hinge", axis=(0, 1, 0))
+    parts = [
+        tb.Body("base", joint=table, inertia=rod),
+        tb.Body("arm", "base", joint=hinge, inertia=rod),
+    ]
+    found = tb.check_model(tb.Model("shaken", parts))
+    assert found.passed
+    skipped = {f.name for f in found.findings if f.verdict == "skipped"}
+    assert {"kinetic energy", "energy, on land", "power balance"} <= skipped
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["remus100", "four_bar", "panda", "cart_pole"])
 def test_robots_that_ship_pass(name):
