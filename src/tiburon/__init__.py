@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tiburon.actuation.force_function import ForceFunction as ForceFunction
     from tiburon.actuation.joint_stops import JointStop as JointStop
     from tiburon.actuation.joint_stops import JointStops as JointStops
+    from tiburon.actuation.loop_switch import LoopSwitch as LoopSwitch
     from tiburon.actuation.schedules import JointForceSchedule as JointForceSchedule
     from tiburon.actuation.schedules import WrenchSchedule as WrenchSchedule
     from tiburon.actuation.stick_slip import StickSlip as StickSlip
@@ -166,6 +167,8 @@ if TYPE_CHECKING:
     from tiburon.loops.topology import Topology as Topology
     from tiburon.loops.topology import topology as topology
     from tiburon.loops.topology_lines import JointLine as JointLine
+    from tiburon.loops.topology_recut import recut as recut
+    from tiburon.loops.topology_state import recut_state as recut_state
     from tiburon.model import Actuator as Actuator
     from tiburon.model import Body as Body
     from tiburon.model import BodyFluid as BodyFluid
@@ -261,6 +264,8 @@ if TYPE_CHECKING:
     from tiburon.simulation.events import Event as Event
     from tiburon.simulation.events import Happening as Happening
     from tiburon.simulation.events import TimeEvent as TimeEvent
+    from tiburon.simulation.latching import latch as latch
+    from tiburon.simulation.latching import release as release
     from tiburon.simulation.linearization import Linearization as Linearization
     from tiburon.simulation.linearization import linearize as linearize
     from tiburon.simulation.mode import Mode as Mode

@@ -85,7 +85,9 @@ def links_of(model: Model) -> tuple[dict[str, str], tuple[tuple[str, ...], ...]]
     for loop in model.loops:
         if isinstance(loop, LoopClosure) and loop.joint.is_rigid:
             welds.add_edge(home.get(loop.first, loop.first), home.get(loop.second, loop.second))
-    order = {name: k for k, name in enumerate((WORLD, *model.body_names))}
+    # bodies with mass name their link, rather than those that only carry a frame
+    massless = {body.name for body in model.bodies if not body.inertia.mass}
+    order = {n: (n in massless, k) for k, n in enumerate((WORLD, *model.body_names))}
     links = [
         tuple(sorted(link, key=order.__getitem__)) for link in networkx.connected_components(welds)
     ]

@@ -60,6 +60,8 @@ def chains(
     found = sum(map(len, paths)) + sum(map(len, open_paths))
     if found != graph.number_of_edges():
         return Chains(kind, (), (), ())
+    # by name, so that the order does not depend on which joints close loops
+    paths.sort(key=sorted)
     return Chains(kind, poles_found, tuple(paths), tuple(open_paths))
 
 

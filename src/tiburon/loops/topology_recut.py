@@ -1,0 +1,247 @@
+"""The same mechanism with another spanning tree: which joints hold bodies, which close loops.
+
+Any spanning tree gives the same motion (Featherstone 1987, section 9.2); a good one has few
+constraints, which are those of the joints it cuts. Joints with few freedoms therefore stay in the
+tree, joints with many are cut: a ball brings three constraints, a hinge five, a free joint none at
+all. Driven joints stay, since a cut joint has no variable to be driven. Among equals, those near
+the world stay, so that branches stay short.
+
+A joint may then hold what it stood on, and stand on what it held. Bodies keep their frames: where a
+joint's frame is not its body's, a body without mass and a weld lie between, which cost nothing.
+"""
+
+import heapq
+from collections.abc import Iterable
+from itertools import count
+from typing import NamedTuple
+
+from tiburon.errors import ModelError, UnknownNameError
+from tiburon.loops.topology_reverse import reversed_joint
+from tiburon.loops.topology_state import recut_state
+from tiburon.model import Body, Fixed, Joint, JointCoupling, LoopClosure, Model, Pose
+from tiburon.model.body import WORLD
+from tiburon.model.composition import changed
+from tiburon.model.parts import JointPositions
+
+__all__ = ["recut"]
+
+KEPT = 100
+"""Weight of a joint that must not be cut, beyond that of any number of constraints."""
+
+
+class _Line(NamedTuple):
+    """A joint between two bodies, whichever of them it holds."""
+
+    name: str
+    joint: Joint
+    first: str
+    on_first: Pose
+    """The joint frame on the first body; the joint's own pose is of no account."""
+    second: str
+    on_second: Pose
+    """The frame that the joint moves, on the second body."""
+    kept: str
+    """Why it cannot be cut; empty if it can."""
+    turns: bool
+    """Whether it may hold its first body instead of its second."""
+
+    @property
+    def rows(self) -> int:
+        """Constraints it brings where it is cut."""
+        return 6 - self.joint.freedom_count
+
+
+def recut(
+    model: Model, cut: str | Iterable[str] | None = None, *, name: str | None = None
+) -> Model:
+    """Return the same mechanism with loops cut at other joints.
+
+    Bodies, frames, names of joints and everything fixed to bodies stay; the order of joints, and
+    so q and v, may change: `recut_state` tells where a state goes. Joints that bind nothing, as the
+    free joint of a platform on legs, go where legs hold it, and so do named poses with open loops.
+
+    Args:
+        model: The robot.
+        cut: Names of joints that are to close loops, those of loops for joints that do so now; by
+            default those that bring the fewest constraints. Where these leave a cycle, the rest is
+            chosen by the same rule.
+        name: Name of the result; by default that of the robot.
+
+    Raises:
+        ModelError: If a joint cannot be cut: it is driven, tied, limited or sprung, or what it
+            holds would hang on nothing.
+
+    Example:
+        ``tb.recut(tb.load("four_bar"), cut="output")``
+    """
+    lines = _lines(model)
+    wanted = (cut,) if isinstance(cut, str) else tuple(cut or ())
+    by_name = {line.name: line for line in lines}
+    for joint in wanted:
+        if joint not in by_name:
+            raise UnknownNameError("joint or loop", joint, by_name, where=f"model {model.name!r}")
+        if by_name[joint].kept:
+            raise ModelError(
+                f"joint {joint!r}: cannot be cut, {by_name[joint].kept}; cut another of its loop",
+                name=joint,
+            )
+    held = _tree(model, lines, set(wanted))
+    bodies, used = _bodies(model, held)
+    ties = tuple(loop for loop in model.loops if isinstance(loop, JointCoupling))
+    closures = tuple(
+        LoopClosure(
+            line.name,
+            line.first,
+            line.second,
+            changed(line.joint, name=line.name, pose=line.on_first),
+            line.on_second,
+        )
+        for line in lines
+        # a free joint binds nothing: cut, it is gone
+        if line.name not in used and line.joint.kind != "free"
+    )
+    parts = model._parts._replace(bodies=tuple(bodies), loops=(*closures, *ties), poses=())
+    movable = not model.immovable_joint_names
+    found = Model._of(name or model.name, parts, model.about, movable)
+    poses = _poses(model, found)
+    return (
+        found
+        if not poses
+        else Model._of(found.name, parts._replace(poses=poses), model.about, movable)
+    )
+
+
+def _poses(model: Model, other: Model) -> tuple[tuple[str, JointPositions], ...]:
+    """Return the named positions in the variables of another tree; open ones are left out."""
+    found = []
+    for key, q in model.poses.items():
+        try:
+            at, _ = recut_state(model, other, q)
+        except ModelError:
+            continue
+        moving = [joint for joint in other.joints if joint.nq]
+        found.append((key, {j.name: tuple(at[other.slice(j.name)].tolist()) for j in moving}))
+    return tuple(found)
+
+
+def _lines(model: Model) -> list[_Line]:
+    """Return all joints of a robot, those that close loops too."""
+    driven = {actuator.joint for actuator in model.actuators}
+    driven |= {cylinder.joint for cylinder in model.cylinders if cylinder.joint is not None}
+    tied: set[str | None] = {body.joint.follows for body in model.bodies}
+    for loop in model.loops:
+        if isinstance(loop, JointCoupling):
+            tied |= {loop.joint, loop.leader}
+    found = []
+    for body in model.bodies:
+        joint = body.joint
+        why = "an actuator or cylinder drives it" if joint.name in driven else ""
+        why = why or ("another joint is tied to it" if joint.name in tied else "")
+        if (joint.limits, joint.passive, joint.armature) != (None, None, 0.0):
+            why = why or "its limits, passive forces or armature need its variable"
+        why = why or ("" if _closes(joint) else f"a {joint.kind} joint cannot close a loop")
+        turns = reversed_joint(joint) is not None
+        line = _Line(joint.name, joint, body.parent, joint.pose, body.name, Pose(), why, turns)
+        found.append(line)
+    mounts = {frame.name: (frame.body, frame.pose) for frame in model.frames}
+    for loop in model.loops:
+        if isinstance(loop, LoopClosure):
+            first, on_first = mounts.get(loop.first, (loop.first, Pose()))
+            second, on_second = mounts.get(loop.second, (loop.second, Pose()))
+            stand, moved = on_first @ loop.joint.pose, on_second @ loop.second_pose
+            turns = reversed_joint(loop.joint) is not None
+            line = _Line(loop.name, loop.joint, first, stand, second, moved, "", turns)
+            found.append(line)
+    return found
+
+
+def _closes(joint: Joint) -> bool:
+    """Return whether a joint can close a loop; a free one need not, as it forbids nothing."""
+    if joint.kind == "free":
+        return True
+    try:
+        joint.closing()
+    except ModelError:
+        return False
+    return joint.follows is None and not joint.depends_on_time
+
+
+class _Held(NamedTuple):
+    """A body and the joint that holds it."""
+
+    body: str
+    parent: str
+    line: _Line
+    turned: bool
+
+
+def _tree(model: Model, lines: list[_Line], cut: set[str]) -> list[_Held]:
+    """Grow the tree from the world, joints of the most constraints first (Prim 1957)."""
+    at: dict[str, list[_Line]] = {name: [] for name in (WORLD, *model.body_names)}
+    for line in lines:
+        at[line.first].append(line)
+        at[line.second].append(line)
+    order = {line.name: k for k, line in enumerate(lines)}
+    reached = {WORLD: 0}
+    held: list[_Held] = []
+    waiting: list[tuple[int, int, int, int, _Held]] = []
+    number = count()
+
+    def offer(parent: str) -> None:
+        for line in at[parent]:
+            turned = line.second == parent
+            if line.name in cut or (turned and not line.turns):
+                continue
+            body = line.first if turned else line.second
+            weight = line.rows + (KEPT if line.kept else 0)
+            key = (-weight, reached[parent], order[line.name], next(number))
+            heapq.heappush(waiting, (*key, _Held(body, parent, line, turned)))
+
+    offer(WORLD)
+    while waiting:
+        step = heapq.heappop(waiting)[-1]
+        if step.body not in reached:
+            reached[step.body] = reached[step.parent] + 1
+            held.append(step)
+            offer(step.body)
+    lost = [name for name in model.body_names if name not in reached]
+    if lost:
+        raise ModelError(
+            f"body {lost[0]!r}: would hang on nothing with {', '.join(sorted(cut))} cut; cut one "
+            "joint of each loop",
+            name=lost[0],
+        )
+    used = {step.line.name for step in held}
+    for line in lines:
+        if line.kept and line.name not in used:
+            raise ModelError(
+                f"joint {line.name!r}: would have to be cut, but {line.kept}; cut another joint of "
+                "its loop",
+                name=line.name,
+            )
+    return held
+
+
+def _bodies(model: Model, held: list[_Held]) -> tuple[list[Body], set[str]]:
+    """Return the bodies of the new tree, with those that carry welded frames."""
+    taken = set(model.frame_names)
+    bodies = []
+    for step in held:
+        body, line = model.body(step.body), step.line
+        stand, moved = line.on_first, line.on_second
+        joint: Joint | None = line.joint
+        if step.turned:
+            stand, moved = moved, stand
+            joint = reversed_joint(line.joint)
+        assert joint is not None
+        own = changed(joint, name=line.name, pose=stand)
+        if moved == Pose():
+            bodies.append(changed(body, parent=step.parent, joint=own))
+            continue
+        carrier = f"{step.body} at {line.name}"
+        while carrier in taken:
+            carrier += "'"
+        taken.add(carrier)
+        weld = Fixed(f"{step.body} on {line.name}", pose=moved.inverse())
+        bodies += [Body(carrier, step.parent, joint=own), changed(body, parent=carrier, joint=weld)]
+    return bodies, {step.line.name for step in held}
