@@ -145,7 +145,8 @@ def answer(
     careful = not pattern.is_large
     entries = [*mass, *bound]
     inline = pattern.saddle.stored <= INLINED
-    factor = SaddleFactor(pattern.saddle, entries, SURE if careful else LOST, inline=inline)
+    lost = SURE if careful else max(LOST, cut * cut)
+    factor = SaddleFactor(pattern.saddle, entries, lost, inline=inline)
     found = factor.solve([*free, *right])
     vd, forces = found[:nv], [-x for x in found[nv:]]
     rank: Scalar = float(len(live))

@@ -32,7 +32,7 @@ from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 
-__all__ = ["ArticulatedMetric", "handle_acceleration"]
+__all__ = ["ArticulatedMetric", "handle_acceleration", "handle_answer"]
 
 
 class _Held(NamedTuple):
@@ -164,19 +164,45 @@ def handle_acceleration(
     Raises:
         ModelError: If joints of the robot follow others: no joint then gives way by itself.
     """
+    C = bias(plan, JointVector(q), JointVector(v), gravity, external)
+    free = [force - c for force, c in zip(tau, C, strict=True)]
+    return handle_answer(model, plan, q, held.jacobian, free, [-b for b in held.bias])
+
+
+def handle_answer(
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    jacobian: Sequence[Row],
+    free: Sequence[Scalar],
+    wanted: Sequence[Scalar],
+    cut: float = CUT,
+) -> ConstrainedMotion:
+    """Solve for the accelerations that given joint forces and constraints make.
+
+    Args:
+        model: The robot.
+        plan: Its layout.
+        q: Position [m or rad], nq scalars.
+        jacobian: J, one row per constraint.
+        free: Joint forces that act without constraints [N or N m], nv scalars.
+        wanted: J vd: what the constraints ask of the accelerations.
+        cut: Length, relative to the longest, below which a constraint counts as repeating others.
+
+    Raises:
+        ModelError: If joints of the robot follow others: no joint then gives way by itself.
+    """
     if plan.has_couplings:
         raise ModelError(
             f"model {model.name!r}: method 'handles' is for robots whose joints all have variables "
             "of their own, got joints that follow others; take method 'augmented'"
         )
-    C = bias(plan, JointVector(q), JointVector(v), gravity, external)
-    free = [force - c for force, c in zip(tau, C, strict=True)]
     live = [k for k, used in enumerate(entries_in_use(model)) if used]
     metric = ArticulatedMetric(plan, JointVector(q))
     vd, forces, rank, ratio = solve_in_metric(
-        metric, [held.jacobian[k] for k in live], free, [-held.bias[k] for k in live], CUT
+        metric, [jacobian[k] for k in live], free, [wanted[k] for k in live], cut
     )
-    multipliers: list[Scalar] = [0.0] * len(held.bias)
+    multipliers: list[Scalar] = [0.0] * len(jacobian)
     for k, force in zip(live, forces, strict=True):
         multipliers[k] = force
     return ConstrainedMotion(tuple(vd), tuple(multipliers), rank, ratio)

@@ -18,7 +18,10 @@ from tiburon.algorithms.steps import JointVector
 from tiburon.loops.augmented import answer
 from tiburon.loops.constraints import Row, constraints
 from tiburon.loops.elimination import loop_pattern
+from tiburon.loops.handles import handle_answer
+from tiburon.loops.methods import cheaper_loop_method
 from tiburon.loops.metric import ConstrainedMotion
+from tiburon.loops.switching import Switches, switched
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.regions import while_loop
@@ -53,7 +56,12 @@ class Projected(NamedTuple):
 
 
 def close_position(
-    model: Model, plan: Plan, q: Sequence[Scalar], *, least_steps: int = 0
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    *,
+    least_steps: int = 0,
+    switches: Switches | None = None,
 ) -> Projected:
     """Move a position onto the loops by Newton steps of least kinetic energy.
 
@@ -63,6 +71,7 @@ def close_position(
         q: Position near the loops [m or rad], nq scalars.
         least_steps: Newton steps to take in any case: one leaves nothing but rounding of a gap that
             counts as closed, which near singular poses is still a change of direction.
+        switches: Which loops are closed; all by default.
 
     Returns:
         The position, with what is left of the gaps; it may be far off where `q` was.
@@ -75,22 +84,30 @@ def close_position(
     def newton(state: Any) -> Any:
         position, _, taken = state
         position = JointVector(position)
-        held = constraints(model, plan, position)
+        held = switched(constraints(model, plan, position), switches)
         step = _least_motion(model, plan, position, held.jacobian, [-e for e in held.value]).vd
         # where loops cannot close, Newton steps know no measure
         part = 1.0 / np.maximum(1.0, largest(step) / LONGEST)
         moved = JointVector(_moved(model, position, [part * x for x in step]))
-        return tuple(moved), largest(constraints(model, plan, moved).value), taken + 1.0
+        return tuple(moved), gap_of(moved), taken + 1.0
+
+    def gap_of(position: Sequence[Scalar]) -> Scalar:
+        return largest(switched(constraints(model, plan, position), switches).value)
 
     q = JointVector(q)
-    start = (tuple(q), largest(constraints(model, plan, q).value), 0.0)
+    start = (tuple(q), gap_of(q), 0.0)
     found = while_loop(far, newton, start, MOST_STEPS)
     position, gap, _ = found.state
     return Projected(tuple(position), found.count, gap)
 
 
 def close_velocity(
-    model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    *,
+    switches: Switches | None = None,
 ) -> tuple[Scalar, ...]:
     """Take out of a joint velocity what would open loops.
 
@@ -99,12 +116,13 @@ def close_velocity(
         plan: Its layout.
         q: Position with closed loops [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
+        switches: Which loops are closed; all by default.
 
     Returns:
         The nearest velocity in the metric of the mass matrix that keeps loops closed.
     """
     q, v = JointVector(q), JointVector(v)
-    held = constraints(model, plan, q, v)
+    held = switched(constraints(model, plan, q, v), switches)
     change = _least_motion(model, plan, q, held.jacobian, [-rate for rate in held.rate]).vd
     return tuple(x + y for x, y in zip(v, change, strict=True))
 
@@ -125,8 +143,11 @@ def _least_motion(
     wanted: Sequence[Scalar],
 ) -> ConstrainedMotion:
     """Return the motion of least kinetic energy with given rates of the constraints."""
+    free = [0.0] * plan.nv
+    if cheaper_loop_method(model) == "handles":
+        return handle_answer(model, plan, q, rows, free, wanted, cut=CUT)
     mass = chosen_mass_elements(plan, q, loop_pattern(model).mass)
-    return answer(model, plan, mass, rows, [0.0] * plan.nv, wanted, cut=CUT)
+    return answer(model, plan, mass, rows, free, wanted, cut=CUT)
 
 
 def _moved(model: Model, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
