@@ -14,6 +14,8 @@ from typing import Any
 
 from tiburon.drive.session import Drive
 from tiburon.errors import TiburonError
+from tiburon.simulation.run_header import force_unit
+from tiburon.simulation.units import velocity_units
 
 __all__ = ["LONGEST_MESSAGE", "VERSION", "Client", "Desk"]
 
@@ -168,6 +170,8 @@ class Desk:
             "bodies": list(model.body_names),
             "q_names": list(model.q_names),
             "v_names": list(model.v_names),
+            "force_units": [force_unit(unit) for unit in velocity_units(model)],
+            "strengths": {grip.joint: grip.strength for grip in drive.pilot.joints},
             "commands": list(system.command_names),
             "sticks": list(drive.sticks),
             "panel": dict(drive.panel_start),

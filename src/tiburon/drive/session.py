@@ -136,9 +136,7 @@ class Drive:
     def _state_at(self, q: Array, v: Array) -> Array:
         """Return a whole state: inner states at their start, targets where the robot is."""
         x = self.system.x0.copy()
-        pilot = self.system.control
-        assert isinstance(pilot, Pilot)
-        own = pilot.start(self.system.model, q.tolist())
+        own = self.pilot.start(self.system.model, q.tolist())
         x[len(x) - len(own) :] = own
         return np.concatenate([q, v, x])
 
@@ -211,6 +209,12 @@ class Drive:
     def world(self) -> World:
         """Its surroundings with the numbers they have now."""
         return self.system.world
+
+    @property
+    def pilot(self) -> Pilot:
+        """What turns sticks into commands."""
+        assert isinstance(self.system.control, Pilot)
+        return self.system.control
 
     @property
     def real_time_factor(self) -> float:
@@ -377,6 +381,7 @@ class Drive:
         now = self.ticker.latest() if row is None else row
         found: dict[str, Any] = {"time": now.time, "steps": now.steps}
         with self._lock:
+            self._look()
             found |= self.dashboard.read(now.time, now.state, now.held)
             if self.sensing is not None:
                 found["sensors"] = {

@@ -204,7 +204,9 @@ class Ticker:
         """Take single ticks while paused."""
         if count < 1:
             raise DomainError("steps", "a whole number of at least 1", f"{count}")
-        self.board.words[Word.STEPS_WANTED] += count
+        done = self._peek(Word.STEPS_DONE)
+        words = self.board.words
+        words[Word.STEPS_WANTED] = max(int(words[Word.STEPS_WANTED]), done) + count
 
     @property
     def speed(self) -> float:
@@ -262,6 +264,8 @@ class Ticker:
         if not np.isfinite(numbers).all():
             raise NonFiniteError("state", int(np.argmin(np.isfinite(numbers))), float("nan"))
         with self._posting:
+            # single steps that are still to come belong to the state before
+            self.board.words[Word.STEPS_WANTED] = self._peek(Word.STEPS_DONE)
             self._hand_over(Word.STATE_SEQ, numbers, self.board.posted_state)
 
     def _hand_over(self, sequence: Word, source: Array, target: Array) -> None:

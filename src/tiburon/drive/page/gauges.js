@@ -38,7 +38,8 @@ class Bar {
     const share = (50 * Math.abs(value)) / this.most;
     this.fill.style.left = `${value < 0 ? 50 - share : 50}%`;
     this.fill.style.width = `${share}%`;
-    this.value.textContent = `${Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(1)} ${this.unit}`;
+    const text = Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(1);
+    this.value.textContent = `${text === "-0.0" ? "0.0" : text} ${this.unit}`;
   }
 }
 
@@ -62,7 +63,10 @@ export class Gauges {
       this.thrust.set(name, new Bar(bars, "thrust", name.replaceAll("_", " "), "N", Math.max(-low, high)));
     }
     const joints = welcome.v_names.filter((name) => !/\.(w|v)[xyz]$/.test(name));
-    for (const name of joints.slice(0, MOST_BARS)) this.force.set(name, new Bar(bars, "force", name.replaceAll("_", " "), "N m", 1));
+    for (const name of joints.slice(0, MOST_BARS)) {
+      const unit = welcome.force_units[welcome.v_names.indexOf(name)];
+      this.force.set(name, new Bar(bars, "force", name.replaceAll("_", " "), unit, welcome.strengths[name] ?? 1));
+    }
   }
 
   show(state) {

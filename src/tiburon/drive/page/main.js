@@ -110,6 +110,7 @@ class Picture {
     this.saved = 0; // how often the picture was made simpler
     this.cost = 0; // ms from the start of one frame to that of the next
     window.addEventListener("resize", () => this.resize());
+    new ResizeObserver(() => this.resize()).observe(document.getElementById("gauges"));
     this.resize();
   }
 
@@ -117,7 +118,8 @@ class Picture {
     this.renderer.setSize(window.innerWidth, window.innerHeight, false);
     this.camera.aspect = window.innerWidth / window.innerHeight;
     // desk and gauges cover the right and the lower edge
-    this.camera.setViewOffset(window.innerWidth, window.innerHeight, 130, 60, window.innerWidth, window.innerHeight);
+    const covered = document.getElementById("gauges").offsetHeight;
+    this.camera.setViewOffset(window.innerWidth, window.innerHeight, 130, 0.5 * covered, window.innerWidth, window.innerHeight);
     this.camera.updateProjectionMatrix();
   }
 

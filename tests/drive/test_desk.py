@@ -1,0 +1,203 @@
+"""Messages: what they do, who may, and that no text whatever stops the robot."""
+
+import json
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.drive.vehicles import rov, wait
+from tiburon.drive.desk import LONGEST_MESSAGE, Desk
+from tiburon.drive.door import Door, is_loopback
+
+
+@pytest.fixture(scope="module")
+def drive():
+    with rov() as made:
+        made.ticker.paused = False
+        yield made
+
+
+@pytest.fixture
+def desk(drive, tmp_path):
+    made = Desk(drive, tmp_path)
+    yield made
+    drive.ticker.paused = False
+    drive.ticker.speed = 1.0
+    if drive.recording is not None:
+        drive.stop_recording()
+    drive.release()
+
+
+def say(desk, client, **message):
+    return desk.handle(client, json.dumps(message))
+
+
+def goes_on(drive):
+    before = drive.ticker.latest().steps
+    wait(lambda: drive.ticker.latest().steps > before)
+
+
+def test_the_first_to_steer_has_the_wheel_until_it_leaves(desk, drive):
+    """Others watch and are told so; sticks of one who leaves go to the middle."""
+    one, two = desk.join("one"), desk.join("two")
+    assert say(desk, one, type="command", values={"surge": 0.5})["type"] == "done"
+    refused = say(desk, two, type="command", values={"surge": -1.0}, id=7)
+    assert refused["type"] == "error"
+    assert "'one'" in refused["message"]
+    assert refused["id"] == 7
+    assert say(desk, two, type="state")["wheel"] == "taken"
+    assert say(desk, one, type="state")["wheel"] == "you"
+    desk.part(one)
+    place = drive.place("surge")
+    wait(lambda: drive.ticker.latest().held[place] == 0.0)
+    assert say(desk, two, type="command", values={"surge": -1.0})["type"] == "done"
+    goes_on(drive)
+
+
+def test_one_who_promised_to_speak_again_and_does_not_loses_its_sticks(desk, drive):
+    client = desk.join()
+    say(desk, client, type="command", values={"surge": 1.0, "station": 1.0}, hold=0.05)
+    place = drive.place("surge")
+    wait(lambda: drive.ticker.latest().held[place] == 1.0)
+    time.sleep(0.06)
+    desk.check_hands()
+    wait(lambda: drive.ticker.latest().held[place] == 0.0)
+    # modes are no sticks
+    assert drive.ticker.latest().held[drive.place("station")] == 1.0
+    say(desk, client, type="command", values={"station": 0.0})
+
+
+def test_pause_step_speed_snapshot_reset(desk, drive):
+    client = desk.join()
+    assert "pause" in say(desk, client, type="step")["message"]
+    assert say(desk, client, type="pause", on=True)["type"] == "done"
+    time.sleep(0.05)
+    before = drive.ticker.latest().steps
+    say(desk, client, type="step", count=5)
+    wait(lambda: drive.ticker.latest().steps == before + 5)
+    assert say(desk, client, type="snapshot", name="a")["snapshots"] == ["a"]
+    say(desk, client, type="reset")
+    wait(lambda: drive.ticker.latest().steps == 0)
+    say(desk, client, type="restore", name="a")
+    wait(lambda: drive.ticker.latest().steps == before + 5)
+    assert say(desk, client, type="speed", value=0.5)["type"] == "done"
+    assert say(desk, client, type="state")["time_scale"] == 0.5
+    assert say(desk, client, type="speed", value=0)["type"] == "error"
+
+
+def test_recordings_and_robots_go_where_the_server_says(desk, drive, tmp_path):
+    """Clients choose no paths; each file gets a name of its own."""
+    client = desk.join()
+    say(desk, client, type="record", on=True, path="/etc/passwd")
+    goes_on(drive)
+    first = say(desk, client, type="record", on=False)
+    assert first["path"] == str(tmp_path / "bluerov2_heavy-1.zarr")
+    assert say(desk, client, type="save")["path"] == str(tmp_path / "bluerov2_heavy-1.toml")
+    assert say(desk, client, type="save")["path"] == str(tmp_path / "bluerov2_heavy-2.toml")
+
+
+def test_welcome_state_report_and_forecast_are_json(desk):
+    client = desk.join()
+    for kind in ("hello", "describe", "state", "report", "forecast"):
+        answer = say(desk, client, type=kind, horizon=0.1, rows=2)
+        assert answer["type"] != "error", answer
+        json.dumps(answer, allow_nan=False)
+    assert say(desk, client, type="report")["report"]["ticks"] > 0
+
+
+def test_edit_and_what_it_refuses(desk, drive):
+    client = desk.join()
+    assert say(desk, client, type="edit", values={"density": 1010.0})["knobs"]["density"] == 1010.0
+    answer = say(desk, client, type="edit", values={"dens": 1.0})
+    assert "density" in answer["message"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "null",
+        "[1, 2]",
+        '"hello"',
+        "{}",
+        '{"type": 3}',
+        '{"type": "explode"}',
+        '{"type": "command"}',
+        '{"type": "command", "values": {"surge": "fast"}}',
+        '{"type": "command", "values": {"surge": NaN}}',
+        '{"type": "command", "values": {"surge": 1e999}}',
+        '{"type": "command", "values": {"nobody": 1}}',
+        '{"type": "command", "values": {"surge": true}}',
+        '{"type": "speed", "value": null}',
+        '{"type": "pause", "on": 1}',
+        '{"type": "step", "count": -5}',
+        '{"type": "forecast", "horizon": 1e9}',
+        '{"type": "restore", "name": "nowhere"}',
+        '{"type": "snapshot", "name": ""}',
+        "[" * 5000,
+        b"\xff\xfe\x00",
+        " " * (LONGEST_MESSAGE + 1),
+    ],
+)
+def test_what_is_no_message_gets_an_error_and_changes_nothing(desk, drive, text):
+    held = drive.ticker.board.posted.copy()
+    answer = desk.handle(desk.join(), text)
+    assert answer["type"] == "error"
+    assert len(answer["message"]) < 1000
+    assert (drive.ticker.board.posted == held).all()
+    goes_on(drive)
+
+
+WORDS = st.sampled_from(
+    ["type", "values", "on", "value", "name", "count", "rate", "hold", "id", "rows", "horizon"]
+)
+KINDS = st.sampled_from(
+    ["hello", "command", "pause", "step", "speed", "snapshot", "restore", "edit", "leave", "state"]
+)
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | KINDS,
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=6), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=30)
+@given(message=st.dictionaries(WORDS, VALUES, max_size=5), kind=KINDS)
+def test_any_object_gets_an_answer(drive, message, kind):
+    """Fuzzed messages of known types: an answer that is JSON, numbers that stay finite."""
+    desk = Desk(drive)
+    client = desk.join()
+    answer = desk.handle(client, json.dumps({**message, "type": kind}))
+    assert answer["type"] in ("done", "error", "welcome", "state")
+    json.dumps(answer, allow_nan=False)
+    desk.part(client)
+    drive.ticker.paused = False
+    drive.ticker.speed = 1.0
+
+
+@given(text=st.binary(max_size=200) | st.text(max_size=200))
+def test_any_text_gets_an_answer(drive, text):
+    desk = Desk(drive)
+    assert desk.handle(desk.join(), text)["type"] == "error"
+
+
+def test_doors():
+    """This machine comes in freely; others only with the token."""
+    assert Door().token is None
+    assert Door().admits(None)
+    far = Door("0.0.0.0")
+    assert len(far.token) >= 20
+    assert far.admits(far.token)
+    assert not far.admits(None)
+    assert not far.admits(far.token + "x")
+    assert not far.admits("ü")
+    assert Door("127.0.0.1", token="own").admits("own")
+    assert not Door("127.0.0.1", token="own").admits("other")
+    assert is_loopback("::1")
+    assert not is_loopback("192.168.0.4")
+    assert not is_loopback("example.org")

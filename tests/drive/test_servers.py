@@ -1,0 +1,206 @@
+"""Sockets around a robot: welcome, states, commands; bad lines, taken ports, clients that go."""
+
+import asyncio
+import json
+import runpy
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+
+import tiburon as tb
+from tests.drive.vehicles import rov, wait
+from tiburon.drive.desk import LONGEST_MESSAGE, Desk
+from tiburon.drive.door import Door
+from tiburon.drive.line_server import LineServer
+from tiburon.drive.page_server import PageServer
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "drive_client.py"
+
+
+class Served:
+    """A desk behind both servers, on a thread of its own."""
+
+    def __init__(self, drive, door):
+        self.desk = Desk(drive, rate=50.0)
+        self.lines = LineServer(self.desk, door)
+        self.page = PageServer(self.desk, door, "<!DOCTYPE html><title>page</title>")
+        self.loop = asyncio.new_event_loop()
+        self.thread = threading.Thread(target=self.loop.run_forever)
+        self.thread.start()
+        self.do(self.lines.start(0))
+        self.do(self.page.start(0))
+
+    def do(self, work):
+        return asyncio.run_coroutine_threadsafe(work, self.loop).result(30.0)
+
+    def close(self):
+        self.do(self.lines.stop())
+        self.do(self.page.stop())
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self.thread.join()
+        self.loop.close()
+
+
+class Line:
+    """A client of few lines, as users would write it."""
+
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=30.0)
+        self.file = self.socket.makefile("rwb")
+
+    def raw(self, data):
+        self.file.write(data)
+        self.file.flush()
+
+    def say(self, **message):
+        self.raw(json.dumps(message).encode() + b"\n")
+
+    def hear(self, *kinds):
+        """Return the next message of one of these types."""
+        while True:
+            line = self.file.readline()
+            if not line:
+                return None
+            message = json.loads(line)
+            if message["type"] in kinds:
+                return message
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+@pytest.fixture(scope="module")
+def drive():
+    with rov() as made:
+        made.ticker.paused = False
+        yield made
+
+
+@pytest.fixture(scope="module")
+def served(drive):
+    made = Served(drive, Door())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def line(served):
+    made = Line(served.lines.port)
+    yield made
+    made.close()
+    wait(lambda: not served.desk.clients)
+
+
+def test_welcome_then_states_at_the_rate(line):
+    """The robot is described once; then states come by themselves, each later than the last."""
+    assert line.hear("welcome", "state")["model"] == "bluerov2_heavy"
+    line.say(type="hello", name="test", rate=100)
+    times = [line.hear("state")["time"] for _ in range(5)]
+    assert times == sorted(times)
+    assert times[-1] > times[0]
+
+
+def test_commands_move_the_robot_and_end_with_the_connection(line, served, drive):
+    line.say(type="command", values={"surge": 1.0}, id="go")
+    assert line.hear("done")["id"] == "go"
+    place = drive.place("surge")
+    wait(lambda: drive.ticker.latest().held[place] == 1.0)
+    line.close()
+    wait(lambda: drive.ticker.latest().held[place] == 0.0)
+    assert served.desk.wheel is None
+
+
+def test_a_second_client_watches(line, served):
+    line.say(type="command", values={"yaw": 0.5})
+    assert line.hear("done")
+    other = Line(served.lines.port)
+    other.say(type="command", values={"yaw": -0.5})
+    assert "at the wheel" in other.hear("error")["message"]
+    assert other.hear("state")["wheel"] == "taken"
+    other.close()
+
+
+def test_lines_that_are_no_messages_get_errors_and_the_robot_goes_on(line, drive):
+    line.raw(b"hello?\n{\n\xff\n\n")
+    for _ in range(3):
+        assert "expected a JSON object" in line.hear("error")["message"]
+    line.say(type="report")
+    assert line.hear("done")["report"]["ticks"] > 0
+
+
+def test_a_line_without_end_closes_the_connection(line):
+    line.raw(b"x" * (LONGEST_MESSAGE + 10))
+    assert "at most" in line.hear("error")["message"]
+    try:
+        assert line.hear("welcome") is None
+    except ConnectionResetError:
+        pass
+
+
+def test_a_client_that_never_reads_does_not_stop_the_others(line, served, drive):
+    """States are left out for one whose buffer is full."""
+    lazy = Line(served.lines.port)
+    lazy.say(type="hello", rate=200)
+    before = drive.ticker.latest().steps
+    assert line.hear("state")
+    wait(lambda: drive.ticker.latest().steps > before + 200)
+    assert line.hear("state")
+    lazy.close()
+
+
+def test_a_taken_port_is_told(served, drive):
+    for server in (LineServer(Desk(drive), Door()), PageServer(Desk(drive), Door(), "")):
+        with pytest.raises(tb.TiburonError, match="in use; take another"):
+            served.do(server.start(served.lines.port))
+
+
+def test_tokens_on_the_line_and_on_the_page(drive):
+    """With a token the door is shut to those who do not show it."""
+    from urllib.error import HTTPError
+    from urllib.request import urlopen
+
+    made = Served(drive, Door("127.0.0.1", token="secret"))
+    try:
+        stranger = Line(made.lines.port)
+        stranger.say(type="hello", token="guess")
+        assert "token" in stranger.hear("error", "welcome")["message"]
+        stranger.close()
+        friend = Line(made.lines.port)
+        friend.say(type="hello", token="secret")
+        assert friend.hear("error", "welcome")["type"] == "welcome"
+        friend.close()
+        url = f"http://127.0.0.1:{made.page.port}/"
+        with pytest.raises(HTTPError, match="403"):
+            urlopen(url)
+        with urlopen(f"{url}?token=secret") as page:
+            assert b"<title>page</title>" in page.read()
+    finally:
+        made.close()
+
+
+def test_pages_talk_over_websockets_of_their_own_origin(served, drive):
+    from websockets.exceptions import InvalidStatus
+    from websockets.sync.client import connect
+
+    url = f"ws://127.0.0.1:{served.page.port}/socket"
+    with pytest.raises(InvalidStatus, match="403"):
+        connect(url, origin="http://elsewhere.example", proxy=None)
+    with connect(url, origin=f"http://127.0.0.1:{served.page.port}", proxy=None) as page:
+        assert json.loads(page.recv())["type"] == "welcome"
+        page.send("[]")
+        kinds = {json.loads(page.recv())["type"] for _ in range(10)}
+        assert kinds == {"error", "state"}
+    wait(lambda: not served.desk.clients)
+
+
+def test_the_example_client_drives(served, capsys, monkeypatch):
+    """It goes ahead, prints depths, asks for a forecast and leaves."""
+    monkeypatch.setattr("sys.argv", ["drive_client.py", str(served.lines.port), "0.5"])
+    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    said = capsys.readouterr().out
+    assert "bluerov2_heavy" in said
+    assert "forecast" in said
+    wait(lambda: not served.desk.clients)

@@ -1,0 +1,190 @@
+"""Ticks by the clock: the same motion as a run, on machine code and in Python; honest counts."""
+
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tiburon.actuation.defaults import elements_of
+from tiburon.drive.board import LATE_BINS, LOG_SIZE
+from tiburon.drive.ticker import Ticker
+from tiburon.drive.timing import tick_report
+from tiburon.simulation.system import System
+
+START = np.array([0.1, 0.7, -0.3, 1.1])
+PUSH = 2.5
+
+
+@pytest.fixture(scope="module")
+def system():
+    model = tb.load("cart_pole")
+    return System(model, None, elements_of(model, None))
+
+
+def until(condition, seconds=20.0):
+    """Wait for a loaded machine."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "not in time"
+        time.sleep(0.002)
+
+
+def held(system, push=0.0):
+    row = np.zeros(system.drive_size)
+    row[system.commands.place("motor")] = push
+    return row
+
+
+@pytest.fixture(params=[True, False], ids=["native", "python"])
+def ticker(request, system):
+    made = Ticker(system, START, held(system), native=request.param)
+    if request.param and not made.native:
+        pytest.skip("no machine code here")
+    made.paused = True
+    made.start()
+    yield made
+    made.stop()
+
+
+def test_single_steps_are_those_of_a_run(ticker, system):
+    """A hundred single ticks with a push end where `simulate` ends, to the bit."""
+    ticker.post(held(system, PUSH))
+    ticker.step(100)
+    until(lambda: ticker.latest().steps == 100)
+    run = tb.simulate(
+        system.model, 0.1, q=START[:2], v=START[2:], command={"motor": PUSH}, record_dt=0.1
+    )
+    assert np.array_equal(ticker.latest().state, np.concatenate([run.q[-1], run.v[-1]]))
+    assert ticker.latest().time == run.time[-1]
+
+
+def test_rows_are_in_order_and_whole(ticker, system):
+    """Every tick leaves one row: steps count up by one, with the commands of its time."""
+    ticker.post(held(system, PUSH))
+    ticker.step(50)
+    until(lambda: ticker.latest().steps == 50)
+    rows, head, missed = ticker.rows(0)
+    assert missed == 0
+    assert head == len(rows) == 51
+    assert np.array_equal(rows[:, 0], np.arange(51.0))
+    place = 2 + 4 + system.commands.place("motor")
+    assert rows[0, place] == 0.0
+    assert (rows[1:, place] == PUSH).all()
+
+
+def test_a_posted_state_is_taken_at_once_also_while_paused(ticker):
+    """The robot stands elsewhere, at the count of steps that was given with the state."""
+    other = np.array([1.0, -0.5, 0.25, 0.0])
+    ticker.post_state(other, 1234)
+    until(lambda: ticker.latest().steps == 1234)
+    assert np.array_equal(ticker.latest().state, other)
+
+
+def test_speed_sets_the_pace(ticker):
+    """Slow motion takes its time: a tenth of the speed makes about a tenth of the ticks."""
+    ticker.speed = 0.1
+    begin = time.monotonic()
+    ticker.paused = False
+    until(lambda: ticker.latest().steps >= 30)
+    ticker.paused = True
+    # thirty ticks of 10 ms cannot come sooner, however loaded the machine is
+    assert time.monotonic() - begin > 0.25
+
+
+def test_numbers_that_blow_up_stop_the_robot_in_its_last_good_state(ticker, system):
+    """A push beyond all numbers ends in a flag; a new state heals it."""
+    ticker.step(5)
+    until(lambda: ticker.latest().steps == 5)
+    good = ticker.latest().state
+    ticker.post_state(np.array([0.0, 0.0, 1e200, 1e200]), 7)
+    until(lambda: ticker.latest().steps == 7)
+    ticker.step(20)
+    until(lambda: ticker.diverged)
+    assert np.isfinite(ticker.latest().state).all()
+    ticker.post_state(good, 5)
+    until(lambda: not ticker.diverged)
+    assert np.array_equal(ticker.latest().state, good)
+
+
+def test_what_is_no_number_is_refused_before_the_loop_sees_it(ticker, system):
+    with pytest.raises(tb.NonFiniteError):
+        ticker.post(held(system, np.nan))
+    with pytest.raises(tb.ShapeError):
+        ticker.post_state(np.zeros(3), 0)
+    with pytest.raises(tb.DomainError, match="speed"):
+        ticker.speed = 0.0
+
+
+def test_methods_that_adapt_are_refused(system):
+    with pytest.raises(tb.OptionError, match="method of ticks"):
+        Ticker(system, START, held(system), method="dopri5")
+
+
+def test_time_on_the_wall_is_kept(ticker):
+    """Half a second on the wall is half a second of the robot, less what is lost and told."""
+    ticker.paused = False
+    # the thread sees the switch within its sleep of a millisecond
+    until(lambda: ticker.latest().steps > 0)
+    first, begin = ticker.latest().time, time.monotonic()
+    time.sleep(0.5)
+    passed = ticker.latest().time - first + ticker.report().lost
+    wall = time.monotonic() - begin
+    # a tick may wait for the processor: the largest lateness bounds the difference
+    assert abs(passed - wall) < 0.02 + 2.0 * ticker.report().latest
+
+
+def test_counts_start_anew(ticker):
+    ticker.paused = False
+    until(lambda: ticker.report().ticks > 20)
+    ticker.paused = True
+    time.sleep(0.05)
+    before = ticker.report().ticks
+    ticker.clear_report()
+    until(lambda: ticker.report().ticks < before)
+
+
+def test_overruns_under_load_are_counted_with_their_size(system):
+    """Ticks of 20 us while threads burn the processor: the report tells, and adds up."""
+    ticker = Ticker(system, START, held(system), limit=2e-5)
+    ticker.speed = 50.0
+    burning = threading.Event()
+
+    def burn():
+        while not burning.is_set():
+            sum(range(1000))
+
+    threads = [threading.Thread(target=burn) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    try:
+        ticker.start()
+        until(lambda: ticker.report().overruns > 3)
+    finally:
+        burning.set()
+        for thread in threads:
+            thread.join()
+        ticker.stop()
+    report = ticker.report()
+    assert report.ticks == ticker.board.bins.sum()
+    assert 0.0 <= report.punctual < 1.0
+    assert report.overruns <= report.ticks
+    assert len(report.last_overruns) == min(report.overruns, LOG_SIZE)
+    assert all(late > report.limit for _, late in report.last_overruns)
+    assert report.latest >= max(late for _, late in report.last_overruns)
+    assert "overruns:" in str(report)
+    assert f"{report.ticks} ticks" in str(report)
+
+
+def test_percentiles_of_known_counts():
+    """990 ticks in the first bin and 10 in the fifth: medians and tails follow."""
+    bins = np.zeros(LATE_BINS, dtype=np.int64)
+    bins[0], bins[4] = 990, 10
+    log = np.zeros((LOG_SIZE, 2), dtype=np.int64)
+    report = tick_report(1000, 0, 49_000, 0, 1_000_000, 5_000, 1_000_000, bins, log)
+    assert report.lateness[50.0] == pytest.approx(1e-5)
+    assert report.lateness[99.0] == pytest.approx(1e-5)
+    assert report.lateness[99.9] == pytest.approx(4.9e-5)
+    assert report.busy == pytest.approx(1e-6)
+    assert report.punctual == 1.0
