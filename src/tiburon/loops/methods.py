@@ -23,6 +23,7 @@ from tiburon.loops.constraints import Constraints, constraints, entries_in_use
 from tiburon.loops.handles import handle_acceleration
 from tiburon.loops.metric import ConstrainedMotion
 from tiburon.loops.proximal import proximal_answer
+from tiburon.loops.switching import Switches, switched
 from tiburon.model import Model
 from tiburon.spatial import Scalar
 
@@ -86,15 +87,18 @@ def cheaper_loop_method(model: Model) -> str:
     return "handles" if handles < composite_cost(plan) else "augmented"
 
 
-def constrained_motion(around: Setting, *state: Sequence[Scalar]) -> ConstrainedMotion:
+def constrained_motion(
+    around: Setting, *state: Sequence[Scalar], switches: Switches | None = None
+) -> ConstrainedMotion:
     """Return how a robot with loops answers joint forces under conditions.
 
     Args:
         around: The conditions; its option "method" names one of `METHODS`.
         state: Position, velocity and joint force.
+        switches: Which loops are closed; all by default.
     """
     q, v, tau = state
-    held = constraints(around.model, around.plan, q, v)
+    held = switched(constraints(around.model, around.plan, q, v), switches)
     method = dict(around.options).get("method") or cheaper_loop_method(around.model)
     return METHODS[method](around, held, (q, v, tau))
 

@@ -12,7 +12,14 @@ from tiburon.loops.dynamics import close_loops, keep_loops_closed, loop_gaps, lo
 from tiburon.loops.projection import CLOSED
 from tiburon.model import Model
 
-__all__ = ["Start", "closed_start", "gap_names", "open_loops", "resting_position"]
+__all__ = [
+    "Start",
+    "check_switched_start",
+    "closed_start",
+    "gap_names",
+    "open_loops",
+    "resting_position",
+]
 
 Array = NDArray[np.float64]
 
@@ -76,6 +83,38 @@ def closed_start(model: Model, q: Array, v: Array, time: float) -> Start:
     if len(resting):
         _check_rank(model, q[resting], time)
     return Start(q, v)
+
+
+def check_switched_start(
+    model: Model, q: Array, v: Array, closed: Array, offset: Array, time: float
+) -> None:
+    """Check the states at the start of a run whose loops may be open; none of them is changed.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position [m or rad], shape (cases, nq).
+        v: Joint velocity [m/s or rad/s], shape (cases, nv).
+        closed: 1 where a constraint holds, 0 where its loop is open, shape (cases, constraints).
+        offset: Value that it holds on to [m or rad], shape (cases, constraints).
+        time: When [s].
+
+    Raises:
+        DomainError: If loops that count as closed are open, or velocities would open them.
+    """
+    _check_gaps(model, np.abs(closed * (loop_gaps(model, q, time=time) - offset)))
+    if model.plan.depends_on_time:
+        return
+    rates = np.abs(closed * np.einsum("cij,cj->ci", loop_jacobian(model, q, time=time), v))
+    allowed = NEARLY * (1.0 + np.abs(v).max(axis=1, keepdims=True))
+    if np.any(rates > allowed):
+        case, row = np.unravel_index(int((rates / allowed).argmax()), rates.shape)
+        raise DomainError(
+            "v",
+            "a velocity that keeps loops closed",
+            f"one that opens loop {gap_names(model)[row]!r} by {rates[case, row]:.3g} m/s or rad/s"
+            f"{_of_case(int(case), len(v))}",
+            advice="take tb.keep_loops_closed(model, q, v), or let the loop start open",
+        )
 
 
 def _check_gaps(model: Model, gaps: Array) -> None:

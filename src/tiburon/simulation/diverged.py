@@ -99,7 +99,7 @@ def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None
     settled, _, gap = system.settle(q, w, np.float64(time))
     if gap <= OPEN:
         return None
-    names = open_loops(model, system.gaps(settled, np.float64(time)), OPEN)
+    names = open_loops(model, system.gaps(settled, np.float64(time), w[model.nv :]), OPEN)
     return Cause(f"gap of loop {names[0]!r}", None)
 
 

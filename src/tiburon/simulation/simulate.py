@@ -13,7 +13,7 @@ from tiburon.actuation.defaults import as_elements, elements_of
 from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
 from tiburon.algorithms.library import check_places
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
-from tiburon.loops.start import closed_start, resting_position
+from tiburon.loops.start import check_switched_start, closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.simulation.course import RunSetup, carry_out
@@ -196,7 +196,7 @@ def simulate(
     system = setup.system()
     batch, state, held, rows = _start(system, q, v, x, command, parameters or {})
     if model.loops:
-        _close(model, state, setup.begin)
+        _close(system, state, setup.begin)
     setup = setup._replace(parameters=rows)
     checkpoint = Checkpoint(0, setup.begin, {"state": state, "held": held})
     return carry_out(setup, system, batch, checkpoint, progress, budget, store=store)
@@ -272,9 +272,18 @@ def _start(
     return batch, np.concatenate(parts, axis=-1), held, rows
 
 
-def _close(model: Model, state: Array, begin: float) -> None:
+def _close(system: System, state: Array, begin: float) -> None:
     """Check that cases start on their loops, and close gaps of rounding in place."""
+    model = system.model
     nq, nv = model.nq, model.nv
+    if system.switch_places:
+        told = [system.switches(row) for row in state[:, nq + nv :]]
+        closed, offset = (
+            np.array([one[part] for one in told if one is not None], dtype=np.float64)
+            for part in (0, 1)
+        )
+        check_switched_start(model, state[:, :nq], state[:, nq : nq + nv], closed, offset, begin)
+        return
     found = closed_start(model, state[:, :nq], state[:, nq : nq + nv], begin)
     state[:, :nq], state[:, nq : nq + nv] = found
 

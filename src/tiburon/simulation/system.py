@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.actuation.element import Action, Element, Moment, Sight, structure_of
+from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.binding import DEFAULT_WORLD, at_time, surroundings
 from tiburon.algorithms.conditions import Setting
@@ -36,6 +37,7 @@ from tiburon.errors import ShapeError
 from tiburon.loops.closed_functions import constrained_motion
 from tiburon.loops.constraints import constraints
 from tiburon.loops.projection import close_position, close_velocity
+from tiburon.loops.switching import Switches, loop_rows, switched, switches_of
 from tiburon.model import Model, Plan, World
 from tiburon.simulation.commands import CommandRow, unique_names
 from tiburon.simulation.state import State
@@ -205,16 +207,21 @@ class System:
         acting = forces_on_bodies(here.plan, q, _summed(driving.wrenches), "frame")
         if acting is not None:
             external = acting if external is None else tuple(map(add, external, acting))
-        vd = self._accelerations(here._replace(external=external), q, v, driving.force)
+        vd = self._accelerations(here._replace(external=external), q, v, x, driving.force)
         return (*vd, *driving.rates, *own)
 
     def _accelerations(
-        self, here: Setting, q: JointVector, v: JointVector, force: Sequence[Scalar]
+        self,
+        here: Setting,
+        q: JointVector,
+        v: JointVector,
+        x: Sequence[Scalar],
+        force: Sequence[Scalar],
     ) -> Sequence[Scalar]:
         """Return joint accelerations under all that acts, by the method that the robot needs."""
         tau = JointVector(force)
         if self.model.loops:
-            return constrained_motion(here, q, v, tau).vd
+            return constrained_motion(here, q, v, tau, switches=self.switches(x)).vd
         # articulated bodies cannot see what branches share through followers
         solve = forward_by_mass_matrix if here.plan.has_couplings else aba
         return solve(here.plan, q, v, tau, here.gravity, here.external)
@@ -233,14 +240,46 @@ class System:
             return q, w, 0.0
         nv = self.model.nv
         plan = self._plan(q, w[:nv], time)
-        closed = close_position(self.model, plan, q, least_steps=1)
-        v = close_velocity(self.model, plan, closed.q, w[:nv])
+        switches = self.switches(w[nv:])
+        closed = close_position(self.model, plan, q, least_steps=1, switches=switches)
+        v = close_velocity(self.model, plan, closed.q, w[:nv], switches=switches)
         return closed.q, (*v, *w[nv:]), closed.gap
 
-    def gaps(self, q: Scalars, time: Scalar) -> Scalars:
-        """Return how far each constraint of the loops is from closed [m or rad]."""
+    def gaps(self, q: Scalars, time: Scalar, x: Sequence[Scalar] | None = None) -> Scalars:
+        """Return how far each constraint of the loops is from closed [m or rad].
+
+        Args:
+            q: Position [m or rad], nq scalars.
+            time: When [s].
+            x: Inner states, which tell what switched loops hold on to; None to leave that out.
+        """
         plan = self._plan(q, (0.0,) * self.model.nv, time)
-        return constraints(self.model, plan, JointVector(q)).value
+        held = constraints(self.model, plan, JointVector(q))
+        return switched(held, None if x is None else self.switches(x)).value
+
+    @cached_property
+    def switch_places(self) -> dict[str, int]:
+        """Where among the inner states those of each loop begin that is switched, by its name."""
+        found: dict[str, int] = {}
+        start = 0
+        for element, states in zip(self.elements, self._states, strict=True):
+            if isinstance(element, LoopSwitch):
+                found[element.loop] = start
+            start += states
+        return found
+
+    def switches(self, x: Sequence[Scalar]) -> Switches | None:
+        """Return which loops are closed; None if none can be opened."""
+        if not self.switch_places:
+            return None
+        rows = {name: len(loop_rows(self.model, name)) for name in self.switch_places}
+        return switches_of(
+            self.model,
+            {
+                name: tuple(x[place : place + 1 + rows[name]])
+                for name, place in self.switch_places.items()
+            },
+        )
 
     def _plan(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar) -> Plan:
         return self._setting(JointVector(q), JointVector(v), time).plan
