@@ -52,6 +52,16 @@ def run(
     _print(open_console(), described, None if everything else RUN)
 
 
+def _mobility_words(robot: dict[str, Any]) -> str:
+    """Return class, paths and mobility of a robot with loops in a few sentences."""
+    known = robot["mobility"]
+    words = f"a {known['chain']} chain"
+    if "poles" in known:
+        first, second = known["poles"]
+        words += f", {len(known['paths'])} paths from {first} to {second}"
+    return f"{words}; {known['words']}"
+
+
 def _print(console: "Console", robot: dict[str, Any], limit: int | None) -> None:
     """Print all sections of a description."""
     from rich.text import Text
@@ -205,6 +215,8 @@ def _parts(console: "Console", robot: dict[str, Any], limit: int | None) -> None
     _table(console, "Hydraulic cylinders", headers, cylinders, limit)
     loops = [(x["name"], x["kind"], str(x["first"] or ""), x["second"]) for x in robot["loops"]]
     _table(console, "Loops", ("name", "closed by", "first", "second"), loops, limit)
+    if robot["loops"]:
+        console.print(Text(_mobility_words(robot)))
     contacts = [(c["name"], c["body"], _vector(c["position"])) for c in robot["contacts"]]
     _table(console, "Contact points", ("name", "body", "position [m]"), contacts, limit)
     frames = [(frame["name"], frame["body"]) for frame in robot["frames"]]

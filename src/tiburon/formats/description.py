@@ -39,7 +39,8 @@ def describe(model: Model) -> dict[str, Any]:
     Returns:
         "name", "about", "topology", "nq", "nv", "mass" [kg], "extent" (smallest box around it [m],
         world axes, at the pose "home" or "stand" or the neutral one), "bodies", "joints",
-        "frames", "loops", "actuators", "thrusters", "springs", "cylinders", "contacts", "poses",
+        "frames", "loops", "mobility" (of a robot with loops, else None), "actuators", "thrusters",
+        "springs", "cylinders", "contacts", "poses",
         and "warnings": what about it is hardly meant (see `suspicions`). Infinite limits are None.
 
     Example:
@@ -57,6 +58,7 @@ def describe(model: Model) -> dict[str, Any]:
         "joints": [_joint(model, joint) for joint in model.joints],
         "frames": [{"name": frame.name, "body": frame.body} for frame in model.frames],
         "loops": [_loop(loop) for loop in model.loops],
+        "mobility": _mobility(model),
         "actuators": [
             {
                 "name": actuator.name,
@@ -151,6 +153,15 @@ def _loop(loop: Closure) -> dict[str, Any]:
             "second": loop.second,
         }
     return {"name": loop.name, "kind": "coupling", "first": loop.leader, "second": loop.joint}
+
+
+def _mobility(model: Model) -> dict[str, Any] | None:
+    if not model.loops:
+        return None
+    # graphs and ranks are for robots with loops alone
+    from tiburon.loops.mobility_description import describe_mobility
+
+    return describe_mobility(model)
 
 
 def _finite(value: float | tuple[float, ...]) -> float | list[float | None] | None:
