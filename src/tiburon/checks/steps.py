@@ -49,9 +49,12 @@ class StepAdvice(NamedTuple):
     def finding(self) -> Finding:
         """Return the advice as a finding: to be looked at if the usual step is too long."""
         fits = self.stable >= USUAL
-        where = f"{self.rate:.3g} 1/s ({self.cause})"
-        stable = f"rk4 stays stable up to {1e3 * self.stable:.3g} ms; " if self.rate else ""
-        text = f"fastest answer {where}; {stable}advice: dt = {self.dt:g} s"
+        text = f"{self.cause}; advice: dt = {self.dt:g} s"
+        if self.rate:
+            text = (
+                f"fastest answer {self.rate:.3g} 1/s ({self.cause}); rk4 stays stable up to "
+                f"{1e3 * self.stable:.3g} ms; advice: dt = {self.dt:g} s"
+            )
         if not fits:
             text += ', or method "rosenbrock"'
         return Finding("step size", PASSED if fits else LOOK, text, self.dt)
