@@ -20,7 +20,17 @@ from tiburon.record import record
 from tiburon.spatial import Mat3, Scalar, Vec3
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, dot, matrix_vector, scale
 
-__all__ = ["Advance", "Measure", "Offset", "RelativeMotion", "Tilt", "Turn", "Wrench", "all_axes"]
+__all__ = [
+    "Advance",
+    "Measure",
+    "Offset",
+    "RelativeMotion",
+    "Slip",
+    "Tilt",
+    "Turn",
+    "Wrench",
+    "all_axes",
+]
 
 HALF_TURN = 1e-12
 """Keeps the measure of a turn finite at half a turn, where its direction is not known."""
@@ -160,6 +170,31 @@ class Advance:
     def bias(self, at: RelativeMotion) -> Scalar:
         """Return the acceleration along the axis less what the thread asks for."""
         return dot(self.axis, at.pdd) - self.pitch * dot(self.axis, at.wd)
+
+
+@record
+class Slip:
+    """How fast a point of contact slides along an axis of the first frame [m/s]: no position.
+
+    Rolling binds velocities alone (Featherstone 1987, section 7.4.4), so that there is no gap to
+    close, only a velocity that vanishes.
+    """
+
+    axis: Vec3
+    lever: Vec3
+    """From the second origin to the point of contact, in axes of the first frame [m]."""
+
+    def value(self, at: RelativeMotion) -> Scalar:
+        """Return no gap: any place can be reached by rolling."""
+        return 0.0
+
+    def wrench(self, at: RelativeMotion) -> Wrench:
+        """Return a unit force at the point of contact, with its moment about the origin."""
+        return Wrench(cross(self.lever, self.axis), self.axis)
+
+    def bias(self, at: RelativeMotion) -> Scalar:
+        """Return the rate of slip: axis and lever stand still in the first frame."""
+        return dot(self.axis, at.pdd) + dot(cross(self.lever, self.axis), at.wd)
 
 
 def all_axes(kind: type[Offset] | type[Turn]) -> tuple[Measure, ...]:

@@ -12,8 +12,9 @@ from tiburon.algorithms.frame_motion import frame_velocity
 from tiburon.algorithms.kinematics import forward_kinematics
 from tiburon.algorithms.momentum import momentum
 from tiburon.algorithms.reactions import joint_reactions
-from tiburon.errors import UnknownNameError
+from tiburon.errors import ModelError, UnknownNameError
 from tiburon.loops.dynamics import loop_gaps
+from tiburon.loops.reactions import loop_reactions
 from tiburon.loops.singular import smallest_singular_value
 from tiburon.model import Fixed, Model, World
 from tiburon.record import record
@@ -167,6 +168,22 @@ def _orientations(states: States) -> Array:
 
 def _reactions(states: States) -> Array:
     forces = wrenches(states)
+    if states.model.loops:
+        if states.system.switch_places:
+            raise ModelError(
+                f"robot {states.model.name!r}: joint_reaction is not known where loops are "
+                "switched; take loop_reactions of the robot with those loops that were closed"
+            )
+        carried = loop_reactions(
+            states.model,
+            states.q,
+            states.v,
+            joint_forces(states),
+            world=states.world,
+            external_force=forces or None,
+            time=_when(states),
+        )
+        return carried.actuator + carried.bearing
     found = joint_reactions(
         states.model,
         states.q,

@@ -171,7 +171,7 @@ class Joint(ABC):
         """
         raise ModelError(
             f"joint {self.name!r}: a {self.kind} joint cannot close a loop; take a revolute, "
-            "prismatic, cylindrical, screw, universal, spherical, planar or fixed joint",
+            "prismatic, cylindrical, screw, universal, spherical, planar, fixed or rolling joint",
             name=self.name,
         )
 

@@ -13,6 +13,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from tiburon.errors import ModelError
+from tiburon.model.closing import Measure, Offset, Slip
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.orientation import (
     angular_velocity_of_rate,
@@ -94,6 +95,16 @@ class RollingSphere(Joint):
         (radius,) = numbers
         object.__setattr__(joint, "radius", radius)
         return joint
+
+    def closing(self) -> tuple[Measure, ...]:
+        """Return that the center stays above the plane, and that the point below does not slip.
+
+        So do balls, and wheels whose axles stay parallel to the plane: the second place is then the
+        middle of the wheel.
+        """
+        x, y, z = IDENTITY3
+        contact = scale(z, -self.radius)
+        return (Offset(z, self.radius), Slip(x, contact), Slip(y, contact))
 
     def neutral(self) -> tuple[float, ...]:
         """Return no turn, above the origin of the joint frame."""
