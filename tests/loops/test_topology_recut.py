@@ -6,7 +6,8 @@ import pytest
 import tiburon as tb
 from tests.loops.dense import allowed, closed, dense_acceleration
 from tests.loops.mechanisms import arms_on_object, piston
-from tiburon.loops.assembly_joint import places_of
+from tiburon.loops.assembly_joint import joint_position, places_of
+from tiburon.loops.topology_reverse import reversed_joint
 
 RANDOM = np.random.default_rng(41)
 
@@ -114,6 +115,41 @@ def test_reversed_joints_lead_to_the_same_places(joint):
         rod = np.array(places["rod"].R)
         np.testing.assert_allclose(R.T @ rod, S.rotation, atol=1e-12)
         np.testing.assert_allclose(rod.T @ (p - places["rod"].p), [0.8, 0.0, 0.0], atol=1e-12)
+
+
+REVERSED = {
+    "revolute": (tb.Revolute("j", (0.6, 0.0, 0.8), offset=0.4), [0]),
+    "prismatic": (tb.Prismatic("j", (0.0, 0.6, 0.8), offset=0.1), [0]),
+    "screw": (tb.Screw("j", (0.6, 0.0, -0.8), pitch=0.3, lead=0.2), [0]),
+    "cylindrical": (tb.Cylindrical("j", (0.6, 0.8, 0.0)), [0, 1]),
+    "universal": (tb.Universal("j", (0.6, 0.8, 0.0), (0.0, 0.6, 0.8)), [1, 0]),
+    "fixed": (tb.Fixed("j"), []),
+    "spherical": (tb.Spherical("j"), None),
+    "planar": (tb.Planar("j", (0.48, 0.6, 0.64)), None),
+    "free": (tb.Free("j"), None),
+}
+
+
+@pytest.mark.parametrize("kind", REVERSED)
+def test_a_reversed_joint_undoes_the_joint(kind):
+    """Its place is the inverse; one axis keeps its number, two axes swap theirs."""
+    joint, order = REVERSED[kind]
+    other = reversed_joint(joint)
+    for _ in range(3):
+        q = joint.random(RANDOM)
+        back = joint.transform(q).inverse()
+        R = np.array(back.rotation, dtype=np.float64).T
+        found = joint_position(other, R, np.array(back.translation, dtype=np.float64))
+        assert found.error < 1e-12
+        if order is not None:
+            np.testing.assert_allclose(
+                other.transform([q[k] for k in order]).matrix(), back.matrix(), atol=1e-14
+            )
+
+
+def test_joints_that_roll_or_follow_have_no_reverse():
+    assert reversed_joint(tb.RollingSphere("ball", radius=0.1)) is None
+    assert reversed_joint(tb.Coupled("gear", tb.Revolute("inner"), "leader", 2.0)) is None
 
 
 def test_named_poses_come_along():
