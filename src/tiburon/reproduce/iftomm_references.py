@@ -80,8 +80,7 @@ GOVERNOR = GovernorState(0.1196229171, -0.1335250738, 55.9354099091, 5.548203622
 
 OPENSIM_WALL_TIMES = {"four-bar-2": 0.455, "andrews": 0.384, "bricard": 0.258}
 """Seconds that OpenSim 3.2 took on a Core i5-4570 at 3.2 GHz, as its authors of these benchmarks
-print (Tagliapietra, Vivian, Reggiani and Ceseracciu, "MBS Benchmarks in OpenSim"); Andrews'
-mechanism for 0.05 s."""
+print (Tagliapietra, Vivian, Reggiani and Ceseracciu, "MBS Benchmarks in OpenSim")."""
 
 
 def turning_four_bars(windows: int, time: float, gravity: float = 9.81) -> tuple[float, float]:
