@@ -47,7 +47,7 @@ def smallest_singular_value(
 
         H = np.asarray(compile(mass_matrix, tree)(q, **own))
     else:
-        H = mass_matrix(tree, q)
+        H = mass_matrix(tree, q, time=time)
     G = np.linalg.solve(np.linalg.cholesky(H), np.swapaxes(J, -1, -2))
     s = np.linalg.svd(G, compute_uv=False)
     rank = int(np.sum(s > DEPENDENT * s[..., :1], axis=-1).max(initial=1))
