@@ -1,0 +1,97 @@
+"""What each robot that ships does in the gallery."""
+
+SCENES: dict[str, tuple[str, float]] = {
+    "andrews_squeezer": ("simulate andrews_squeezer --duration 2", 0.4),
+    "aquarobot": ("view aquarobot --pose stand --water", 0.0),
+    "balanced_four_bar": ("view balanced_four_bar", 0.0),
+    "bluerov2_alpha": (
+        "simulate bluerov2_alpha --current 0.2 0.1 0 --control station --duration 6",
+        0.5,
+    ),
+    "bluerov2_heavy": (
+        "simulate bluerov2_heavy --current 0.3 0 0 --v 0,0,1,0.5,0,0 --duration 8",
+        0.3,
+    ),
+    "bricard": ("simulate bricard --duration 4", 0.2),
+    "cart_pole": ("simulate cart_pole --q 0,0.1 --duration 5", 0.25),
+    "chain_10": ("simulate chain_10 --q 1,0,1,0,0,0,0,0,0,0 --duration 6", 0.3),
+    "chain_100": ("simulate chain_100 --q joint_1=1.5,joint_3=0.5 --duration 3", 0.6),
+    "delta": ("view delta", 0.0),
+    "double_pendulum": ("simulate double_pendulum --q 2,1 --duration 10", 0.13),
+    "flexible_arm": ("simulate flexible_arm --duration 2", 0.3),
+    "flyball_governor": ("view flyball_governor", 0.0),
+    "four_bar": ("simulate four_bar --duration 4", 0.3),
+    "four_legged_walker": ("view four_legged_walker --pose stand", 0.0),
+    "four_pumas": ("view four_pumas", 0.0),
+    "kerr_roth_grasp": ("view kerr_roth_grasp", 0.0),
+    "n_four_bar_2": ("view n_four_bar_2", 0.0),
+    "n_four_bar_40": ("view n_four_bar_40", 0.0),
+    "osu_hexapod": ("view osu_hexapod --pose stand", 0.0),
+    "panda": ("simulate panda --pose ready --duration 3", 0.0),
+    "pendulum": ("simulate pendulum --q 2 --duration 10", 0.08),
+    "planar_3rrr": ("view planar_3rrr", 0.0),
+    "planar_walker": ("view planar_walker", 0.0),
+    "puma560": ("simulate puma560 --pose nominal --control hold --duration 3", 0.2),
+    "quadruped": ("view quadruped --pose stand", 0.0),
+    "remus100": ("simulate remus100 --density 1025 --v 0,0,0.2,2,0,0 --duration 10", 0.2),
+    "rexrov": ("simulate rexrov --current 0.3 0 0 --control station --duration 10", 0.4),
+    "space_arm": (
+        "simulate space_arm --pose bent --gravity 0 0 0 --v 0,0.1,0.05,0,0,0,0.3,0.2,-0.3,0,0,0 "
+        "--duration 10",
+        0.2,
+    ),
+    "spherical_pendulum": ("simulate spherical_pendulum --v 1,3,1 --duration 8", 0.05),
+    "stewart": ("view stewart", 0.0),
+    "strandbeest": ("view strandbeest", 0.0),
+    "three_finger_hand": ("view three_finger_hand", 0.0),
+    "tiburon_titan": (
+        "simulate tiburon_titan --current 0.3 0 0 --control station --duration 10",
+        0.5,
+    ),
+    "two_arm_rov": ("view two_arm_rov --water", 0.0),
+    "two_finger_hand": ("view two_finger_hand", 0.0),
+    "two_pumas": ("view two_pumas", 0.0),
+}
+"""By robot: the command, and the share of the run at which its picture is taken."""
+
+GROUPS: dict[str, tuple[str, ...]] = {
+    "Under water": (
+        "tiburon_titan",
+        "two_arm_rov",
+        "rexrov",
+        "bluerov2_alpha",
+        "bluerov2_heavy",
+        "remus100",
+        "aquarobot",
+    ),
+    "Arms": ("panda", "puma560", "two_pumas", "four_pumas", "space_arm", "flexible_arm"),
+    "Walkers": (
+        "quadruped",
+        "osu_hexapod",
+        "four_legged_walker",
+        "planar_walker",
+        "strandbeest",
+    ),
+    "Hands": ("three_finger_hand", "two_finger_hand", "kerr_roth_grasp"),
+    "Closed mechanisms": (
+        "stewart",
+        "delta",
+        "planar_3rrr",
+        "four_bar",
+        "balanced_four_bar",
+        "andrews_squeezer",
+        "bricard",
+        "flyball_governor",
+        "n_four_bar_2",
+        "n_four_bar_40",
+    ),
+    "Classics": (
+        "pendulum",
+        "double_pendulum",
+        "spherical_pendulum",
+        "cart_pole",
+        "chain_10",
+        "chain_100",
+    ),
+}
+"""Robots by heading, in the order they are shown."""
