@@ -99,6 +99,17 @@ def test_redundancy_of_arms_and_fingers(freedoms, tie, redundancy):
     assert found.loose_mobility == 0
 
 
+@pytest.mark.parametrize(
+    ("name", "freedoms", "redundancy"),
+    [("two_finger_hand", 3, 1), ("three_finger_hand", 6, 3), ("two_pumas", 6, 6)],
+)
+def test_redundancy_of_hands_and_arms_that_ship(name, freedoms, redundancy):
+    """E2: planar two-finger hand r = 1; d (p - 1) - g_u = 12 - 9 and 6 - 0 (eq. 2.17)."""
+    found = tb.mobility(tb.load(name))
+    assert (found.mobility, found.counted_mobility) == (freedoms, freedoms)
+    assert (found.redundancy, found.loose_mobility) == (redundancy, 0)
+
+
 def test_motors_are_given_up_one_by_one_where_choices_are_many(monkeypatch):
     """18 motors for 6 freedoms have 18564 choices (eq. 3.53); with fewer allowed, one is built."""
     model = tb.load(WALKER)

@@ -61,7 +61,7 @@ def assemble(
     """Close the loops of a robot from a rough guess, with chosen joints held.
 
     The result is the nearest closed position found, not the nearest there is. One guess or a batch
-    of them.
+    of them. `Driven` joints stand where they are at time zero.
 
     Args:
         model: The robot; it has loops.

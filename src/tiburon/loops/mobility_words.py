@@ -68,7 +68,7 @@ def mobility_words(found: "Mobility") -> str:
 
 def _drive_words(found: "Mobility") -> str:
     if found.mobility == 0:
-        return "it cannot move"
+        return "nothing is left to move"
     if not found.driven:
         if found.mobility == 1:
             return f"any one of {_listed(found.candidates)} can drive it"
