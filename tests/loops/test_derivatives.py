@@ -119,3 +119,16 @@ def test_linearization_tells_closed_states_near_each_other(moving_four_bar):
     q1, v1 = after(moved, faster, tau + push)
     found = np.concatenate([model.difference(q0, q1), v1 - v0])
     np.testing.assert_allclose(found, A @ x + B @ push, atol=100.0 * size**2)
+
+
+def test_in_equilibrium_gaps_keep_their_rates(moving_four_bar):
+    """Two eigenvalues of the one freedom, and zeros along what would open the loop."""
+    model, q, _, _ = moving_four_bar
+    rest = np.zeros(model.nv)
+    A, _ = tb.linearize(model, q, rest, tb.inverse_dynamics(model, q, rest, rest))
+    J = tb.loop_jacobian(model, q)
+    assert np.abs(J @ A[model.nv :]).max() < 1e-12
+    found = np.sort(np.abs(np.linalg.eigvals(A)))
+    # zeros that come in chains are found to the root of rounding
+    assert found[3] < 1e-6
+    assert found[4] > 1.0

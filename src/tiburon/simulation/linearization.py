@@ -218,7 +218,7 @@ def linearize(
 
     With loops, x still has 2 nv numbers, of which those count that keep loops closed: J dq = 0 and
     J v + (dJ/dt) dq = 0 to first order, as two closed states near each other do. A keeps them so.
-    Its eigenvalues along directions that open loops are zero: gaps keep the rates they have.
+    In equilibrium its eigenvalues along directions that open loops are zero: gaps keep their rates.
 
     Args:
         model: The robot; its joints must have as many velocities as freedoms of position.
