@@ -11,6 +11,30 @@ UPRIGHT = ((1.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 1.0, 0.0))
 """Turns the plane of a mechanism, x and y, upright."""
 
 
+def depth_first(model: tb.Model) -> tb.Model:
+    """List the bodies of a robot depth first, as Pinocchio's sparse factorization needs them.
+
+    Args:
+        model: A robot with poses; they keep their meaning.
+    """
+    order: list[tb.Body] = []
+
+    def take(parent: str) -> None:
+        for body in model.bodies:
+            if body.parent == parent:
+                order.append(body)
+                take(body.name)
+
+    take("world")
+    poses = {
+        name: np.concatenate(
+            [np.asarray(q)[model.slice(body.joint.name, of="q")] for body in order if body.joint.nq]
+        )
+        for name, q in model.poses.items()
+    }
+    return tb.Model(model.name, order, loops=model.loops, poses=poses)
+
+
 def four_bars(count: int) -> tb.Model:
     """Build a row of square four-bars on the ground, each sharing an upright with the next.
 

@@ -23,6 +23,8 @@ def _joint_model(joint: Any) -> Any:
     """Choose the cheapest joint model Pinocchio has, to be fair to it."""
     if joint.kind == "free":
         return pin.JointModelFreeFlyer()
+    if joint.kind == "universal":
+        return pin.JointModelUniversal(np.array(joint.axis), np.array(joint.second_axis))
     if joint.offset != 0.0:
         raise ValueError(f"joint {joint.name!r}: an offset has no counterpart in Pinocchio")
     letter, word = {"revolute": ("R", "Revolute"), "prismatic": ("P", "Prismatic")}[joint.kind]
@@ -65,6 +67,53 @@ def build_pinocchio(
         if body.inertia.mass > 0.0:
             peer.appendBodyToJoint(place[body.name][0], _inertia(body.inertia), place[body.name][1])
     return peer
+
+
+class PinocchioLoops:
+    """The loops of one of our models as Pinocchio has them: points held together.
+
+    Pinocchio ties points or whole frames. Hinges of planar mechanisms are points there, with one
+    constraint that repeats others and two less than ours.
+    """
+
+    def __init__(self, model: tb.Model, peer: Any, gains: tuple[float, float] = (0.0, 0.0)) -> None:
+        """Build the constraints.
+
+        Args:
+            model: Ours; its loops are balls, or hinges of a planar mechanism.
+            peer: The same robot for Pinocchio.
+            gains: Stiffness [1/s^2] and damping [1/s] of Baumgarte's stabilization.
+        """
+        self.peer, self.data = peer, peer.createData()
+        self._models = pin.StdVec_RigidConstraintModel()
+        self._datas = pin.StdVec_RigidConstraintData()
+        number = {body.name: peer.getJointId(body.joint.name) for body in model.bodies}
+        for loop in model.loops:
+            tie = pin.RigidConstraintModel(
+                pin.ContactType.CONTACT_3D,
+                peer,
+                number[loop.first],
+                _placement(loop.joint.pose),
+                number[loop.second],
+                _placement(loop.second_pose),
+                pin.ReferenceFrame.LOCAL,
+            )
+            tie.setBaumgarteCorrectorParameters(pin.BaumgarteCorrectorParameters(*gains))
+            self._models.append(tie)
+            self._datas.append(tie.createData())
+        pin.initConstraintDynamics(peer, self.data, self._models, self._datas)
+        # accuracy, softness and passes: enough for ten digits, as our own answers have
+        self._settings = pin.ProximalSettings(1e-12, 1e-10, 10)
+
+    @property
+    def call(self) -> tuple[Any, ...]:
+        """What to call, before position, velocity and joint force."""
+        return pin.constraintDynamics, self.peer, self.data
+
+    @property
+    def rest(self) -> tuple[Any, ...]:
+        """What to give after them."""
+        return self._models, self._datas, self._settings
 
 
 def _reorder(model: tb.Model, values: Array, of: str, free_order: list[int]) -> Array:
