@@ -165,7 +165,7 @@ def _andrews(name: str) -> Benchmark:
         rows.append(BenchmarkRow(f"rate of {joint} [rad/s]", speed, found, 1e-4))
     tree = model.without_loops()
     beta = driven.q[:, model.slice("beta", of="q")][:, 0]
-    # what the motor has done belongs to somebody else
+    # energy less what the motor has put in
     energy = kinetic_energy(tree, driven.q, driven.v) + _coil_energy(model, driven.q)
     rows += _kept(model, driven, energy - moment * (beta - home[0]), "motor on")
     free = simulate(
