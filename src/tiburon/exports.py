@@ -36,6 +36,7 @@ EXPORTS: dict[str, str] = {
     "DHLink": "tiburon.model",
     "DepthSensor": "tiburon.control.sensors",
     "DomainError": "tiburon.errors",
+    "Drive": "tiburon.drive.session",
     "Driven": "tiburon.model",
     "Element": "tiburon.actuation.element",
     "EllipsoidDrag": "tiburon.model",

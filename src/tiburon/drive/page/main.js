@@ -123,6 +123,12 @@ class Picture {
     this.camera.updateProjectionMatrix();
   }
 
+  // Steps back until the robot fits the part of the window that is free.
+  fit() {
+    this.resize();
+    this.rig.fit(1 / (1 - document.getElementById("gauges").offsetHeight / window.innerHeight));
+  }
+
   nextCamera() {
     this.rig.setMode(MODES[(MODES.indexOf(this.rig.mode) + 1) % MODES.length], this.live.robot.center);
   }
@@ -223,6 +229,7 @@ export function start(record, bytes) {
     sticks = new Sticks(AXES.filter((axis) => names.includes(axis)), names.filter((name) => name.startsWith("joint.")), actions);
     desk = new Desk(welcome, sticks, (message) => line.send(message));
     gauges = new Gauges(welcome);
+    picture.fit();
     for (const knob of welcome.knobs) noteCurrent(knob.name, knob.value);
   };
 
