@@ -1,0 +1,69 @@
+"""`tiburon drive`: it explains itself, measures, refuses what it cannot do, and serves."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from tiburon.cli.application import application
+
+
+def test_help_shows_units_and_examples():
+    result = CliRunner().invoke(application, ["drive", "--help"])
+    assert result.exit_code == 0
+    assert "tiburon drive tiburon_titan --water" in result.output
+    assert "States per second [Hz]" in result.output
+
+
+def test_measure_reports_how_ticks_kept_time():
+    """A short measurement ends by itself with counts that fit its length."""
+    result = CliRunner().invoke(application, ["drive", "cart_pole", "--measure", "0.5"])
+    assert result.exit_code == 0, result.output
+    ticks = int(result.output.split(" ticks,")[0].split()[-1])
+    # half a second of milliseconds; a loaded machine may give some of them up
+    assert 100 < ticks < 700
+    assert "overruns:" in result.output
+
+
+def test_a_taken_port_is_told_without_a_traceback():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = str(other.getsockname()[1])
+        result = CliRunner().invoke(
+            application, ["drive", "cart_pole", "--headless", "--port", port]
+        )
+    assert result.exit_code != 0
+    assert "in use; take another" in str(result.exception)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no such signal there")
+def test_headless_serves_until_ctrl_c_and_then_reports(tmp_path):
+    """A client hears a welcome and states; an interrupt ends the command with its report."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tiburon", "drive", "cart_pole", "--headless", "--port", "0"],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env=os.environ,
+    )
+    try:
+        for line in process.stdout:
+            if line.startswith("socket "):
+                break
+        port = int(line.split(":")[1])
+        with socket.create_connection(("127.0.0.1", port), timeout=60.0) as client:
+            words = client.makefile("rb")
+            assert json.loads(words.readline())["model"] == "cart_pole"
+            assert json.loads(words.readline())["type"] == "state"
+        process.send_signal(signal.SIGINT)
+        rest, _ = process.communicate(timeout=60.0)
+    finally:
+        process.kill()
+    assert "ticks" in rest
+    assert process.returncode == 0

@@ -1,0 +1,149 @@
+"""The page for operators in a real browser: keys and sliders move the vehicle, gauges tell."""
+
+import asyncio
+import io
+import threading
+
+import numpy as np
+import pytest
+
+from tests.drive.vehicles import rov, wait
+from tests.viewer.browser import PATIENCE, artifact, browser, wait_for
+from tiburon.drive.serve import serve
+
+image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
+
+SIZE = {"width": 600, "height": 360}
+"""Pixels are what software draws slowly."""
+
+MILLISECONDS = 1e3 * PATIENCE
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with browser() as started:
+        yield started
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A vehicle behind its page: the drive and the address."""
+    drive, found, ended = rov(), [], threading.Event()
+    drive.ticker.paused = False
+
+    async def work():
+        task = asyncio.ensure_future(
+            serve(drive, port=0, folder=tmp_path_factory.mktemp("files"), ready=found.append)
+        )
+        while not ended.is_set():
+            await asyncio.sleep(0.05)
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+    thread = threading.Thread(target=lambda: asyncio.run(work()))
+    thread.start()
+    wait(lambda: found)
+    yield drive, found[0].removeprefix("page ")
+    ended.set()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def page(chromium, served):
+    """One page for all tests; at the end it must not have complained."""
+    complaints = []
+    opened = chromium.new_context(viewport=SIZE).new_page()
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.on(
+        "console", lambda said: complaints.append(said.text) if said.type == "error" else None
+    )
+    opened.goto(served[1], timeout=MILLISECONDS)
+    wait_for(opened, "Boolean(window.tiburonDrive && window.tiburonDrive.state)")
+    yield opened
+    opened.context.close()
+    assert complaints == []
+
+
+def patiently(page, condition):
+    """Wait while the page goes on."""
+    for _ in range(int(20 * PATIENCE)):
+        if condition():
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError("not in time")
+
+
+def test_time_advances_and_gauges_show_it(page):
+    first = page.evaluate("tiburonDrive.state.time")
+    wait_for(page, f"tiburonDrive.state.time > {first}")
+    wait_for(page, "document.querySelector('.dial b').textContent !== '–'")
+    names = page.evaluate("[...document.querySelectorAll('.dial small')].map((n) => n.textContent)")
+    assert {"depth", "speed", "real time", "overruns", "vehicle"} <= set(names)
+
+
+def test_a_key_moves_the_vehicle_and_letting_go_lets_go(page, served):
+    drive, _ = served
+    start = drive.ticker.latest().state[4]
+    page.keyboard.down("w")
+    patiently(page, lambda: drive.ticker.latest().state[4] > start + 0.2)
+    assert drive.ticker.latest().held[drive.place("surge")] == 1.0
+    page.keyboard.up("w")
+    patiently(page, lambda: drive.ticker.latest().held[drive.place("surge")] == 0.0)
+
+
+def test_keys_switch_modes_and_pause(page, served):
+    drive, _ = served
+    page.keyboard.press("t")
+    wait_for(page, "tiburonDrive.state.mode.vehicle", "station keeping")
+    page.keyboard.press(" ")
+    # the same key does the opposite once the page knows
+    wait_for(page, "tiburonDrive.state.paused")
+    page.keyboard.press(" ")
+    patiently(page, lambda: not drive.ticker.paused)
+    page.keyboard.press("t")
+    wait_for(page, "tiburonDrive.state.mode.vehicle", "manual")
+
+
+def test_sliders_are_sticks(page, served):
+    drive, _ = served
+    page.evaluate(
+        "(() => { const input = document.querySelector('input[aria-label=heave]');"
+        " input.value = -0.5; input.dispatchEvent(new Event('input')); })()"
+    )
+    patiently(page, lambda: drive.ticker.latest().held[drive.place("heave")] == -0.5)
+    page.evaluate(
+        "document.querySelector('input[aria-label=heave]').dispatchEvent(new Event('blur'))"
+    )
+    patiently(page, lambda: drive.ticker.latest().held[drive.place("heave")] == 0.0)
+
+
+def test_a_gamepad_steers(page, served):
+    """A pad as the browser would report it: its left stick pushed ahead is surge."""
+    drive, _ = served
+    page.evaluate(
+        "navigator.getGamepads = () => [{ connected: true, id: 'pad', axes: [0, -1, 0, 0],"
+        " buttons: Array.from({ length: 16 }, () => ({ pressed: false, value: 0 })) }]"
+    )
+    patiently(page, lambda: drive.ticker.latest().held[drive.place("surge")] == 1.0)
+    page.evaluate("navigator.getGamepads = () => []")
+    patiently(page, lambda: drive.ticker.latest().held[drive.place("surge")] == 0.0)
+
+
+def test_numbers_are_edited(page, served):
+    drive, _ = served
+    page.evaluate(
+        "(() => { const input = document.querySelector('input[aria-label=density]');"
+        " input.value = 1030; input.dispatchEvent(new Event('change')); })()"
+    )
+    patiently(page, lambda: drive.world.fluid.density == 1030.0)
+
+
+def test_the_picture_shows_something(page):
+    """The scene is drawn: its part beside desk and gauges has many colors."""
+    wait_for(page, "tiburonDrive.drawn > 3")
+    shot = page.screenshot(timeout=MILLISECONDS)
+    kept = artifact("drive.png")
+    if kept is not None:
+        kept.write_bytes(shot)
+    pixels = np.asarray(image.open(io.BytesIO(shot)).convert("RGB"))[60:200, :300]
+    assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 200
