@@ -123,6 +123,22 @@ def test_runs_that_end_early_fail(arm, states):
     assert "diverged" in found.text
 
 
+def test_loops_that_cannot_follow_are_to_be_looked_at(monkeypatch):
+    """A run that ends at a singular pose is told, and balanced as far as it came."""
+    bar = tb.load("four_bar")
+    states = kicked_states(bar, start_position(bar), 1, seed=0)
+    true = conservation._ended_early
+
+    def early(name, run):
+        assert true(name, run) is None
+        return conservation.Finding(name, "failed", "the run ended early: gap of loop")
+
+    monkeypatch.setattr(conservation, "_ended_early", early)
+    told, balance, loops = power_balance(bar, LAND, states, 1e-3)
+    assert (told.verdict, balance.verdict, loops.verdict) == ("look", "passed", "passed")
+    assert told.text == "the run ended early: gap of loop; half of it is balanced"
+
+
 def test_step_advice_follows_the_stiffest_part():
     """A spring of known frequency w: stable up to 2.78 / w, advised 0.5 / w, rounded down."""
     link = tb.Body(
