@@ -144,6 +144,8 @@ if TYPE_CHECKING:
     from tiburon.hydro.mesh_file import load_mesh as load_mesh
     from tiburon.hydro.panels import PanelAddedMass as PanelAddedMass
     from tiburon.hydro.panels import panel_added_mass as panel_added_mass
+    from tiburon.loops.apparent import ApparentInertia as ApparentInertia
+    from tiburon.loops.apparent import apparent_inertia as apparent_inertia
     from tiburon.loops.assembly import Assembly as Assembly
     from tiburon.loops.assembly import assemble as assemble
     from tiburon.loops.assembly_branches import AssemblyBranches as AssemblyBranches

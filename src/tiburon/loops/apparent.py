@@ -1,0 +1,137 @@
+"""What one feels in pulling at links of a robot, its loops closed: inertias of handles.
+
+Symbols (Featherstone 1987, section 9.5):
+    Phi     acceleration of all handles per force on them, from rest (eq. 9.18)
+    G       shares that joints take of unit forces, in the metric of the mass matrix
+
+From the world outward Phi = G^T G, for grounded and floating robots alike; loops take out of G what
+they resist: Phi = G^T (1 - P) G with P the projector on the shares of the constraints.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.binding import surroundings_at, world_with
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.jacobian import jacobian_columns
+from tiburon.algorithms.joint_space import joint_space_terms
+from tiburon.algorithms.kinematics import body_places, frame_places
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.loops.augmented import TreeMetric
+from tiburon.loops.constraints import Row, constraints, entries_in_use
+from tiburon.loops.handles import ArticulatedMetric
+from tiburon.loops.metric import Metric
+from tiburon.model import Model, Plan, Water, World
+from tiburon.record import record
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.primitives import factor_orthogonal
+
+__all__ = ["ApparentInertia", "apparent_inertia"]
+
+Array = NDArray[np.float64]
+
+UNMOVED = 1e-10
+"""Share of the largest acceleration per force below which a direction counts as held."""
+
+
+@record(eq=False)
+class ApparentInertia:
+    """What one feels in pulling at frames of a robot, one position or a batch."""
+
+    inverse: Array
+    """Acceleration of all frames per force on them, [alpha; a] per [n; f] at their origins, world
+    axes [1/(kg m^2), 1/(kg m), 1/kg], symmetric, shape (..., 6 n, 6 n); zero along directions that
+    the robot and its loops forbid."""
+
+    inertia: Array
+    """Force per acceleration [kg m^2, kg m, kg], shape (..., 6 n, 6 n): the inverse of `inverse`
+    where all directions are free, its pseudo-inverse where some are not. Along those the true
+    inertia is infinite, and here it is zero."""
+
+    rank: Array
+    """In how many independent directions the frames can move, shape (...)."""
+
+
+def _metric(plan: Plan, q: Sequence[Scalar]) -> Metric:
+    if not plan.has_couplings:
+        return ArticulatedMetric(plan, q)
+    # joints that follow others do not give way one by one
+    rest = (0.0,) * plan.nv
+    return TreeMetric(plan, joint_space_terms(plan, q, scalars(np.array(rest)), (0.0,) * 3)[0])
+
+
+def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
+    position = scalars(q)
+    plan, _, _ = surroundings_at(model, world, position)
+    names = dict(options)["frames"]
+    places = body_places(plan, position)
+    forces: list[Row] = []
+    for name, place in zip(names, frame_places(plan, position, names), strict=True):
+        columns = jacobian_columns(plan, position, places, plan.frame(name).body, place.p)
+        by_variable = {i: tuple(column) for i, column in columns.items()}
+        forces += [{i: column[k] for i, column in by_variable.items()} for k in range(6)]
+    metric = _metric(plan, position)
+    roots = [np.sqrt(x) for x in metric.softness]
+
+    def share(row: Row) -> list[Scalar]:
+        lowered = metric.lowered(row)
+        return [lowered[i] * roots[i] if i in lowered else 0.0 for i in range(plan.nv)]
+
+    shares = [share(row) for row in forces]
+    free = shares
+    used = entries_in_use(model) if model.loops else ()
+    if any(used):
+        rows = constraints(model, plan, position).jacobian
+        held = [share(row) for row, columns in zip(rows, used, strict=True) if columns]
+        loops = factor_orthogonal(as_traced(held))
+        free = [
+            [x - y for x, y in zip(one, loops.project_rows(as_traced(one)), strict=True)]
+            for one in shares
+        ]
+    size = len(forces)
+    Phi: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
+    for i in range(size):
+        for j in range(i + 1):
+            products = (x * y for x, y in zip(free[i], free[j], strict=True))
+            Phi[i][j] = Phi[j][i] = sum(products, start=0.0)
+    return as_traced([x for row in Phi for x in row]).reshape(size, size)
+
+
+_FUNCTION = LibraryFunction("apparent_inertia", inputs_of("q"), _run, parameters=(INERTIA,))
+
+
+def apparent_inertia(
+    model: Model,
+    q: ArrayLike,
+    frames: str | Sequence[str],
+    *,
+    fluid: Water | None = None,
+    time: ArrayLike | None = None,
+) -> ApparentInertia:
+    """Compute what one feels in pulling at links of a robot from rest, its loops closed.
+
+    Blocks beside the diagonal tell how a force on one frame accelerates another. Robots may stand
+    on the ground or float, with loops or without. One position or a batch.
+
+    Args:
+        model: The robot.
+        q: Position with closed loops [m or rad], shape (..., nq).
+        frames: Name of a body or frame, or a sequence of n names.
+        fluid: The water the robot is in, whose added mass counts; none by default.
+        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+
+    Example:
+        ``tb.apparent_inertia(stewart, q, "platform").inertia``
+    """
+    names = (frames,) if isinstance(frames, str) else tuple(frames)
+    for name in names:
+        model.plan.frame(name)
+    options = (("frames", names),)
+    inverse: Array = call(_FUNCTION, model, (q,), world_with(None, fluid), options, time=time)
+    rank = np.linalg.matrix_rank(inverse, hermitian=True, rtol=UNMOVED)
+    inertia: Array = np.linalg.pinv(inverse, rcond=UNMOVED, hermitian=True).astype(np.float64)
+    return ApparentInertia(inverse, inertia, np.asarray(rank, dtype=np.float64))
