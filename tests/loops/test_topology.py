@@ -93,6 +93,13 @@ def test_cycles_close_and_are_independent(name):
     assert np.linalg.matrix_rank(rows) == found.cycle_count
 
 
+def test_legs_are_in_the_order_of_their_numbers():
+    """The tenth after the second, whichever joints close loops."""
+    model = arms_on_object((3,) * 12, tb.Spherical)
+    paths = tb.topology(model).paths
+    assert [path[0] for path in paths] == [f"a{k}_0" for k in range(12)]
+
+
 def test_welded_bodies_are_one_link():
     model = tb.load("two_pumas")
     found = tb.topology(model)

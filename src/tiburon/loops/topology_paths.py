@@ -1,5 +1,6 @@
 """Cycles, poles and paths of a graph of links and joints (Nahon 1991, sections 2.1 and 2.2)."""
 
+import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -61,8 +62,13 @@ def chains(
     if found != graph.number_of_edges():
         return Chains(kind, (), (), ())
     # by name, so that the order does not depend on which joints close loops
-    paths.sort(key=sorted)
+    paths.sort(key=lambda path: [_by_number(name) for name in path])
     return Chains(kind, poles_found, tuple(paths), tuple(open_paths))
+
+
+def _by_number(name: str) -> list[tuple[str, int]]:
+    """Return a key that puts leg_2 before leg_10."""
+    return [(word, int(part or 0)) for word, part in re.findall(r"(\D*)(\d*)", name)]
 
 
 def _kind(graph: "networkx.MultiGraph[str]", core: "networkx.MultiGraph[str]") -> str:
