@@ -72,6 +72,7 @@ bench: $(call stamp,bench)
 
 docs: $(call stamp,docs)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+	$(BIN)/python tools/gallery.py replays docs/_build/html/gallery/replays
 
 wheel: $(call stamp,core)
 	$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir dist .

@@ -3,7 +3,8 @@
     python tools/gallery.py pages                  # docs/gallery/*.md, kept in the repository
     python tools/gallery.py replays FOLDER         # pages that replay; made by `make docs`
     python tools/gallery.py pictures FOLDER        # docs/gallery/pictures, from those; Chromium
-    python tools/gallery.py readme FOLDER          # docs/images for the README; Chromium
+    python tools/gallery.py readme FOLDER          # docs/images of the README; Chromium
+    python tools/gallery.py animation FOLDER       # docs/images/dive.webp, of the demo; Chromium
 
 Each robot has one command (`gallery_scenes.py`). It is printed on the robot's page, makes its
 replay, and its picture is taken from that: nothing is shown that a reader cannot repeat.
@@ -32,7 +33,7 @@ SIZE = {"width": 560, "height": 350}
 LARGEST = 30_000
 """Bytes of one picture."""
 
-MOVING = {"robot": "tiburon_titan", "frames": 28, "every": 0.12, "largest": 380_000}
+MOVING = {"frames": 26, "every": 0.15, "largest": 380_000}
 """The animation of the README: frames, seconds between them, bytes."""
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -186,9 +187,7 @@ def make_pictures(folder: Path, names: list[str]) -> None:
 
 
 def make_readme(folder: Path) -> None:
-    """Take the two pictures and the animation of the README."""
-    from PIL import Image
-
+    """Take the two pictures of the README."""
     with _pages(viewport={"width": 960, "height": 560}) as page:
         _open(page, folder / "tiburon_titan.html", bare=False)
         _seek(page, 0.5, 0.8)
@@ -196,12 +195,23 @@ def make_readme(folder: Path) -> None:
         _open(page, folder / "aquarobot.html", bare=True)
         _seek(page, 0.1, 0.75)
         _save(page.screenshot(), IMAGES / "aquarobot.webp", 60_000)
+
+
+def make_animation(folder: Path) -> None:
+    """Film the demo for the README."""
+    from PIL import Image
+
+    demo = folder / "demo"
+    if not (demo / "replay.html").exists():
+        words = [sys.executable, "-m", "tiburon", "demo", "--output", str(demo)]
+        subprocess.run(words, check=True)
     frames = []
     with _pages(viewport={"width": 480, "height": 280}) as page:
-        _open(page, folder / f"{MOVING['robot']}.html", bare=True)
+        _open(page, demo / "replay.html", bare=True)
         for k in range(int(MOVING["frames"])):
-            _seek(page, k / float(MOVING["frames"]), 0.82 if k == 0 else 1.0)
-            page.evaluate("window.tiburonReplay.rig.azimuth += 0.02")
+            # the page draws fewer pixels where they take long, which is no matter here
+            page.evaluate("window.tiburonReplay.renderer.setPixelRatio(1)")
+            _seek(page, k / float(MOVING["frames"]), 0.78 if k == 0 else 1.0)
             frames.append(Image.open(io.BytesIO(page.screenshot())).convert("RGB"))
     path = IMAGES / "dive.webp"
     for quality in range(70, 20, -8):
@@ -225,7 +235,7 @@ def make_readme(folder: Path) -> None:
 def main() -> None:
     """Make what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=("pages", "replays", "pictures", "readme"))
+    parser.add_argument("what", choices=("pages", "replays", "pictures", "readme", "animation"))
     parser.add_argument("folder", nargs="?", type=Path, help="where replays are")
     parser.add_argument("names", nargs="*", help="robots; all by default")
     asked = parser.parse_args()
@@ -238,8 +248,10 @@ def main() -> None:
         make_replays(asked.folder, names)
     elif asked.what == "pictures":
         make_pictures(asked.folder, names)
-    else:
+    elif asked.what == "readme":
         make_readme(asked.folder)
+    else:
+        make_animation(asked.folder)
 
 
 if __name__ == "__main__":
