@@ -116,3 +116,14 @@ def test_the_plain_integrator_takes_the_steps_of_a_run(four_bar):
     np.testing.assert_allclose(record.q, run.q, atol=1e-12)
     with pytest.raises(tb.DomainError, match="loop 'closure' open"):
         tb.integrate_rk4(model, home + 0.1, v, dt=1e-3, steps=50)
+
+
+def test_rounding_beside_a_singular_pose_does_not_turn_velocities():
+    """Along a branch, next to where it meets another: the velocity is that of the branch."""
+    model = tb.load("n_four_bar_2")
+    branch = np.array([1.0, 1.0, 1.0, -1.0, -1.0])
+    # rows of the Jacobian shrink with the distance, their rounding does not: 5e-16 / 1e-8
+    near = 10.0 ** -np.arange(3.0, 9.0)
+    q = FLAT + near[:, None] * branch + 1e-16 * RANDOM.standard_normal((len(near), 5))
+    kept = tb.keep_loops_closed(model, q, np.tile(5.0 * branch, (len(near), 1)))
+    np.testing.assert_allclose(kept, np.tile(5.0 * branch, (len(near), 1)), atol=1e-6)
