@@ -236,3 +236,17 @@ def test_joints_are_held_and_moved():
         assert settled[0] == pytest.approx(0.2, abs=0.03)
         drive.command({"arm_hold": 0.0, f"joint.{joint}": 1.0})
         assert ahead(drive, 300).state[2] > 0.1
+
+
+def test_a_factor_on_drag_replaces_the_one_before():
+    """Drag times 1.7, then times 2: twice the drag of the file, not 3.4 times."""
+    from tiburon.drive.edits import edited, knobs_of
+
+    model, world = tb.load("bluerov2_heavy"), tb.World(fluid=SEA)
+    name = f"drag.{model.bodies[0].name}"
+    once, world, factors = edited(model, world, {name: 1.7})
+    twice, world, factors = edited(once, world, {name: 2.0}, factors)
+    given = np.array(model.bodies[0].fluid.quadratic_damping)
+    assert np.allclose(twice.bodies[0].fluid.quadratic_damping, 2.0 * given, rtol=1e-14)
+    knobs = {knob.name: knob.value for knob in knobs_of(twice, world, factors)}
+    assert knobs[name] == 2.0
