@@ -34,7 +34,7 @@ def test_a_robot_becomes_a_page(tmp_path):
 
 
 def test_a_mode_becomes_a_page(tmp_path):
-    """Its title tells the frequency: sqrt(g / l) / 2 pi is 0.4985 Hz, the ball itself slows it a bit."""
+    """Its title tells the frequency: a bit below sqrt(g / l) / 2 pi = 0.4985 Hz of a point mass."""
     page = tmp_path / "swing.html"
     done = view("pendulum", "--mode", "0", "--html", str(page))
     assert done.exit_code == 0, done.output
