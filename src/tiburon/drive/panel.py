@@ -33,6 +33,10 @@ GENTLE = 10.0
 """Acceleration by full sticks of joints whose largest force is not known [rad/s^2, m/s^2]."""
 
 
+BRISK = 1.0
+"""Acceleration by full sticks of vehicles whose thrusters have no limits [rad/s^2, m/s^2]."""
+
+
 class VehicleGrip(NamedTuple):
     """How a floating base is held: what its thrusters can do."""
 
@@ -111,7 +115,9 @@ def grips_of(
         world: Its surroundings.
         commands: Names of its commands.
     """
-    inertia = np.diag(mass_matrix(model, model.neutral(), fluid=world.fluid)).tolist()
+    # of a robot with loops, what each joint would feel with them cut open
+    tree = model.without_loops() if model.loops else model
+    inertia = np.diag(mass_matrix(tree, tree.neutral(), fluid=world.fluid)).tolist()
     driven: dict[str, Actuator] = {a.joint: a for a in model.actuators}
     joints = []
     for joint in model.joints:
@@ -159,6 +165,8 @@ def _vehicle(model: Model, inertia: list[float]) -> VehicleGrip | None:
     except ModelError:
         # no thrusters there: the base drifts
         return None
+    joint = bases[0].joint.name
+    where = model.slice(joint, of="v")
     A = np.array(allocation.matrix)
     shares = np.linalg.pinv(A, rcond=1e-10)
     strength = []
@@ -170,10 +178,9 @@ def _vehicle(model: Model, inertia: list[float]) -> VehicleGrip | None:
             for part, (low, high) in zip(f.tolist(), allocation.limits, strict=True)
             if abs(part) > IDLE_SHARE
         ]
-        strength.append(reached * float(min(each)) if reached > REACHABLE else 0.0)
+        most = reached * float(min(each)) if reached > REACHABLE else 0.0
+        strength.append(most if math.isfinite(most) else BRISK * inertia[where][axis])
     importance = [1.0 if most > 0.0 else NEGLECTED for most in strength]
-    joint = bases[0].joint.name
-    where = model.slice(joint, of="v")
     return VehicleGrip(
         joint,
         ThrusterAllocation.of(model, bases[0].name, importance=importance),

@@ -82,8 +82,11 @@ class Pilot:
         """Return all numbers but the gains, which are commands: they are compiled in."""
         return self
 
-    def __call__(self, state: State) -> tuple[dict[str, Any], Any]:
-        """Return commands, and the rates of targets and integrals."""
+    def __call__(self, state: State) -> Any:
+        """Return commands, and the rates of targets and integrals where there are any."""
+        if self.vehicle is None and not self.joints:
+            # nothing to hold: such a robot only swings
+            return {}
         u = dict(zip(state.system.command_names, entries(state.u), strict=True))
         held = {word: u[f"{self.panel.name}.{word}"] for word in self.panel.inputs}
         own = entries(state.own)
