@@ -52,3 +52,27 @@ def test_functions_of_trees_still_refuse_loops():
     model = tb.load("four_bar")
     with pytest.raises(tb.ModelError, match="mass_matrix is for trees"):
         tb.mass_matrix(model, model.neutral())
+
+
+@pytest.mark.parametrize("off", [0.0, 1e-13, 1e-11])
+def test_rows_that_vanish_in_a_pose_count_as_none(off):
+    """Four-bars flat on one line: rows along it are rounding alone, and no constraint."""
+    model = tb.load("n_four_bar_2")
+    start = np.where([name.startswith("pivot") for name in model.v_names], -1.0, 1.0)
+    q, v, tau = model.neutral() + start * (np.pi / 2 + off), 2.0 * start, np.zeros(model.nv)
+    found = tb.loop_dynamics(model, q, v, tau)
+    vd, force = dense_acceleration(model, q, v, tau)
+    assert found.rank == 2
+    np.testing.assert_allclose(found.acceleration, vd, atol=1e-9)
+    np.testing.assert_allclose(found.constraint_force, force, atol=1e-9)
+
+
+def test_rows_that_earlier_joints_do_not_hold_up_are_noticed():
+    """Two arms welded to one load: at home some rows bind only joints that come later."""
+    model = tb.load("two_pumas")
+    q = np.array(model.poses["home"]) if "home" in model.poses else model.neutral()
+    v = allowed(model, q, RANDOM.standard_normal(model.nv))
+    tau = RANDOM.standard_normal(model.nv)
+    expected, _ = dense_acceleration(model, q, v, tau)
+    found = tb.forward_dynamics(model, q, v, tau)
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-8 * np.abs(expected).max())

@@ -22,7 +22,7 @@ import numpy as np
 
 from tiburon.algorithms.joint_space import freedom_parents, joint_space_terms
 from tiburon.loops.constraints import Constraints, Row
-from tiburon.loops.elimination import loop_pattern
+from tiburon.loops.elimination import LoopPattern, loop_pattern
 from tiburon.loops.metric import CUT, ConstrainedMotion, solve_in_metric
 from tiburon.model import Model, Plan
 from tiburon.spatial import Force, Scalar, Vec3
@@ -36,6 +36,12 @@ SURE = 1e-6
 """Squared sine of the angle between constraints above which squaring their condition is harmless.
 
 Multipliers lose six of sixteen digits at this angle of 1e-3; below it they would lose more.
+"""
+
+SHORT = 1e-10
+"""Squared length of a constraint, relative to the longest, below which it is told as longer.
+
+A row that vanishes in a pose is left with rounding, and sure of it; against this it is lost.
 """
 
 LOST = 1e-11
@@ -146,7 +152,8 @@ def answer(
     entries = [*mass, *bound]
     inline = pattern.saddle.stored <= INLINED
     lost = SURE if careful else max(LOST, cut * cut)
-    factor = SaddleFactor(pattern.saddle, entries, lost, inline=inline)
+    sizes = _sizes(pattern, mass, bound)
+    factor = SaddleFactor(pattern.saddle, entries, lost, inline=inline, sizes=sizes)
     found = factor.solve([*free, *right])
     vd, forces = found[:nv], [-x for x in found[nv:]]
     rank: Scalar = float(len(live))
@@ -179,3 +186,15 @@ def answer(
     for k, force in zip(live, forces, strict=True):
         multipliers[k] = force
     return ConstrainedMotion(tuple(vd), tuple(multipliers), rank, ratio)
+
+
+def _sizes(pattern: LoopPattern, mass: Sequence[Scalar], bound: Sequence[Scalar]) -> list[Scalar]:
+    """Return the squared lengths of constraints, each joint felt alone: J_j^2 / H_jj summed."""
+    stiffness = {j: x for (i, j), x in zip(pattern.mass, mass, strict=True) if i == j}
+    lengths: list[Scalar] = [0.0] * len(pattern.live)
+    for (n, j), x in zip(pattern.bound, bound, strict=True):
+        lengths[n] = lengths[n] + x * x / stiffness[j]
+    longest: Scalar = 0.0
+    for length in lengths:
+        longest = np.maximum(longest, length)
+    return [np.maximum(length, SHORT * longest) for length in lengths]

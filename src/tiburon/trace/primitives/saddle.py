@@ -90,7 +90,7 @@ class SaddlePattern:
 
 
 class FactorSaddle(Primitive):
-    """Factor: the given entries of K to those of L, to 1/D, and to the worst share.
+    """Factor: entries of K, and the size of each constraint, to L, 1/D and the worst share.
 
     The factor holds L column by column, then 1/D by unknown, then `worst`.
     """
@@ -103,7 +103,7 @@ class FactorSaddle(Primitive):
     @property
     def argument_count(self) -> int:
         """Number of floats it takes."""
-        return len(self.pattern.entries)
+        return len(self.pattern.entries) + self.pattern.bound
 
     @property
     def result_count(self) -> int:
@@ -120,10 +120,15 @@ class FactorSaddle(Primitive):
         homes = m.table([pattern.places[pair] for pair in pattern.entries])
         for place in m.loop(0, len(pattern.entries)):
             m.store(found, m.lookup(homes, place), m.load(given, place))
-        # the size of what each pivot is formed from
+        # the size of what each pivot is formed from; that of a constraint is told: where it goes
+        # before joints it binds, those before it may form nothing but rounding
         formed = m.memory(pattern.size)
-        for k in m.loop(0, pattern.size):
+        free = pattern.size - pattern.bound
+        for k in m.loop(0, free):
             m.store(formed, k, m.load(found, below + k))
+        for k in m.loop(0, pattern.bound):
+            size = m.load(given, k + len(pattern.entries))
+            m.store(formed, k + free, m.sub_product(one, size, zero))
         m.store(found, worst_place, one)
         order, starts = m.table(pattern.order), m.table(pattern.starts)
         targets, target_rows, bound, bound_starts = self._tables()
@@ -209,13 +214,15 @@ class FactorSaddle(Primitive):
     ) -> list[int]:
         """Return the tangent of the matrix, padded: it stands for that of the factor."""
         zero = graph.const(0.0)
-        return [*tangents, *[zero] * (self.result_count - self.argument_count)]
+        count = len(self.pattern.entries)
+        return [*tangents[:count], *[zero] * (self.result_count - count)]
 
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
         """Return the adjoint of the matrix, which stands for that of the factor."""
-        return adjoints[: self.argument_count]
+        zero = graph.const(0.0)
+        return [*adjoints[: len(self.pattern.entries)], *[zero] * self.pattern.bound]
 
 
 class _Run:
@@ -309,7 +316,13 @@ class SaddleFactor:
     """
 
     def __init__(
-        self, pattern: SaddlePattern, entries: Sequence[Any], lost: float, *, inline: bool
+        self,
+        pattern: SaddlePattern,
+        entries: Sequence[Any],
+        lost: float,
+        *,
+        inline: bool,
+        sizes: Sequence[Any] | None = None,
     ) -> None:
         """Factor.
 
@@ -318,10 +331,13 @@ class SaddleFactor:
             entries: Their numbers, in the order of `pattern.entries`.
             lost: Share of what formed it below which the pivot of a constraint is lost.
             inline: Whether to spell the operations out in the graph instead of calling.
+            sizes: What the pivot of each constraint is about, if nothing takes from it; what the
+                unknowns before it form by default.
         """
         self.pattern = pattern
         self._inline = inline
-        *self._numbers, self.worst = FactorSaddle(pattern, lost).apply(entries, inline=inline)
+        given = [*entries, *([0.0] * pattern.bound if sizes is None else sizes)]
+        *self._numbers, self.worst = FactorSaddle(pattern, lost).apply(given, inline=inline)
 
     def solve(self, right: Sequence[Any]) -> list[Any]:
         """Return the solution for one right-hand side."""
