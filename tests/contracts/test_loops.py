@@ -83,6 +83,7 @@ def test_every_function_of_the_library_has_decided():
         LIBRARY["no such function"]  # loads all algorithms on its way
     kinematics = {name for name, function in LIBRARY.items() if not function.of_trees}
     assert kinematics <= {
+        "apparent_inertia",
         "center_of_mass",
         "center_of_mass_jacobian",
         "forward_dynamics_derivatives",

@@ -98,9 +98,7 @@ def proximal_answer(
     for k, force in zip(live, forces, strict=True):
         multipliers[k] = force
     ratio = np.sqrt(np.maximum(factor.worst, 0.0))
-    return ConstrainedMotion(
-        tuple(vd), tuple(multipliers), -1.0, ratio, iterations=ran.count
-    )
+    return ConstrainedMotion(tuple(vd), tuple(multipliers), -1.0, ratio, iterations=ran.count)
 
 
 def _softest(
