@@ -47,6 +47,20 @@ def test_a_floating_arm_keeps_its_momentum_whatever_it_does(method):
     assert np.ptp(energy) > 1e-2
 
 
+def test_the_walking_machine_floats_freely():
+    """Aquarobot (McMillan 1994, chapter 8) let go in space: its momentum stays, whatever its motors brake."""
+    model = tb.load("aquarobot")
+    v = 0.3 * np.random.default_rng(3).standard_normal(model.nv)
+    run = tb.simulate(model, 0.5, v=v, world=WEIGHTLESS, record_dt=0.1, passive=False, limits=False)
+    assert run.status == "finished"
+    momentum, energy = run.get("momentum").values, run.get("kinetic_energy").values
+    # RK4 at 1 ms, legs swinging at some tenths of a radian per second
+    np.testing.assert_allclose(momentum, momentum[:1].repeat(len(momentum), 0), rtol=1e-9)
+    # motors without voltage are brakes: they only take energy
+    assert np.all(np.diff(energy) < 0.0)
+    assert np.abs(model.difference(run.q[0], run.q[-1])).max() > 0.05
+
+
 @pytest.mark.slow
 def test_energy_drifts_as_the_order_says_over_a_million_steps():
     """RK4 loses energy with the fifth power of the step: halving it leaves a thirty-second."""
