@@ -189,3 +189,24 @@ def test_kernels_are_not_compiled_for_what_is_no_robot():
         tb.compile(tb.mass_matrix, "pendulum")
     with pytest.raises(tb.ModelError, match="world: expected a World"):
         tb.compile(tb.mass_matrix, pendulum(), world=9.81)
+
+
+def test_a_method_can_be_chosen_while_a_driven_robot_is_traced():
+    """The first call of a robot may come inside a trace; what chooses the method traces, too."""
+    slide = tb.Driven("lift", tb.Prismatic("rail"), tb.Harmonic(0.1, 2.0))
+    body = tb.Inertia.sphere(1.0, 0.1)
+    arm = tb.Model(
+        "lifted",
+        [
+            tb.Body("stage", joint=slide, inertia=body),
+            tb.Body("rod", "stage", joint=tb.Revolute("swing", (0, 1, 0)), inertia=body),
+        ],
+    )
+
+    def rates(model, q, v, t):
+        return tb.forward_dynamics(model, q, v, [0.0] * model.nv, time=t)
+
+    kernel = tb.compile(rates, arm, shapes={"t": ()})
+    q, v = np.full(arm.nq, 0.3), np.full(arm.nv, -0.4)
+    expected = tb.forward_dynamics(arm, q, v, np.zeros(arm.nv), time=0.7)
+    np.testing.assert_allclose(kernel(q, v, 0.7), expected, rtol=1e-13)

@@ -30,8 +30,11 @@ def wind():
 
 def main(path, kind):
     """Run into a store with frequent checkpoints, and say how it ended."""
-    from tiburon.simulation import recorder, row_writer
+    from tiburon.simulation import conduct, lone_run, recorder, row_writer
 
+    # a run without a controller in Python waits in its progress, after every native call
+    conduct.INTERVAL = lone_run.INTERVAL = 0.0
+    lone_run.BREATH = 1
     recorder.FLUSH_SECONDS = 0.02
     row_writer.HAND_ON_SECONDS = 0.02
     run = tb.simulate(
@@ -43,7 +46,6 @@ def main(path, kind):
         dt=1e-3,
         record_every=1,
         store=path,
-        # a run without a controller in Python waits here
         progress=lambda done, duration: time.sleep(0.05),
     )
     sys.stdout.write(run.status)
