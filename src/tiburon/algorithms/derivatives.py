@@ -75,7 +75,7 @@ class InverseDynamicsDerivatives(NamedTuple):
     """By velocities, shape (..., nv, nv)."""
 
     by_vd: Array
-    """By accelerations: the mass matrix, shape (..., nv, nv)."""
+    """By accelerations: the mass matrix where no loops are closed, shape (..., nv, nv)."""
 
 
 class ForwardDynamicsDerivatives(NamedTuple):
@@ -285,8 +285,9 @@ def inverse_dynamics_derivatives(
 
     Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
     per velocity variable, also where q holds a quaternion. Forces from outside are held constant,
-    in the axes in which they are given. One state or a batch; traced arrays inside a compiled
-    function, one state at a time.
+    in the axes in which they are given. With loops, forces are those of the robot's own actuators,
+    the shortest that do; derivatives hold for changes that keep loops closed. One state or a batch;
+    traced arrays inside a compiled function, one state at a time.
 
     Args:
         model: The robot.

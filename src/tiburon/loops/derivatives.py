@@ -14,7 +14,7 @@ Positions may step off the loops here; accelerations then are those that leave g
 Symbols: H mass matrix, J Jacobian of the constraints, lambda constraint forces.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,7 +36,7 @@ from tiburon.trace.program import Input, current_graph, trace
 from tiburon.trace.regions import function
 from tiburon.trace.regions.region import as_value, float_node
 
-__all__ = ["constrained_derivatives"]
+__all__ = ["constrained_derivatives", "on_floats", "pushed"]
 
 Scalars = Sequence[Scalar]
 
@@ -59,7 +59,7 @@ def constrained_derivatives(
     """
     n = around.plan.nv
     if current_graph() is None:
-        return _on_floats(around, q, v, tau)
+        return on_floats(constrained_derivatives, around, q, v, tau)
     found = constrained_motion(around, q, v, tau)
     vd, forces = tuple(found.vd), tuple(found.multipliers)
     model, plan = around.model, around.plan
@@ -77,7 +77,7 @@ def constrained_derivatives(
     ) -> list[Scalar]:
         # inside, all of these are leaves of a graph of their own
         left = _left(around, JointVector(q), JointVector(v), JointVector(vd), forces)
-        return _pushed(around, left, JointVector(q), v, step, change)
+        return pushed(around, left, JointVector(q), v, step, change)
 
     state = (tuple(q), tuple(v), vd, forces)
     none = (0.0,) * n
@@ -111,7 +111,7 @@ def _left(
     return [*needed, *opening]
 
 
-def _pushed(
+def pushed(
     around: Setting,
     roots: Sequence[Scalar],
     q: JointVector,
@@ -136,18 +136,25 @@ def _pushed(
     return [as_value(graph, node) for node in found]
 
 
-def _on_floats(
-    around: Setting, q: Scalars, v: Scalars, tau: Scalars
+def on_floats(
+    form: Callable[..., tuple[tuple[Scalar, ...], Any, Any, Any]],
+    around: Setting,
+    *state: Scalars,
 ) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
-    """Trace for the sake of the derivatives, and evaluate."""
+    """Trace for the sake of the derivatives, and evaluate.
+
+    Args:
+        form: Called as ``form(around, *state)``; returns nv scalars and three derivatives.
+        around: What acts in this state.
+        state: Position, velocity, and accelerations or joint forces.
+    """
     plan, n = around.plan, around.plan.nv
 
-    def run(q: Any, v: Any, tau: Any) -> Any:
-        state = (JointVector(part.tolist()) for part in (q, v, tau))
-        vd, *by = constrained_derivatives(around, *state)
-        return [*vd, *(x for part in by for x in part.reshape(-1).tolist())]
+    def run(*given: Any) -> Any:
+        values, *by = form(around, *(JointVector(part.tolist()) for part in given))
+        return [*values, *(x for part in by for x in part.reshape(-1).tolist())]
 
-    program = trace(run, [Input("q", (plan.nq,)), Input("v", (n,)), Input("tau", (n,))])
-    found = np.asarray(interpret(program, [list(q), list(v), list(tau)]))
-    by_q, by_v, by_tau = found[n:].reshape(3, n, n)
-    return tuple(found[:n].tolist()), by_q, by_v, by_tau
+    program = trace(run, [Input("q", (plan.nq,)), Input("v", (n,)), Input("given", (n,))])
+    found = np.asarray(interpret(program, [list(part) for part in state]))
+    by_q, by_v, by_given = found[n:].reshape(3, n, n)
+    return tuple(found[:n].tolist()), by_q, by_v, by_given

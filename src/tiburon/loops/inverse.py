@@ -28,7 +28,7 @@ from tiburon.algorithms.conditions import (
 from tiburon.algorithms.library import Options
 from tiburon.algorithms.rnea import rnea
 from tiburon.errors import ModelError
-from tiburon.loops.constraints import Constraints, constraints, entries_in_use
+from tiburon.loops.constraints import Constraints, Row, constraints, entries_in_use
 from tiburon.loops.projection import largest
 from tiburon.model import Model
 from tiburon.record import record
@@ -37,7 +37,14 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.primitives import factor_orthogonal
 from tiburon.trace.value import require
 
-__all__ = ["ActuatedForces", "LoopForces", "loop_inverse_dynamics", "shared_forces"]
+__all__ = [
+    "ActuatedForces",
+    "LoopForces",
+    "Sharing",
+    "forces",
+    "loop_inverse_dynamics",
+    "shared_forces",
+]
 
 Array = NDArray[np.float64]
 
@@ -69,12 +76,58 @@ class ActuatedForces(NamedTuple):
     """Force along each constraint [N or N m]."""
 
 
+class Sharing:
+    """How actuators and loops of a robot share joint forces in one position.
+
+    Attributes:
+        live: Constraints that can bind anything, by number.
+        driven: Velocity variables of the actuators.
+        loops: J of the live constraints, factored.
+        reach: P E, factored.
+    """
+
+    def __init__(self, model: Model, jacobian: Sequence[Row], actuators: Sequence[str]) -> None:
+        """Factor.
+
+        Args:
+            model: The robot.
+            jacobian: J, one row per constraint.
+            actuators: Names of the joints that are driven.
+        """
+        nv = model.nv
+        self.live = [k for k, used in enumerate(entries_in_use(model)) if used]
+        self.driven = [int(i) for i in model.indices(actuators, of="v")]
+        rows = [[jacobian[k].get(i, 0.0) for i in range(nv)] for k in self.live]
+        self.loops = factor_orthogonal(as_traced(rows))
+        columns = [
+            self.allowed([1.0 if i == place else 0.0 for i in range(nv)]) for place in self.driven
+        ]
+        self.reach = factor_orthogonal(as_traced([list(row) for row in zip(*columns, strict=True)]))
+
+    def allowed(self, force: Sequence[Scalar]) -> list[Scalar]:
+        """Return the part of a joint force that works on motions the loops allow."""
+        kept = self.loops.project_rows(as_traced(list(force)))
+        return [f - x for f, x in zip(force, kept, strict=True)]
+
+    def shares(self, needed: Sequence[Scalar]) -> list[Scalar]:
+        """Return the shortest forces of the actuators that do what loops leave to do."""
+        return list(self.reach.solve(as_traced(self.allowed(needed))))
+
+    def spread(self, forces: Sequence[Scalar]) -> list[Scalar]:
+        """Return forces of the actuators as joint forces."""
+        found: list[Scalar] = [0.0] * self.loops.shape[1]
+        for place, force in zip(self.driven, forces, strict=True):
+            found[place] = force
+        return found
+
+
 def forces(
     model: Model,
     held: Constraints,
     needed: Sequence[Scalar],
     vd: Sequence[Scalar],
     actuators: Sequence[str],
+    sharing: Sharing | None = None,
 ) -> ActuatedForces:
     """Share the joint forces that a motion needs between actuators and loops.
 
@@ -84,33 +137,17 @@ def forces(
         needed: Joint forces of the tree for this motion [N or N m], nv scalars.
         vd: Joint accelerations of the motion [m/s^2 or rad/s^2], nv scalars.
         actuators: Names of the joints that are driven.
+        sharing: Of this position and these actuators, where it is known.
     """
-    nv = model.nv
-    driven = [int(i) for i in model.indices(actuators, of="v")]
-    live = [k for k, used in enumerate(entries_in_use(model)) if used]
-    rows = [held.jacobian[k] for k in live]
+    among = sharing or Sharing(model, held.jacobian, actuators)
     opening = [
-        sum((x * vd[i] for i, x in row.items()), start=held.bias[k])
-        for k, row in zip(live, rows, strict=True)
+        sum((x * vd[i] for i, x in held.jacobian[k].items()), start=held.bias[k])
+        for k in among.live
     ]
-    J = as_traced([[row.get(i, 0.0) for i in range(nv)] for row in rows])
-    loops = factor_orthogonal(J)
-
-    def allowed(force: Any) -> list[Scalar]:
-        """Return the part of a joint force that works on motions the loops allow."""
-        kept = loops.project_rows(as_traced(force))
-        return [f - x for f, x in zip(force, kept, strict=True)]
-
-    columns = [allowed([1.0 if i == place else 0.0 for i in range(nv)]) for place in driven]
-    reach = factor_orthogonal(as_traced([list(row) for row in zip(*columns, strict=True)]))
-    goal = allowed(list(needed))
-    u = list(reach.solve(as_traced(goal)))
-    tau: list[Scalar] = [0.0] * nv
-    for place, force in zip(driven, u, strict=True):
-        tau[place] = force
+    tau = among.spread(among.shares(needed))
     rest = [f - t for f, t in zip(needed, tau, strict=True)]
-    carried = list(loops.solve_transpose(as_traced(rest)))
-    undone = allowed(rest)
+    carried = list(among.loops.solve_transpose(as_traced(rest)))
+    undone = among.allowed(rest)
     possible = largest(undone) <= UNDRIVEN * (1.0 + largest(needed))
     steady = largest(opening) <= OPENING * (1.0 + largest(vd) + largest(held.bias))
     message = (
@@ -121,7 +158,7 @@ def forces(
         for t in tau
     ]
     multipliers: list[Scalar] = [0.0] * len(held.value)
-    for k, force in zip(live, carried, strict=True):
+    for k, force in zip(among.live, carried, strict=True):
         multipliers[k] = force
     return ActuatedForces(tau, multipliers)
 

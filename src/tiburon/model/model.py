@@ -485,9 +485,11 @@ class Model(NamedParts):
     def structure_key(self) -> bytes:
         """Return a digest of all that compiled code depends on but `parameters`.
 
-        Equal keys mean equal code: topology, joint kinds and axes, placements, names, and which
-        inertial numbers are zero.
+        Equal keys mean equal code: topology, joint kinds and axes, placements, names, which
+        inertial numbers are zero, and with loops which joints are driven.
         """
         if not self.loops:
             return self.plan.structure_key
-        return blake2b(repr(self.loops).encode(), key=self.plan.structure_key).digest()
+        # with loops, who drives them decides how forces are shared
+        closing = repr((self.loops, self.actuated_joint_names))
+        return blake2b(closing.encode(), key=self.plan.structure_key).digest()

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.actuation.defaults import as_elements, elements_of
 from tiburon.actuation.element import Element
 from tiburon.actuation.passive import PassiveJoints
-from tiburon.algorithms.binding import world_with
+from tiburon.algorithms.binding import refuse_loops, world_with
 from tiburon.algorithms.library import check_places
 from tiburon.errors import ModelError, ShapeError
 from tiburon.model import Model, Water, World
@@ -84,6 +84,7 @@ def modes(
         ``print(tb.modes(tb.load("double_pendulum")))``
     """
     check_places(model, world)
+    refuse_loops(model, "modes")
     if control is not None and not is_traced(control):
         raise ModelError(
             f"control: expected a function marked with traced, got {control!r}; modes need its "
