@@ -8,7 +8,8 @@ import pytest
 
 import tiburon as tb
 from tiburon.actuation.defaults import elements_of
-from tiburon.drive.board import LATE_BINS, LOG_SIZE
+from tiburon.drive.board import LATE_BINS, LOG_SIZE, Word
+from tiburon.drive.machine_time import MachineTime
 from tiburon.drive.ticker import Ticker
 from tiburon.drive.timing import tick_report
 from tiburon.simulation.system import System
@@ -178,13 +179,32 @@ def test_overruns_under_load_are_counted_with_their_size(system):
 
 
 def test_percentiles_of_known_counts():
-    """990 ticks in the first bin and 10 in the fifth: medians and tails follow."""
+    """990 ticks in the first bin and 10 in the fifth: medians, tails and the histogram follow."""
     bins = np.zeros(LATE_BINS, dtype=np.int64)
     bins[0], bins[4] = 990, 10
     log = np.zeros((LOG_SIZE, 2), dtype=np.int64)
-    report = tick_report(1000, 0, 49_000, 0, 1_000_000, 5_000, 1_000_000, bins, log)
+    words = np.zeros(int(Word.END), dtype=np.int64)
+    words[Word.TICKS], words[Word.MOST_LATE], words[Word.LIMIT] = 1000, 49_000, 1_000_000
+    words[Word.BUSY], words[Word.MOST_BUSY] = 1_000_000, 5_000
+    report = tick_report(words, bins, log, MachineTime(2.0, 0.5, 0.003, 0.04))
     assert report.lateness[50.0] == pytest.approx(1e-5)
     assert report.lateness[99.0] == pytest.approx(1e-5)
     assert report.lateness[99.9] == pytest.approx(4.9e-5)
     assert report.busy == pytest.approx(1e-6)
     assert report.punctual == 1.0
+    assert {round(1e6 * high): n for high, n in report.histogram if n} == {10: 990, 50: 10}
+    lines = str(report).splitlines()
+    assert lines[4].split() == ["late", "up", "to", "10", "us", "990", "99.0000", "%"]
+    assert "25.0 % of the time" in lines[-1]
+    assert "waited 3.0 ms" in lines[-1]
+    assert "kept 40 ms" in lines[-1]
+
+
+def test_ticks_that_never_came_were_not_in_time():
+    words = np.zeros(int(Word.END), dtype=np.int64)
+    words[Word.TICKS], words[Word.OVERRUNS], words[Word.MISSED] = 900, 50, 100
+    bins, log = np.zeros(LATE_BINS, dtype=np.int64), np.zeros((LOG_SIZE, 2), dtype=np.int64)
+    report = tick_report(words, bins, log, MachineTime(1.0, None, None, None))
+    assert report.punctual == pytest.approx(0.85)
+    assert "never came: 100" in str(report)
+    assert "meanwhile" not in str(report)

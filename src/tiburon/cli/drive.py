@@ -1,6 +1,7 @@
 """`tiburon drive`: a robot by the clock on the wall, steered from a page or through a socket."""
 
 import asyncio
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,14 @@ tiburon drive panda --pose ready
 tiburon drive tiburon_titan --water --headless --port 9000 --rate 100
 tiburon drive aquarobot --water --measure 60
 """
+
+
+class Wait(StrEnum):
+    """How ticks are waited for."""
+
+    auto = "auto"
+    sleep = "sleep"
+    spin = "spin"
 
 
 def run(
@@ -60,9 +69,20 @@ def run(
     output: Annotated[Path, typer.Option(help="Folder for recordings and edited robots.")] = Path(
         "."
     ),
+    wait: Annotated[
+        Wait,
+        typer.Option(help="How ticks are waited for; auto sleeps until shortly before each."),
+    ] = Wait.auto,
     priority: Annotated[
-        bool, typer.Option("--priority", help="Ask for a thread that goes before ordinary ones.")
+        bool,
+        typer.Option(
+            "--priority",
+            help="Ask for a thread that goes before ordinary ones, on processors that stay awake.",
+        ),
     ] = False,
+    core: Annotated[
+        int | None, typer.Option(min=0, help="Processor that the ticks have for themselves.")
+    ] = None,
     measure: Annotated[
         float | None,
         typer.Option(min=0.1, help="Run alone for so long [s], report how ticks kept time, end."),
@@ -97,6 +117,8 @@ def run(
         steps=steps,
         method=method,
         priority=priority,
+        core=core,
+        wait=wait.value,
     )
     if not drive.ticker.native:
         print("note: no native loop on this system; ticks run in Python and will be late")
@@ -111,9 +133,10 @@ def run(
         print()
     finally:
         drive.close()
-    if priority and not drive.ticker.has_priority:
+    if priority and not drive.ticker.footing.priority:
         print("note: the system did not grant priority")
     print(drive.report())
+    print(f"ticks: {drive.ticker.manner()}")
     if drive.ticker.diverged:
         print("the motion grew beyond all numbers; take a smaller --dt")
         raise typer.Exit(3)

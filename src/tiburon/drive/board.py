@@ -14,7 +14,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["CATCH_UP", "LATE_BINS", "LATE_UNIT", "LOG_SIZE", "Board", "Entry", "Word"]
+__all__ = [
+    "CATCH_UP",
+    "LATE_BINS",
+    "LATE_UNIT",
+    "LOG_SIZE",
+    "MARGIN_DOWN",
+    "MARGIN_UP",
+    "Board",
+    "Entry",
+    "Word",
+]
 
 Array = NDArray[np.float64]
 
@@ -29,6 +39,12 @@ LOG_SIZE = 256
 
 CATCH_UP = 100_000_000
 """Delay that ticks without pause make good [ns]; what is beyond is lost, and told."""
+
+MARGIN_UP = 10_000
+"""How much earlier the loop wakes after a sleep that was too long for its margin [ns]."""
+
+MARGIN_DOWN = 10
+"""How much later after one that was not [ns]: both balance where 1 of 1000 sleeps is too long."""
 
 RING_BYTES = 8 << 20
 """Rough size of the ring of rows."""
@@ -54,6 +70,10 @@ class Word(IntEnum):
     """0 while all is well, 1 when a number was not finite: the robot stays where it was."""
     LIMIT = auto()
     """Lateness from which a tick is an overrun [ns]."""
+    MARGIN = auto()
+    """How long before a tick the loop stops sleeping and waits awake [ns]."""
+    MARGIN_MOST = auto()
+    """Longest margin that may be learned [ns]."""
     CLEAR = auto()
     CLEAR_SEEN = auto()
     TICKS = auto()
@@ -61,6 +81,12 @@ class Word(IntEnum):
     MOST_LATE = auto()
     LOST = auto()
     """Wall time given up [ns]."""
+    MISSED = auto()
+    """Ticks that never came because their time was given up."""
+    GAPS = auto()
+    """Overruns that came after a tick in time."""
+    LATE_BEFORE = auto()
+    """1 if the last tick was an overrun, else 0."""
     BUSY = auto()
     MOST_BUSY = auto()
     END = auto()
@@ -132,7 +158,8 @@ class Board:
         self.stage = np.zeros(max(len(self.numbers), n + 1))
         stride = 2 + n + m
         rows = 1 << max(10, (RING_BYTES // (8 * stride)).bit_length() - 1)
-        self.ring = np.zeros((rows, stride))
+        # written, not only promised: the loop must not wait for the system to find memory
+        self.ring = np.full((rows, stride), 0.0)
         self.bins = np.zeros(LATE_BINS, dtype=np.int64)
         self.log = np.zeros((LOG_SIZE, 2), dtype=np.int64)
         self.held_size = m

@@ -201,12 +201,20 @@ class Desk:
             "limit": report.limit,
             "punctual": report.punctual,
             "overruns": report.overruns,
+            "gaps": report.gaps,
+            "missed": report.missed,
             "lateness": {f"{p:g}": t for p, t in report.lateness.items()},
             "latest": report.latest,
             "lost": report.lost,
             "busy": report.busy,
             "busiest": report.busiest,
             "last_overruns": [list(pair) for pair in report.last_overruns[-16:]],
+            # the last width has no end
+            "histogram": [
+                [high if math.isfinite(high) else None, count] for high, count in report.histogram
+            ],
+            "machine": report.machine._asdict(),
+            "manner": self.drive.ticker.manner(),
         }
 
     # one method for each type

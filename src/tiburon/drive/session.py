@@ -73,6 +73,8 @@ class Drive:
         steps: int = 1,
         limit: float = 1e-3,
         priority: bool = False,
+        core: int | None = None,
+        wait: str = "auto",
         native: bool | None = None,
     ) -> None:
         """Put the robot together and compile its step, or find it compiled; nothing moves yet.
@@ -91,7 +93,11 @@ class Drive:
             dt: Length of a step [s].
             steps: Steps of a tick: ticks come every ``steps * dt`` on the wall.
             limit: Lateness from which a tick counts as an overrun [s].
-            priority: Whether to ask the system for a thread that goes before ordinary ones.
+            priority: Whether to ask the system for a thread that goes before ordinary ones,
+                processors that stay awake and memory that stays in place.
+            core: Number of a processor for the ticks alone; other threads of the process leave it.
+            wait: How ticks are waited for: "sleep", "spin" (awake all the time), or "auto" (asleep
+                until shortly before).
             native: Whether the loop is machine code; by default where that is possible.
         """
         surroundings = ready_for_edits(world_with(world, fluid) or DEFAULT_WORLD)
@@ -116,6 +122,8 @@ class Drive:
             steps=steps,
             limit=limit,
             priority=priority,
+            core=core,
+            wait=wait,
             native=native,
         )
         self.dashboard = Dashboard(self.system)

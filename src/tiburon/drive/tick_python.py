@@ -7,7 +7,16 @@ whenever other threads keep it.
 import time
 from collections.abc import Callable
 
-from tiburon.drive.board import CATCH_UP, LATE_BINS, LATE_UNIT, LOG_SIZE, Board, Word
+from tiburon.drive.board import (
+    CATCH_UP,
+    LATE_BINS,
+    LATE_UNIT,
+    LOG_SIZE,
+    MARGIN_DOWN,
+    MARGIN_UP,
+    Board,
+    Word,
+)
 from tiburon.simulation.loop import Clock
 
 __all__ = ["clear_counts", "run_ticks", "write_row"]
@@ -16,8 +25,8 @@ DONE = Clock._fields.index("done")
 IDLE = 1e-3
 """How long the loop sleeps at once while it is paused [s]."""
 
-LONGEST = 0.02
-"""Longest sleep at once [s]."""
+LONGEST = 20_000_000
+"""Longest sleep at once [ns]."""
 
 
 def run_ticks(board: Board, advance: Callable[[], bool]) -> None:
@@ -47,12 +56,14 @@ def run_ticks(board: Board, advance: Callable[[], bool]) -> None:
             continue
         now = time.monotonic_ns()
         if now < due:
-            time.sleep(min(1e-9 * (due - now), LONGEST))
+            _wait(board, now, due - now)
             continue
         late = now - due
         _count(board, late)
         if late > CATCH_UP:
             words[Word.LOST] += late
+            # ticks that never come because their time was given up are told, too
+            words[Word.MISSED] += late // int(words[Word.PERIOD])
             due = now
         _take_posts(board)
         _tick(board, advance, late)
@@ -60,6 +71,26 @@ def run_ticks(board: Board, advance: Callable[[], bool]) -> None:
         words[Word.BUSY] += length
         words[Word.MOST_BUSY] = max(int(words[Word.MOST_BUSY]), length)
         due += int(words[Word.PERIOD])
+
+
+def _wait(board: Board, now: int, left: int) -> None:
+    """Wait a part of the time that is left [ns]: asleep until the margin, then awake."""
+    words = board.words
+    # ticks may have come closer since the margin was learned
+    most = int(words[Word.MARGIN_MOST])
+    free = left - min(int(words[Word.MARGIN]), most)
+    if free <= 0:
+        # others may have the interpreter meanwhile
+        time.sleep(0.0)
+        return
+    part = min(free, LONGEST)
+    time.sleep(1e-9 * part)
+    over = time.monotonic_ns() - now - part
+    # one that no margin would make good teaches nothing
+    if over <= most:
+        margin = int(words[Word.MARGIN])
+        step = MARGIN_UP if over > margin else -MARGIN_DOWN
+        words[Word.MARGIN] = min(max(margin + step, 0), most)
 
 
 def clear_counts(board: Board) -> None:
@@ -117,7 +148,11 @@ def _count(board: Board, late: int) -> None:
     tick = int(words[Word.TICKS])
     words[Word.TICKS] = tick + 1
     words[Word.MOST_LATE] = max(int(words[Word.MOST_LATE]), late)
+    before = int(words[Word.LATE_BEFORE])
+    words[Word.LATE_BEFORE] = int(late > words[Word.LIMIT])
     if late > words[Word.LIMIT]:
+        # one gap makes many ticks late: gaps begin after a tick in time
+        words[Word.GAPS] += 1 - before
         overruns = int(words[Word.OVERRUNS])
         board.log[overruns % LOG_SIZE] = tick, late
         words[Word.OVERRUNS] = overruns + 1

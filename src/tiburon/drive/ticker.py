@@ -1,7 +1,7 @@
 """A thread that steps a robot by the clock on the wall, and the ways to tell it what to do."""
 
 import ctypes
-import os
+import math
 import threading
 import time
 from collections.abc import Mapping
@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.drive.board import Board, Word
+from tiburon.drive.footing import Footing
+from tiburon.drive.machine_time import MachineTime, Reading, read_machine, time_between
 from tiburon.drive.timing import TickReport, tick_report
 from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.native.kernel import Kernel
@@ -18,7 +20,7 @@ from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.loop import CLOCK, Clock, LoopSource
 from tiburon.simulation.system import System
 
-__all__ = ["Row", "Ticker"]
+__all__ = ["WAITS", "Row", "Ticker"]
 
 Array = NDArray[np.float64]
 
@@ -29,8 +31,18 @@ STACK_BYTES = 16 << 20
 PATIENCE = 5.0
 """How long a tick may take that is waited for at the end [s]."""
 
-PRIORITY = 10
-"""Of a thread that goes before ordinary ones, where the system grants it; low among such."""
+WAITS = ("auto", "sleep", "spin")
+"""How the loop waits for its next tick."""
+
+FIRST_MARGIN = 50_000
+"""How long the loop waits awake before anything is learned [ns]."""
+
+MOST_MARGIN = 250_000
+"""Longest time that it waits awake by itself [ns], and at most a quarter of the ticks' distance:
+threads that never sleep get their turn last where others want the processor, too."""
+
+AWAKE = 1 << 62
+"""Margin of a loop that never sleeps [ns]."""
 
 SPEEDS = (1e-3, 100.0)
 """Slowest and fastest motion, 1 for real time."""
@@ -76,6 +88,8 @@ class Ticker:
         limit: float = 1e-3,
         native: bool | None = None,
         priority: bool = False,
+        core: int | None = None,
+        wait: str = "auto",
     ) -> None:
         """Compile the step, or find it compiled; nothing moves yet.
 
@@ -89,12 +103,17 @@ class Ticker:
             begin: Simulated time at the start [s].
             limit: Lateness from which a tick counts as an overrun [s].
             native: Whether the loop is machine code; by default where that is possible.
-            priority: Whether to ask the system for a thread that goes before all ordinary ones;
-                `has_priority` then tells whether it was granted.
+            priority: Whether to ask the system for a thread that goes before all ordinary ones,
+                processors that stay awake and memory that stays; `footing` tells what it granted.
+            core: Number of a processor for the ticks alone; other threads of the process leave it.
+            wait: "sleep", "spin" (awake all the time), or "auto": asleep until shortly before each
+                tick, by a margin that is learned from how much too long sleeps were.
         """
         known = [name for name, m in METHODS.items() if not (m.adaptive or m.has_memory)]
         if method not in known:
             raise OptionError("method of ticks", known, method)
+        if wait not in WAITS:
+            raise OptionError("wait", WAITS, wait)
         if system.held:
             raise OptionError("control of ticks", ("at every stage",), "sampled")
         self.system, self.dt, self.steps, self.begin = system, dt, steps, begin
@@ -110,10 +129,14 @@ class Ticker:
             clock,
         )
         self.board.words[Word.LIMIT] = round(1e9 * limit)
+        self.wait = wait
+        # written by the loop from here on
+        self.board.words[Word.MARGIN] = AWAKE if wait == "spin" else FIRST_MARGIN
         self.speed = 1.0
-        self.has_priority = False
-        self._wants_priority = priority
+        self.footing = Footing(priority, core)
         self._thread: threading.Thread | None = None
+        self._cleared = read_machine(None)
+        self._ended: Reading | None = None
         self._posting = threading.Lock()
         address = self.kernel._code.one_address
         possible = address is not None and hasattr(time, "CLOCK_MONOTONIC") and _has_sleep()
@@ -140,11 +163,14 @@ class Ticker:
         if self._thread is not None:
             return
         self.board.words[Word.STOP] = 0
+        self.footing.prepare()
         before = threading.stack_size()
         threading.stack_size(STACK_BYTES)
         try:
             self._thread = threading.Thread(target=self._run, name="tiburon-ticks", daemon=True)
             self._thread.start()
+            self._ended = None
+            self._cleared = self._reading()
         finally:
             threading.stack_size(before)
 
@@ -152,12 +178,13 @@ class Ticker:
         """End the thread after its tick."""
         thread, self._thread = self._thread, None
         if thread is not None:
+            self._ended = read_machine(thread.native_id)
             self.board.words[Word.STOP] = 1
             thread.join(PATIENCE)
+            self.footing.leave()
 
     def _run(self) -> None:
-        if self._wants_priority:
-            self.has_priority = _ask_priority()
+        self.footing.stand()
         if self.native:
             self._code.run(self._table[0].ctypes.data)
         else:
@@ -219,7 +246,10 @@ class Ticker:
         if not low <= speed <= high:
             raise DomainError("speed", f"a number from {low:g} to {high:g}", f"{speed!r}")
         self._speed = float(speed)
-        self.board.words[Word.PERIOD] = round(1e9 * self.dt * self.steps / speed)
+        period = round(1e9 * self.dt * self.steps / speed)
+        self.board.words[Word.PERIOD] = period
+        most = {"auto": min(MOST_MARGIN, period // 4), "sleep": 0, "spin": AWAKE}
+        self.board.words[Word.MARGIN_MOST] = most[self.wait]
 
     # what goes in
 
@@ -328,37 +358,50 @@ class Ticker:
 
     def report(self) -> TickReport:
         """Return how ticks kept to the clock since the counts were cleared."""
+        # everything written before the last count is there
+        self._peek(Word.OVERRUNS)
+        board = self.board
+        return tick_report(board.words.copy(), board.bins.copy(), board.log.copy(), self._passed())
+
+    def _reading(self) -> Reading:
+        """Return the clocks of the machine, as they were at the end if the thread is gone."""
+        thread = self._thread
+        return self._ended or read_machine(thread.native_id if thread is not None else None)
+
+    def _passed(self) -> MachineTime:
+        """Return where time went since the counts were cleared."""
+        return time_between(self._cleared, self._reading())
+
+    @property
+    def margin(self) -> float:
+        """How long before each tick the loop stops sleeping [s]; infinite if it never sleeps."""
         words = self.board.words
-        overruns = self._peek(Word.OVERRUNS)
-        return tick_report(
-            int(words[Word.TICKS]),
-            overruns,
-            int(words[Word.MOST_LATE]),
-            int(words[Word.LOST]),
-            int(words[Word.BUSY]),
-            int(words[Word.MOST_BUSY]),
-            int(words[Word.LIMIT]),
-            self.board.bins.copy(),
-            self.board.log.copy(),
-        )
+        margin = min(int(words[Word.MARGIN]), int(words[Word.MARGIN_MOST]))
+        return math.inf if margin >= AWAKE else 1e-9 * margin
+
+    def manner(self) -> str:
+        """Return in words how the loop waits, and what the system granted it."""
+        found = {
+            "sleep": "asleep until each tick",
+            "spin": "awake all the time",
+            "auto": f"asleep until {1e6 * min(self.margin, 1.0):.0f} us before each tick",
+        }[self.wait]
+        granted = {
+            "before ordinary threads": self.footing.priority,
+            "processors kept awake": self.footing.awake,
+            "memory kept in place": self.footing.locked,
+            f"alone on processor {self.footing.core}": self.footing.core is not None,
+        }
+        return ", ".join([found, *(words for words, given in granted.items() if given)])
 
     def clear_report(self) -> None:
         """Start counts anew."""
         self.board.words[Word.CLEAR] += 1
+        self._cleared = self._reading()
         if not self.running:
             from tiburon.drive.tick_python import clear_counts
 
             clear_counts(self.board)
-
-
-def _ask_priority() -> bool:
-    """Ask that this thread goes before all ordinary ones; return whether it does."""
-    try:
-        # of the calling thread alone
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(PRIORITY))
-    except (OSError, AttributeError):
-        return False
-    return True
 
 
 def _has_sleep() -> bool:

@@ -1,0 +1,235 @@
+"""How ticks are waited for, by a clock that the test makes: gaps, grids, margins, grants."""
+
+import ctypes
+import math
+import os
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tiburon.actuation.defaults import elements_of
+from tiburon.drive import tick_python
+from tiburon.drive.board import CATCH_UP, Entry, Word
+from tiburon.drive.footing import Footing
+from tiburon.drive.machine_time import read_machine, time_between
+from tiburon.drive.ticker import WAITS, Ticker
+from tiburon.simulation.system import System
+
+MS = 1_000_000
+READ = 1_000
+"""What one look at the clock takes [ns]."""
+
+
+@pytest.fixture(scope="module")
+def system():
+    model = tb.load("cart_pole")
+    return System(model, None, elements_of(model, None))
+
+
+class WallClock:
+    """A clock that goes on by itself when it is read or slept on, and jumps when told to.
+
+    Stands for `clock_gettime` and `nanosleep` of the native loop, and for `time` of that in Python.
+    """
+
+    def __init__(self, ticker, end, over=lambda: 0, jumps=()):
+        self.ticker, self.now, self.end, self.over = ticker, 0, end, over
+        self.jumps = sorted(jumps)
+        self.asleep = 0
+
+    def monotonic_ns(self):
+        self.now += READ
+        if self.jumps and self.now >= self.jumps[0][0]:
+            self.now += self.jumps.pop(0)[1]
+        if self.now >= self.end:
+            self.ticker.board.words[Word.STOP] = 1
+        return self.now
+
+    def sleep(self, seconds):
+        length = round(1e9 * seconds)
+        self.asleep += length
+        self.now += length + (self.over() if length else 0)
+
+    def run(self, monkeypatch):
+        """Let the loop of the ticker run by this clock until its end."""
+        if not self.ticker.native:
+            monkeypatch.setattr(tick_python, "time", self)
+            tick_python.run_ticks(self.ticker.board, self.ticker.advance)
+            return
+
+        def read(_, spec):
+            spec[0], spec[1] = divmod(self.monotonic_ns(), 10**9)
+            return 0
+
+        def sleep(spec, _):
+            self.sleep(spec[0] + 1e-9 * spec[1])
+            return 0
+
+        pair = ctypes.POINTER(ctypes.c_longlong)
+        calls = (
+            ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, pair)(read),
+            ctypes.CFUNCTYPE(ctypes.c_int, pair, ctypes.c_void_p)(sleep),
+        )
+        table = self.ticker._table[0].copy()
+        for entry, call in zip((Entry.READ_CLOCK, Entry.SLEEP), calls, strict=True):
+            table[entry] = ctypes.cast(call, ctypes.c_void_p).value
+        self.ticker._code.run(table.ctypes.data)
+
+
+@pytest.fixture(params=[True, False], ids=["native", "python"])
+def make(request, system, monkeypatch):
+    """Return what makes a ticker, runs it by a clock, and returns both."""
+
+    def made(end, *, wait="auto", speed=1.0, **clock):
+        ticker = Ticker(
+            system,
+            np.array([0.1, 0.7, -0.3, 1.1]),
+            np.zeros(system.drive_size),
+            wait=wait,
+            native=request.param,
+        )
+        if request.param and not ticker.native:
+            pytest.skip("no machine code here")
+        ticker.speed = speed
+        wall = WallClock(ticker, end, **clock)
+        wall.run(monkeypatch)
+        return ticker, wall
+
+    return made
+
+
+def lateness(ticker):
+    return 1e-9 * ticker.rows(1)[0][:, 1]
+
+
+def test_a_gap_of_five_ticks_makes_five_ticks_late_and_no_more(make):
+    """Ticks that are due come without pause, each late by one less; the grid stays where it was."""
+    ticker, _ = make(60 * MS, wait="spin", jumps=[(int(20.5 * MS), 5 * MS)])
+    report = ticker.report()
+    late = lateness(ticker)
+    # 20.5 to 25.5 ms are missing: ticks 21 to 24 begin over a millisecond late, 25 half of one
+    assert report.overruns == 4
+    assert report.gaps == 1
+    assert late[20:26] == pytest.approx([0.0, 4.5e-3, 3.5e-3, 2.5e-3, 1.5e-3, 0.5e-3], abs=5e-5)
+    assert late[26:].max() < 5e-5
+    # the same time has passed for the robot as on the wall
+    assert report.ticks == 60
+    assert report.lost == 0.0
+    assert [tick for tick, _ in report.last_overruns] == [21, 22, 23, 24]
+
+
+def test_two_gaps_are_two(make):
+    ticker, _ = make(60 * MS, jumps=[(int(20.5 * MS), 3 * MS), (int(40.5 * MS), 2 * MS)])
+    assert ticker.report().gaps == 2
+    assert ticker.report().overruns == 2 + 1
+
+
+def test_time_that_is_given_up_counts_as_ticks_that_never_came(make):
+    """After a delay beyond all catching up the grid starts anew, and every tick of it is told."""
+    delay = CATCH_UP + 50 * MS
+    ticker, _ = make(300 * MS, wait="spin", jumps=[(int(20.5 * MS), delay)])
+    report = ticker.report()
+    assert report.overruns == report.gaps == 1
+    assert report.lost == pytest.approx(0.1495, abs=1e-4)
+    assert report.missed == 149
+    # all ticks that should have been in 300 ms are counted, as what they were
+    assert report.ticks + report.missed == pytest.approx(300, abs=1)
+    assert report.punctual == pytest.approx(1.0 - 150 / 300, abs=2e-3)
+
+
+def test_the_margin_covers_what_sleeps_are_too_long_by(make):
+    """Sleeps end up to 80 us late: after a while ticks begin in time all the same."""
+    rng = np.random.default_rng(5)
+    ticker, wall = make(4000 * MS, over=lambda: int(rng.integers(20_000, 80_000)))
+    # the margin is where 1 of 1000 is longer, in steps of 10 us
+    assert 6e-5 < ticker.margin < 1.1e-4
+    settled = lateness(ticker)[-1000:]
+    assert (settled < 5e-6).mean() > 0.99
+    # most of the time is slept all the same
+    assert wall.asleep > 0.8 * wall.now
+
+
+def test_sleeps_that_no_margin_makes_good_do_not_raise_it(make):
+    """Half of them are two milliseconds too long: being awake earlier would help nobody."""
+    rng = np.random.default_rng(6)
+    ticker, _ = make(500 * MS, over=lambda: 20_000 if rng.random() < 0.5 else 2 * MS)
+    assert ticker.margin < 6e-5
+    assert ticker.report().overruns > 0
+
+
+def test_margins_end_at_a_quarter_of_the_ticks(make):
+    """Ticks of 40 us leave 10 us at most, whatever was learned before."""
+    ticker, _ = make(20 * MS, speed=25.0, over=lambda: 9_000)
+    assert ticker.margin <= 1e-5
+
+
+@pytest.mark.parametrize(("wait", "margin"), [("sleep", 0.0), ("spin", math.inf)])
+def test_asleep_or_awake_as_told(make, wait, margin):
+    ticker, wall = make(50 * MS, wait=wait, over=lambda: 30_000)
+    assert ticker.margin == margin
+    late = lateness(ticker)[1:]
+    if wait == "sleep":
+        assert late.min() >= 3e-5
+        assert wall.asleep > 0.9 * wall.now
+    else:
+        assert late.max() < 5e-6
+        assert wall.asleep == 0
+
+
+def test_unknown_ways_to_wait_are_refused(system):
+    with pytest.raises(tb.OptionError, match="wait"):
+        Ticker(system, np.zeros(4), np.zeros(system.drive_size), wait="dream")
+    assert WAITS[0] == "auto"
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="no processors to choose here")
+class TestProcessors:
+    """A processor for the ticks alone."""
+
+    def test_one_that_is_not_there_is_refused(self):
+        with pytest.raises(tb.DomainError, match="core: expected a processor of this process"):
+            Footing(core=10_000)
+
+    def test_others_leave_it_and_come_back(self):
+        ours = sorted(os.sched_getaffinity(0))
+        if len(ours) < 2:
+            pytest.skip("one processor only")
+        footing, seen = Footing(core=ours[0]), []
+        footing.prepare()
+        try:
+            assert os.sched_getaffinity(0) == set(ours[1:])
+            thread = threading.Thread(
+                target=lambda: (footing.stand(), seen.append(os.sched_getaffinity(0)))
+            )
+            thread.start()
+            thread.join()
+            assert seen == [{ours[0]}]
+        finally:
+            footing.leave()
+        assert os.sched_getaffinity(0) == set(ours)
+
+
+def test_what_was_granted_is_told_in_words(system):
+    """Nothing is asked for without being told to; refusals are no errors."""
+    ticker = Ticker(system, np.zeros(4), np.zeros(system.drive_size), wait="sleep", priority=True)
+    assert ticker.manner() == "asleep until each tick"
+    ticker.footing.priority = ticker.footing.awake = True
+    assert ticker.manner().endswith("before ordinary threads, processors kept awake")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="clocks of Linux")
+def test_time_of_threads_and_machine():
+    """A thread that only computes runs; clocks go forward."""
+    thread = threading.get_native_id()
+    first = read_machine(thread)
+    sum(range(2_000_000))
+    passed = time_between(first, read_machine(thread))
+    assert passed.span > 0.0
+    assert passed.ran > 0.0
+    assert passed.ran <= passed.span + 0.02
+    assert passed.waited >= 0.0
+    assert passed.stolen >= 0.0
+    assert time_between(first, read_machine(None)).ran is None
