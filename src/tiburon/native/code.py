@@ -119,7 +119,7 @@ class Code:
             0, or 1 if an input or a result may hold a number that is not finite.
         """
         many = self._many or self._obtain_many()
-        seconds = self._seconds or self._guess_seconds()
+        seconds = self._seconds or self.guess_seconds()
         useful = int(count * seconds / WORTH_A_THREAD)
         if useful > 1:
             useful = min(useful, default_threads() if threads is None else threads)
@@ -146,7 +146,14 @@ class Code:
                     self._many = _MANY(self._loaded_many.address("many"))
         return self._many
 
-    def _guess_seconds(self) -> float:
+    @property
+    def many_address(self) -> int:
+        """Address of the function for many cases, compiled when first needed."""
+        self._obtain_many()
+        assert self._loaded_many is not None
+        return self._loaded_many.address("many")
+
+    def guess_seconds(self) -> float:
         """Guess the time of one case in a batch before it was ever measured [s]."""
         # about 6 bytes an instruction, two instructions a cycle at 3 GHz
         size = len(self._loaded_many.code) if self._loaded_many else len(self._loaded_one.code)

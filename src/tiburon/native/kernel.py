@@ -17,6 +17,7 @@ from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.native.arguments import Array, as_floats, batch_shape
 from tiburon.native.code import Code, code_for
 from tiburon.native.failure import explain_failure, failed_cases
+from tiburon.native.interpreted import InterpretedCode
 from tiburon.native.layout import object_layout
 from tiburon.native.plain_batch import PlainBatch
 from tiburon.native.signature import Result
@@ -100,6 +101,11 @@ class Kernel:
     def source(self) -> Source:
         """Where the program comes from."""
         return self._source
+
+    @property
+    def code(self) -> Code | InterpretedCode:
+        """What runs it."""
+        return self._code
 
     def program(self) -> Program:
         """Trace the program again, or return it."""

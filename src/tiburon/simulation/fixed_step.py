@@ -30,7 +30,7 @@ from tiburon.model import Model, World
 from tiburon.record import record
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.rk4 import rk4_step
-from tiburon.simulation.loop import LEFT_OPEN
+from tiburon.simulation.step_source import LEFT_OPEN
 from tiburon.simulation.system import OPEN
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program

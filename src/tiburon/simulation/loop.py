@@ -8,7 +8,6 @@ traced controller that is sampled, and the watch for events, are part of it.
 import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,22 +19,17 @@ from tiburon.simulation.integrators.kept_rates import KeptSystem
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.system import ELEMENTS, OPEN, System
+from tiburon.simulation.step_source import Stepping
+from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, while_loop
 from tiburon.trace.structure import Structure, flatten, rebuild
-from tiburon.trace.value import require
 
 __all__ = ["CLOCK", "MOST_STEPS", "Clock", "LoopSource", "take_steps"]
 
 MOST_STEPS = 2**53
 """Steps are counted in floats, exactly up to here."""
-
-LEFT_OPEN = (
-    "loops that stay closed: the step is too long, or a joint was driven where they cannot follow"
-)
-"""What a step expects that cannot bring its state back onto the loops."""
 
 
 class Clock(NamedTuple):
@@ -113,34 +107,15 @@ def take_steps(
         States (*q, *w), and what is carried on, one for each count; the events that stopped
         the run, 1 or 0 each; and the number of steps taken.
     """
-    manifold = Manifold(system.model)
+    stepping = Stepping(system, method, p)
 
     def when(taken: Scalar) -> Scalar:
         # sums of dt would drift, and depend on how a run is cut into calls
         return clock.begin + (clock.done + taken) * clock.dt
 
     @function
-    def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
-        return system.rates(q, w, u, time, p)
-
-    def rates_under(u: Scalars, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
-        found: Scalars = rates(q, w, u, time)
-        return found
-
-    kept = KeptSystem(system, p) if method.keeps_inertia else None
-
-    def under(u: Scalars) -> Any:
-        """Return what the method asks for rates while commands are held."""
-        return partial(rates_under, u) if kept is None else kept.under(u)
-
-    @function
     def happening(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
         return watch.values(system, q, w, u, time) if watch is not None else ()
-
-    @function
-    def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
-        q, w, gap = system.settle(q, w, time)
-        return tuple(require(gap <= OPEN, x, LEFT_OPEN) for x in q), w
 
     def stopped(met: Scalars) -> Scalar:
         found: Scalar = 0.0
@@ -153,11 +128,7 @@ def take_steps(
 
         def following(now: _Loop) -> _Loop:
             time = when(now.taken)
-            q, w, memory = method.advance(
-                manifold, under(u), now.q, now.w, now.memory, clock.step, time
-            )
-            if system.model.loops:
-                q, w = settled(q, w, time + clock.step)
+            q, w, memory = stepping.step(now.q, now.w, now.memory, u, clock.step, time)
             if watch is None:
                 return now._replace(taken=now.taken + 1.0, q=q, w=w, memory=memory)
             g = happening(q, w, u, time + clock.step)
@@ -194,7 +165,8 @@ def take_steps(
         """Return what the method remembers: nothing of the time before a jump."""
         if not method.has_memory:
             return now.memory
-        fresh = method.start(manifold, under(u), now.q, now.w, clock.step, when(now.taken))
+        rates = stepping.under(u)
+        fresh = method.start(stepping.manifold, rates, now.q, now.w, clock.step, when(now.taken))
         return _chosen_memory(anew, fresh, now.memory)
 
     @function

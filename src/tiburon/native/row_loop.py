@@ -1,0 +1,194 @@
+"""The loop around a kernel whose results are what its next call starts from.
+
+Steps of a simulation are such calls: each writes its row where it finally stays and reads the row
+before it. The loop is machine code of its own, so that nothing of Python lies between two steps.
+Cases of a batch go through it in blocks: what one step of a block wrote is still in the fastest
+memory when the next step reads it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.native import cache
+from tiburon.native.code import WORTH_A_THREAD, Code
+from tiburon.native.engine import LoadedCode, compile_module, host
+from tiburon.native.pool import default_threads, run_in_parts
+
+__all__ = ["BLOCK_BYTES", "RowLoop"]
+
+BLOCK_BYTES = 24_000
+"""What one step of a block of cases may read and write: it is to stay in the fastest cache."""
+
+_ASSEMBLY = """
+define i64 @loop_of_one(ptr %one, ptr %table, i64 %inputs, i64 %width, i64 %calls) {
+entry:
+  br label %head
+head:
+  %call = phi i64 [ 0, %entry ], [ %next, %body ]
+  %more = icmp slt i64 %call, %calls
+  br i1 %more, label %body, label %done
+body:
+  %place = mul i64 %call, %width
+  %given = getelementptr i64, ptr %table, i64 %place
+  %made = getelementptr i64, ptr %given, i64 %inputs
+  %status = call i32 %one(ptr %given, ptr %made)
+  %next = add i64 %call, 1
+  %good = icmp eq i32 %status, 0
+  br i1 %good, label %head, label %done
+done:
+  ret i64 %call
+}
+
+define i64 @loop_of_many(ptr %many, ptr %table, i64 %inputs, i64 %width, i64 %calls,
+                         ptr %steps_in, ptr %steps_out, i64 %begin, i64 %end, i64 %block) {
+entry:
+  br label %head
+head:
+  %first = phi i64 [ %begin, %entry ], [ %last, %after ]
+  %fewest = phi i64 [ %calls, %entry ], [ %good_calls, %after ]
+  %more = icmp slt i64 %first, %end
+  br i1 %more, label %start, label %done
+start:
+  %beyond = add i64 %first, %block
+  %last = call i64 @llvm.smin.i64(i64 %beyond, i64 %end)
+  br label %inner
+inner:
+  %call = phi i64 [ 0, %start ], [ %next, %body ]
+  %rows = icmp slt i64 %call, %fewest
+  br i1 %rows, label %body, label %after
+body:
+  %place = mul i64 %call, %width
+  %given = getelementptr i64, ptr %table, i64 %place
+  %made = getelementptr i64, ptr %given, i64 %inputs
+  %status = call i32 %many(ptr %given, ptr %steps_in, ptr %made, ptr %steps_out,
+                           i64 %first, i64 %last)
+  %next = add i64 %call, 1
+  %good = icmp eq i32 %status, 0
+  br i1 %good, label %inner, label %after
+after:
+  %good_calls = phi i64 [ %call, %inner ], [ %call, %body ]
+  br label %head
+done:
+  ret i64 %fewest
+}
+
+declare i64 @llvm.smin.i64(i64, i64)
+"""
+
+_INTEGER, _POINTER = ctypes.c_longlong, ctypes.c_void_p
+_LOOP_OF_ONE = ctypes.CFUNCTYPE(_INTEGER, *[_POINTER] * 2, *[_INTEGER] * 3)
+_LOOP_OF_MANY = ctypes.CFUNCTYPE(
+    _INTEGER, *[_POINTER] * 2, *[_INTEGER] * 3, *[_POINTER] * 2, *[_INTEGER] * 3
+)
+
+
+@functools.cache
+def _loops() -> tuple[LoadedCode, Callable[..., int], Callable[..., int]]:
+    """Return the two loops; the first entry keeps their code."""
+    key = cache.entry_key("row loop", _ASSEMBLY)
+    entry = cache.load_entry(key)
+    if entry is None:
+        code = compile_module(_ASSEMBLY)
+        cache.store_entry(key, {"name": "row loop"}, code)
+    else:
+        code = entry[1]
+    loaded = LoadedCode(code)
+    one = _LOOP_OF_ONE(loaded.address("loop_of_one"))
+    return loaded, one, _LOOP_OF_MANY(loaded.address("loop_of_many"))
+
+
+class RowLoop:
+    """Runs the code of a kernel many times in a row."""
+
+    def __init__(self, kernel: Any) -> None:
+        """Take a kernel.
+
+        Args:
+            kernel: What `make_kernel` returns; there must be machine code of it.
+        """
+        owner = kernel.__self__
+        code = owner.code
+        assert isinstance(code, Code)
+        self._code = code
+        # it keeps the numbers of parameters alive, which tables point to
+        self._owner = owner
+        signature = code.signature
+        self.inputs = len(signature.inputs)
+        self.width = self.inputs + len(signature.outputs)
+        self._out_steps = np.array(
+            [int(np.prod(output.shape)) for output in signature.outputs], dtype=np.int64
+        )
+        # time of one case in one call of a batch, 0 until it was measured [s]
+        self._seconds = 0.0
+        _, self._of_one, self._of_many = _loops()
+
+    def run_one(self, table: NDArray[np.int64]) -> int:
+        """Compute one case again and again.
+
+        Args:
+            table: For each call the addresses of its inputs and outputs, contiguous float64 arrays
+                of one case; shape (calls, width).
+
+        Returns:
+            How many calls went well before one met a number that is not finite.
+        """
+        return self._of_one(
+            self._code.one_address, table.ctypes.data, self.inputs, self.width, len(table)
+        )
+
+    def run_many(
+        self,
+        table: NDArray[np.int64],
+        steps: NDArray[np.int64],
+        cases: int,
+        threads: int | None,
+    ) -> int:
+        """Compute a batch again and again.
+
+        Args:
+            table: For each call the addresses of its inputs and outputs, shape (calls, width); rows
+                of outputs lie one behind the other.
+            steps: For each input the distance from one case to the next, in numbers.
+            cases: How many there are.
+            threads: Cores to use at most; None for as many as are worth it.
+
+        Returns:
+            How many calls went well for all cases before one met a number that is not finite.
+        """
+        row = int(steps.sum() + self._out_steps.sum())
+        lanes = host().lanes
+        block = max(lanes, BLOCK_BYTES // (8 * max(row, 1)) // lanes * lanes)
+        calls, good = len(table), []
+
+        def part(begin: int, end: int) -> int:
+            began = time.perf_counter()
+            found = self._of_many(
+                self._code.many_address,
+                table.ctypes.data,
+                self.inputs,
+                self.width,
+                calls,
+                steps.ctypes.data,
+                self._out_steps.ctypes.data,
+                begin,
+                end,
+                block,
+            )
+            good.append(found)
+            self._seconds = (time.perf_counter() - began) / (max(found, 1) * (end - begin))
+            return 0
+
+        seconds = self._seconds or self._code.guess_seconds()
+        useful = int(calls * cases * seconds / WORTH_A_THREAD)
+        if useful > 1:
+            useful = min(useful, default_threads() if threads is None else threads)
+        run_in_parts(part, cases, threads=useful, granule=lanes)
+        return min(good)
