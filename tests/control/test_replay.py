@@ -5,9 +5,14 @@ import pytest
 
 import tiburon as tb
 from tests.tolerances import assert_close
-from tiburon.control.replay import TRACED_ROWS, Replay
+from tiburon.control.combined import CombinedControl
+from tiburon.control.pd import PD
+from tiburon.control.replay import Replay
+from tiburon.simulation.system import System
 from tiburon.trace import interpret, trace
 from tiburon.trace.traced import is_traced
+
+RANDOM = np.random.default_rng()
 
 TIMES = np.array([0.5, 1.0, 2.5])
 ROWS = np.array([[1.0, -1.0], [3.0, 0.5], [2.0, 2.0]])
@@ -56,11 +61,36 @@ def test_a_log_drives_a_run():
     # half a second at 2 m/s^2, then on at 1 m/s
     assert_close(run.v[-1], [1.0])
     assert_close(run.q[-1], [0.25 + 0.5])
-    times = 0.01 * np.arange(TRACED_ROWS + 40)
+    times = 1e-4 * np.arange(200_000)
     long = Replay.of(times, np.where(times < 0.5 - 1e-9, 4.0, 0.0)[:, None], ["rail"])
-    assert not is_traced(long)
+    assert is_traced(long)
     again = tb.simulate(model, 1.0, control=long, control_dt=0.01)
-    assert_close(again.q, run.q)
+    assert np.array_equal(again.q, run.q)
+    # read in Python at the same times
+    python = tb.simulate(model, 1.0, control=lambda state: long(state), control_dt=0.01)
+    assert np.array_equal(python.q, run.q)
+
+
+def test_another_log_of_like_length_compiles_nothing():
+    """What code depends on is names and rough length alone; logs side by side keep apart."""
+    model = slider()
+    first = Replay.of(np.arange(100.0), RANDOM.standard_normal((100, 1)), ["rail"])
+    second = Replay.of(np.arange(80.0) + 0.5, RANDOM.standard_normal((80, 1)), ["rail"])
+    assert System(model, control=first).key == System(model, control=second).key
+    run, other = (
+        tb.simulate(model, 2.0, control=log, control_dt=0.5, dt=0.01) for log in (first, second)
+    )
+    for log, found in ((first, run), (second, other)):
+        # constant force over half a second each
+        steps = log.at(np.array([0.0, 0.5, 1.0, 1.5]))[:, 0]
+        assert_close(found.v[-1, 0], 0.25 * steps.sum())
+    both = CombinedControl((first, second, PD(0.0, 3.0, 1.0)))
+    state = System(model, control=both).decide([0.2], [0.1], (), [0.0], 0.7)[0]
+    assert_close(state[0], first.at(0.7)[0] + second.at(0.7)[0] - 0.6 - 0.1)
+    together = tb.simulate(model, 1.0, control=CombinedControl((first, second)), control_dt=0.5)
+    assert_close(
+        together.v[-1, 0], 0.25 * sum(log.at(t)[0] for log in (first, second) for t in (0.0, 0.5))
+    )
 
 
 def test_a_recorded_run_can_be_given_again(tmp_path):

@@ -17,6 +17,7 @@ from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Vec3
+from tiburon.trace.primitives.table_rows import Table
 
 __all__ = ["Action", "Element", "Moment", "Sight", "structure_of"]
 
@@ -68,9 +69,17 @@ class Sight:
 class Moment:
     """What one element meets in one state: the robot, and its own states, commands and numbers."""
 
-    __slots__ = ("p", "sight", "time", "u", "x")
+    __slots__ = ("p", "sight", "tables", "time", "u", "x")
 
-    def __init__(self, sight: Sight, time: Scalar, x: Scalars, u: Scalars, p: Scalars) -> None:
+    def __init__(
+        self,
+        sight: Sight,
+        time: Scalar,
+        x: Scalars,
+        u: Scalars,
+        p: Scalars,
+        tables: Scalars = (),
+    ) -> None:
         """Put together what an element meets.
 
         Args:
@@ -79,12 +88,14 @@ class Moment:
             x: Inner states of the element, as `Element.state_names` lists them.
             u: Commands of the element, as `Element.command_names` lists them.
             p: Run-time numbers of the element, as `Element.parameters` lists them.
+            tables: Handles of its tables, as `Element.tables` lists them, one after the other.
         """
         self.sight = sight
         self.time = time
         self.x = x
         self.u = u
         self.p = p
+        self.tables = tables
 
     @property
     def model(self) -> Model:
@@ -186,11 +197,15 @@ class Element:
         """Return its run-time numbers: never compiled in, so that changing them costs nothing."""
         return ()
 
+    def tables(self) -> tuple[Table, ...]:
+        """Return data beside the code, too long to be run-time numbers; `read_rows` reads it."""
+        return ()
+
     def structure(self) -> Hashable:
         """Return what the code depends on, with a `repr` that says all.
 
         By default everything: the element itself. One that lists its numbers in `parameters`
-        leaves them out here.
+        or `tables` leaves them out here; of tables their form remains.
         """
         return self
 

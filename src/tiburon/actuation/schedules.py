@@ -1,25 +1,27 @@
 """Forces that follow a table in time, whatever the robot does."""
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 
 from tiburon.actuation.element import Action, Element, Moment
 from tiburon.actuation.freedom import joint_force
-from tiburon.actuation.time_table import Rows, checked_table, read_table
+from tiburon.actuation.time_table import Rows, Times, TimeTable, checked_table
 from tiburon.errors import ModelError, OptionError
 from tiburon.model import Model
 from tiburon.model.numbers import check_name
 from tiburon.record import record
-from tiburon.spatial import Scalar
 from tiburon.spatial.vec3 import matrix_vector, transpose, vec3
+from tiburon.trace.primitives.table_rows import Table
 
 __all__ = ["JointForceSchedule", "WrenchSchedule"]
 
 
 @record
 class WrenchSchedule(Element):
-    """A force on a body or frame that follows a table; times and forces are run-time numbers.
+    """A force on a body or frame that follows a table of any length, which is never compiled in.
 
-    Before the first row the first holds, after the last the last. Integrators of high order are at
+    Times and forces of up to 32 rows are run-time numbers and may differ from case to case; longer
+    tables are data that all cases share. Before the first row the first holds, after the last the
+    last. Integrators of high order are at
     their best if steps end where the table has its corners.
 
     Example:
@@ -35,7 +37,7 @@ class WrenchSchedule(Element):
     frame: str
     """Name of the body or frame."""
 
-    times: tuple[float, ...]
+    times: Times
     """When each row holds, rising [s]."""
 
     wrenches: Rows
@@ -60,13 +62,21 @@ class WrenchSchedule(Element):
         """Return moment and force as scheduled [N m, N]."""
         return tuple(f"{self.name}.{x}" for x in ("nx", "ny", "nz", "fx", "fy", "fz"))
 
+    @property
+    def _table(self) -> TimeTable:
+        return TimeTable(self.times, self.wrenches, self.between)
+
     def parameters(self) -> tuple[float, ...]:
-        """Return the times, then the rows."""
-        return (*self.times, *(x for row in self.wrenches for x in row))
+        """Return the times, then the rows, of a short table."""
+        return self._table.numbers()
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return a long table."""
+        return self._table.tables()
 
     def structure(self) -> Hashable:
-        """Return where the force acts and how many rows there are."""
-        return (self.frame, len(self.times), self.axes, self.between)
+        """Return where the force acts and what kind of table there is."""
+        return (self.frame, self._table.structure(), self.axes)
 
     def check(self, model: Model) -> None:
         """Raise an error if there is no such body or frame."""
@@ -74,7 +84,7 @@ class WrenchSchedule(Element):
 
     def act(self, now: Moment) -> Action:
         """Return the force of now."""
-        wrench = _now(now, len(self.times), 6, self.between)
+        wrench = self._table.at(now.time, now.p, now.tables)
         outputs = dict(zip(self.output_names(now.model), wrench, strict=True))
         if self.axes == "world":
             R = transpose(now.frame_pose(self.frame).R)
@@ -85,7 +95,7 @@ class WrenchSchedule(Element):
 
 @record
 class JointForceSchedule(Element):
-    """A joint force that follows a table; times and forces are run-time numbers.
+    """A joint force that follows a table of any length, as that of `WrenchSchedule`.
 
     Example:
         ``tb.JointForceSchedule("sweep", "elbow", times=(0, 1, 2), forces=(0, 5, 0))``
@@ -97,7 +107,7 @@ class JointForceSchedule(Element):
     joint: str
     """Name of the joint."""
 
-    times: tuple[float, ...]
+    times: Times
     """When each row holds, rising [s]."""
 
     forces: Rows
@@ -116,13 +126,21 @@ class JointForceSchedule(Element):
         object.__setattr__(self, "times", times)
         object.__setattr__(self, "forces", rows)
 
+    @property
+    def _table(self) -> TimeTable:
+        return TimeTable(self.times, self.forces, self.between)
+
     def parameters(self) -> tuple[float, ...]:
-        """Return the times, then the rows."""
-        return (*self.times, *(x for row in self.forces for x in row))
+        """Return the times, then the rows, of a short table."""
+        return self._table.numbers()
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return a long table."""
+        return self._table.tables()
 
     def structure(self) -> Hashable:
-        """Return where the force acts and how many rows of how many numbers there are."""
-        return (self.joint, len(self.times), len(self.forces[0]), self.between)
+        """Return where the force acts and what kind of table there is."""
+        return (self.joint, self._table.structure())
 
     def check(self, model: Model) -> None:
         """Raise an error unless there is one number for each freedom of the joint."""
@@ -136,12 +154,5 @@ class JointForceSchedule(Element):
 
     def act(self, now: Moment) -> Action:
         """Return the force of now."""
-        force = _now(now, len(self.times), len(self.forces[0]), self.between)
+        force = self._table.at(now.time, now.p, now.tables)
         return Action(joint_force(now.model.joint(self.joint), force))
-
-
-def _now(now: Moment, count: int, width: int, between: str) -> tuple[Scalar, ...]:
-    """Return the row of a table in run-time numbers at the time of now."""
-    times, numbers = now.p[:count], now.p[count:]
-    rows: list[Sequence[Scalar]] = [numbers[width * k : width * (k + 1)] for k in range(count)]
-    return read_table(times, rows, between, now.time)

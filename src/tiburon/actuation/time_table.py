@@ -1,30 +1,86 @@
 """Numbers that change with time as a table says."""
 
-from collections.abc import Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import ModelError, OptionError
 from tiburon.model.numbers import finite_array
+from tiburon.record import record
 from tiburon.spatial import Scalar
+from tiburon.trace.primitives.table_rows import HANDLE, Table, read_rows, table_form
 
-__all__ = ["BETWEEN", "MOST_ROWS", "Rows", "checked_table", "read_table"]
+__all__ = [
+    "BETWEEN",
+    "SHORT",
+    "Column",
+    "Rows",
+    "TimeTable",
+    "Times",
+    "checked_table",
+    "read_short_table",
+]
 
-Rows = tuple[tuple[float, ...], ...]
+Array = NDArray[np.float64]
 
 BETWEEN = ("line", "hold")
 """What happens between two rows: a straight line, or the earlier row until the next."""
 
-MOST_ROWS = 500
-"""Rows of a table; each costs time in every step."""
+SHORT = 32
+"""Rows up to which times and numbers of a table are run-time numbers, which may differ from case to
+case. Longer tables are data beside the code, shared by all cases: each row of a short one costs
+time in every step."""
+
+
+@record(eq=False)
+class Column:
+    """Times or rows of a long table: numbers that nobody changes, compared by value."""
+
+    values: Array
+    """Shape (n,) or (n, width)."""
+
+    @classmethod
+    def of(cls, numbers: ArrayLike) -> "Column":
+        """Return numbers as a column of their own."""
+        found = np.array(numbers, dtype=np.float64, order="C")
+        found.flags.writeable = False
+        return cls(found)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, place: Any) -> Any:
+        return self.values[place]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.values.tolist())
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        """Return the numbers, for functions of NumPy."""
+        return np.array(self.values, dtype=dtype) if copy else np.asarray(self.values, dtype=dtype)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Column):
+            return NotImplemented
+        return np.array_equal(self.values, other.values)
+
+    def __hash__(self) -> int:
+        return hash(self.values.tobytes())
+
+    def __repr__(self) -> str:
+        return f"Column(shape {self.values.shape})"
+
+
+Rows = tuple[tuple[float, ...], ...] | Column
+Times = tuple[float, ...] | Column
 
 
 def checked_table(
     times: ArrayLike, rows: ArrayLike, width: int | None, between: str, element: str, name: str
-) -> tuple[tuple[float, ...], Rows]:
-    """Return times and rows of a table as numbers.
+) -> tuple[Times, Rows]:
+    """Return times and rows of a table as numbers: tuples of short ones, columns of long ones.
 
     Args:
         times: Rising [s], shape (n,).
@@ -37,23 +93,87 @@ def checked_table(
     if between not in BETWEEN:
         raise OptionError("between", BETWEEN, between)
     count = np.size(times)
-    if not 1 <= count <= MOST_ROWS:
+    if not count:
         raise ModelError(
-            f"{element}: a table must have 1 to {MOST_ROWS} rows, got {count}; thin it out, or "
-            "give what a longer log holds through a control function",
+            f"{element}: a table must have a row or more, got none; leave the element out",
             name=name,
         )
-    when = tuple(finite_array(times, (count,), element, "times", name).tolist())
-    if not all(a < b for a, b in pairwise(when)):
-        raise ModelError(f"{element}: times must rise, got {when}; sort the rows", name=name)
+    when = finite_array(times, (count,), element, "times", name)
+    fall = np.flatnonzero(np.diff(when) <= 0.0)
+    if len(fall):
+        k = int(fall[0])
+        raise ModelError(
+            f"{element}: times must rise, got {when[k + 1]:g} s after {when[k]:g} s (row {k + 1}); "
+            "sort the rows",
+            name=name,
+        )
     given = np.asarray(rows, dtype=np.float64)
     given = given.reshape(-1, 1) if given.ndim == 1 and width in (None, 1) else given
     expected = given.shape[-1] if width is None and given.ndim == 2 else width or 1
     checked = finite_array(given, (count, expected), element, "rows", name)
-    return when, tuple(map(tuple, checked.tolist()))
+    if count > SHORT:
+        return Column.of(when), Column.of(checked)
+    return tuple(when.tolist()), tuple(map(tuple, checked.tolist()))
 
 
-def read_table(
+class TimeTable:
+    """How an element reads its table: among its run-time numbers, or in the data beside code."""
+
+    def __init__(self, times: Times, rows: Rows, between: str) -> None:
+        """Take what `checked_table` returned."""
+        self._times, self._rows, self._between = times, rows, between
+
+    @property
+    def _is_long(self) -> bool:
+        return isinstance(self._times, Column)
+
+    @property
+    def width(self) -> int:
+        """Numbers per row."""
+        return len(self._rows[0])
+
+    def numbers(self) -> tuple[float, ...]:
+        """Return run-time numbers: times, then rows, of short tables."""
+        if self._is_long:
+            return ()
+        assert isinstance(self._times, tuple)
+        return (*self._times, *(x for row in self._rows for x in row))
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return data beside code, of long tables."""
+        return (Table(self._times, self._rows),) if self._is_long else ()
+
+    def structure(self) -> tuple[Any, ...]:
+        """Return what code depends on."""
+        if self._is_long:
+            return ("long", *self._form, self._between)
+        return (len(self._times), self.width, self._between)
+
+    @property
+    def _form(self) -> tuple[int, int]:
+        return table_form(len(self._times), self.width)
+
+    def at(
+        self, time: Scalar, numbers: Sequence[Scalar], handle: Sequence[Scalar]
+    ) -> tuple[Scalar, ...]:
+        """Return the row at a time.
+
+        Args:
+            time: When [s].
+            numbers: What stands for `numbers` in this run.
+            handle: What stands for the handle of the table, `HANDLE` numbers; none of short ones.
+        """
+        line = self._between == "line"
+        if self._is_long:
+            return tuple(read_rows(self._form, handle[:HANDLE], time, line=line))
+        count, width = len(self._times), self.width
+        rows: list[Sequence[Scalar]] = [
+            numbers[count + width * k : count + width * (k + 1)] for k in range(count)
+        ]
+        return read_short_table(numbers[:count], rows, self._between, time)
+
+
+def read_short_table(
     times: Sequence[Scalar], rows: Sequence[Sequence[Scalar]], between: str, time: Scalar
 ) -> tuple[Scalar, ...]:
     """Return the numbers at a time; before the first row the first, after the last row the last.

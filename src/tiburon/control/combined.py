@@ -8,6 +8,7 @@ import numpy as np
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.simulation.state import State
+from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.traced import MARK, is_traced
 
 __all__ = ["CombinedControl"]
@@ -48,9 +49,17 @@ class CombinedControl:
         commands: dict[str, Any] = {}
         rates: list[Any] = []
         place, whole = 0, state.own
+        owner, numbers, handles = state.owner, state.p, state.tables
+        at_p, at_t = 0, 0
         for part in self.parts:
             count = len(_names(part, model))
             state.own = whole[..., place : place + count] if count else None
+            if owner is self:
+                after_p = at_p + len(_listed(part, "parameters"))
+                after_t = at_t + HANDLE * len(_listed(part, "tables"))
+                state.owner = part
+                state.p, state.tables = numbers[at_p:after_p], handles[at_t:after_t]
+                at_p, at_t = after_p, after_t
             answer = part(state)
             if count:
                 answer, own = answer
@@ -62,9 +71,18 @@ class CombinedControl:
                 commands[name] = commands[name] + value if name in commands else value
             place += count
         state.own = whole
+        state.owner, state.p, state.tables = owner, numbers, handles
         if not rates:
             return commands
         return commands, np.concatenate(rates, axis=-1)
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return the run-time numbers of all parts in order."""
+        return tuple(x for part in self.parts for x in _listed(part, "parameters"))
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the tables of all parts in order."""
+        return tuple(x for part in self.parts for x in _listed(part, "tables"))
 
     @property
     def structure(self) -> Callable[[], Hashable]:
@@ -77,6 +95,12 @@ class CombinedControl:
 def _names(part: Any, model: Model) -> tuple[str, ...]:
     names = getattr(part, "state_names", ())
     return tuple(names(model) if callable(names) else names)
+
+
+def _listed(part: Any, what: str) -> tuple[Any, ...]:
+    """Return what a part lists as such, or by a function; nothing if it lists nothing."""
+    given = getattr(part, what, ())
+    return tuple(given() if callable(given) else given)
 
 
 def _all_traced(combined: CombinedControl) -> bool:

@@ -26,6 +26,7 @@ from tiburon.control.joint_choice import (
     target_joints,
     wanted_at,
 )
+from tiburon.control.run_time import flat_numbers, forms, run_time_fields
 from tiburon.errors import DomainError
 from tiburon.model import Model, World
 from tiburon.record import record
@@ -33,6 +34,9 @@ from tiburon.simulation.state import State
 from tiburon.trace.traced import traced
 
 __all__ = ["ComputedTorque", "GravityCompensation"]
+
+_NUMBERS = ("stiffness", "damping", "target")
+"""Fields of computed torque that hold run-time numbers, in order."""
 
 
 @traced
@@ -93,20 +97,23 @@ class ComputedTorque:
         """Return the commands in a state."""
         chosen = chosen_joints(state.model, self.joints)
         count = len(chosen.v)
-        wanted = wanted_at(state, chosen, self.target)
-        a = wanted.acceleration + gains(self.damping, count, "damping") * wanted.rate
-        a = a + gains(self.stiffness, count, "stiffness") * wanted.error
+        own = run_time_fields(self, state, _NUMBERS)
+        wanted = wanted_at(state, chosen, own["target"])
+        a = wanted.acceleration + gains(own["damping"], count, "damping") * wanted.rate
+        a = a + gains(own["stiffness"], count, "stiffness") * wanted.error
         whole = spread(a, chosen.v, state.v)
         model, around = self.model or state.model, self.world or state.system.world
         tau = inverse_dynamics(model, state.q, state.v, whole, world=around, **_now(state))
         return commands_of(state, chosen, taken(tau, chosen.v), self.through)
 
+    def parameters(self) -> tuple[float, ...]:
+        """Return its run-time numbers: stiffness, damping, target."""
+        return flat_numbers(self, _NUMBERS)
+
     def structure(self) -> Hashable:
-        """Return all numbers: they are compiled in."""
+        """Return what the code depends on: joints, paths, and its own idea of the robot."""
         return (
-            self.target,
-            self.stiffness,
-            self.damping,
+            forms(self, _NUMBERS),
             self.joints,
             self.through,
             model_key(self.model),
@@ -142,11 +149,16 @@ class GravityCompensation:
         chosen = chosen_joints(state.model, self.joints)
         model, around = self.model or state.model, self.world or state.system.world
         tau = gravity_force(model, state.q, world=around, **_now(state))
-        return commands_of(state, chosen, self.share * taken(tau, chosen.v), self.through)
+        share = run_time_fields(self, state, ("share",))["share"]
+        return commands_of(state, chosen, share * taken(tau, chosen.v), self.through)
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return its run-time number: the share."""
+        return flat_numbers(self, ("share",))
 
     def structure(self) -> Hashable:
-        """Return all numbers: they are compiled in."""
-        return (self.joints, self.share, self.through, model_key(self.model), self.world)
+        """Return what the code depends on: joints, and its own idea of the robot."""
+        return (self.joints, self.through, model_key(self.model), self.world)
 
 
 def _now(state: State) -> dict[str, Any]:

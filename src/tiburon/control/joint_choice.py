@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.control.joint_path import JointPath, plain_places
+from tiburon.control.run_time import row_of
 from tiburon.errors import ModelError, OptionError, ShapeError
 from tiburon.model import Joint, Model
 from tiburon.simulation.state import State
@@ -121,7 +122,7 @@ def wanted_at(state: State, chosen: Chosen, target: Target) -> Wanted:
 
 def _aim(chosen: Chosen, target: Target) -> tuple[float, ...]:
     """Return a constant target as one number per chosen position."""
-    if isinstance(target, float):
+    if not isinstance(target, (tuple, JointPath)):
         return (target,) * len(chosen.q)
     by_name = _by_name(target)
     numbers: Any = target
@@ -224,11 +225,10 @@ def spread(part: Any, places: Sequence[int], like: Any) -> Any:
 
 def gains(value: Numbers, count: int, what: str) -> Any:
     """Return gains as one number, or one per chosen velocity."""
-    if np.ndim(value) == 0:
-        return value
-    if len(value) != count:  # type: ignore[arg-type]
-        raise ShapeError(what, f"one number or {count}", len(value))  # type: ignore[arg-type]
-    return np.array(value, dtype=np.float64)
+    row = row_of(value)
+    if np.ndim(row) and len(row) != count:
+        raise ShapeError(what, f"one number or {count}", len(row))
+    return row
 
 
 def as_numbers(value: Any) -> Numbers:
@@ -237,7 +237,7 @@ def as_numbers(value: Any) -> Numbers:
 
 
 def _array(values: Sequence[float], like: Any) -> Any:
-    return as_traced(list(values)) if isinstance(like, TracedArray) else np.array(values)
+    return as_traced(list(values)) if isinstance(like, TracedArray) else row_of(values)
 
 
 def _range(where: slice) -> range:

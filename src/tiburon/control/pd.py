@@ -17,6 +17,7 @@ from tiburon.control.joint_choice import (
     target_joints,
     wanted_at,
 )
+from tiburon.control.run_time import flat_numbers, forms, run_time_fields
 from tiburon.errors import DomainError
 from tiburon.model import Model
 from tiburon.record import record
@@ -24,6 +25,9 @@ from tiburon.simulation.state import State
 from tiburon.trace.traced import traced
 
 __all__ = ["PD", "PID"]
+
+_PD = ("stiffness", "damping", "target")
+"""Fields of PD that hold run-time numbers, in order."""
 
 
 @traced
@@ -61,14 +65,19 @@ class PD:
         """Return the commands in a state."""
         chosen = chosen_joints(state.model, self.joints)
         count = len(chosen.v)
-        wanted = wanted_at(state, chosen, self.target)
-        force = gains(self.stiffness, count, "stiffness") * wanted.error
-        force = force + gains(self.damping, count, "damping") * wanted.rate
+        own = run_time_fields(self, state, _PD)
+        wanted = wanted_at(state, chosen, own["target"])
+        force = gains(own["stiffness"], count, "stiffness") * wanted.error
+        force = force + gains(own["damping"], count, "damping") * wanted.rate
         return commands_of(state, chosen, force, self.through)
 
+    def parameters(self) -> tuple[float, ...]:
+        """Return its run-time numbers: stiffness, damping, target."""
+        return flat_numbers(self, _PD)
+
     def structure(self) -> Hashable:
-        """Return all numbers: they are compiled in."""
-        return self
+        """Return what the code depends on: joints, how many numbers, a path."""
+        return (forms(self, _PD), self.joints, self.through)
 
 
 @traced
@@ -123,22 +132,33 @@ class PID:
         """Return the commands in a state, and the rates of the integrals."""
         chosen = self._chosen(state.model)
         count = len(chosen.v)
-        wanted = wanted_at(state, chosen, self.target)
-        force = gains(self.stiffness, count, "stiffness") * wanted.error
-        force = force + gains(self.damping, count, "damping") * wanted.rate
-        force = force + gains(self.integral, count, "integral") * state.own
+        own = run_time_fields(self, state, self._fields)
+        wanted = wanted_at(state, chosen, own["target"])
+        force = gains(own["stiffness"], count, "stiffness") * wanted.error
+        force = force + gains(own["damping"], count, "damping") * wanted.rate
+        force = force + gains(own["integral"], count, "integral") * state.own
         rates = wanted.error
-        if not np.all(np.isinf(self.limit)):
-            most = gains(self.limit, count, "limit") + 0.0 * force
+        if "limit" in own:
+            most = gains(own["limit"], count, "limit") + 0.0 * force
             # beyond the limit only errors that lead back count
             outward = (np.abs(force) > most) & (force * wanted.error > 0.0)
             rates = np.where(outward, 0.0, rates)
             force = np.minimum(np.maximum(force, -most), most)
         return commands_of(state, chosen, force, self.through), rates
 
+    @property
+    def _fields(self) -> tuple[str, ...]:
+        """Fields that hold run-time numbers."""
+        unlimited = bool(np.all(np.isinf(self.limit)))
+        return (*_PD, "integral") if unlimited else (*_PD, "integral", "limit")
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return its run-time numbers: stiffness, damping, target, integral, limit if any."""
+        return flat_numbers(self, self._fields)
+
     def structure(self) -> Hashable:
-        """Return all numbers: they are compiled in."""
-        return self
+        """Return what the code depends on: joints, how many numbers, a path."""
+        return (forms(self, self._fields), self._fields, self.joints, self.through, self.name)
 
 
 def _set_up(controller: Any, names: tuple[str, ...]) -> None:

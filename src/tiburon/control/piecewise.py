@@ -143,7 +143,9 @@ def checked_points(times: ArrayLike, points: ArrayLike) -> tuple[Array, Array]:
     if not (np.isfinite(t).all() and np.isfinite(p).all()):
         raise DomainError("points", "finite numbers", "NaN or infinity")
     if not (np.diff(t) > 0.0).all():
-        raise DomainError("times", "rising ones [s]", f"{t.tolist()}", advice="sort the points")
+        k = int(np.flatnonzero(np.diff(t) <= 0.0)[0])
+        given = f"{t[k + 1]:g} s after {t[k]:g} s"
+        raise DomainError("times", "rising ones [s]", given, advice="sort the points")
     return t, p
 
 

@@ -3,28 +3,27 @@
 import csv
 from collections.abc import Hashable, Sequence
 from functools import cached_property
-from itertools import pairwise
 from os import PathLike
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.actuation.time_table import Column, Rows, Times
 from tiburon.control.joint_choice import entries
 from tiburon.control.piecewise import Piecewise, checked_points
+from tiburon.control.run_time import handed_tables
 from tiburon.errors import DomainError, OptionError, ShapeError, UnknownNameError
 from tiburon.record import record
 from tiburon.simulation.state import State
 from tiburon.trace.array import TracedArray
-from tiburon.trace.traced import MARK
+from tiburon.trace.primitives.table_rows import Table, read_rows
+from tiburon.trace.traced import traced
 from tiburon.trace.value import Value
 
 __all__ = ["Replay"]
 
 Array = NDArray[np.float64]
-
-TRACED_ROWS = 64
-"""Rows up to which a log is compiled into native loops; longer ones are read in Python."""
 
 NEAR = 1e-9
 """Times of a run are sums that round: a row counts from this much before its time [s]."""
@@ -32,12 +31,14 @@ NEAR = 1e-9
 BETWEEN = ("held", "linear")
 
 
+@traced
 @record(slots=False)
 class Replay:
     """Gives commands that were logged: each held until the next, or joined by straight lines.
 
-    Before the first row the first holds, after the last the last. Logs of up to 64 rows run inside
-    native loops; of longer ones a controller in plain Python reads the row of each call.
+    Before the first row the first holds, after the last the last. Logs of any length are read
+    inside native loops, and another log compiles nothing. With `control_dt` commands are read
+    every so often and held, as they were logged; without, at every stage of the integrator.
 
     Example:
         ``tb.simulate(rov, 60.0, control=Replay.from_csv("dive.csv"), control_dt=0.02)``
@@ -46,14 +47,24 @@ class Replay:
     names: tuple[str, ...]
     """Names of the commands."""
 
-    times: tuple[float, ...]
+    times: Times
     """When each row was given [s], rising."""
 
-    rows: tuple[tuple[float, ...], ...]
+    rows: Rows
     """One number per name."""
 
     between: str = "held"
     """What holds between two rows: the last one ("held"), or a straight line ("linear")."""
+
+    def __post_init__(self) -> None:
+        if self.between not in BETWEEN:
+            raise OptionError("between", BETWEEN, self.between)
+        times, rows = checked_points(self.times, self.rows)
+        if rows.shape[1] != len(self.names):
+            raise ShapeError("commands", f"{len(self.names)} columns, one per name", rows.shape)
+        object.__setattr__(self, "names", tuple(self.names))
+        object.__setattr__(self, "times", Column.of(times))
+        object.__setattr__(self, "rows", Column.of(rows))
 
     @classmethod
     def of(
@@ -72,12 +83,7 @@ class Replay:
             names: Names of the commands, n of them.
             between: "held" or "linear".
         """
-        if between not in BETWEEN:
-            raise OptionError("between", BETWEEN, between)
-        t, u = checked_points(times, commands)
-        if u.shape[1] != len(names):
-            raise ShapeError("commands", f"{len(names)} columns, one per name", u.shape)
-        return cls(tuple(names), tuple(t.tolist()), tuple(map(tuple, u.tolist())), between)
+        return cls(tuple(names), Column.of(times), Column.of(commands), between)
 
     @classmethod
     def from_run(
@@ -148,37 +154,51 @@ class Replay:
 
     def at(self, time: Any) -> Any:
         """Return all commands at a time [s], a number, array or traced value, shape (..., n)."""
-        return self._pieces.at(time + NEAR if self.between == "held" else time).position
+        if isinstance(time, (Value, TracedArray)):
+            return self._pieces.at(self._moved(time)).position
+        times, rows = self._table.places, self._table.rows
+        if self.between == "linear":
+            return np.stack([np.interp(time, times, row) for row in rows.T], axis=-1)
+        place = np.searchsorted(times, self._moved(time), side="right") - 1
+        return rows[np.maximum(place, 0)]
+
+    def _moved(self, time: Any) -> Any:
+        return time + NEAR if self.between == "held" else time
 
     def __call__(self, state: State) -> Any:
         """Return the commands at the time of a state."""
-        if isinstance(state.time, (Value, TracedArray)):
+        handle = handed_tables(self, state)
+        if handle is not None:
+            line = self.between == "linear"
+            parts = read_rows(self._table.form, handle, self._moved(state.time), line=line)
+        elif isinstance(state.time, (Value, TracedArray)):
             parts = entries(self.at(state.time))
         else:
             parts = list(np.moveaxis(self.at(state.time), -1, 0))
         return dict(zip(self.names, parts, strict=True))
 
     @cached_property
+    def _table(self) -> Table:
+        return Table(self.times, self.rows)
+
+    @cached_property
     def _pieces(self) -> Piecewise:
+        """The log as a path, for traced functions of users, which hold it in their code."""
         held = self.between == "held"
-        zero = (0.0,) * len(self.names)
-        pieces = []
-        for k, (a, b) in enumerate(pairwise(self.rows)):
-            h = self.times[k + 1] - self.times[k]
-            slope = zero if held else tuple((y - x) / h for x, y in zip(a, b, strict=True))
-            pieces.append((a, slope))
+        rows = self._table.rows
+        slopes = 0.0 * rows
+        if not held:
+            slopes[:-1] = np.diff(rows, axis=0) / np.diff(self._table.places)[:, None]
+        pieces = tuple(
+            (tuple(a), tuple(b)) for a, b in zip(rows.tolist(), slopes.tolist(), strict=True)
+        )
         # the last row holds from its time on
-        end = self.times[-1] + 1.0
-        return Piecewise((*self.times, end), (*pieces, (self.rows[-1], zero)))
+        return Piecewise((*self.times, self.times[-1] + 1.0), pieces)
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the log."""
+        return (self._table,)
 
     def structure(self) -> Hashable:
-        """Return all numbers: they are compiled in."""
-        return self
-
-
-def _is_short(replay: Replay) -> bool:
-    """Tell whether a log is short enough for native loops."""
-    return len(replay.times) <= TRACED_ROWS
-
-
-setattr(Replay, MARK, property(_is_short))
+        """Return what the code depends on: names, and the size of the log roughly."""
+        return (self.names, self._table.form, self.between)

@@ -18,6 +18,7 @@ from tiburon.algorithms.crba import mass_matrix
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.cartesian_path import CartesianPath
 from tiburon.control.joint_choice import entries, joined
+from tiburon.control.run_time import flat_numbers, forms, run_time_fields
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.model import Model, Water
 from tiburon.record import record
@@ -32,6 +33,9 @@ from tiburon.spatial.vec3 import matrix_vector, subtract, transpose
 from tiburon.trace.traced import traced
 
 __all__ = ["StationKeeping"]
+
+_NUMBERS = ("frequency", "inertia", "target")
+"""Fields that hold run-time numbers, in order."""
 
 AXES = ("rx", "ry", "rz", "x", "y", "z")
 
@@ -145,12 +149,13 @@ class StationKeeping:
         model = state.model
         q = entries(state.q[..., model.slice(self.joint, of="q")])
         v = entries(state.v[..., model.slice(self.joint, of="v")])
-        e, ed = self._errors(state.time, q, v)
+        given = run_time_fields(self, state, _NUMBERS)
+        e, ed = _errors(given["target"], state.time, q, v)
         own = entries(state.own)
-        k = self.frequency
+        k = given["frequency"]
         wrench = [
             m * (3.0 * k * k * a + 3.0 * k * b + k * k * k * c)
-            for m, a, b, c in zip(self.inertia, e, ed, own, strict=True)
+            for m, a, b, c in zip(given["inertia"], e, ed, own, strict=True)
         ]
         if self.bears_weight:
             now = {"time": state.time} if state.system.time_matters else {}
@@ -164,23 +169,28 @@ class StationKeeping:
         commands = dict(zip(names, entries(shares.command), strict=True))
         return commands, joined(rates, state.v)
 
-    def _errors(self, time: Any, q: list[Any], v: list[Any]) -> tuple[list[Any], list[Any]]:
-        """Return e and de/dt, body axes."""
-        R = transpose(quaternion_to_matrix(q[:4]))
-        linear: list[Any] = [0.0] * 3
-        angular: list[Any] = [0.0] * 3
-        if isinstance(self.target, CartesianPath):
-            sample = self.target.at(time)
-            aim, place = entries(sample.quaternion), entries(sample.position)
-            linear = list(matrix_vector(R, tuple(entries(sample.velocity))))
-            angular = list(matrix_vector(R, tuple(entries(sample.angular_velocity))))
-        else:
-            aim, place = list(self.target[:4]), list(self.target[4:])
-        turn = quaternion_log(quaternion_multiply(quaternion_conjugate(q[:4]), aim))
-        shift = matrix_vector(R, subtract(tuple(place), tuple(q[4:])))
-        rates = [x - y for x, y in zip((*angular, *linear), v, strict=True)]
-        return [*turn, *shift], rates
+    def parameters(self) -> tuple[float, ...]:
+        """Return its run-time numbers: frequency, inertia, target unless that is a path."""
+        return flat_numbers(self, _NUMBERS)
 
     def structure(self) -> Hashable:
-        """Return all numbers: they are compiled in."""
-        return self
+        """Return what the code depends on: who pushes, a path."""
+        return (forms(self, _NUMBERS), self.allocation, self.joint, self.bears_weight, self.name)
+
+
+def _errors(target: Any, time: Any, q: list[Any], v: list[Any]) -> tuple[list[Any], list[Any]]:
+    """Return e and de/dt, body axes."""
+    R = transpose(quaternion_to_matrix(q[:4]))
+    linear: list[Any] = [0.0] * 3
+    angular: list[Any] = [0.0] * 3
+    if isinstance(target, CartesianPath):
+        sample = target.at(time)
+        aim, place = entries(sample.quaternion), entries(sample.position)
+        linear = list(matrix_vector(R, tuple(entries(sample.velocity))))
+        angular = list(matrix_vector(R, tuple(entries(sample.angular_velocity))))
+    else:
+        aim, place = list(target[:4]), list(target[4:])
+    turn = quaternion_log(quaternion_multiply(quaternion_conjugate(q[:4]), aim))
+    shift = matrix_vector(R, subtract(tuple(place), tuple(q[4:])))
+    rates = [x - y for x, y in zip((*angular, *linear), v, strict=True)]
+    return [*turn, *shift], rates

@@ -53,6 +53,11 @@ class CMachine(NativeMachine):
         """Write a float."""
         self._line(f"{slots.address}[{_text(place + slots.offset)}] = {value};")
 
+    def fetch(self, address: Ref, place: Ref) -> Ref:
+        """Read a float from a row outside."""
+        row = f"((const double *)(uintptr_t)({address}))"
+        return self.target.emit("double", f"{row}[(int64_t)({place})]")
+
     def truth_memory(self, value: bool) -> Ref:
         """Give a variable for one truth value."""
         name = self._name("truth")

@@ -84,6 +84,27 @@ class LlvmMachine(NativeMachine):
         address = self._address(slots, place)
         self._line(f"store {self.target.float_type} {value}, ptr {address}")
 
+    def fetch(self, address: Ref, place: Ref) -> Ref:
+        """Read a float from a row outside, in lanes one after the other."""
+        target = self.target
+        if target.lanes == 1:
+            return self._fetch_one(address, place)
+        kind, found = target.float_type, "poison"
+        for lane in range(target.lanes):
+            one, k = (
+                target.emit(f"extractelement {kind} {row}, i32 {lane}") for row in (address, place)
+            )
+            value = self._fetch_one(one, k)
+            found = target.emit(f"insertelement {kind} {found}, double {value}, i32 {lane}")
+        return found
+
+    def _fetch_one(self, address: Ref, place: Ref) -> Ref:
+        target = self.target
+        start = target.emit(f"inttoptr i64 {target.emit(f'fptoui double {address} to i64')} to ptr")
+        index = target.emit(f"fptosi double {place} to i64")
+        where = target.emit(f"getelementptr inbounds double, ptr {start}, i64 {index}")
+        return target.emit(f"load double, ptr {where}")
+
     def truth_memory(self, value: bool) -> Ref:
         """Give a place for one truth value."""
         memory = self._stack(self.target.bool_type)

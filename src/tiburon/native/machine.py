@@ -150,6 +150,10 @@ class NativeMachine(ABC):
         """Write a float to memory."""
 
     @abstractmethod
+    def fetch(self, address: Ref, place: Ref) -> Ref:
+        """Read a float from a row outside; address and place are whole numbers held as floats."""
+
+    @abstractmethod
     def truth_memory(self, value: bool) -> Ref:
         """Give a place for one truth value, with its first content."""
 

@@ -12,7 +12,7 @@ __all__ = ["State"]
 class State:
     """A robot at one time of a run, or many of them: in a batch the cases lead in all arrays."""
 
-    __slots__ = ("own", "q", "sensors", "system", "time", "u", "v", "x")
+    __slots__ = ("own", "owner", "p", "q", "sensors", "system", "tables", "time", "u", "v", "x")
 
     time: Any
     """When [s]; shape (...) where cases have steps of their own."""
@@ -34,6 +34,16 @@ class State:
 
     sensors: Any
     """Latest readings by name of the sensor."""
+
+    p: Any
+    """Run-time numbers of a traced controller, as its `parameters` lists them; None outside of
+    loops, where its own numbers hold."""
+
+    tables: Any
+    """Handles of the tables of a traced controller, one after the other; None outside of loops."""
+
+    owner: Any
+    """The controller that p and tables belong to; None outside of loops."""
 
     system: "System"
     """What moves: robot, surroundings, elements."""
@@ -57,6 +67,9 @@ class State:
         self.u = u
         self.own = own
         self.sensors = sensors
+        self.p = None
+        self.tables = None
+        self.owner = None
 
     @property
     def model(self) -> "Model":

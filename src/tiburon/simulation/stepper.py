@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.simulation.events import Watch
 from tiburon.simulation.loop import LoopSource, memory_form
-from tiburon.simulation.system import System
+from tiburon.simulation.system import TABLES, System
 
 __all__ = ["SLOTS", "Advance", "FixedStepper", "bind_parameters"]
 
@@ -185,8 +185,10 @@ def bind_parameters(
     shared: dict[str, Any] = {}
     rows: dict[str, Array] = {}
     for name, values in parameters.items():
-        if name not in own.parameters:
-            raise OptionError("parameters", tuple(own.parameters), name)
+        # where tables lie is nothing to choose
+        known = [key for key in own.parameters if key != TABLES]
+        if name not in known:
+            raise OptionError("parameters", known, name)
         array = np.asarray(values, dtype=np.float64)
         size = own.parameters[name].shape
         if array.shape == size:

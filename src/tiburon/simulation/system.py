@@ -5,6 +5,9 @@ Symbols:
     w   (*v, *x): all that integrators move along straight lines, as one vector
     u   commands, held by whoever calls: joint forces, then those of the elements in order
     p   run-time numbers of the elements
+
+Those of the controller, and the handles of tables, are bound while a function of the system is
+traced: nobody hands them on.
 """
 
 import hashlib
@@ -15,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.actuation.element import Action, Element, Moment, Sight, structure_of
+from tiburon.actuation.element import Element, Moment, Sight, structure_of
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.binding import DEFAULT_WORLD, at_time, surroundings
@@ -40,12 +43,14 @@ from tiburon.loops.projection import close_position, close_velocity
 from tiburon.loops.switching import Switches, loop_rows, switched, switches_of
 from tiburon.model import Model, Plan, World
 from tiburon.simulation.commands import CommandRow, unique_names
+from tiburon.simulation.driving import Driving, summed_wrenches
 from tiburon.simulation.state import State
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
+from tiburon.trace.primitives.table_rows import HANDLE
 from tiburon.trace.program import Input, Program, current_graph
 
-__all__ = ["ELEMENTS", "OPEN", "Driving", "System"]
+__all__ = ["CONTROL", "ELEMENTS", "OPEN", "TABLES", "Driving", "System"]
 
 Scalars = tuple[Scalar, ...]
 
@@ -55,47 +60,11 @@ OPEN = 1e-8
 ELEMENTS = "elements"
 """Name of the parameter that holds the run-time numbers of all elements."""
 
+CONTROL = "control"
+"""Name of the parameter that holds the run-time numbers of a traced controller."""
 
-class Driving:
-    """What all elements together do in one state."""
-
-    __slots__ = ("force", "outputs", "rates", "wrenches")
-
-    def __init__(self, force: Sequence[Scalar]) -> None:
-        self.force = list(force)
-        """Joint force [N or N m], nv scalars."""
-        self.wrenches: list[tuple[str, Sequence[Scalar]]] = []
-        """Frames and the wrenches on them, frame axes [N m, N]."""
-        self.rates: list[Scalar] = []
-        """Rates of the inner states of elements."""
-        self.outputs: dict[str, Scalar] = {}
-        """What elements report."""
-
-    def take(self, model: Model, element: Element, action: Action, states: int) -> None:
-        """Add what one element does."""
-        force = action.joint_force
-        if isinstance(force, Mapping):
-            for joint, values in force.items():
-                where = model.slice(joint, of="v")
-                count = where.stop - where.start
-                _fits(element, f"forces at joint {joint!r}", count, values)
-                for place, value in zip(range(where.start, where.stop), values, strict=True):
-                    self.force[place] = self.force[place] + value
-        elif force is not None:
-            _fits(element, "joint forces", model.nv, force)
-            self.force = list(map(add, self.force, force))
-        for frame, wrench in (action.wrenches or {}).items():
-            _fits(element, f"wrench on {frame!r}", 6, wrench)
-            self.wrenches.append((frame, wrench))
-        _fits(element, "rates", states, action.rates)
-        self.rates += action.rates
-        self.outputs.update(action.outputs or {})
-
-
-def _fits(element: Element, what: str, expected: int, values: Sequence[Scalar]) -> None:
-    if len(values) != expected:
-        given = len(values)
-        raise ShapeError(f"element {element.name!r}: {what}", f"{expected} numbers", f"{given}")
+TABLES = "tables"
+"""Name of the parameter that leads code to the tables of elements and controller; not for users."""
 
 
 class System:
@@ -150,6 +119,10 @@ class System:
         self._states = [len(e.state_names(model)) for e in self.elements]
         self._taken = [len(e.command_names(model)) for e in self.elements]
         self._numbers = [len(e.parameters()) for e in self.elements]
+        # held as long as code may read them
+        self._tables = [e.tables() for e in self.elements]
+        self._control_tables = tuple(_called(getattr(control, "tables", ())))
+        self._bound: Mapping[str, Sequence[Scalar]] | None = None
         self.x_names = unique_names(
             "inner state",
             [*(n for e in self.elements for n in e.state_names(model)), *self.own_names],
@@ -204,7 +177,7 @@ class System:
             u, own = self.decide(q, v, x, u, time)
         driving = self.drive(here, q, v, x, u, time, p)
         external = here.external
-        acting = forces_on_bodies(here.plan, q, _summed(driving.wrenches), "frame")
+        acting = forces_on_bodies(here.plan, q, summed_wrenches(driving.wrenches), "frame")
         if acting is not None:
             external = acting if external is None else tuple(map(add, external, acting))
         vd = self._accelerations(here._replace(external=external), q, v, x, driving.force)
@@ -297,20 +270,26 @@ class System:
         """Let all elements act in one state; `rates` tells what the arguments are."""
         nv = self.model.nv
         driving = Driving(u[:nv])
-        numbers = self.numbers() if p is None else p
+        numbers = self._run_time(ELEMENTS) if p is None else p
+        handles = self._run_time(TABLES)
         sight = Sight(here, q, v)
-        at_x, at_u, at_p = 0, nv, 0
-        sizes = zip(self.elements, self._states, self._taken, self._numbers, strict=True)
-        for element, states, commands, count in sizes:
+        at_x, at_u, at_p, at_t = 0, nv, 0, 0
+        sizes = zip(
+            self.elements, self._states, self._taken, self._numbers, self._tables, strict=True
+        )
+        for element, states, commands, count, tables in sizes:
+            handle_count = HANDLE * len(tables)
             now = Moment(
                 sight,
                 time,
                 tuple(x[at_x : at_x + states]),
                 tuple(u[at_u : at_u + commands]),
                 tuple(numbers[at_p : at_p + count]),
+                tuple(handles[at_t : at_t + handle_count]),
             )
             driving.take(self.model, element, element.act(now), states)
             at_x, at_u, at_p = at_x + states, at_u + commands, at_p + count
+            at_t += handle_count
         return driving
 
     def decide(
@@ -326,6 +305,9 @@ class System:
         state = State(self, time, *map(_array, (q, v, x, u[:count])))
         if own:
             state.own = state.x[len(x) - own :]
+        state.owner, state.p = self.control, _array(self._run_time(CONTROL))
+        handles = self._run_time(TABLES)
+        state.tables = tuple(handles[len(handles) - HANDLE * len(self._control_tables) :])
         assert self.control is not None
         with at_time(time if self.time_matters else None):
             answer = self.control(state)
@@ -376,13 +358,32 @@ class System:
         """Return the run-time numbers of all elements."""
         return tuple(x for element in self.elements for x in element.parameters())
 
+    def control_numbers(self) -> tuple[float, ...]:
+        """Return the run-time numbers of the traced controller."""
+        given = _called(getattr(self.control, "parameters", ()))
+        return tuple(np.ravel(np.asarray(given, dtype=np.float64)).tolist())
+
+    @cached_property
+    def _handles(self) -> tuple[float, ...]:
+        """What leads code to the tables: of elements in order, then of the controller."""
+        tables = [*(t for own in self._tables for t in own), *self._control_tables]
+        return tuple(x for table in tables for x in table.handle)
+
+    def _run_time(self, name: str) -> Sequence[Scalar]:
+        """Return what stands for run-time numbers: those bound in a trace, or the numbers."""
+        if self._bound is not None:
+            return self._bound[name]
+        if name == TABLES:
+            return self._handles
+        return self.numbers() if name == ELEMENTS else self.control_numbers()
+
     def parameters(self) -> dict[str, Any]:
-        """Return the run-time numbers by name: of model, world and elements."""
+        """Return the run-time numbers by name: of model, world, elements and controller."""
         found = parameter_values(self.model, self.world, (INERTIA, GRAVITY))
         # loops tell the time themselves
         found.pop(TIME, None)
-        numbers = self.numbers()
-        return {**found, ELEMENTS: numbers} if numbers else found
+        own = {name: self._run_time(name) for name in (ELEMENTS, CONTROL, TABLES)}
+        return {**found, **{name: numbers for name, numbers in own.items() if numbers}}
 
     def trace(
         self, run: Callable[[Mapping[str, Any]], Any], inputs: Sequence[Input], name: str
@@ -394,7 +395,16 @@ class System:
             inputs: What callers pass.
             name: Name of the program.
         """
-        return trace_with_parameters(run, inputs, self.model, self.world, self.parameters(), name)
+
+        def bound(given: Mapping[str, Any]) -> Any:
+            names = (ELEMENTS, CONTROL, TABLES)
+            self._bound = {key: scalars(given[key]) if key in given else () for key in names}
+            try:
+                return run(given)
+            finally:
+                self._bound = None
+
+        return trace_with_parameters(bound, inputs, self.model, self.world, self.parameters(), name)
 
     @cached_property
     def key(self) -> str:
@@ -455,9 +465,9 @@ class System:
         return f"{program.key:016x} {frames}"
 
 
-def _called(thing: Any, model: Model) -> Any:
-    """Return names or numbers that may be given as such, or by a function of the robot."""
-    return thing(model) if callable(thing) else thing
+def _called(thing: Any, *given: Any) -> Any:
+    """Return names or numbers that may be given as such, or by a function."""
+    return thing(*given) if callable(thing) else thing
 
 
 def _array(values: Sequence[Scalar]) -> Any:
@@ -465,12 +475,3 @@ def _array(values: Sequence[Scalar]) -> Any:
     if current_graph() is None:
         return np.array(values, dtype=np.float64)
     return as_traced(list(values))
-
-
-def _summed(wrenches: Sequence[tuple[str, Sequence[Scalar]]]) -> dict[str, Sequence[Scalar]]:
-    """Return one wrench per frame."""
-    found: dict[str, Sequence[Scalar]] = {}
-    for frame, wrench in wrenches:
-        known = found.get(frame)
-        found[frame] = wrench if known is None else tuple(map(add, known, wrench))
-    return found

@@ -9,6 +9,7 @@ assembly or C, with straight-line code or real loops. The order of operations is
 from __future__ import annotations
 
 import math
+import weakref
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
@@ -79,6 +80,9 @@ class Machine(Protocol):
 
     def store(self, memory: Memory, place: Index, value: Number) -> None:
         """Write a float."""
+
+    def fetch(self, address: Number, place: Number) -> Number:
+        """Read a float of a row that lies outside, at a whole number held as a float."""
 
     def table(self, values: Sequence[int]) -> Table:
         """Give a row of constants."""
@@ -172,6 +176,14 @@ class DirectMachine:
     def store(self, memory: Memory, place: Index, value: Number) -> None:
         """Write a float."""
         memory[place] = value
+
+    def fetch(self, address: Number, place: Number) -> Number:
+        """Read a float of a row that lies outside, for each case from its own."""
+        if _is_array(address, place):
+            where = np.broadcast_arrays(address, place)
+            found = [read_outside(a, k) for a, k in zip(*map(np.ravel, where), strict=True)]
+            return np.array(found).reshape(where[0].shape)
+        return read_outside(address, place)
 
     def table(self, values: Sequence[int]) -> Table:
         """Give a row of constants."""
@@ -278,9 +290,45 @@ class CountingMachine(DirectMachine):
         """Count a choice."""
         return self._counted("selections")
 
+    def fetch(self, address: Number, place: Number) -> Number:
+        """Read nothing: moves of numbers are not counted."""
+        return 0.0
+
     def require(self, condition: Truth, value: Number, message: str) -> Number:
         """Count a choice."""
         return self._counted("selections")
+
+
+_OUTSIDE: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+"""Rows that code reads by their address, as long as somebody holds them."""
+
+
+def address_of(row: Any) -> float:
+    """Return the address of an array of floats, which it keeps as long as it lives.
+
+    Args:
+        row: Float64, contiguous; whoever hands the address to code must hold it.
+
+    Raises:
+        DomainError: If no float can hold the address exactly.
+    """
+    place = int(row.ctypes.data)
+    if place >= 2**53:
+        raise DomainError("table", "memory below 2^53, whose addresses floats hold", f"{place}")
+    _OUTSIDE[place] = row
+    return float(place)
+
+
+def read_outside(address: float, place: float) -> float:
+    """Return one float of an array that `address_of` has seen.
+
+    Raises:
+        DomainError: If nobody holds such an array.
+    """
+    row = _OUTSIDE.get(int(address))
+    if row is None:
+        raise DomainError("table", "an array that somebody holds", f"address {address:.0f}")
+    return float(row.reshape(-1)[int(place)])
 
 
 def _is_array(*values: Any) -> bool:

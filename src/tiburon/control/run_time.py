@@ -1,0 +1,97 @@
+"""Numbers of controllers that are never compiled in: gains, targets, logs.
+
+A loop hands a traced controller what stands for its numbers in each case, as `state.p`, and what
+leads to its tables, as `state.tables`. Both belong to `state.owner`: a controller that another one
+calls by itself finds its own numbers, compiled in.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from tiburon.simulation.state import State
+from tiburon.trace.array import as_traced
+from tiburon.trace.value import Value
+
+__all__ = ["flat_numbers", "forms", "handed_tables", "row_of", "run_time_fields"]
+
+LARGEST = float(np.finfo(np.float64).max)
+"""Stands for no limit: numbers of a kernel are finite."""
+
+
+def flat_numbers(controller: Any, fields: Sequence[str]) -> tuple[float, ...]:
+    """Return the numbers of fields one after the other; paths have none, they are compiled in."""
+    found: list[float] = []
+    for name in fields:
+        found += _flat(getattr(controller, name))
+    return tuple(min(max(x, -LARGEST), LARGEST) for x in found)
+
+
+def _flat(value: Any) -> list[float]:
+    if not isinstance(value, (float, int, tuple)):
+        return []
+    if not isinstance(value, tuple):
+        return [float(value)]
+    if _is_named(value):
+        return [float(x) for _, row in value for x in row]
+    return [float(x) for x in value]
+
+
+def forms(controller: Any, fields: Sequence[str]) -> tuple[Any, ...]:
+    """Return what code depends on of fields whose numbers are run-time numbers."""
+    return tuple(_form(getattr(controller, name)) for name in fields)
+
+
+def _form(value: Any) -> Any:
+    if not isinstance(value, (float, int, tuple)):
+        return value
+    if not isinstance(value, tuple):
+        return 0
+    if _is_named(value):
+        return tuple((name, len(row)) for name, row in value)
+    return len(value)
+
+
+def run_time_fields(controller: Any, state: State, fields: Sequence[str]) -> dict[str, Any]:
+    """Return fields by name, with the numbers of this case in a loop and their own elsewhere.
+
+    Args:
+        controller: Has these fields, and lists their numbers by `flat_numbers`.
+        state: What it was called with.
+        fields: Names of numbers, rows of numbers, rows by joint name, or paths.
+    """
+    own = {name: getattr(controller, name) for name in fields}
+    if state.owner is not controller:
+        return own
+    given = iter(as_traced(state.p).reshape(-1).tolist())
+    return {name: _filled(value, given) for name, value in own.items()}
+
+
+def _filled(value: Any, given: Iterator[Any]) -> Any:
+    """Return a field with other numbers in its form."""
+    if not isinstance(value, (float, int, tuple)):
+        return value
+    if not isinstance(value, tuple):
+        return next(given)
+    if _is_named(value):
+        return tuple((name, tuple(next(given) for _ in row)) for name, row in value)
+    return tuple(next(given) for _ in value)
+
+
+def _is_named(value: tuple[Any, ...]) -> bool:
+    return bool(value) and isinstance(value[0], tuple)
+
+
+def row_of(values: Any) -> Any:
+    """Return one number as it is, several as an array: traced if one of them is."""
+    if np.ndim(values) == 0:
+        return values
+    if any(isinstance(x, Value) for x in values):
+        return as_traced(list(values))
+    return np.array(values, dtype=np.float64)
+
+
+def handed_tables(controller: Any, state: State) -> Sequence[Any] | None:
+    """Return the handles of a controller's tables; None outside of loops."""
+    return state.tables if state.owner is controller and state.tables else None

@@ -1,0 +1,202 @@
+"""Tables that native code reads: any number of rows, as data that lies outside of the code.
+
+Numbers of a kernel are loaded one by one, which suits masses and gains and not a log of an hour. A
+table stays where it is; code gets its address, finds the place of a number by halving, and reads
+the two rows around it. Rows may change without compiling, and each case may have a table of its
+own. The two rows are numbers without derivatives: what is made of them, a straight line in x, has
+those of its formula.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.errors import DomainError, NonFiniteError, ShapeError
+from tiburon.trace.graph import Graph
+from tiburon.trace.primitives.machine import Machine, Memory, address_of
+from tiburon.trace.primitives.primitive import Primitive
+from tiburon.trace.value import where
+
+__all__ = ["HANDLE", "Table", "TableForm", "TableRows", "read_rows", "table_form"]
+
+HANDLE = 3
+"""Numbers that lead code to a table: address of its places, address of its rows, row count."""
+
+LEVELS = 8
+"""Code is the same for tables that take up to this many halvings more."""
+
+TableForm = tuple[int, int]
+"""What code depends on of a table: numbers per row, and halvings."""
+
+
+def table_form(count: int, width: int) -> TableForm:
+    """Return the form of a table by its rows and numbers per row."""
+    return width, -(-count.bit_length() // LEVELS) * LEVELS
+
+
+class Table:
+    """Rows of numbers at rising places; immutable, compared by value.
+
+    Arrays that nobody may write are taken as they are, others are copied.
+
+    Whoever calls code with its `handle` must hold the table meanwhile.
+
+    Attributes:
+        places: Where each row holds, rising, shape (n,); not to be written.
+        rows: Shape (n, width); not to be written.
+    """
+
+    __slots__ = ("__weakref__", "places", "rows")
+
+    def __init__(self, places: ArrayLike, rows: ArrayLike) -> None:
+        """Take a table.
+
+        Args:
+            places: Shape (n,), rising.
+            rows: Shape (n, width), or (n,) for rows of one number.
+
+        Raises:
+            ShapeError: If there is not one row for each place.
+            NonFiniteError: If a number is not finite.
+            DomainError: If places do not rise.
+        """
+        x, y = _own(places), _own(rows)
+        y = y[:, None] if y.ndim == 1 else y
+        if x.ndim != 1 or y.ndim != 2 or len(x) != len(y) or not y.size:
+            raise ShapeError("table", "one row or more, one per place", f"{y.shape} at {x.shape}")
+        for what, numbers in (("places", x), ("rows", y)):
+            bad = np.argwhere(~np.isfinite(numbers))
+            if len(bad):
+                first = tuple(bad[0].tolist())
+                raise NonFiniteError(
+                    f"table: {what} must be finite numbers, got {numbers[first]} at {first}"
+                )
+        fall = np.flatnonzero(np.diff(x) <= 0.0)
+        if len(fall):
+            k = int(fall[0])
+            raise DomainError("table", "rising places", f"{x[k + 1]:g} after {x[k]:g}")
+        for numbers in (x, y):
+            numbers.flags.writeable = False
+        self.places = x
+        self.rows = y
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Table):
+            return NotImplemented
+        return np.array_equal(self.places, other.places) and np.array_equal(self.rows, other.rows)
+
+    def __hash__(self) -> int:
+        return hash((self.places.tobytes(), self.rows.tobytes()))
+
+    @property
+    def form(self) -> TableForm:
+        """What code depends on."""
+        return table_form(*self.rows.shape)
+
+    @property
+    def handle(self) -> tuple[float, ...]:
+        """Numbers that lead code to it, as long as it is held."""
+        return address_of(self.places), address_of(self.rows), float(len(self))
+
+
+def _own(numbers: ArrayLike) -> NDArray[np.float64]:
+    """Return numbers as an array that nobody else may write."""
+    known = isinstance(numbers, np.ndarray) and numbers.dtype == np.float64
+    if known and numbers.flags.c_contiguous and not numbers.flags.writeable:  # type: ignore[union-attr]
+        return numbers  # type: ignore[return-value]
+    return np.array(numbers, dtype=np.float64, order="C")
+
+
+class TableRows(Primitive):
+    """Find the rows around a number.
+
+    From a handle and x to: the last place at or before x, or the first of all; the place after it,
+    or the last of all; and the rows of both.
+    """
+
+    def __init__(self, width: int, levels: int) -> None:
+        super().__init__("table_rows", width, levels)
+
+    @property
+    def argument_count(self) -> int:
+        """Number of floats it takes."""
+        return HANDLE + 1
+
+    @property
+    def result_count(self) -> int:
+        """Number of floats it gives."""
+        return 2 + 2 * self.form[0]
+
+    @functools.cached_property
+    def is_short(self) -> bool:
+        """Whether it may be spelled out in its caller: not what reads memory from outside."""
+        return False
+
+    def write(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Halve the distance to the place, then read."""
+        width, levels = self.form
+        places, rows, count, x = (m.load(given, k) for k in range(HANDLE + 1))
+        last = m.add(count, m.constant(-1.0))
+
+        def capped(k: Any) -> Any:
+            # a number that is none leads nowhere, and stays at the first row
+            return m.choose(m.less(k, last), k, last)
+
+        k = m.constant(0.0)
+        for level in reversed(range(levels)):
+            further = capped(m.add(k, m.constant(float(2**level))))
+            k = m.choose(m.less_equal(m.fetch(places, further), x), further, k)
+        after = capped(m.add(k, m.constant(1.0)))
+        for side, place in enumerate((k, after)):
+            m.store(found, side, m.fetch(places, place))
+            start = m.mul(place, m.constant(float(width)))
+            for j in range(width):
+                number = m.fetch(rows, m.add(start, m.constant(float(j))))
+                m.store(found, 2 + side * width + j, number)
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return zeros: rows do not change with the number that is looked up."""
+        return [graph.const(0.0)] * self.result_count
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return zeros."""
+        return [graph.const(0.0)] * self.argument_count
+
+
+def read_rows(form: TableForm, handle: Sequence[Any], x: Any, *, line: bool) -> list[Any]:
+    """Return the numbers of a table at x; on floats or traced values.
+
+    Before the first row the first holds, after the last the last. The derivative by x is that of
+    the line, in a row that of the line to the next.
+
+    Args:
+        form: `Table.form`.
+        handle: `Table.handle`, or traced values that stand for it.
+        x: Where.
+        line: Whether numbers follow straight lines from row to row; else each row holds up to the
+            next.
+
+    Returns:
+        One number for each of a row.
+    """
+    width, levels = form
+    found = TableRows(width, levels).apply([*handle, x])
+    begin, end, row = found[0], found[1], found[2 : 2 + width]
+    if not line:
+        return row
+    length = where(begin < end, end - begin, 1.0)
+    share = np.minimum(np.maximum((x - begin) / length, 0.0), 1.0)
+    following = found[2 + width :]
+    return [a + share * (b - a) for a, b in zip(row, following, strict=True)]
