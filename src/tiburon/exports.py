@@ -26,6 +26,7 @@ EXPORTS: dict[str, str] = {
     "CompileError": "tiburon.errors",
     "ComputedTorque": "tiburon.control.computed_torque",
     "Conditions": "tiburon.algorithms.conditions",
+    "ConstraintFunction": "tiburon.model",
     "ContactPoint": "tiburon.model",
     "Coupled": "tiburon.model",
     "Current": "tiburon.model.current",

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.model.body import WORLD, Body
-from tiburon.model.closure import Closure, LoopClosure
+from tiburon.model.closure import Closure, JointCoupling, LoopClosure, joints_of, places_of
 from tiburon.model.joints import Joint
 from tiburon.model.model import Model
 from tiburon.model.suspicions import half_size, suspicions
@@ -152,7 +152,10 @@ def _loop(loop: Closure) -> dict[str, Any]:
             "first": loop.first,
             "second": loop.second,
         }
-    return {"name": loop.name, "kind": "coupling", "first": loop.leader, "second": loop.joint}
+    if isinstance(loop, JointCoupling):
+        return {"name": loop.name, "kind": "coupling", "first": loop.leader, "second": loop.joint}
+    seen = [*places_of(loop), *joints_of(loop), None]
+    return {"name": loop.name, "kind": loop.kind, "first": seen[0], "second": seen[1]}
 
 
 def _mobility(model: Model) -> dict[str, Any] | None:

@@ -13,7 +13,7 @@ from tiburon.formats.toml_text import Inline, toml_text
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body
 from tiburon.model.body_fluid import BodyFluid
-from tiburon.model.closure import Closure, JointCoupling
+from tiburon.model.closure import Closure, JointCoupling, LoopClosure
 from tiburon.model.composition import changed
 from tiburon.model.fin import Fin, ThinFoil
 from tiburon.model.inertia import Inertia
@@ -230,6 +230,12 @@ def _loop(loop: Closure) -> dict[str, Any]:
         if loop.leader is not None:
             table["leader"] = loop.leader
         return {**table, "coefficients": list(loop.coefficients)}
+    if not isinstance(loop, LoopClosure):
+        raise ModelError(
+            f"loop {loop.name!r}: a function cannot be written to a file; save the robot without "
+            "it, and give it to the robot again in code",
+            name=loop.name,
+        )
     table = {"name": loop.name, "first": loop.first, "second": loop.second}
     table["joint"] = _joint(loop.joint)
     if loop.second_pose != Pose():

@@ -24,6 +24,7 @@ from tiburon.algorithms.levenberg_marquardt import (
     ROUNDING,
     TIGHTEN,
 )
+from tiburon.loops.constraints import binds_velocity
 from tiburon.loops.dynamics import loop_gaps, loop_jacobian
 from tiburon.model import Model, Pose
 
@@ -60,6 +61,9 @@ class Closing(NamedTuple):
     def rates(self, q: Array) -> Array:
         """Return how the errors change with the free variables, shape (n, rows, free)."""
         found = [loop_jacobian(self.model, q)] if self.model.loops else []
+        if found:
+            # what binds velocities alone does not bind where a robot may be put
+            found[0] = np.where(np.array(binds_velocity(self.model))[:, None], 0.0, found[0])
         found += [frame_jacobian(self.model, q, frame) for frame in self.places]
         return np.asarray(np.concatenate(found, axis=-2)[..., self.free])
 

@@ -19,13 +19,16 @@ import numpy as np
 
 from tiburon.algorithms.articulated_response import ancestors
 from tiburon.algorithms.frame_motion import Moving, body_motions
-from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places
+from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.steps import JointVector, recorder, taping
 from tiburon.algorithms.sweep import each, to_root
-from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody
-from tiburon.model.closing import Measure, RelativeMotion
+from tiburon.loops.constraint_rows import Constraints, End, Felt, Row, end_of, transmitter
+from tiburon.loops.traced_constraints import traced_constraint, traced_entries
+from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody, TracedClosure
+from tiburon.model.closing import Measure, RelativeMotion, Slip
+from tiburon.model.closure import Closure
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3
+from tiburon.spatial import Force, Mat3, Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import (
     add,
     add_cross,
@@ -45,6 +48,7 @@ __all__ = [
     "Carried",
     "Constraints",
     "Row",
+    "binds_velocity",
     "carried_by",
     "constraint_count",
     "constraint_names",
@@ -52,35 +56,11 @@ __all__ = [
     "entries_in_use",
 ]
 
-Row = dict[int, Scalar]
-"""Entries of one row that are not structurally zero, by velocity variable."""
-
-Felt = tuple[tuple[tuple[Scalar, ...], ...], tuple[Force, ...]]
-"""What forces do along a joint, and what of them reaches the parent."""
-
 GENERIC_POSITIONS = 3
 """How many positions tell which entries of the Jacobian are always zero."""
 
 NEVER = 1e-11
 """Size of an entry of the Jacobian that rounding alone explains, with arms of some meters."""
-
-_REST = Moving(Motion.zero(), Motion.zero())
-
-
-class Constraints(NamedTuple):
-    """All constraints of a robot in one state, one entry per row."""
-
-    value: tuple[Scalar, ...]
-    """How far each is from holding [m or rad]."""
-
-    jacobian: tuple[Row, ...]
-    """Change of the values per joint velocity."""
-
-    rate: tuple[Scalar, ...]
-    """Rate of the values, of joints that time moves too [m/s or rad/s]."""
-
-    bias: tuple[Scalar, ...]
-    """Second rate of the values without joint accelerations [m/s^2 or rad/s^2]."""
 
 
 def constraint_count(model: Model) -> int:
@@ -93,8 +73,25 @@ def constraint_names(model: Model) -> tuple[str, ...]:
     return tuple(f"{loop.name}.{k}" for loop in model.loops for k in range(_count(loop)))
 
 
-def _count(loop: LoopClosure | JointCoupling) -> int:
-    return 1 if isinstance(loop, JointCoupling) else len(loop.joint.closing())
+def _count(loop: Closure) -> int:
+    if isinstance(loop, JointCoupling):
+        return 1
+    if isinstance(loop, LoopClosure):
+        return len(loop.joint.closing())
+    return loop.position_count + loop.velocity_count
+
+
+def binds_velocity(model: Model) -> tuple[bool, ...]:
+    """Return, for each constraint, whether it binds velocities alone: there is no gap to close."""
+    found: list[bool] = []
+    for loop in model.loops:
+        if isinstance(loop, LoopClosure):
+            found += [isinstance(measure, Slip) for measure in loop.joint.closing()]
+        elif isinstance(loop, JointCoupling):
+            found.append(False)
+        else:
+            found += [False] * loop.position_count + [True] * loop.velocity_count
+    return tuple(found)
 
 
 @lru_cache(maxsize=64)
@@ -103,16 +100,22 @@ def entries_in_use(model: Model) -> tuple[frozenset[int], ...]:
 
     In a planar mechanism three of the five things a hinge forbids can never happen: their rows are
     zero wherever the robot is. Generic positions tell: what is zero there is zero everywhere.
+    Constraints that functions tell answer for themselves.
     """
     rng = np.random.default_rng(7)
     found: list[set[int]] = [set() for _ in range(constraint_count(model))]
-    for _ in range(GENERIC_POSITIONS):
-        q = [x for joint in model.joints for x in joint.random(rng)]
-        # on floats, whatever is being traced around
-        with taping(None):
+    # on floats, whatever is being traced around
+    with taping(None):
+        for _ in range(GENERIC_POSITIONS):
+            q = [x for joint in model.joints for x in joint.random(rng)]
             rows = _all(model, model.plan, JointVector(q), None).jacobian
-        for used, row in zip(found, rows, strict=True):
-            used |= {i for i, x in row.items() if abs(x) > NEVER}
+            for used, row in zip(found, rows, strict=True):
+                used |= {i for i, x in row.items() if abs(x) > NEVER}
+        start = 0
+        for loop in model.loops:
+            if isinstance(loop, TracedClosure):
+                found[start : start + _count(loop)] = traced_entries(loop, model, NEVER)
+            start += _count(loop)
     return tuple(frozenset(used) for used in found)
 
 
@@ -170,7 +173,7 @@ def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | No
     """Find all constraints with rows that may hold zeros."""
     places = body_places(plan, q)
     motions = None if v is None else body_motions(plan, q, v, None)
-    transmit = _transmit(q)
+    transmit = transmitter(q)
     values: list[Scalar] = []
     rows: list[Row] = []
     rates: list[Scalar] = []
@@ -178,8 +181,10 @@ def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | No
     for loop in model.loops:
         if isinstance(loop, JointCoupling):
             found = _coupling(loop, model, q, v)
-        else:
+        elif isinstance(loop, LoopClosure):
             found = _closure(loop, plan, transmit, places, motions)
+        else:
+            found = traced_constraint(loop, model, plan, q, v, transmit, places, motions)
         values.extend(found.value)
         rows.extend(found.jacobian)
         rates.extend(found.rate)
@@ -188,16 +193,6 @@ def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | No
 
 
 # -- joints that close loops ----------------------------------------------------------------------
-
-
-class _End(NamedTuple):
-    """One end of a loop: where it is fixed and how it moves."""
-
-    X: Transform
-    """Map of motion from the plan body's frame to the end's."""
-
-    place: Place
-    moving: Moving
 
 
 class _Tied(NamedTuple):
@@ -210,27 +205,8 @@ class _Tied(NamedTuple):
     on_second: tuple[Force, ...]
 
 
-def _end(
-    plan: Plan,
-    name: str,
-    pose: Transform,
-    places: Sequence[Place],
-    motions: Sequence[Moving] | None,
-) -> tuple[int, _End]:
-    """Return the plan body of an end, and the end."""
-    frame = plan.frame(name)
-    X = frame.transform.then(pose)
-    if frame.body == WORLD_BODY:
-        return frame.body, _End(X, WORLD_PLACE.moved(X), _REST)
-    moving = _REST
-    if motions is not None:
-        carrier = motions[frame.body]
-        moving = Moving(X.motion(carrier.vel), X.motion(carrier.acc))
-    return frame.body, _End(X, places[frame.body].moved(X), moving)
-
-
 def _tie(
-    _: PlanBody, first: _End, second: _End, measures: tuple[Measure, ...], is_moving: bool
+    _: PlanBody, first: End, second: End, measures: tuple[Measure, ...], is_moving: bool
 ) -> _Tied:
     """Measure a loop: a visit to one of the two bodies, so that large robots trace it once."""
     at = _relative(first, second)
@@ -253,8 +229,8 @@ def _closure(
     places: Sequence[Place],
     motions: Sequence[Moving] | None,
 ) -> Constraints:
-    own, first = _end(plan, loop.first, loop.joint.pose.transform, places, motions)
-    other, second = _end(plan, loop.second, loop.second_pose.transform, places, motions)
+    own, first = end_of(plan, loop.first, loop.joint.pose.transform, places, motions)
+    other, second = end_of(plan, loop.second, loop.second_pose.transform, places, motions)
     held = other if own == WORLD_BODY else own
     given = ([first], [second], [tuple(loop.joint.closing())], [motions is not None])
     (tied,) = each(plan, _tie, [held], *given)
@@ -283,8 +259,8 @@ def carried_by(
         places: Of all plan bodies, from `body_places`.
         forces: Along each constraint of the loop [N or N m].
     """
-    own, first = _end(plan, loop.first, loop.joint.pose.transform, places, None)
-    other, second = _end(plan, loop.second, loop.second_pose.transform, places, None)
+    own, first = end_of(plan, loop.first, loop.joint.pose.transform, places, None)
+    other, second = end_of(plan, loop.second, loop.second_pose.transform, places, None)
     at = _relative(first, second)
     on_second, on_first = Force.zero(), Force.zero()
     for measure, force in zip(loop.joint.closing(), forces, strict=True):
@@ -296,7 +272,7 @@ def carried_by(
     return Carried(on_second, tuple(end for end in ends if end[0] != WORLD_BODY))
 
 
-def _relative(first: _End, second: _End) -> RelativeMotion:
+def _relative(first: End, second: End) -> RelativeMotion:
     """Return how the second end lies and moves in the first, in axes of the first.
 
     The rate of a vector told in turning axes lacks w1 x itself; that of a velocity lacks it twice.
@@ -336,18 +312,6 @@ def _rows(
                     # joints that follow another share its variables
                     row[index] = row[index] + part if index in row else part
     return tuple(rows)
-
-
-def _transmit(q: Sequence[Scalar]) -> Callable[[PlanBody, tuple[Force, ...]], Felt]:
-    """Return the visit that carries forces over a joint and keeps what they do along it."""
-
-    def transmit(body: PlanBody, forces: tuple[Force, ...]) -> Felt:
-        own = q[body.q]
-        X = body.transform(own)
-        felt = tuple(tuple(body.joint.project(own, f)) for f in forces)
-        return felt, tuple(X.force_to_parent(f) for f in forces)
-
-    return transmit
 
 
 # -- ties between joints --------------------------------------------------------------------------

@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.loops.constraints import Row, constraint_names, constraints
 from tiburon.loops.topology import Topology
 from tiburon.loops.topology_screws import about, joint_screws
-from tiburon.model import JointCoupling, Model
+from tiburon.model import LoopClosure, Model
 from tiburon.model.body import WORLD
 
 __all__ = ["RANK", "CycleJacobian", "condition", "cycle_jacobian", "rank_of"]
@@ -31,8 +32,8 @@ class CycleJacobian(NamedTuple):
     """J_c' and whose columns it has."""
 
     matrix: Array
-    """Six rows per cycle, angular part first, world axes, then one per tie between joints; shape
-    (rows, columns)."""
+    """Six rows per cycle, angular part first, world axes, then one per tie between joints and one
+    per residual that a function tells; shape (rows, columns)."""
 
     names: tuple[str, ...]
     """The joint each column belongs to; the loop where a joint closes one."""
@@ -54,7 +55,7 @@ def cycle_jacobian(model: Model, shape: Topology, q: Array, length: float = 1.0)
             # a follower has its leader's variables, which come first
             names[variable] = names[variable] or line.name
     point = np.array(at.places[_reference(shape)].p, dtype=np.float64)
-    ties = [loop for loop in model.loops if isinstance(loop, JointCoupling)]
+    ties = _tie_rows(model, q)
     matrix = np.zeros((6 * len(shape.cycles) + len(ties), at.size))
     for number, cycle in enumerate(shape.cycles):
         rows = slice(6 * number, 6 * number + 6)
@@ -64,18 +65,21 @@ def cycle_jacobian(model: Model, shape: Topology, q: Array, length: float = 1.0)
             moved[3:] /= length
             for k, variable in enumerate(variables):
                 matrix[rows, variable] += sense * moved[:, k]
-    for number, tie in enumerate(ties, start=6 * len(shape.cycles)):
-        matrix[number, model.slice(tie.joint, of="v")] += 1.0
-        if tie.leader is not None:
-            x = float(q[model.slice(tie.leader)][0])
-            slope = np.polynomial.polynomial.polyval(
-                x, np.polynomial.polynomial.polyder(tie.coefficients)
-            )
-            matrix[number, model.slice(tie.leader, of="v")] -= slope
+    for number, row in enumerate(ties, start=6 * len(shape.cycles)):
+        for variable, slope in row.items():
+            matrix[number, variable] = slope
     # joints that bind nothing inside a cycle have no part in it
     idle = {line.name for line in shape.joints if line.is_placeholder}
     kept = [k for k, name in enumerate(names) if name not in idle]
     return CycleJacobian(matrix[:, kept], tuple(names[k] for k in kept))
+
+
+def _tie_rows(model: Model, q: Array) -> list[Row]:
+    """Return the constraints that no joint brings: ties of joints, and what functions tell."""
+    joined = {loop.name for loop in model.loops if isinstance(loop, LoopClosure)}
+    rows = constraints(model, model.plan, [float(x) for x in q]).jacobian
+    names = (name.rpartition(".")[0] for name in constraint_names(model))
+    return [row for row, name in zip(rows, names, strict=True) if name not in joined]
 
 
 def _reference(shape: Topology) -> str:

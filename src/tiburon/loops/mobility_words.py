@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from tiburon.model import JointCoupling, Model
+from tiburon.model import JointCoupling, Model, TracedClosure
 from tiburon.model.closing import Advance, Measure, Offset, Tilt, Turn
 from tiburon.spatial import Vec3
 
@@ -30,6 +30,8 @@ def constraint_words(model: Model) -> tuple[str, ...]:
     for loop in model.loops:
         if isinstance(loop, JointCoupling):
             found.append(f"{loop.name}: tie of {loop.joint}")
+        elif isinstance(loop, TracedClosure):
+            found += [f"{loop.name}: {word}" for word in loop.words]
         else:
             found += [f"{loop.name}: {_forbidden(measure)}" for measure in loop.joint.closing()]
     return tuple(found)

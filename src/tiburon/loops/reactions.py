@@ -25,6 +25,7 @@ from tiburon.errors import ModelError
 from tiburon.loops.constraints import carried_by, constraint_names
 from tiburon.loops.inverse import shared_forces
 from tiburon.loops.methods import constrained_motion
+from tiburon.loops.traced_constraints import traced_wrenches
 from tiburon.model import JointCoupling, LoopClosure, Model
 from tiburon.record import record
 from tiburon.spatial import Force, Scalar
@@ -55,7 +56,7 @@ class LoopReactions:
 
     loop: Array
     """Wrench of each joint that closes a loop on its second place, at the frame that the joint
-    moves and in its axes, in the order of `model.loops` without couplings, shape (..., loops, 6).
+    moves and in its axes, in the order of `model.loops`, others left out, shape (..., loops, 6).
     """
 
 
@@ -83,9 +84,13 @@ def _split(
             # a gear works along joints: what it does is part of their joint forces
             continue
         own = [x for x, name in zip(multipliers, names, strict=True) if name == loop.name]
-        carried = carried_by(loop, plan, places, own)
-        wrenches += tuple(carried.wrench)
-        for body, force in carried.on_bodies:
+        if isinstance(loop, LoopClosure):
+            carried = carried_by(loop, plan, places, own)
+            wrenches += tuple(carried.wrench)
+            on_bodies = carried.on_bodies
+        else:
+            on_bodies = traced_wrenches(loop, model, plan, q, places, own)
+        for body, force in on_bodies:
             felt[body] = felt[body] + force
     return reactions_under(around._replace(external=tuple(felt)), q, v, vd, *lines), wrenches
 
@@ -137,7 +142,7 @@ def loop_reactions(
     Example:
         ``tb.loop_reactions(four_bar, q, v, tau).loop[0]``
     """
-    if not any(isinstance(loop, LoopClosure) for loop in model.loops):
+    if all(isinstance(loop, JointCoupling) for loop in model.loops):
         raise ModelError(
             f"model {model.name!r}: loop_reactions is for robots with joints that close loops, got "
             "none; take joint_reactions"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from tiburon.errors import UnknownNameError
 from tiburon.loops.topology_lines import JointLine, graph_of, joint_lines, links_of
 from tiburon.loops.topology_paths import Chains, Cycle, chains, cycle_basis
-from tiburon.model import JointCoupling, Model
+from tiburon.model import JointCoupling, Model, TracedClosure
 from tiburon.model.body import WORLD
 from tiburon.record import record
 
@@ -127,10 +127,14 @@ def _counted_mobility(model: Model, lines: tuple[JointLine, ...]) -> int:
     """Return M: all joint freedoms less d for each independent cycle (eqs. 2.1, 2.2).
 
     Each closed part has its own d, so that planar parts of a spatial robot count as planar. Ties
-    between joints take one freedom each.
+    between joints, and residuals that functions tell, take one freedom each.
     """
     total = sum(line.freedoms for line in lines)
-    total -= sum(isinstance(loop, JointCoupling) for loop in model.loops)
+    for loop in model.loops:
+        if isinstance(loop, JointCoupling):
+            total -= 1
+        elif isinstance(loop, TracedClosure):
+            total -= loop.position_count + loop.velocity_count
     for number in sorted({line.part for line in lines} - {-1}):
         part = [line for line in lines if line.part == number]
         links = {end for line in part for end in (line.first, line.second)}

@@ -18,8 +18,9 @@ from typing import NamedTuple
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.loops.topology_reverse import reversed_joint
 from tiburon.loops.topology_state import recut_state
-from tiburon.model import Body, Fixed, Joint, JointCoupling, LoopClosure, Model, Pose
+from tiburon.model import Body, Fixed, Joint, LoopClosure, Model, Pose
 from tiburon.model.body import WORLD
+from tiburon.model.closure import joints_of
 from tiburon.model.composition import changed
 from tiburon.model.parts import JointPositions
 
@@ -87,7 +88,7 @@ def recut(
             )
     held = _tree(model, lines, set(wanted))
     bodies, used = _bodies(model, held)
-    ties = tuple(loop for loop in model.loops if isinstance(loop, JointCoupling))
+    ties = tuple(loop for loop in model.loops if not isinstance(loop, LoopClosure))
     closures = tuple(
         LoopClosure(
             line.name,
@@ -130,8 +131,7 @@ def _lines(model: Model) -> list[_Line]:
     driven |= {cylinder.joint for cylinder in model.cylinders if cylinder.joint is not None}
     tied: set[str | None] = {body.joint.follows for body in model.bodies}
     for loop in model.loops:
-        if isinstance(loop, JointCoupling):
-            tied |= {loop.joint, loop.leader}
+        tied |= set(joints_of(loop))
     found = []
     for body in model.bodies:
         joint = body.joint

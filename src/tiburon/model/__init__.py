@@ -31,11 +31,13 @@ from tiburon.model.shape import (
     SphereShape,
 )
 from tiburon.model.thruster import LinearThrust, QuadraticThrust, TableThrust, Thruster
+from tiburon.model.traced_closure import TracedClosure
 from tiburon.model.water import Water
 from tiburon.model.world import World
 
 if TYPE_CHECKING:
     from tiburon.model.added_mass import added_mass_from
+    from tiburon.model.constraint_function import ConstraintFunction
     from tiburon.model.conversions import (
         JointNumbers,
         from_fossen,
@@ -73,6 +75,7 @@ else:
         globals(),
         {
             "tiburon.model.added_mass": ("added_mass_from",),
+            "tiburon.model.constraint_function": ("ConstraintFunction",),
             "tiburon.model.conversions": (
                 "JointNumbers",
                 "from_fossen",
@@ -116,6 +119,7 @@ __all__ = [
     "BoxDrag",
     "BoxShape",
     "CapsuleShape",
+    "ConstraintFunction",
     "ContactPoint",
     "Coupled",
     "CylinderDrag",
@@ -165,6 +169,7 @@ __all__ = [
     "TableThrust",
     "ThinFoil",
     "Thruster",
+    "TracedClosure",
     "Universal",
     "Water",
     "World",

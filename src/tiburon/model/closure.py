@@ -1,5 +1,6 @@
 """What ties parts of a robot together beyond its tree: loops and gears."""
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -8,6 +9,7 @@ from tiburon.errors import ModelError
 from tiburon.model.joints.joint import Joint
 from tiburon.model.numbers import check_name, finite_array
 from tiburon.model.pose import Pose
+from tiburon.model.traced_closure import TracedClosure
 from tiburon.record import field, record
 
 
@@ -105,4 +107,28 @@ class JointCoupling:
             )
 
 
-Closure: TypeAlias = LoopClosure | JointCoupling
+Closure: TypeAlias = LoopClosure | JointCoupling | TracedClosure
+
+
+def joints_of(loop: Closure) -> tuple[str, ...]:
+    """Return the names of the joints whose variables a closure ties."""
+    if isinstance(loop, JointCoupling):
+        return (loop.joint,) if loop.leader is None else (loop.joint, loop.leader)
+    return () if isinstance(loop, LoopClosure) else loop.seen_joints
+
+
+def places_of(loop: Closure) -> tuple[str, ...]:
+    """Return the names of the bodies and frames between which a closure stands."""
+    if isinstance(loop, LoopClosure):
+        return (loop.first, loop.second)
+    return () if isinstance(loop, JointCoupling) else tuple(name for name, _ in loop.ends)
+
+
+def structure_of(loop: Closure, joints: Mapping[str, Joint]) -> object:
+    """Return what compiled code depends on, as a value whose repr tells.
+
+    Args:
+        loop: A closure.
+        joints: Joints of the model by name.
+    """
+    return loop.structure(joints) if isinstance(loop, TracedClosure) else loop

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body, Frame
-from tiburon.model.closure import Closure, JointCoupling, LoopClosure
+from tiburon.model.closure import Closure, JointCoupling, LoopClosure, joints_of, places_of
 from tiburon.model.configuration import as_batch
 from tiburon.model.contact_point import ContactPoint
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
@@ -25,6 +25,7 @@ from tiburon.model.parts import JointPositions, Parts
 from tiburon.model.pose import Pose
 from tiburon.model.spring import Spring
 from tiburon.model.thruster import Thruster
+from tiburon.model.traced_closure import TracedClosure
 
 Part = TypeVar(
     "Part",
@@ -109,6 +110,8 @@ def prefixed(parts: Parts, prefix: str) -> Parts:
                 second=named(loop.second),
                 joint=_renamed(loop.joint, prefix),
             )
+        if not isinstance(loop, JointCoupling):
+            return loop.renamed(prefix)
         leader = None if loop.leader is None else prefix + loop.leader
         return changed(loop, name=named(loop.name), joint=prefix + loop.joint, leader=leader)
 
@@ -207,6 +210,12 @@ def _mounted_loop(loop: Closure, mount: Mount) -> Closure:
         return changed(loop, first=mount.body, joint=changed(loop.joint, pose=pose))
     if isinstance(loop, LoopClosure) and loop.second == WORLD:
         return changed(loop, second=mount.body, second_pose=mount.pose @ loop.second_pose)
+    if isinstance(loop, TracedClosure):
+        stand = [
+            (mount.body, mount.pose @ pose) if name == WORLD else (name, pose)
+            for name, pose in loop.ends
+        ]
+        return loop if tuple(stand) == loop.ends else loop.moved(stand)
     return loop
 
 
@@ -230,8 +239,7 @@ def _without_joints(parts: Parts, gone: Collection[str]) -> Parts:
         loops=tuple(
             loop
             for loop in parts.loops
-            if not isinstance(loop, JointCoupling)
-            or (loop.joint not in gone and loop.leader not in gone)
+            if isinstance(loop, LoopClosure) or not set(gone).intersection(joints_of(loop))
         ),
         actuators=tuple(a for a in parts.actuators if a.joint not in gone),
         cylinders=tuple(c for c in parts.cylinders if c.joint not in gone),
@@ -301,12 +309,7 @@ def without(parts: Parts, body: str) -> Parts:
     return rest._replace(
         bodies=tuple(b for b in parts.bodies if b.name not in gone),
         frames=frames,
-        loops=tuple(
-            loop
-            for loop in rest.loops
-            if not isinstance(loop, LoopClosure)
-            or (loop.first not in places and loop.second not in places)
-        ),
+        loops=tuple(loop for loop in rest.loops if not places.intersection(places_of(loop))),
         thrusters=tuple(t for t in parts.thrusters if t.body not in places),
         contacts=tuple(c for c in parts.contacts if c.body not in places),
         springs=tuple(s for s in parts.springs if not places.intersection((s.first, s.second))),
@@ -341,8 +344,15 @@ def _with_locked(
     loop: Closure, still: set[str], positions: Mapping[str, Sequence[float]]
 ) -> Closure | None:
     """Return a loop in which some joints stand still, or None where nothing is left to tie."""
-    if isinstance(loop, LoopClosure) or not still.intersection((loop.joint, loop.leader)):
+    touched = still.intersection(joints_of(loop))
+    if not touched:
         return loop
+    if not isinstance(loop, JointCoupling):
+        raise ModelError(
+            f"loop {loop.name!r}: its function looks at {sorted(touched)[0]!r}, which cannot be "
+            "locked then; let it look at a frame instead, or leave the loop out",
+            name=loop.name,
+        )
     if loop.joint not in still:
         if loop.leader is None or loop.leader not in positions:
             raise ModelError(

@@ -11,7 +11,7 @@ from tiburon.model import actuation, composition, configuration
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import Body, Frame
 from tiburon.model.body_fluid import BodyFluid
-from tiburon.model.closure import Closure
+from tiburon.model.closure import Closure, structure_of
 from tiburon.model.contact_point import ContactPoint
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Joint
@@ -491,5 +491,7 @@ class Model(NamedParts):
         if not self.loops:
             return self.plan.structure_key
         # with loops, who drives them decides how forces are shared
-        closing = repr((self.loops, self.actuated_joint_names))
+        joints = {joint.name: joint for joint in self.joints}
+        loops = tuple(structure_of(loop, joints) for loop in self.loops)
+        closing = repr((loops, self.actuated_joint_names))
         return blake2b(closing.encode(), key=self.plan.structure_key).digest()

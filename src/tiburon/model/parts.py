@@ -10,13 +10,14 @@ from tiburon.errors import ModelError, UnknownNameError
 from tiburon.model import tree
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body, Frame
-from tiburon.model.closure import Closure, JointCoupling, LoopClosure
+from tiburon.model.closure import Closure, JointCoupling, LoopClosure, joints_of, places_of
 from tiburon.model.contact_point import ContactPoint
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Joint
 from tiburon.model.numbers import check_name, finite_array
 from tiburon.model.spring import Spring
 from tiburon.model.thruster import Thruster
+from tiburon.model.traced_closure import TracedClosure
 
 JointPositions: TypeAlias = dict[str, tuple[float, ...]]
 """Position variables by the name of the joint they belong to."""
@@ -48,7 +49,7 @@ class Parts(NamedTuple):
 _KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
     ("bodies", (Body,), "a Body"),
     ("frames", (Frame,), "a Frame"),
-    ("loops", (LoopClosure, JointCoupling), "a LoopClosure or JointCoupling"),
+    ("loops", (LoopClosure, JointCoupling, TracedClosure), "a LoopClosure or JointCoupling"),
     ("thrusters", (Thruster,), "a Thruster"),
     ("contacts", (ContactPoint,), "a ContactPoint"),
     ("actuators", (Actuator,), "an Actuator"),
@@ -95,9 +96,11 @@ def _check_places(parts: Parts) -> None:
         _check_known("body or frame", thruster.body, names, f"thruster {thruster.name!r}")
     for contact in parts.contacts:
         _check_known("body or frame", contact.body, names, f"contact {contact.name!r}")
-    ended = [loop for loop in parts.loops if isinstance(loop, LoopClosure)]
+    for loop in parts.loops:
+        for name in places_of(loop):
+            _check_known("body or frame", name, anywhere, f"loop {loop.name!r}")
     cylinders = [c for c in parts.cylinders if c.joint is None]
-    for kind, between in (("loop", ended), ("spring", parts.springs), ("cylinder", cylinders)):
+    for kind, between in (("spring", parts.springs), ("cylinder", cylinders)):
         for part in between:
             for place in (part.first, part.second):
                 _check_known("body or frame", str(place), anywhere, f"{kind} {part.name!r}")
@@ -127,11 +130,12 @@ def _check_joints(parts: Parts) -> None:
                     name=cylinder.name,
                 )
     for loop in parts.loops:
-        if isinstance(loop, JointCoupling):
-            for name in (loop.joint, loop.leader):
-                if name is not None:
-                    _check_known("joint", name, joints, f"loop {loop.name!r}")
-                    _check_one_freedom(joints[name], loop.name)
+        for name in joints_of(loop):
+            _check_known("joint", name, joints, f"loop {loop.name!r}")
+            if isinstance(loop, JointCoupling):
+                _check_one_freedom(joints[name], loop.name)
+        if isinstance(loop, TracedClosure):
+            loop.check(joints)
 
 
 def _check_known(kind: str, name: str, known: Mapping[str, object], where: str) -> None:

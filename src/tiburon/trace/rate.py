@@ -17,7 +17,7 @@ from tiburon.trace.regions.region import as_value, float_node
 from tiburon.trace.splice import splice
 from tiburon.trace.value import common_graph
 
-__all__ = ["rate_along", "rate_program"]
+__all__ = ["evaluate_nodes", "rate_along", "rate_program"]
 
 Scalars = tuple[Any, ...]
 
@@ -50,22 +50,27 @@ def rate_along(
         Results and their rates.
     """
     values, tangents = program.outputs
-    results = _evaluate(program, values.nodes, tuple(arguments), ())
-    return results, _evaluate(program, tangents.nodes, tuple(arguments), tuple(rates(*results)))
+    results = evaluate_nodes(program, values.nodes, arguments, ())
+    return results, evaluate_nodes(program, tangents.nodes, arguments, rates(*results))
 
 
-def _evaluate(program: Program, nodes: Sequence[int], x: Scalars, rates: Scalars) -> Scalars:
-    """Return the values of some nodes, at given arguments and rates of change."""
-    graph = common_graph((*x, *rates))
+def evaluate_nodes(program: Program, nodes: Sequence[int], *given: Sequence[Any]) -> Scalars:
+    """Return the values of some nodes of a program, on floats or written into the graph at hand.
+
+    Args:
+        program: The program.
+        nodes: Of its graph.
+        *given: Scalars of each input, in order; inputs that the nodes do not read may be empty.
+    """
+    graph = common_graph(tuple(scalar for scalars in given for scalar in scalars))
     if graph is None:
-        given = (x, rates)
         return tuple(
             float(value)
             for value in evaluate_graph(program.graph, nodes, lambda _, at: given[at[0]][at[1]])
         )
     inputs = {
         (argument, element): float_node(graph, scalar)
-        for argument, scalars in enumerate((x, rates))
+        for argument, scalars in enumerate(given)
         for element, scalar in enumerate(scalars)
     }
     return tuple(as_value(graph, node) for node in splice(graph, program.graph, nodes, inputs))
