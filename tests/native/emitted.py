@@ -127,7 +127,7 @@ def compile_assembly(write: Writer, *, arity: int) -> Emitted:
     homes = {name: slot_operand(results + j) for j, name in enumerate(_names(arity))}
     homes |= {f"c{j}": f"{32 * j}(%rdx)" for j in range(len(recorder.constants))}
     steps = order_steps(needed_steps(recorder.steps, set(written)), set(written), REGISTERS)
-    places = {ref: j for j, ref in enumerate(written)}
+    places = {ref: slot_operand(j) for j, ref in enumerate(written)}
     assembled = assemble_steps(steps, homes, places, results + arity)
     text, kind = "\\0A".join(assembled.lines), "<4 x double>"
     changed = ",".join(f"~{{ymm{k}}}" for k in range(REGISTERS))

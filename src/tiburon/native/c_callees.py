@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from tiburon.native import elementary
 from tiburon.native.c_machine import CMachine
 from tiburon.native.c_target import CTarget
-from tiburon.native.callee_bodies import is_spelled_out, write_callee
+from tiburon.native.callee_bodies import Arguments, is_spelled_out, write_callee
 from tiburon.native.machine import Slots
 from tiburon.native.target import Ref
 from tiburon.trace.callee import Callee
@@ -147,7 +147,7 @@ class CCalleeWriter:
     def _callee_lines(self, callee: Callee) -> list[str]:
         target = CTarget(fused=self.fused)
         m = CMachine(target, spelled_out=is_spelled_out(callee))
-        given, found = Slots("given"), Slots("found")
+        given, found = Arguments(Slots("given")), Slots("found")
         base = CFunction(target, self)
         write_callee(m, callee, given, found, base, prepare=call_elementary)
         return target.lines

@@ -12,7 +12,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from tiburon.errors import CompileError
+from tiburon.native.callee_assembly import assembled_callee, is_for_callee_assembly
 from tiburon.native.callees import MANY_RESULTS, CalleeWriter, with_loads
+from tiburon.native.fixed_arguments import TABLE, Places, callee_parameters
 from tiburon.native.llvm_machine import LlvmMachine
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import NativeMachine, Slots
@@ -53,6 +55,34 @@ class Base(Protocol):
 
 
 @record
+class Arguments:
+    """Where the arguments of a callee are.
+
+    Attributes:
+        row: Those that are passed, side by side.
+        places: Slot in the table of fixed arguments for each argument, None for those that are
+            passed; empty if all are.
+    """
+
+    row: Slots
+    places: Places = ()
+
+    def load(self, m: NativeMachine, first: int, count: int, base: Base) -> list[Ref]:
+        """Write the loads of some; `base` learns where they lie, so that calls can copy them."""
+        if not self.places:
+            return _load_all(m, self.row, count, first, base)
+        refs: list[Ref] = []
+        passed = sum(place is None for place in self.places[:first])
+        for place in self.places[first : first + count]:
+            if place is None:
+                refs += _load_all(m, self.row, 1, passed, base)
+                passed += 1
+            else:
+                refs += _load_all(m, Slots(TABLE), 1, place, base)
+        return refs
+
+
+@record
 class _Known:
     """Payload of an input that an earlier part of the same body computed."""
 
@@ -90,7 +120,7 @@ def is_spelled_out(callee: Callee) -> bool:
 def write_callee(
     m: NativeMachine,
     callee: Callee,
-    given: Slots,
+    given: Arguments,
     found: Slots,
     base: Base,
     *,
@@ -112,7 +142,7 @@ def write_callee(
         CompileError: If the callee is of an unknown kind.
     """
     if isinstance(callee, Primitive):
-        _write_primitive(m, callee, given, found)
+        _write_primitive(m, callee, given.row, found)
     elif isinstance(callee, FunctionRegion):
         _write_function(m, callee, given, found, base, prepare(_lowered(callee, order)))
     elif isinstance(callee, FixedLoop):
@@ -166,13 +196,13 @@ def _move_all(m: NativeMachine, memory: Slots, values: Sequence[Ref], base: Base
 def _write_function(
     m: NativeMachine,
     region: FunctionRegion,
-    given: Slots,
+    given: Arguments,
     found: Slots,
     base: Base,
     instructions: list[Instruction],
 ) -> None:
     body = _Body(region, base)
-    body.bind(region.inputs, _load_all(m, given, len(region.inputs), 0, base))
+    body.bind(region.inputs, given.load(m, 0, len(region.inputs), base))
     refs = emit_instructions(m.target, instructions, body)
     _move_all(m, found, [refs[root] for root in region.roots], base)
 
@@ -180,16 +210,16 @@ def _write_function(
 def _write_fixed_loop(
     m: NativeMachine,
     loop: FixedLoop,
-    given: Slots,
+    given: Arguments,
     found: Slots,
     base: Base,
     instructions: list[Instruction],
 ) -> None:
     size = len(loop.states)
     body = _Body(loop, base)
-    body.bind(loop.others, _load_all(m, given, len(loop.others), size, base))
+    body.bind(loop.others, given.load(m, size, len(loop.others), base))
     state, counter = m.slots(size), m.slots(1)
-    _store_all(m, state, _load_all(m, given, size))
+    _store_all(m, state, given.load(m, 0, size, base))
     m.store_slot(counter, 0, m.constant(0.0))
     for _ in m.loop(0, loop.repetitions):
         # counted in floats: exact, and the same in every language and lane
@@ -205,16 +235,16 @@ def _write_fixed_loop(
 def _write_while_loop(
     m: NativeMachine,
     loop: WhileLoop,
-    given: Slots,
+    given: Arguments,
     found: Slots,
     base: Base,
     instructions: list[Instruction],
 ) -> None:
     size = len(loop.states)
     body = _Body(loop, base)
-    body.bind(loop.others, _load_all(m, given, len(loop.others), size, base))
+    body.bind(loop.others, given.load(m, size, len(loop.others), base))
     state, count = m.slots(size), m.slots(1)
-    _move_all(m, state, _load_all(m, given, size, 0, base), base)
+    _move_all(m, state, given.load(m, 0, size, base), base)
     m.store_slot(count, 0, m.constant(0.0))
     active_memory = m.truth_memory(True)
     first, rest = _split(instructions, loop.condition)
@@ -275,11 +305,14 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
     lanes = callees.lanes
     if isinstance(callee, FunctionRegion) and calls_few_functions(callee.graph, callee.roots):
         return _tape(name, callee, callees)
+    if is_for_callee_assembly(callee, lanes):
+        return assembled_callee(name, callee, callees)
     target = LlvmTarget(lanes, fused=callees.fused)
     writer = FunctionWriter(target, callees, max(lanes, PACKED_ANGLES))
     m = LlvmMachine(target, name, writer.stack_lines, spelled_out=is_spelled_out(callee))
     order: Order = "depth_first" if lanes == 1 else "traced"
-    write_callee(m, callee, Slots("%in"), Slots("%out"), writer, order=order)
+    places = callees.fixed.places(callee)
+    write_callee(m, callee, Arguments(Slots("%in"), places), Slots("%out"), writer, order=order)
     attributes = function_attributes(lanes)
     if len(target.lines) > LONG_FUNCTION:
         # LLVM would put it into its callers, and take minutes over what becomes of them
@@ -287,7 +320,7 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
     lines = [
         *m.globals,
         f"; {callee.name}",
-        f"define internal void @{name}(ptr noalias readonly %in, ptr noalias %out) {attributes} {{",
+        f"define internal void @{name}({callee_parameters(places)}) {attributes} {{",
         "entry:",
         *writer.stack_lines,
         *with_loads(target.lines),

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tiburon.native.fixed_arguments import NOTHING_FIXED, TABLE, FixedArguments
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import Slots
 from tiburon.native.moves import Origins, store_numbers
@@ -27,11 +28,13 @@ class CalleeWriter:
     Attributes:
         lanes: Numbers per value.
         fused: Whether fused multiply-adds are used.
+        fixed: Arguments that are the same at every call.
     """
 
-    def __init__(self, lanes: int, *, fused: bool) -> None:
+    def __init__(self, lanes: int, *, fused: bool, fixed: FixedArguments = NOTHING_FIXED) -> None:
         self.lanes = lanes
         self.fused = fused
+        self.fixed = fixed
         self._names: dict[int, str] = {}
         self._functions: list[str] = []
         self._declarations: set[str] = set()
@@ -61,11 +64,14 @@ class CalleeWriter:
         """
         name = self._name(callee)
         kind = target.float_type
-        given = _reserve(stack_lines, kind, len(arguments))
+        places = self.fixed.places(callee)
+        passed = [a for a, place in zip(arguments, places, strict=True) if place is None]
+        given = _reserve(stack_lines, kind, len(passed))
         if found is None:
             found = _reserve(stack_lines, kind, callee.result_count)
-        store_numbers(target, stack_lines, arguments, origins, Slots(given))
-        target.lines.append(f"  call void @{name}(ptr {given}, ptr {found})")
+        store_numbers(target, stack_lines, passed, origins, Slots(given))
+        table = f", ptr {TABLE}" if len(passed) < len(arguments) else ""
+        target.lines.append(f"  call void @{name}(ptr {given}, ptr {found}{table})")
         results = []
         if callee.result_count >= MANY_RESULTS:
             self._late += 1

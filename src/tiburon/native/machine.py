@@ -1,8 +1,8 @@
 """Machines that write primitives and loops as native code.
 
 They speak the language of `tiburon.trace.primitives.machine` and add what loops over graphs need.
-`NativeMachine` holds what LLVM assembly and C have in common; memory, indices and loops are spelled
-by the two machines derived from it.
+`SpelledOutMachine` needs nothing but a target. `NativeMachine` holds what LLVM assembly and C have
+in common; memory, indices and loops are spelled by the two machines derived from it.
 """
 
 from __future__ import annotations
@@ -57,18 +57,17 @@ def _is(value: Any, number: int) -> bool:
     return isinstance(value, int) and value == number
 
 
-class NativeMachine(ABC):
-    """Write arithmetic into a target; memory, indices and loops are left to the language.
+class SpelledOutMachine:
+    """Write arithmetic into a target; loops are written out and memory stays in names.
+
+    Needs every index to be known while writing.
 
     Attributes:
         target: Where instructions go.
-        spelled_out: Whether loops are written out and memory stays in names; needs every index
-            to be known while writing.
     """
 
-    def __init__(self, target: Target, *, spelled_out: bool = False) -> None:
+    def __init__(self, target: Target) -> None:
         self.target = target
-        self.spelled_out = spelled_out
 
     # arithmetic
 
@@ -119,6 +118,56 @@ class NativeMachine(ABC):
     def require(self, condition: Ref, value: Ref, message: str) -> Ref:
         """Write the choice of the value where the condition holds, else NaN."""
         return self.target.select(condition, value, self.target.const(float("nan")))
+
+    # memory
+
+    def memory(self, size: int) -> Any:
+        """Give a row of floats without content."""
+        return [None] * size
+
+    def load(self, memory: Any, place: Any) -> Ref:
+        """Read a float."""
+        found: Ref = memory[place]
+        return found
+
+    def store(self, memory: Any, place: Any, value: Ref) -> None:
+        """Write a float."""
+        memory[place] = value
+
+    def fetch(self, address: Ref, place: Ref) -> Ref:
+        """Refuse to read a row outside, which needs an address at run time."""
+        raise AssertionError("primitives that read rows outside are not spelled out")
+
+    # indices
+
+    def table(self, values: Sequence[int]) -> Any:
+        """Give a row of constant indices."""
+        return tuple(values)
+
+    def lookup(self, table: Any, place: Any) -> Any:
+        """Read a constant index."""
+        return table[place]
+
+    # loops
+
+    def loop(
+        self, start: Any, stop: Any, *, down: bool = False, independent: bool = False
+    ) -> Iterator[Any]:
+        """Repeat what the body of the `for` writes."""
+        yield from range(stop - 1, start - 1, -1) if down else range(start, stop)
+
+
+class NativeMachine(SpelledOutMachine, ABC):
+    """Write arithmetic into a target; memory, indices and loops are left to the language.
+
+    Attributes:
+        spelled_out: Whether loops are written out and memory stays in names; needs every index
+            to be known while writing.
+    """
+
+    def __init__(self, target: Target, *, spelled_out: bool = False) -> None:
+        super().__init__(target)
+        self.spelled_out = spelled_out
 
     # memory: names while everything is spelled out, else rows of floats
 
@@ -195,7 +244,7 @@ class NativeMachine(ABC):
         """Write a loop around what the body of the `for` writes."""
         known = isinstance(start, int) and isinstance(stop, int)
         if known and (self.spelled_out or stop - start <= 1):
-            yield from range(stop - 1, start - 1, -1) if down else range(start, stop)
+            yield from super().loop(start, stop, down=down)
         else:
             yield from self.counted_loop(start, stop, down=down, independent=independent)
 

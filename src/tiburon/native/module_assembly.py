@@ -25,13 +25,11 @@ from tiburon.native.module_parts import (
     load,
 )
 from tiburon.native.moves import copy_run
-from tiburon.native.short_addresses import shorten_addresses
 from tiburon.native.staging import LONG_ROW, stage_columns, unstage_rows
-from tiburon.native.step_order import BEFORE, order_steps, overlap_steps
-from tiburon.native.step_registers import REGISTERS, VECTOR_BYTES, Assembled, assemble_steps
-from tiburon.native.steps import needed_steps
+from tiburon.native.step_order import BEFORE, overlap_steps
+from tiburon.native.step_registers import VECTOR_BYTES, Assembled, assemble_steps, slot_operand
 from tiburon.native.straight import emit_instructions
-from tiburon.native.straight_steps import StraightSteps
+from tiburon.native.straight_steps import StraightSteps, assembly_call
 from tiburon.native.target import Ref
 from tiburon.native.transpose import columns_from_rows, rows_from_columns
 from tiburon.trace.lower import Instruction, lower
@@ -48,15 +46,16 @@ LONGEST_OVERLAP = 4000
 # what the assembly is given: name of the register, and the pointer that it holds
 _ADDRESSES = {"di": "%frame", "si": "%parameters", "dx": "@constants"}
 _ADDRESSES_BEFORE = {"r8": "%frame0", "cx": "%parameters0"}
-# registers that the assembly may change
-FREE_REGISTERS = ("ax", "cx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15")
-_VECTORS = tuple(f"ymm{k}" for k in range(REGISTERS))
+
+
+def suits_assembly(machine: Host) -> bool:
+    """Tell whether a machine understands the assembly, and needs it."""
+    return machine.triple.startswith("x86_64") and machine.lanes == LANES and machine.fused
 
 
 def is_for_assembly(program: Program, host: Host) -> bool:
     """Tell whether a program is written this way for a machine."""
-    suitable = host.triple.startswith("x86_64") and host.lanes == LANES and host.fused
-    if not suitable or program.has_calls:
+    if not suits_assembly(host) or program.has_calls:
         return False
     return len(program.graph.live(program.roots)) >= SHORTEST_PROGRAM
 
@@ -67,17 +66,15 @@ class _Group(StraightSteps):
     Attributes:
         program: What to compute.
         overlapped: Whether it ends the group before the one it begins.
-        recorder: The steps of the program.
         slots: Vectors in the frame so far.
     """
 
     def __init__(self, program: Program) -> None:
-        super().__init__(program)
+        super().__init__()
+        self.program = program
         self.overlapped = False
         self.target = LlvmTarget(LANES, fused=True)
         self.stack_lines: list[str] = []
-        # where the assembly finds in memory what it has not computed
-        self.homes: dict[Ref, str] = {}
         self.slots = 0
         self._offsets = parameter_offsets(program)
         self._input_slots: dict[tuple[int, int], int] = {}
@@ -90,10 +87,10 @@ class _Group(StraightSteps):
         name = f"i{number}_{k}"
         if number in self._offsets:
             place = self._offsets[number] + k
-            now, before = _operand("%rsi", place), _operand("%rcx", place)
+            now, before = self.operand("%rsi", place), self.operand("%rcx", place)
         else:
             place = self._input_slots[number, k]
-            now, before = _operand("%rdi", place), _operand("%r8", place)
+            now, before = self.operand("%rdi", place), self.operand("%r8", place)
         self.homes[name] = now
         self.homes[name + BEFORE] = before
         return name
@@ -143,28 +140,26 @@ class _Group(StraightSteps):
         """Record the program, order its steps, and give them registers."""
         program, recorder = self.program, self.recorder
         refs = emit_instructions(recorder, lower(program.graph, program.roots), self)
-        results: dict[Ref, int] = {}
-        for node in program.roots:
-            value = refs[node]
-            if value in self.homes or value in results or recorder.is_constant(value):
-                # each result has a slot of its own
-                value = recorder.copy(value)
-            results[value] = self.slots
-            self.slots += 1
+        first = self.slots
+        self.slots += len(program.roots)
+        results = self.placed(
+            [refs[node] for node in program.roots],
+            [slot_operand(slot) for slot in range(first, self.slots)],
+        )
         for place in range(len(recorder.constants)):
-            self.homes[f"c{place}"] = self.homes[f"c{place}{BEFORE}"] = _operand("%rdx", place)
-        needed = needed_steps(recorder.steps, set(results))
-        steps = order_steps(needed, results.keys(), REGISTERS)
+            home = self.operand("%rdx", place)
+            self.homes[f"c{place}"] = self.homes[f"c{place}{BEFORE}"] = home
+        steps = self.ordered(results)
         self.overlapped = len(steps) <= LONGEST_OVERLAP
         if not self.overlapped:
             return assemble_steps(steps, self.homes, results, self.slots)
         both = overlap_steps(steps, results.keys())
-        kept: dict[Ref, int] = {}
+        kept: dict[Ref, str] = {}
         for value in both.kept:
-            kept[value] = self.slots
-            self.homes[value + BEFORE] = _operand("%r8", self.slots)
+            kept[value] = slot_operand(self.slots)
+            self.homes[value + BEFORE] = self.operand("%r8", self.slots)
             self.slots += 1
-        ends = {both.ends[value]: slot for value, slot in results.items()}
+        ends = {both.ends[value]: operand for value, operand in results.items()}
         return assemble_steps(both.steps, self.homes, {**kept, **ends}, self.slots)
 
     def _load_sums(self) -> list[Ref]:
@@ -200,15 +195,7 @@ class _Group(StraightSteps):
     def _run(self, lines: list[str]) -> None:
         """Write the assembly into the function; all vector registers are its own."""
         addresses = {**_ADDRESSES, **(_ADDRESSES_BEFORE if self.overlapped else {})}
-        given = ", ".join(f"ptr {address}" for address in addresses.values())
-        held = ",".join(f"{{{register}}}" for register in addresses)
-        free = [name for name in FREE_REGISTERS if name not in addresses]
-        short = shorten_addresses(lines, [full_name(name) for name in free])
-        changed = ",".join(f"~{{{name}}}" for name in (*free, *_VECTORS))
-        text = "\\0A".join(short)
-        self.target.lines.append(
-            f'  call void asm sideeffect "{text}", "{held},{changed},~{{memory}}"({given})'
-        )
+        self.target.lines.append(assembly_call(lines, addresses, self.form))
 
     def _write_rows(self, place: int, slots: range, sums: list[Ref]) -> list[Ref]:
         """Write how an output of the group that ends becomes rows; return the new sums."""
@@ -221,15 +208,6 @@ class _Group(StraightSteps):
         origins = {column: ("%frame", slot) for column, slot in zip(columns, slots, strict=True)}
         part = unstage_rows(target, self.stack_lines, starts, columns, origins)
         return add_to_sums(target, sums, [part])
-
-
-def _operand(register: str, place: int) -> str:
-    return f"{place * VECTOR_BYTES}({register})"
-
-
-def full_name(register: str) -> str:
-    """Give the name in assembly of a register that LLVM calls by its short one."""
-    return f"%{register}" if register[1].isdigit() else f"%r{register}"
 
 
 def module_in_assembly(program: Program) -> str:

@@ -17,6 +17,7 @@ import struct
 from collections.abc import Sequence
 
 from tiburon.native.callees import CalleeWriter
+from tiburon.native.fixed_arguments import TABLE, FixedArguments, fixed_arguments
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.module_parts import (
     PARTIAL_SUMS,
@@ -73,7 +74,10 @@ def module_for_many(program: Program, *, lanes: int, fused: bool, order: Order =
         LLVM assembly.
     """
     target = _LaneTarget(lanes, fused=fused)
-    writer = FunctionWriter(target, CalleeWriter(lanes, fused=fused), lanes)
+    fixed = _fixed_beside_parameters(program)
+    writer = FunctionWriter(target, CalleeWriter(lanes, fused=fused, fixed=fixed), lanes)
+    if fixed.size:
+        target.lines.append(f"  {TABLE} = getelementptr i8, ptr %parameters, i64 0")
     _write_group(program, target, writer, order)
     attributes = function_attributes(lanes)
     group = writer.module(
@@ -82,7 +86,20 @@ def module_for_many(program: Program, *, lanes: int, fused: bool, order: Order =
         [*target.lines, "  ret void"],
     )
     constants = [struct.unpack("<Q", struct.pack("<d", value))[0] for value in target.constants]
-    return group + many_cases_loop(program, constants, lanes=lanes, fused=fused)
+    return group + many_cases_loop(
+        program, constants, lanes=lanes, fused=fused, parameters=fixed.size
+    )
+
+
+def _fixed_beside_parameters(program: Program) -> FixedArguments:
+    """Return the fixed arguments of a program; their table begins with all parameters."""
+    offsets, graph = parameter_offsets(program), program.graph
+    places = {
+        node: offsets[graph.payloads[node][0]] + graph.payloads[node][1]
+        for node in graph.live(program.roots)
+        if graph.ops[node] == "input" and graph.payloads[node][0] in offsets
+    }
+    return fixed_arguments(program, places, sum(program.inputs[k].size for k in offsets))
 
 
 def _write_group(
@@ -107,6 +124,7 @@ def _write_group(
         sums = add_to_sums(target, sums, columns)
         writer.inputs.update({(number, k): column for k, column in enumerate(columns)})
     offsets = parameter_offsets(program)
+    writer.settled = set(range(sum(program.inputs[k].size for k in offsets)))
     for number, k in sorted({i.payload for i in instructions if i.op == "input"}):
         if number in offsets:
             vector = load_vector(target, "%parameters", offsets[number] + k)
@@ -145,7 +163,13 @@ def parameter_offsets(program: Program) -> dict[int, int]:
 
 
 def many_cases_loop(
-    program: Program, constants: Sequence[int], *, lanes: int, fused: bool, frame: int = 0
+    program: Program,
+    constants: Sequence[int],
+    *,
+    lanes: int,
+    fused: bool,
+    frame: int = 0,
+    parameters: int = 0,
 ) -> str:
     """Write the function `many`: tables, and the loop over groups of cases.
 
@@ -156,6 +180,7 @@ def many_cases_loop(
         fused: Whether the host has a fused multiply-add.
         frame: Vectors that each group keeps for the next call, which ends it while it begins the
             group after; 0 if a call begins and ends one group.
+        parameters: Vectors in the table of parameters, if a group needs room there for more.
 
     Returns:
         LLVM assembly that calls the function `group`.
@@ -196,7 +221,7 @@ def many_cases_loop(
     failed = target.is_nan(target.sub(check, check))
     after = target.lines
     row_count = lanes * (len(arguments) + len(outputs))
-    sizes = {"parameters": sum(program.inputs[k].size for k in offsets)}
+    sizes = {"parameters": max(sum(program.inputs[k].size for k in offsets), parameters)}
     given = ["rows", "parameters", "sums"]
     if frame:
         sizes["frame"] = frame

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tiburon.native.callees import CalleeWriter
+from tiburon.native.fixed_arguments import TABLE, fixed_arguments
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import Slots
 from tiburon.native.module_parts import (
@@ -44,7 +45,11 @@ def module_for_one(
         LLVM assembly.
     """
     target = LlvmTarget(1, fused=fused)
-    writer = FunctionWriter(target, CalleeWriter(1, fused=fused), vector_lanes)
+    fixed = fixed_arguments(program, {})
+    writer = FunctionWriter(target, CalleeWriter(1, fused=fused, fixed=fixed), vector_lanes)
+    writer.settled = set()
+    if fixed.size:
+        writer.stack_lines.append(f"  {TABLE} = alloca [{fixed.size} x double], align 64")
     instructions = lower(program.graph, program.roots, order)
     inputs = [load(target, "ptr", "%inputs", place) for place in range(len(program.inputs))]
     outputs = [load(target, "ptr", "%outputs", place) for place in range(len(program.outputs))]

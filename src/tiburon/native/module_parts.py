@@ -6,8 +6,10 @@ from collections.abc import Sequence
 
 from tiburon.native import elementary
 from tiburon.native.callees import CalleeWriter, with_loads
+from tiburon.native.fixed_arguments import TABLE, Places
 from tiburon.native.llvm_target import LlvmTarget
-from tiburon.native.moves import Origins
+from tiburon.native.machine import Slots
+from tiburon.native.moves import Origins, store_numbers
 from tiburon.native.target import Ref
 from tiburon.trace.lower import Instruction
 
@@ -36,6 +38,8 @@ class FunctionWriter:
         stack_lines: Stack arrays, which stand at the start of the function.
         origins: Array and place of values that were loaded from a stack array.
         destinations: Where the results of a call go, by its number; else to a stack array.
+        settled: Slots of the table of fixed arguments that are filled, in the function that fills
+            it; None in others.
     """
 
     def __init__(self, target: LlvmTarget, callees: CalleeWriter, vector_lanes: int) -> None:
@@ -47,6 +51,7 @@ class FunctionWriter:
         self._packed: dict[int, LlvmTarget] = {}
         self.origins: Origins = {}
         self.destinations: dict[int, Ref] = {}
+        self.settled: set[int] | None = None
 
     def load(self, instruction: Instruction) -> Ref:
         """Give the reference of an input, loaded before."""
@@ -58,6 +63,8 @@ class FunctionWriter:
 
     def call(self, instruction: Instruction, arguments: list[Ref]) -> list[Ref]:
         """Emit a call of a region or primitive."""
+        if self.settled is not None:
+            self._settle(self.callees.fixed.places(instruction.payload), arguments)
         return self.callees.call(
             self.target,
             self.stack_lines,
@@ -66,6 +73,20 @@ class FunctionWriter:
             arguments,
             self.destinations.get(instruction.target),
         )
+
+    def _settle(self, places: Places, arguments: list[Ref]) -> None:
+        """Emit the stores of fixed arguments that are not in their table yet."""
+        assert self.settled is not None
+        known = zip(places, arguments, strict=True)
+        fresh = {p: a for p, a in known if p is not None and p not in self.settled}
+        self.settled |= fresh.keys()
+        run: list[Ref] = []
+        for place in sorted(fresh):
+            run.append(fresh[place])
+            if place + 1 not in fresh:
+                there = Slots(TABLE, offset=place + 1 - len(run))
+                store_numbers(self.target, self.stack_lines, run, self.origins, there)
+                run = []
 
     def sin_cos(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
         """Emit sines and cosines; scalar angles share vectors."""

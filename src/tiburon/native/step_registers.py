@@ -99,7 +99,7 @@ def slot_operand(slot: int, form: Form = FOUR) -> str:
 def assemble_steps(
     steps: list[Step],
     homes: Mapping[Ref, str],
-    results: Mapping[Ref, int],
+    results: Mapping[Ref, str],
     slots: int,
     form: Form = FOUR,
 ) -> Assembled:
@@ -108,8 +108,9 @@ def assemble_steps(
     Args:
         steps: Steps, each after those it uses.
         homes: Operand of every value that is in memory before the first step.
-        results: Slot of the work array for every value that must be there after the last step.
-        slots: Slots that are taken.
+        results: Operand of the place in memory for every value that must be there after the last
+            step.
+        slots: Slots of the work array that are taken.
         form: Whether values are vectors of four or single numbers. Constants then lie 16 bytes
             apart, for instructions that read so many.
 
@@ -124,7 +125,7 @@ class _Allocation:
         self,
         steps: list[Step],
         homes: Mapping[Ref, str],
-        results: Mapping[Ref, int],
+        results: Mapping[Ref, str],
         slots: int,
         form: Form,
     ) -> None:
@@ -188,14 +189,14 @@ class _Allocation:
 
     def _store(self, value: Ref) -> None:
         if value in self._results:
-            slot = self._results[value]
+            self._homes[value] = self._results[value]
         else:
             if not self._free_slots:
                 self._free_slots.append(self._slots)
                 self._slots += 1
             slot = self._free_slots.pop()
             self._own_slots[value] = slot
-        self._homes[value] = slot_operand(slot, self._form)
+            self._homes[value] = slot_operand(slot, self._form)
         self._stores += 1
         self._emit(self._form.load, self._name(self._registers[value]), self._homes[value])
 
