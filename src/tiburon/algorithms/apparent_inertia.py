@@ -28,7 +28,7 @@ from tiburon.algorithms.articulated_response import (
     propagated,
 )
 from tiburon.algorithms.binding import surroundings_at, world_with
-from tiburon.algorithms.coupled_response import CoupledResponse
+from tiburon.algorithms.coupled_response import Response, response, tied_response
 from tiburon.algorithms.frame_motion import moved_to
 from tiburon.algorithms.kinematics import Place, frame_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
@@ -99,10 +99,10 @@ def pair_response(plan: Plan, q: Sequence[Scalar], held: Sequence[Held], i: int,
     return _transposed(back)
 
 
-def coupled_pair_response(coupled: CoupledResponse, i: int, j: int) -> Columns:
-    """Find Phi_ij as `pair_response` does, where joints follow others."""
+def tied_pair_response(tied: Response, i: int, j: int) -> Columns:
+    """Find Phi_ij as `pair_response` does, where joints are tied to others."""
     units = [Force.from_array(unit) for unit in np.eye(6).tolist()]
-    rows = coupled.response(coupled.rates(j, units), coupled.rates(i, units))
+    rows = response(tied, tied.rates(j, units), tied.rates(i, units))
     return tuple(Motion.from_array(row) for row in rows)
 
 
@@ -117,11 +117,12 @@ def _told(columns: Columns, place: Place, offset: Vec3) -> Columns:
 class _Pairs:
     """Responses of frames by name, told at one world point each."""
 
-    def __init__(self, plan: Plan, q: Sequence[Scalar], names: Sequence[str]) -> None:
+    def __init__(self, model: Model, plan: Plan, q: Sequence[Scalar], names: Sequence[str]) -> None:
         self.plan = plan
         self._pair: Callable[[int, int], Columns]
-        if plan.has_couplings:
-            self._pair = partial(coupled_pair_response, CoupledResponse(plan, q))
+        tied = tied_response(model, plan, q)
+        if tied is not None:
+            self._pair = partial(tied_pair_response, tied)
         else:
             self._pair = partial(pair_response, plan, q, articulated_inertias(plan, q))
         self.places = dict(zip(names, frame_places(plan, q, names), strict=True))
@@ -156,7 +157,7 @@ def _pair(model: Model, world: World | None, options: Options, q: Any) -> tuple[
     plan, _, _ = surroundings_at(model, world, position)
     choices = dict(options)
     frame, other = choices["frame"], choices["other"]
-    return _Pairs(plan, position, (frame, other)), frame, other
+    return _Pairs(model, plan, position, (frame, other)), frame, other
 
 
 def _run_cross(model: Model, world: World | None, options: Options, q: Any) -> Any:
@@ -172,11 +173,9 @@ def _run_apparent(model: Model, world: World | None, options: Options, q: Any) -
     return _flat(_sum(_sum(own, coupling, -1.0), _transposed(coupling), -1.0))
 
 
-_CROSS = LibraryFunction(
-    "cross_inverse_inertia", _inputs, _run_cross, parameters=(INERTIA,), of_trees=True
-)
+_CROSS = LibraryFunction("cross_inverse_inertia", _inputs, _run_cross, parameters=(INERTIA,))
 _APPARENT = LibraryFunction(
-    "apparent_inverse_inertia", _inputs, _run_apparent, parameters=(INERTIA,), of_trees=True
+    "apparent_inverse_inertia", _inputs, _run_apparent, parameters=(INERTIA,)
 )
 
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from tiburon.algorithms.closed_form import closed_form
+from tiburon.algorithms.closed_form import INSTEAD, closed_form
 from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, Water, World
 from tiburon.spatial import Scalar, Vec3
@@ -158,9 +158,11 @@ def refuse_loops(model: Model, function: str) -> None:
         names = [loop.name for loop in model.loops]
         listed = ", ".join(repr(name) for name in names[:4])
         more = f" and {len(names) - 4} more" if len(names) > 4 else ""
+        other = f", or {INSTEAD[function]}" if function in INSTEAD else ""
         raise ModelError(
             f"model {model.name!r}: {function} is for trees and would ignore what closes loops, "
-            f"got {listed}{more}; take model.without_loops() for the robot with its loops open",
+            f"got {listed}{more}; take model.without_loops() for the robot with its loops "
+            f"open{other}",
             name=names[0],
         )
 

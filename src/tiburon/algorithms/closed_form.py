@@ -9,13 +9,25 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-__all__ = ["LOOP_METHODS", "closed_form", "has_closed_form"]
+__all__ = ["INSTEAD", "LOOP_METHODS", "closed_form", "has_closed_form"]
 
 CLOSED: dict[str, Callable[..., Any]] = {}
 """By name of a public function, what runs in its place where loops are closed."""
 
 LOOP_METHODS = ("augmented", "handles", "proximal")
 """Methods of forward dynamics where loops are closed (`tiburon.loops.methods`)."""
+
+INSTEAD = {
+    "bias_force": "inverse_dynamics for what actuators must do",
+    "floating_base_inverse_dynamics": "hybrid_dynamics with the accelerations that are known",
+    "gravity_force": "inverse_dynamics at rest for what actuators must do",
+    "inverse_mass_matrix": "forward_dynamics_derivatives(...).by_tau for what loops leave of it",
+    "mass_matrix": "apparent_inertia for what is felt with loops closed",
+    "modes": "linearize for the motion near a state",
+    "prepare_dynamics": "forward_dynamics",
+    "trim": "loop_inverse_dynamics for what holds a position",
+}
+"""By name of a function for trees alone, what to take where loops are closed."""
 
 LOOPS = "tiburon.loops.closed_functions"
 """The module that fills the table."""

@@ -8,18 +8,30 @@ eliminates, shared variables among them, factor the inverse of the mass matrix:
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
+from tiburon.algorithms.closed_form import closed_form
 from tiburon.algorithms.sweep import inward, outward, to_root
 from tiburon.algorithms.ties import Closing, Handle, Released, closings
-from tiburon.model import Plan, PlanBody
+from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Transform
 
-__all__ = ["CoupledResponse", "Rates"]
+__all__ = ["CoupledResponse", "Rates", "Response", "response", "tied_response"]
 
 Rates = tuple[tuple[Scalar, ...], ...]
 """Per direction, the rate that each force gives it."""
+
+
+class Response(Protocol):
+    """How a robot answers forces from rest, where joints are tied to each other."""
+
+    @property
+    def d(self) -> dict[int, tuple[Scalar, ...]]:
+        """Inertia along the directions told at each plan body, and at the world."""
+
+    def rates(self, body: int, forces: Sequence[Force]) -> dict[int, Rates]:
+        """Return, by index of plan bodies, the rates of their directions per force on a body."""
 
 
 class _Held(NamedTuple):
@@ -125,21 +137,33 @@ class CoupledResponse:
         found[WORLD_BODY] = tuple(zip(*by_force, strict=True))
         return found
 
-    def response(self, a: dict[int, Rates], b: dict[int, Rates]) -> list[list[Scalar]]:
-        """Return the accelerations along some forces that others give: sum of rate d rate^T.
 
-        Args:
-            a: Rates of the forces along which accelerations are taken, from `rates`.
-            b: Rates of the forces that act.
+def response(told: Response, a: dict[int, Rates], b: dict[int, Rates]) -> list[list[Scalar]]:
+    """Return the accelerations along some forces that others give: sum of rate d rate^T.
 
-        Returns:
-            One row per force of a, one entry per force of b; no rows for the world.
-        """
-        total: list[list[Scalar]] = []
-        for body in (body for body in a if body in b):
-            for x, y, d in zip(a[body], b[body], self.d[body], strict=True):
-                total = total or [[0.0] * len(y) for _ in x]
-                for row, rate in zip(total, x, strict=True):
-                    for column, other in enumerate(y):
-                        row[column] = row[column] + rate * d * other
-        return total
+    Args:
+        told: How the robot answers.
+        a: Rates of the forces along which accelerations are taken, from `rates`.
+        b: Rates of the forces that act.
+
+    Returns:
+        One row per force of a, one entry per force of b; no rows for the world.
+    """
+    total: list[list[Scalar]] = []
+    for body in (body for body in a if body in b):
+        for x, y, d in zip(a[body], b[body], told.d[body], strict=True):
+            total = total or [[0.0] * len(y) for _ in x]
+            for row, rate in zip(total, x, strict=True):
+                for column, other in enumerate(y):
+                    row[column] = row[column] + rate * d * other
+    return total
+
+
+def tied_response(model: Model, plan: Plan, q: Sequence[Scalar]) -> Response | None:
+    """Return how a robot answers whose joints are tied, by gears or by loops; None for others."""
+    if model.loops:
+        closed = closed_form("response")
+        assert closed is not None
+        found: Response = closed(model, plan, q)
+        return found
+    return CoupledResponse(plan, q) if plan.has_couplings else None

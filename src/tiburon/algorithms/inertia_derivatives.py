@@ -39,7 +39,7 @@ from tiburon.trace.regions import function
 from tiburon.trace.regions.region import as_value
 from tiburon.trace.reverse import pull_back
 
-__all__ = ["InertiaDerivatives", "inertia_derivatives"]
+__all__ = ["InertiaDerivatives", "forces_per_number", "inertia_derivatives"]
 
 
 class InertiaDerivatives(NamedTuple):
@@ -52,19 +52,21 @@ class InertiaDerivatives(NamedTuple):
     """By the numbers that `Model.parameter_names` lists, shape (..., nv, number of them)."""
 
 
-def _run(
-    around: Setting, position: Sequence[Scalar], rate: Sequence[Scalar], tau: Sequence[Scalar]
+def forces_per_number(
+    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]
 ) -> Any:
+    """Find Y, one row per velocity variable, one column per inertial number.
+
+    Args:
+        around: What acts in this state.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+    """
     plan, gravity = around.plan, around.gravity
-    held = bias(plan, position, rate, gravity, around.external)
-    n = plan.nv
-    parents = freedom_parents(plan)
-    H = as_traced([x for row in crba(plan, position) for x in row]).reshape(n, n)
-    free = [force - c for force, c in zip(tau, held, strict=True)]
-    vd = solve_tree(parents, H, as_traced(free))
 
     @function
-    def forces_per_number(
+    def slopes(
         numbers: Sequence[Scalar],
         q: Sequence[Scalar],
         v: Sequence[Scalar],
@@ -82,8 +84,21 @@ def _run(
         rows = [pull_back(graph, [root], [one], leaves, live=live) for root in roots]
         return [as_value(graph, node) for row in rows for node in row]
 
-    state = tuple(position), tuple(rate), tuple(scalars(vd))
-    Y = as_traced(forces_per_number(tuple(plan.parameters), *state)).reshape(n, -1)
+    found = slopes(tuple(plan.parameters), tuple(q), tuple(v), tuple(vd))
+    return as_traced(found).reshape(plan.nv, -1)
+
+
+def _run(
+    around: Setting, position: Sequence[Scalar], rate: Sequence[Scalar], tau: Sequence[Scalar]
+) -> Any:
+    plan, gravity = around.plan, around.gravity
+    held = bias(plan, position, rate, gravity, around.external)
+    n = plan.nv
+    parents = freedom_parents(plan)
+    H = as_traced([x for row in crba(plan, position) for x in row]).reshape(n, n)
+    free = [force - c for force, c in zip(tau, held, strict=True)]
+    vd = solve_tree(parents, H, as_traced(free))
+    Y = forces_per_number(around, position, rate, scalars(vd))
     return {"vd": vd, "by_inertia": solve_tree_columns(parents, H, -Y)}
 
 

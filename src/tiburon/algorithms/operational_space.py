@@ -21,7 +21,8 @@ from tiburon.algorithms.articulated_response import (
     passed_on,
 )
 from tiburon.algorithms.binding import surroundings_at, world_with
-from tiburon.algorithms.coupled_response import CoupledResponse
+from tiburon.algorithms.coupled_response import Response, tied_response
+from tiburon.algorithms.coupled_response import response as responses_of
 from tiburon.algorithms.frame_motion import chosen_frames
 from tiburon.algorithms.kinematics import Place, frame_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
@@ -145,6 +146,9 @@ class _Loads(NamedTuple):
     forces: tuple[tuple[int, tuple[Force, ...]], ...]
     """For each frame its plan body and the unit forces on it, in the body's frame."""
 
+    tied: Response | None
+    """How the robot answers where its joints are tied to each other; None where they are not."""
+
     @property
     def size(self) -> int:
         """Number of unit forces on all frames."""
@@ -164,18 +168,18 @@ def _loads(
         frame = plan.frame(name)
         forces = _unit_forces(place, reference, options)
         found.append((frame.body, tuple(frame.transform.force_to_parent(f) for f in forces)))
-    return _Loads(plan, position, tuple(found))
+    return _Loads(plan, position, tuple(found), tied_response(model, plan, position))
 
 
 def _blocks(loads: _Loads) -> Iterator[tuple[int, int, Sequence[Scalar]]]:
     """Find J M^-1 J^T frame by frame: numbers of two frames, and entries by rows."""
     plan, bodies = loads.plan, [body for body, _ in loads.forces]
     pairs = [(i, j) for i in range(len(bodies)) for j in range(i + 1)]
-    if plan.has_couplings:
-        coupled = CoupledResponse(plan, loads.q)
-        rates = [coupled.rates(body, forces) for body, forces in loads.forces]
+    tied = loads.tied
+    if tied is not None:
+        rates = [tied.rates(body, forces) for body, forces in loads.forces]
         for i, j in pairs:
-            rows = coupled.response(rates[i], rates[j])
+            rows = responses_of(tied, rates[i], rates[j])
             yield i, j, [x for row in rows for x in row]
         return
     found = answers(plan, loads.q, loads.forces)
@@ -189,10 +193,10 @@ def _blocks(loads: _Loads) -> Iterator[tuple[int, int, Sequence[Scalar]]]:
 def _columns(loads: _Loads) -> list[list[Scalar]]:
     """Find C with J M^-1 J^T = C C^T: one column per direction that moves any frame."""
     plan, columns = loads.plan, []
-    if plan.has_couplings:
-        coupled = CoupledResponse(plan, loads.q)
-        rates = [coupled.rates(body, forces) for body, forces in loads.forces]
-        for body, inertias in coupled.d.items():
+    tied = loads.tied
+    if tied is not None:
+        rates = [tied.rates(body, forces) for body, forces in loads.forces]
+        for body, inertias in tied.d.items():
             for k, d in enumerate(inertias):
                 column: list[Scalar] = []
                 for known, (_, forces) in zip(rates, loads.forces, strict=True):
@@ -264,10 +268,10 @@ def _inputs(model: Model, options: Options) -> list[Input]:
 
 
 _INVERSE = LibraryFunction(
-    "operational_space_inverse_inertia", _inputs, _run_inverse, (INERTIA,), of_trees=True
+    "operational_space_inverse_inertia", _inputs, _run_inverse, parameters=(INERTIA,)
 )
 _INERTIA = LibraryFunction(
-    "operational_space_inertia", _inputs, _run_inertia, parameters=(INERTIA,), of_trees=True
+    "operational_space_inertia", _inputs, _run_inertia, parameters=(INERTIA,)
 )
 
 

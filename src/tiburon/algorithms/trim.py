@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.allocation import Allocation, allocate
-from tiburon.algorithms.binding import DEFAULT_WORLD
+from tiburon.algorithms.binding import DEFAULT_WORLD, refuse_loops
 from tiburon.algorithms.conditions import Conditions, takes_conditions
 from tiburon.algorithms.hybrid import known_rows
 from tiburon.algorithms.rnea import inverse_dynamics
@@ -154,6 +154,7 @@ def trim(
     """
     if errors not in ("raise", "flag"):
         raise OptionError("errors", ("raise", "flag"), errors)
+    refuse_loops(model, "trim")
     search = _Search(model, v, free, thrusters, powered, conditions)
     position = np.array(model.neutral() if q is None else q, dtype=np.float64)
     weight = float(np.linalg.norm((conditions.get("world") or DEFAULT_WORLD).gravity))

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import surroundings_at, world_with
+from tiburon.algorithms.closed_form import has_closed_form
+from tiburon.algorithms.coupled_response import Rates
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.jacobian import jacobian_columns
 from tiburon.algorithms.joint_space import joint_space_terms
@@ -25,10 +27,12 @@ from tiburon.loops.constraints import Row, constraints, entries_in_use
 from tiburon.loops.handles import ArticulatedMetric
 from tiburon.loops.metric import Metric
 from tiburon.model import Model, Plan, Water, World
+from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
-from tiburon.spatial import Scalar
+from tiburon.spatial import Force, Scalar
+from tiburon.spatial.vec3 import matrix_vector
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives import factor_orthogonal
+from tiburon.trace.primitives import OrthogonalFactor, factor_orthogonal
 
 __all__ = ["ApparentInertia", "apparent_inertia"]
 
@@ -64,35 +68,78 @@ def _metric(plan: Plan, q: Sequence[Scalar]) -> Metric:
     return TreeMetric(plan, joint_space_terms(plan, q, scalars(np.array(rest)), (0.0,) * 3)[0])
 
 
+class LoopResponse:
+    """How a robot with loops answers forces from rest, as `tiburon.algorithms.coupled_response`.
+
+    Attributes:
+        d: One for each velocity variable, all told at the world: shares have unit inertia.
+    """
+
+    def __init__(self, model: Model, plan: Plan, q: Sequence[Scalar]) -> None:
+        """Factor the mass matrix, and constraints in its metric.
+
+        Args:
+            model: The robot, with loops or without.
+            plan: Its layout.
+            q: Position [m or rad], nq scalars.
+        """
+        self._plan, self._q, self._places = plan, q, body_places(plan, q)
+        self._metric = _metric(plan, q)
+        self._roots = [np.sqrt(x) for x in self._metric.softness]
+        self.d = {WORLD_BODY: (1.0,) * plan.nv}
+        self._loops: OrthogonalFactor | None = None
+        used = entries_in_use(model) if model.loops else ()
+        if any(used):
+            rows = constraints(model, plan, q).jacobian
+            held = [self._share(row) for row, columns in zip(rows, used, strict=True) if columns]
+            self._loops = factor_orthogonal(as_traced(held))
+
+    def _share(self, row: Row) -> list[Scalar]:
+        lowered = self._metric.lowered(row)
+        return [lowered[i] * root if i in lowered else 0.0 for i, root in enumerate(self._roots)]
+
+    def free(self, row: Row) -> list[Scalar]:
+        """Return the shares that joints take of a joint force, less what loops resist."""
+        share = self._share(row)
+        if self._loops is None:
+            return share
+        kept = self._loops.project_rows(as_traced(share))
+        return [x - y for x, y in zip(share, kept, strict=True)]
+
+    def rates(self, body: int, forces: Sequence[Force]) -> dict[int, Rates]:
+        """Push a body from rest.
+
+        Args:
+            body: Index of the plan body, or that of the world.
+            forces: Forces on it, in its frame; each acts alone.
+        """
+        if body == WORLD_BODY:
+            return {}
+        place = self._places[body]
+        columns = jacobian_columns(self._plan, self._q, self._places, body, place.p)
+        by_force = []
+        for force in forces:
+            n, f = matrix_vector(place.R, force.moment), matrix_vector(place.R, force.force)
+            pushed = Force(n, f)
+            by_force.append(self.free({i: x.dot(pushed) for i, x in columns.items()}))
+        return {WORLD_BODY: tuple(zip(*by_force, strict=True))}
+
+
+has_closed_form("response")(LoopResponse)
+
+
 def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
     position = scalars(q)
     plan, _, _ = surroundings_at(model, world, position)
     names = dict(options)["frames"]
+    told = LoopResponse(model, plan, position)
     places = body_places(plan, position)
-    forces: list[Row] = []
+    free: list[list[Scalar]] = []
     for name, place in zip(names, frame_places(plan, position, names), strict=True):
         columns = jacobian_columns(plan, position, places, plan.frame(name).body, place.p)
         by_variable = {i: tuple(column) for i, column in columns.items()}
-        forces += [{i: column[k] for i, column in by_variable.items()} for k in range(6)]
-    metric = _metric(plan, position)
-    roots = [np.sqrt(x) for x in metric.softness]
-
-    def share(row: Row) -> list[Scalar]:
-        lowered = metric.lowered(row)
-        return [lowered[i] * roots[i] if i in lowered else 0.0 for i in range(plan.nv)]
-
-    shares = [share(row) for row in forces]
-    free = shares
-    used = entries_in_use(model) if model.loops else ()
-    if any(used):
-        rows = constraints(model, plan, position).jacobian
-        held = [share(row) for row, columns in zip(rows, used, strict=True) if columns]
-        loops = factor_orthogonal(as_traced(held))
-        free = [
-            [x - y for x, y in zip(one, loops.project_rows(as_traced(one)), strict=True)]
-            for one in shares
-        ]
-    size = len(forces)
+        free += [told.free({i: x[k] for i, x in by_variable.items()}) for k in range(6)]
+    size = len(free)
     Phi: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
     for i in range(size):
         for j in range(i + 1):

@@ -5,6 +5,7 @@ from typing import Any
 
 from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.conditions import Setting
+from tiburon.loops import apparent as apparent
 from tiburon.loops import derivatives as derivatives
 from tiburon.loops import hybrid as hybrid
 from tiburon.loops import inverse_derivatives as inverse_derivatives

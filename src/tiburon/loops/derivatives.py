@@ -22,6 +22,8 @@ import numpy as np
 from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.inertia_derivatives import forces_per_number
+from tiburon.algorithms.library import scalars
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.steps import JointVector
 from tiburon.loops.augmented import answer
@@ -92,6 +94,25 @@ def constrained_derivatives(
         for kind in range(3)
     ]
     return vd, by[0], by[1], by[2]
+
+
+@has_closed_form("inertia_derivatives")
+def _by_inertia(around: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
+    """Constraints know no masses: with loops, too, a change of inertia is one of joint forces."""
+    model, plan, n = around.model, around.plan, around.plan.nv
+    vd = tuple(constrained_motion(around, q, v, tau).vd)
+    Y = forces_per_number(around, q, v, vd)
+    H = mass_elements(plan, q)
+    mass = [H[i * n + j] for i, j in loop_pattern(model).mass]
+    rows = constraints(model, plan, q, v).jacobian
+
+    @function
+    def solved(free: Scalars) -> tuple[Scalar, ...]:
+        return answer(model, plan, mass, rows, list(free), [0.0] * len(rows)).vd
+
+    columns = [solved(tuple(-x for x in scalars(column))) for column in Y.T]
+    by_inertia = as_traced([column[i] for i in range(n) for column in columns])
+    return {"vd": as_traced(list(vd)), "by_inertia": by_inertia.reshape(n, len(columns))}
 
 
 def _left(
