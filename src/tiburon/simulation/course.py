@@ -62,7 +62,9 @@ class RunSetup(NamedTuple):
         """Put together what moves."""
         control = self.control if self.traced else None
         held = self.traced and self.hold is not None
-        return System(self.model, self.world, self.elements, control, held=held)
+        sensed = [(s.name, len(s.channel_names(self.model))) for s in self.sensors]
+        read = sensed if self.traced else ()
+        return System(self.model, self.world, self.elements, control, held=held, sensed=read)
 
     def keywords(self) -> dict[str, Any]:
         """Return all that a trajectory's header does not hold elsewhere."""
@@ -119,6 +121,7 @@ def carry_out(
         sensing = Sensing(system, setup.sensors, setup.dt, batch)
         if "sensing" in checkpoint.notes:
             sensing.restore(checkpoint.notes["sensing"])
+    run = _run(setup, system, checkpoint, one, sensing)
     header = _header(setup, system, batch, sensing)
     rows = len(range(0, setup.steps, setup.record_every)) + 1
     if earlier is None:
@@ -133,7 +136,7 @@ def carry_out(
         setup.record_every,
         setup.hold or 1,
         None if setup.traced else setup.control,
-        setup.adaptive and system.held,
+        system.held and (setup.adaptive or bool(system.sensed)),
         sensing,
         dict(setup.parameters),
         one,
@@ -160,9 +163,13 @@ def carry_out(
 
 
 def _run(
-    setup: RunSetup, system: System, checkpoint: Checkpoint, one: bool
+    setup: RunSetup, system: System, checkpoint: Checkpoint, one: bool, sensing: Sensing | None
 ) -> FixedRun | AdaptiveRun:
     """Return the cases in the states of a checkpoint."""
+    jumps = setup.hold
+    if system.sensed and sensing is not None:
+        # commands also jump where sensors say something new
+        jumps = math.gcd(sensing.every, setup.hold or 0)
     watch = Watch(setup.events) if setup.events else None
     state, held = np.array(checkpoint.arrays["state"]), np.array(checkpoint.arrays["held"])
     run: FixedRun | AdaptiveRun
@@ -177,7 +184,7 @@ def _run(
             held,
             setup.begin,
             setup.dt,
-            setup.hold,
+            jumps,
             setup.rtol,
             setup.atol,
             one=one,
@@ -187,7 +194,7 @@ def _run(
         run = _fixed_run(setup, system, watch, state, held, one)
         if checkpoint.step:
             run.go_on()
-        elif system.held:
+        elif system.held and not system.sensed:
             run.ask_first()
     run.done = checkpoint.step
     for case, fields in checkpoint.notes.get("ended", []):

@@ -21,6 +21,7 @@ Array = NDArray[np.float64]
 
 DONE, START = Clock._fields.index("done"), Clock._fields.index("start")
 WATCH = Clock._fields.index("watch")
+SAMPLE = Clock._fields.index("sample")
 
 
 class FixedRun(CasesOnTheirWay):
@@ -72,6 +73,8 @@ class FixedRun(CasesOnTheirWay):
         room = self.stepper.carried - held.shape[1]
         self.held = np.concatenate([held, np.zeros((len(held), room))], axis=1)
         self._fresh = np.ones(len(state))
+        if system.sensed:
+            self._clock[SAMPLE] = 0.0
         self._search = None
         if events is not None:
             part = self.stepper
@@ -117,6 +120,13 @@ class FixedRun(CasesOnTheirWay):
         good = ~found.failed
         self.held = self.held.copy()
         self.held[good] = found.held[-1, good]
+
+    def sample(self) -> None:
+        """Ask a controller that reads sensors: only between calls these have something to say."""
+        self._clock[SAMPLE], self._clock[DONE] = 1.0, self.done
+        self.ask_first()
+        self._clock[SAMPLE] = 0.0
+        self.jump()
 
     def go_on(self) -> None:
         """Tell that the numbers carried along are those of an earlier part of the run."""

@@ -25,6 +25,7 @@ from tiburon.errors import DomainError, ModelError
 from tiburon.model import Model
 from tiburon.simulation.commands import unique_names
 from tiburon.simulation.noise import normal_noise
+from tiburon.simulation.state import Readings
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Force, Scalar
 from tiburon.trace.array import as_traced
@@ -192,7 +193,8 @@ class Sensing:
         counts = [len(s.channel_names(model)) for s in self.sensors]
         ends = np.cumsum([0, *counts]).tolist()
         self._channels = [slice(a, b) for a, b in pairwise(ends)]
-        self.latest: dict[str, Array] = {}
+        self.latest = Readings()
+        self._looked = -1
         self._row = np.zeros((*self.cases, ends[-1]))
         for sensor, where in zip(self.sensors, self._channels, strict=True):
             self.latest[sensor.name] = self._row[..., where].copy()
@@ -225,6 +227,10 @@ class Sensing:
             time: When [s], shape (...).
             **parameters: Run-time numbers of each case, as the kernel takes them.
         """
+        if step == self._looked:
+            # a run that goes on has looked here before, under the commands of then
+            return
+        self._looked = step
         due = [k for k, period in enumerate(self.periods) if step % period == 0]
         if due:
             seen = np.asarray(self.kernel(q, w, u, time, **parameters), dtype=np.float64)
@@ -281,11 +287,12 @@ class Sensing:
     def memory(self) -> dict[str, Any]:
         """Return what has to be kept to go on later: what was told, and what is on its way."""
         waiting = [[(step, values.copy()) for step, values in waiting] for waiting in self._waiting]
-        return {"row": self._row.copy(), "waiting": waiting}
+        return {"row": self._row.copy(), "waiting": waiting, "looked": self._looked}
 
     def restore(self, memory: dict[str, Any]) -> None:
         """Go on from what `memory` returned."""
         self._row[...] = memory["row"]
+        self._looked = int(memory.get("looked", -1))
         for sensor, where in zip(self.sensors, self._channels, strict=True):
             self.latest[sensor.name] = self._row[..., where].copy()
         self._waiting = [

@@ -2,11 +2,30 @@
 
 from typing import TYPE_CHECKING, Any
 
+from tiburon.errors import ModelError, UnknownNameError
+
 if TYPE_CHECKING:
     from tiburon.model import Model
     from tiburon.simulation.system import System
 
-__all__ = ["State"]
+__all__ = ["Readings", "State"]
+
+
+class Readings(dict[str, Any]):
+    """What sensors said last, by the name of the sensor."""
+
+    def __missing__(self, name: str) -> Any:
+        """Raise an error that lists the sensors of the run."""
+        if not self:
+            raise ModelError(
+                f"state.sensors: expected a run with a sensor {name!r}, got one without sensors; "
+                "pass sensors=[...]",
+                name=name,
+            )
+        raise UnknownNameError("sensor", name, tuple(self), where="state.sensors")
+
+
+_NOTHING = Readings()
 
 
 class State:
@@ -66,7 +85,7 @@ class State:
         self.x = x
         self.u = u
         self.own = own
-        self.sensors = sensors
+        self.sensors = _NOTHING if sensors is None else sensors
         self.p = None
         self.tables = None
         self.owner = None

@@ -44,7 +44,7 @@ from tiburon.loops.switching import Switches, loop_rows, switched, switches_of
 from tiburon.model import Model, Plan, World
 from tiburon.simulation.commands import CommandRow, unique_names
 from tiburon.simulation.driving import Driving, summed_wrenches
-from tiburon.simulation.state import State
+from tiburon.simulation.state import Readings, State
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.table_rows import HANDLE
@@ -90,6 +90,7 @@ class System:
         control: Callable[[State], Any] | None = None,
         *,
         held: bool = False,
+        sensed: Sequence[tuple[str, int]] = (),
     ) -> None:
         """Put a system together.
 
@@ -100,6 +101,8 @@ class System:
             control: A traced controller, called with a `State`; gives commands, or commands and the
                 rates of its own states if it has `state_names` and `initial_state`.
             held: Whether its commands are sampled by the loop and held.
+            sensed: Sensors that the controller reads, by name, with their numbers of channels;
+                what they say is held with the commands.
 
         Raises:
             ModelError: If names are given twice.
@@ -109,6 +112,7 @@ class System:
         self.elements = tuple(elements)
         self.control = control
         self.held = held
+        self.sensed = tuple(sensed)
         unique_names("element", [element.name for element in self.elements])
         for element in self.elements:
             element.check(model)
@@ -140,8 +144,17 @@ class System:
 
     @property
     def drive_size(self) -> int:
-        """Numbers that are held between steps: commands, and rates of a sampled controller."""
-        return len(self.command_names) + (len(self.own_names) if self.held else 0)
+        """Numbers that are held between steps.
+
+        Commands, rates of a sampled controller, and what sensors say to a traced one.
+        """
+        return int(self.readings.stop)
+
+    @cached_property
+    def readings(self) -> slice:
+        """Where what sensors say stands among the numbers that are held."""
+        start = len(self.command_names) + (len(self.own_names) if self.held else 0)
+        return slice(start, start + sum(count for _, count in self.sensed))
 
     @cached_property
     def output_names(self) -> tuple[str, ...]:
@@ -172,7 +185,7 @@ class System:
         # visits recorded as steps take what belongs to their body from joint vectors only
         q, v, x = self._parts(q, w)
         here = self._setting(q, v, time)
-        own: Sequence[Scalar] = u[len(self.command_names) :]
+        own: Sequence[Scalar] = u[len(self.command_names) : self.readings.start]
         if self.control is not None and not self.held:
             u, own = self.decide(q, v, x, u, time)
         driving = self.drive(here, q, v, x, u, time, p)
@@ -305,6 +318,8 @@ class System:
         state = State(self, time, *map(_array, (q, v, x, u[:count])))
         if own:
             state.own = state.x[len(x) - own :]
+        if self.sensed:
+            state.sensors = self._said(u)
         state.owner, state.p = self.control, _array(self._run_time(CONTROL))
         handles = self._run_time(TABLES)
         state.tables = tuple(handles[len(handles) - HANDLE * len(self._control_tables) :])
@@ -321,12 +336,21 @@ class System:
             raise ShapeError("control: rates", f"{own} ({', '.join(self.own_names)})", len(rates))
         return tuple(self.commands.fill(list(u[:count]), answer)), rates
 
+    def _said(self, u: Sequence[Scalar]) -> Readings:
+        """Return what sensors say by name, from what is held."""
+        said, place = u[self.readings], 0
+        found = Readings()
+        for name, count in self.sensed:
+            found[name] = _array(said[place : place + count])
+            place += count
+        return found
+
     def hold(
         self, q: Sequence[Scalar], w: Sequence[Scalar], u: Sequence[Scalar], time: Scalar
     ) -> Scalars:
         """Sample the traced controller: return what is held from here on, `drive_size` scalars."""
         commands, own = self.decide(*self._parts(q, w), u, time)
-        return (*commands, *own)
+        return (*commands, *own, *u[self.readings])
 
     def commands_at(
         self, q: Sequence[Scalar], w: Sequence[Scalar], u: Sequence[Scalar], time: Scalar
@@ -427,7 +451,8 @@ class System:
         control = self.control.structure() if self.control is not None and known else None  # type: ignore[attr-defined]
         graph = None if ours and known else self._drive_key()
         kind = type(self.control).__qualname__ if known else None
-        return (structure_of(self.elements) if ours else (), kind, control, self.held, graph)
+        how = (self.held, self.sensed) if self.sensed else self.held
+        return (structure_of(self.elements) if ours else (), kind, control, how, graph)
 
     def _drive_key(self) -> str:
         """Return the key of the graph of elements and controller alone, without the dynamics."""
@@ -458,7 +483,7 @@ class System:
         inputs = [
             Input("q", (model.nq,)),
             Input("w", (model.nv + self.nx,)),
-            Input("u", (len(self.command_names),)),
+            Input("u", (self.drive_size,)),
             Input("time", ()),
         ]
         program = self.trace(run, inputs, "drive")

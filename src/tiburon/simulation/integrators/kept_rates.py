@@ -58,7 +58,7 @@ class KeptSystem:
         nv = system.model.nv
         position, v, x = JointVector(q), JointVector(w[:nv]), w[nv:]
         here = self._setting(position, v, time)
-        own: Sequence[Scalar] = u[len(system.command_names) :]
+        own: Sequence[Scalar] = u[len(system.command_names) : system.readings.start]
         if system.control is not None and not system.held:
             u, own = system.decide(position, v, x, u, time)
         driving = system.drive(here, position, v, x, u, time, self._numbers)

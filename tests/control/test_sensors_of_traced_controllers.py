@@ -1,0 +1,84 @@
+"""Controllers inside native loops that read sensors: the bits of a controller in Python."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.control.test_sensors_in_runs import ENCODERS, GYRO, START, swing
+from tests.tolerances import assert_close
+
+
+def answer(state):
+    """Decide from what sensors say alone, by products with powers of two, which do not round."""
+    encoders, gyro = state.sensors["encoders"], state.sensors["gyro"]
+    return {"shoulder": -4.0 * encoders[..., 0], "elbow": -0.03125 * gyro[..., 3]}
+
+
+@tb.traced
+def inside(state):
+    return answer(state)
+
+
+def outside(state):
+    return answer(state)
+
+
+def same(run, other):
+    for name in ("q", "v", "u"):
+        assert np.array_equal(getattr(run, name), getattr(other, name)), name
+    assert np.array_equal(run.array("sensor"), other.array("sensor"))
+
+
+@pytest.mark.parametrize("control_dt", [0.01, 0.02, 0.002])
+def test_sampled_controllers_read_what_those_in_python_read(control_dt):
+    """Noise, delay and readings that depend on commands: one robot, and cases of a batch."""
+    python = swing(control=outside, control_dt=control_dt)
+    assert np.ptp(python.u[:, 1]) > 0.05
+    native = swing(control=inside, control_dt=control_dt)
+    same(native, python)
+    if control_dt == 0.01:
+        q = np.array([START, START + 0.1, START - 0.2])
+        many = swing(q=q, control=inside, control_dt=control_dt)
+        same(many, swing(q=q, control=outside, control_dt=control_dt))
+        assert np.array_equal(many.q[:, 0], native.q)
+
+
+def test_at_every_stage_readings_hold_until_the_next_word():
+    """What reads nothing but sensors changes only when they speak, every 5 ms here."""
+    native = swing(control=inside)
+    python = swing(control=outside, control_dt=0.005)
+    assert np.array_equal(native.q[-1], python.q[-1])
+    # with the controller inside, the acceleration that sensors see is rounded elsewhere
+    assert_close(native.array("sensor"), python.array("sensor"))
+    # commands are recorded as sensors make them
+    assert np.array_equal(native.u[:, 0], -4.0 * native.array("sensor")[:, 0])
+
+
+def test_steps_that_adapt_end_where_sensors_speak():
+    """To the bit, as with a controller in Python at that rate."""
+    options = {"method": "dopri5", "control_dt": 0.005}
+    same(swing(0.1, control=inside, **options), swing(0.1, control=outside, **options))
+    stages = swing(0.1, control=inside, method="dopri5")
+    assert np.array_equal(stages.q[-1], swing(0.1, control=outside, **options).q[-1])
+
+
+@pytest.mark.parametrize("control", [inside, outside])
+@pytest.mark.parametrize("control_dt", [0.01, None])
+def test_a_run_in_parts_reads_the_same(control, control_dt, tmp_path):
+    """Words on their way, and words that depend on the commands of the moment, survive a file."""
+    whole = swing(control=control, control_dt=control_dt)
+    first = swing(0.2, control=control, control_dt=control_dt)
+    first.save(tmp_path / "half.zarr")
+    later = tb.load_run(tmp_path / "half.zarr").resume(
+        0.2, sensors=[ENCODERS, GYRO], control=control
+    )
+    same(later, whole)
+
+
+def test_sensors_that_are_not_there_are_told():
+    """By name, traced or in Python; the nearest name first."""
+    for control in (inside, outside):
+        with pytest.raises(tb.ModelError, match="'encoders', got one without sensors"):
+            swing(0.1, sensors=(), control=control)
+        with pytest.raises(tb.UnknownNameError, match="unknown sensor 'gyro'"):
+            swing(0.1, sensors=[ENCODERS], control=control)
