@@ -115,7 +115,6 @@ def carry_out(
         earlier: The run that is continued, or None.
     """
     one = batch == ()
-    run = _run(setup, system, checkpoint, one)
     sensing = None
     if setup.sensors:
         sensing = Sensing(system, setup.sensors, setup.dt, batch)
