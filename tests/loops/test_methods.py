@@ -178,17 +178,3 @@ def test_methods_are_offered_by_name():
         tb.forward_dynamics(model, *state, method="articulated")
     with pytest.raises(tb.OptionError, match="composite"):
         tb.forward_dynamics(model.without_loops(), *state, method="handles")
-
-
-def test_handles_need_joints_of_their_own():
-    rod = tb.Inertia(1.0, (0.5, 0.0, 0.0), (0.01, 0.0, 0.0, 0.1, 0.0, 0.1))
-    one = tb.Body("one", joint=tb.Revolute("lead", (0.0, 1.0, 0.0)), inertia=rod)
-    two = tb.Body(
-        "two",
-        joint=tb.Coupled("follow", tb.Revolute("turn", (0.0, 1.0, 0.0)), leader="lead", ratio=2.0),
-        inertia=rod,
-    )
-    loop = tb.JointCoupling("held", "lead", coefficients=(0.1,))
-    model = tb.Model("geared", [one, two], loops=[loop])
-    with pytest.raises(tb.ModelError, match="take method 'augmented'"):
-        motion(model, [0.1], [0.0], [0.0], "handles")

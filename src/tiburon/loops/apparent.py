@@ -19,13 +19,10 @@ from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.coupled_response import Rates
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.jacobian import jacobian_columns
-from tiburon.algorithms.joint_space import joint_space_terms
 from tiburon.algorithms.kinematics import body_places, frame_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
-from tiburon.loops.augmented import TreeMetric
 from tiburon.loops.constraints import Row, constraints, entries_in_use
-from tiburon.loops.handles import ArticulatedMetric
-from tiburon.loops.metric import Metric
+from tiburon.loops.handles import articulated_metric
 from tiburon.model import Model, Plan, Water, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
@@ -60,14 +57,6 @@ class ApparentInertia:
     """In how many independent directions the frames can move, shape (...)."""
 
 
-def _metric(plan: Plan, q: Sequence[Scalar]) -> Metric:
-    if not plan.has_couplings:
-        return ArticulatedMetric(plan, q)
-    # joints that follow others do not give way one by one
-    rest = (0.0,) * plan.nv
-    return TreeMetric(plan, joint_space_terms(plan, q, scalars(np.array(rest)), (0.0,) * 3)[0])
-
-
 class LoopResponse:
     """How a robot with loops answers forces from rest, as `tiburon.algorithms.coupled_response`.
 
@@ -84,7 +73,7 @@ class LoopResponse:
             q: Position [m or rad], nq scalars.
         """
         self._plan, self._q, self._places = plan, q, body_places(plan, q)
-        self._metric = _metric(plan, q)
+        self._metric = articulated_metric(plan, q)
         self._roots = [np.sqrt(x) for x in self._metric.softness]
         self.d = {WORLD_BODY: (1.0,) * plan.nv}
         self._loops: OrthogonalFactor | None = None

@@ -25,14 +25,14 @@ from typing import NamedTuple
 from tiburon.algorithms.bias import bias
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import each, inward, outward
-from tiburon.errors import ModelError
 from tiburon.loops.constraints import Constraints, Row, entries_in_use
-from tiburon.loops.metric import CUT, ConstrainedMotion, solve_in_metric
+from tiburon.loops.coupled_metric import CoupledMetric
+from tiburon.loops.metric import CUT, ConstrainedMotion, Metric, solve_in_metric
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 
-__all__ = ["ArticulatedMetric", "handle_acceleration", "handle_answer"]
+__all__ = ["ArticulatedMetric", "articulated_metric", "handle_acceleration", "handle_answer"]
 
 
 class _Held(NamedTuple):
@@ -139,6 +139,16 @@ class ArticulatedMetric:
         return tuple(qdd for visit in visits for qdd in visit.qdd)
 
 
+def articulated_metric(plan: Plan, q: Sequence[Scalar]) -> Metric:
+    """Return the mass matrix of a tree as directions that give way one by one.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+    """
+    return CoupledMetric(plan, q) if plan.has_couplings else ArticulatedMetric(plan, q)
+
+
 def handle_acceleration(
     model: Model,
     plan: Plan,
@@ -160,9 +170,6 @@ def handle_acceleration(
         tau: Joint force [N or N m], nv scalars.
         gravity: Acceleration of free fall, world axes [m/s^2].
         external: Force on each body from outside, in its plan frame [N m, N]; none by default.
-
-    Raises:
-        ModelError: If joints of the robot follow others: no joint then gives way by itself.
     """
     C = bias(plan, JointVector(q), JointVector(v), gravity, external)
     free = [force - c for force, c in zip(tau, C, strict=True)]
@@ -188,17 +195,9 @@ def handle_answer(
         free: Joint forces that act without constraints [N or N m], nv scalars.
         wanted: J vd: what the constraints ask of the accelerations.
         cut: Length, relative to the longest, below which a constraint counts as repeating others.
-
-    Raises:
-        ModelError: If joints of the robot follow others: no joint then gives way by itself.
     """
-    if plan.has_couplings:
-        raise ModelError(
-            f"model {model.name!r}: method 'handles' is for robots whose joints all have variables "
-            "of their own, got joints that follow others; take method 'augmented'"
-        )
     live = [k for k, used in enumerate(entries_in_use(model)) if used]
-    metric = ArticulatedMetric(plan, JointVector(q))
+    metric = articulated_metric(plan, JointVector(q))
     vd, forces, rank, ratio = solve_in_metric(
         metric, [jacobian[k] for k in live], free, [wanted[k] for k in live], cut
     )
