@@ -217,9 +217,12 @@ def test_thrusters_push_as_thruster_force_tells():
 
 
 def test_time_constants_are_run_time_numbers():
-    """Two boats that differ in the lag alone share code; one without lag does not."""
+    """Two boats that differ in the lag alone share code; one without lag does not.
+
+    Behind the lag stands the gain of the curve.
+    """
     slow, slower, quick = (elements_of(boat(time_constant=T))[0] for T in (0.1, 0.2, 0.0))
     assert slow.structure() == slower.structure() != quick.structure()
     assert repr(slow.structure()) == repr(slower.structure())
-    assert (slow.parameters(), quick.parameters()) == ((0.1,), ())
+    assert (slow.parameters(), quick.parameters()) == ((0.1, 1.0), (1.0,))
     assert FREE.gravity == (0.0, 0.0, 0.0)

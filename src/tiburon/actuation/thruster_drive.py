@@ -1,10 +1,9 @@
 """Thrusters: from commands to forces on bodies, with the lag of the propellers as a state."""
 
 from collections.abc import Hashable
-from dataclasses import replace
 
 from tiburon.actuation.element import Action, Element, Moment
-from tiburon.hydro.thrust import thrust_of, thruster_wrench
+from tiburon.hydro.thrust import thrust_form, thrust_numbers, thrust_of, thruster_wrench
 from tiburon.model import Model, Thruster
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -17,7 +16,7 @@ class ThrusterDrive(Element):
     """A `Thruster` at work: the command is in the unit of its curve.
 
     Where it has a time constant T, the thrust is a state, d thrust / dt = (steady thrust -
-    thrust) / T, and T a run-time number; the rest of its data is compiled in.
+    thrust) / T. Curve, limits and T are run-time numbers; where it sits is compiled in.
     """
 
     name: str
@@ -39,12 +38,15 @@ class ThrusterDrive(Element):
         return () if self._lagging else (f"{self.name}.thrust",)
 
     def parameters(self) -> tuple[float, ...]:
-        """Return the time constant where it lags."""
-        return (self.thruster.time_constant,) if self._lagging else ()
+        """Return the time constant where it lags, then limits and curve."""
+        lag = (self.thruster.time_constant,) if self._lagging else ()
+        return (*lag, *thrust_numbers(self.thruster))
 
     def structure(self) -> Hashable:
-        """Return its data, but of the time constant only whether there is one."""
-        return replace(self.thruster, time_constant=float(self._lagging))
+        """Return where it sits, whether it lags, and what kind of curve and limits it has."""
+        t = self.thruster
+        place = (t.body, t.position, t.direction, t.torque_ratio)
+        return (*place, self._lagging, thrust_form(t))
 
     def check(self, model: Model) -> None:
         """Raise an error if there is no such body or frame."""
@@ -52,11 +54,12 @@ class ThrusterDrive(Element):
 
     def act(self, now: Moment) -> Action:
         """Return the force on the body, and how the thrust changes."""
-        steady = thrust_of(self.thruster, now.u[0])
+        lag, law = (now.p[:1], now.p[1:]) if self._lagging else ((), now.p)
+        steady = thrust_of(self.thruster, now.u[0], law)
         thrust, rates = steady, tuple[Scalar, ...]()
         outputs = {f"{self.name}.thrust": thrust}
         if self._lagging:
-            (thrust,), (T,) = now.x, now.p
+            (thrust,), (T,) = now.x, lag
             rates, outputs = ((steady - thrust) / T,), {}
         wrench = thruster_wrench(self.thruster, thrust)
         return Action(wrenches={self.thruster.body: tuple(wrench)}, rates=rates, outputs=outputs)

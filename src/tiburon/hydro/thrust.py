@@ -1,6 +1,7 @@
 """How hard a propeller pushes for a command."""
 
 import math
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -9,10 +10,19 @@ from tiburon.model.thruster import LinearThrust, QuadraticThrust, TableThrust, T
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.spatial.vec3 import add, cross, scale
 
-__all__ = ["command_for", "thrust_of", "thrust_range", "thruster_wrench"]
+__all__ = [
+    "command_for",
+    "thrust_form",
+    "thrust_numbers",
+    "thrust_of",
+    "thrust_range",
+    "thruster_wrench",
+]
 
 
-def thrust_of(thruster: Thruster, command: Scalar) -> Scalar:
+def thrust_of(
+    thruster: Thruster, command: Scalar, numbers: Sequence[Scalar] | None = None
+) -> Scalar:
     """Return the steady thrust for a command [N].
 
     The command is held within its limits, then follows the curve; the thrust is held within its
@@ -21,22 +31,66 @@ def thrust_of(thruster: Thruster, command: Scalar) -> Scalar:
     Args:
         thruster: The thruster.
         command: In the unit of its curve.
+        numbers: What stands for `thrust_numbers`; these themselves by default.
     """
-    u = _held(command, thruster.command_limits)
+    given = iter(thrust_numbers(thruster) if numbers is None else numbers)
     curve = thruster.curve
+    u = _held(command, thruster.command_limits, given)
     if isinstance(curve, TableThrust):
-        force = _table(curve, u)
+        count = len(curve.commands)
+        force = _table([next(given) for _ in range(count)], [next(given) for _ in range(count)], u)
     elif isinstance(curve, QuadraticThrust):
-        u = _beyond(u, curve.dead_band)
-        backward = curve.forward if curve.backward is None else curve.backward
-        factor: Scalar = curve.forward
-        if backward != curve.forward:
-            factor = np.where(u < 0.0, backward, curve.forward)
+        u = _beyond(u, curve.dead_band, given)
+        factor = next(given)
+        if _backward(curve) != curve.forward:
+            factor = np.where(u < 0.0, next(given), factor)
         force = factor * np.abs(u) * u
     else:
-        assert isinstance(curve, LinearThrust)
-        force = curve.gain * _beyond(u, curve.dead_band)
-    return _held(force, thruster.thrust_limits)
+        u = _beyond(u, curve.dead_band, given)
+        force = next(given) * u
+    return _held(force, thruster.thrust_limits, given)
+
+
+def thrust_numbers(thruster: Thruster) -> tuple[float, ...]:
+    """Return the numbers that make thrust of commands, those that matter.
+
+    Finite limits of the command; commands and forces of a table, or a dead band and factors;
+    finite limits of the thrust.
+    """
+    curve = thruster.curve
+    if isinstance(curve, TableThrust):
+        law = (*curve.commands, *curve.forces)
+    else:
+        band = curve.dead_band if curve.dead_band[0] != curve.dead_band[1] else ()
+        if isinstance(curve, QuadraticThrust):
+            backward = _backward(curve)
+            law = (*band, curve.forward, *((backward,) if backward != curve.forward else ()))
+        else:
+            assert isinstance(curve, LinearThrust)
+            law = (*band, curve.gain)
+    low, high = (
+        [x for x in limits if math.isfinite(x)]
+        for limits in (thruster.command_limits, thruster.thrust_limits)
+    )
+    return (*low, *law, *high)
+
+
+def thrust_form(thruster: Thruster) -> tuple[object, ...]:
+    """Return what code depends on of the way from command to thrust, beside its numbers."""
+    curve = thruster.curve
+    limits = (*thruster.command_limits, *thruster.thrust_limits)
+    shape: tuple[object, ...] = ()
+    if isinstance(curve, TableThrust):
+        shape = (len(curve.commands),)
+    else:
+        shape = (curve.dead_band[0] != curve.dead_band[1],)
+        if isinstance(curve, QuadraticThrust):
+            shape = (*shape, _backward(curve) != curve.forward)
+    return (type(curve).__name__, *shape, *map(math.isfinite, limits))
+
+
+def _backward(curve: QuadraticThrust) -> float:
+    return curve.forward if curve.backward is None else curve.backward
 
 
 def thrust_range(thruster: Thruster) -> tuple[float, float]:
@@ -98,8 +152,7 @@ def _branches(
     below, above = curve.dead_band
     if isinstance(curve, LinearThrust):
         return (above, 1.0, curve.gain, 1), (below, -1.0, curve.gain, 1)
-    backward = curve.forward if curve.backward is None else curve.backward
-    return (above, 1.0, curve.forward, 2), (below, -1.0, backward, 2)
+    return (above, 1.0, curve.forward, 2), (below, -1.0, _backward(curve), 2)
 
 
 def thruster_wrench(thruster: Thruster, thrust: Scalar) -> Force:
@@ -114,23 +167,23 @@ def thruster_wrench(thruster: Thruster, thrust: Scalar) -> Force:
     return Force(scale(moment, thrust), scale(direction, thrust))
 
 
-def _held(x: Scalar, limits: tuple[float, float]) -> Scalar:
+def _held(x: Scalar, limits: tuple[float, float], given: Iterator[Scalar]) -> Scalar:
+    """Return x within limits, of which those that are finite are given."""
     low, high = limits
-    x = x if math.isinf(low) else np.maximum(x, low)
-    return x if math.isinf(high) else np.minimum(x, high)
+    x = x if math.isinf(low) else np.maximum(x, next(given))
+    return x if math.isinf(high) else np.minimum(x, next(given))
 
 
-def _beyond(u: Scalar, band: tuple[float, float]) -> Scalar:
-    """Return how far a command lies beyond a dead band that holds zero."""
-    low, high = band
-    if low == high:
+def _beyond(u: Scalar, band: tuple[float, float], given: Iterator[Scalar]) -> Scalar:
+    """Return how far a command lies beyond a dead band that holds zero; it is given if there."""
+    if band[0] == band[1]:
         return u
+    low, high = next(given), next(given)
     return np.minimum(u - low, 0.0) + np.maximum(u - high, 0.0)
 
 
-def _table(curve: TableThrust, u: Scalar) -> Scalar:
+def _table(commands: Sequence[Scalar], forces: Sequence[Scalar], u: Scalar) -> Scalar:
     """Read a table: straight lines between its rows, held beyond them."""
-    commands, forces = curve.commands, curve.forces
     total: Scalar = forces[0]
     for k in range(len(commands) - 1):
         begin, end = commands[k], commands[k + 1]

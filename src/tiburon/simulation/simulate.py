@@ -125,8 +125,8 @@ def simulate(
         record: Names of quantities that `Trajectory.data` holds beside states and commands.
         time: Time at the start [s].
         parameters: Run-time numbers that replace those of the model and its surroundings, by name
-            ("inertia", "gravity", "fluid", "immersion", "elements"), shape (numbers,), or
-            (..., numbers) where they differ from case to case.
+            ("inertia", "gravity", "fluid", "immersion", "elements", "control"), shape (numbers,),
+            or (..., numbers) where they differ from case to case.
         threads: Cores to use at most.
         progress: True for a bar after the first second, False for none, a function of simulated
             time and duration [s]; by default a bar if a person is watching.
