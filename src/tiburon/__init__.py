@@ -173,6 +173,7 @@ if TYPE_CHECKING:
     from tiburon.loops.topology_recut import recut as recut
     from tiburon.loops.topology_state import recut_state as recut_state
     from tiburon.model import Actuator as Actuator
+    from tiburon.model import Blade as Blade
     from tiburon.model import Body as Body
     from tiburon.model import BodyFluid as BodyFluid
     from tiburon.model import BoxDrag as BoxDrag
@@ -215,6 +216,7 @@ if TYPE_CHECKING:
     from tiburon.model import Prismatic as Prismatic
     from tiburon.model import QuadraticThrust as QuadraticThrust
     from tiburon.model import Revolute as Revolute
+    from tiburon.model import RollingDisc as RollingDisc
     from tiburon.model import RollingSphere as RollingSphere
     from tiburon.model import Screw as Screw
     from tiburon.model import Shape as Shape

@@ -110,7 +110,7 @@ def traced_constraint(
 
 def _checked(loop: TracedClosure, values: Sequence[Scalar]) -> tuple[Scalar, ...]:
     """Return traced residuals that fail with the name of their loop where they are no numbers."""
-    expected = f"a position at which loop {loop.name!r} has finite residuals"
+    expected = f"loop {loop.name!r}: its residuals must be finite, but are not at this position"
     return tuple(
         require(np.abs(x) <= LARGEST, x, expected) if isinstance(x, Value) else x for x in values
     )

@@ -37,6 +37,7 @@ from tiburon.model.world import World
 
 if TYPE_CHECKING:
     from tiburon.model.added_mass import added_mass_from
+    from tiburon.model.blade import Blade
     from tiburon.model.constraint_function import ConstraintFunction
     from tiburon.model.conversions import (
         JointNumbers,
@@ -70,11 +71,13 @@ if TYPE_CHECKING:
         Spherical,
         Universal,
     )
+    from tiburon.model.rolling_disc import RollingDisc
 else:
     __getattr__ = load_on_use(
         globals(),
         {
             "tiburon.model.added_mass": ("added_mass_from",),
+            "tiburon.model.blade": ("Blade",),
             "tiburon.model.constraint_function": ("ConstraintFunction",),
             "tiburon.model.conversions": (
                 "JointNumbers",
@@ -108,12 +111,14 @@ else:
                 "Spherical",
                 "Universal",
             ),
+            "tiburon.model.rolling_disc": ("RollingDisc",),
         },
     )
 
 __all__ = [
     "WORLD",
     "Actuator",
+    "Blade",
     "Body",
     "BodyFluid",
     "BoxDrag",
@@ -159,6 +164,7 @@ __all__ = [
     "Prismatic",
     "QuadraticThrust",
     "Revolute",
+    "RollingDisc",
     "RollingSphere",
     "Screw",
     "Shape",
