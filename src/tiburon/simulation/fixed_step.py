@@ -12,7 +12,7 @@ from typing import Any
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.conditions import Setting
-from tiburon.algorithms.joint_space import forward_by_mass_matrix
+from tiburon.algorithms.forward import METHODS, cheaper_method
 from tiburon.algorithms.library import (
     GRAVITY,
     INERTIA,
@@ -77,8 +77,8 @@ def take_steps(
     """
     manifold = Manifold(model)
     around = Setting(model, (), (), *surroundings(model, None))
-    # articulated bodies cannot see what branches share through followers
-    solve = forward_by_mass_matrix if around.plan.has_couplings else aba
+    # what branches share through followers may cost more with articulated bodies
+    solve = METHODS[cheaper_method(model)] if around.plan.has_couplings else aba
 
     @function
     def acceleration(q: Scalars, v: Scalars, *time: Scalar) -> Scalars:

@@ -24,7 +24,7 @@ from tiburon.algorithms.aba import aba
 from tiburon.algorithms.binding import DEFAULT_WORLD, at_time, surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.external import forces_on_bodies
-from tiburon.algorithms.joint_space import forward_by_mass_matrix
+from tiburon.algorithms.forward import METHODS, cheaper_method
 from tiburon.algorithms.library import (
     GRAVITY,
     INERTIA,
@@ -208,8 +208,8 @@ class System:
         tau = JointVector(force)
         if self.model.loops:
             return constrained_motion(here, q, v, tau, switches=self.switches(x)).vd
-        # articulated bodies cannot see what branches share through followers
-        solve = forward_by_mass_matrix if here.plan.has_couplings else aba
+        # what branches share through followers may cost more with articulated bodies
+        solve = METHODS[cheaper_method(self.model)] if here.plan.has_couplings else aba
         return solve(here.plan, q, v, tau, here.gravity, here.external)
 
     def settle(self, q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars, Scalar]:
