@@ -12,7 +12,8 @@ from typing import Any
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.conditions import Setting
-from tiburon.algorithms.forward import METHODS, cheaper_method
+from tiburon.algorithms.forward import METHODS as SOLVERS
+from tiburon.algorithms.forward import cheaper_method
 from tiburon.algorithms.library import (
     GRAVITY,
     INERTIA,
@@ -78,7 +79,7 @@ def take_steps(
     manifold = Manifold(model)
     around = Setting(model, (), (), *surroundings(model, None))
     # what branches share through followers may cost more with articulated bodies
-    solve = METHODS[cheaper_method(model)] if around.plan.has_couplings else aba
+    solve = SOLVERS[cheaper_method(model)] if around.plan.has_couplings else aba
 
     @function
     def acceleration(q: Scalars, v: Scalars, *time: Scalar) -> Scalars:
