@@ -225,6 +225,7 @@ if TYPE_CHECKING:
     from tiburon.model import Spherical as Spherical
     from tiburon.model import TableFoil as TableFoil
     from tiburon.model import TableThrust as TableThrust
+    from tiburon.model import TendonCoupling as TendonCoupling
     from tiburon.model import ThinFoil as ThinFoil
     from tiburon.model import Thruster as Thruster
     from tiburon.model import Universal as Universal

@@ -138,6 +138,7 @@ EXPORTS: dict[str, str] = {
     "TableCurrent": "tiburon.model.currents",
     "TableFoil": "tiburon.model",
     "TableThrust": "tiburon.model",
+    "TendonCoupling": "tiburon.model",
     "ThinFoil": "tiburon.model",
     "Thruster": "tiburon.model",
     "ThrusterAllocation": "tiburon.control.allocation",

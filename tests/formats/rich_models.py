@@ -188,6 +188,9 @@ def rich_models(draw):
         ),
         tb.LoopClosure(name, "world", "hinged", tb.Spherical(name)),
         tb.JointCoupling("tie", "leader", None, (rng.normal(),)),
+        tb.Blade("edge", "tip", "hinged", second_pose=random_pose(rng)),
+        tb.RollingDisc("rim", "world", "hinged", radius=0.2, pose=random_pose(rng)),
+        tb.TendonCoupling("cable", ("leader",), tuple(rng.normal(size=1))),
     ]
     if "joint0" in [b.joint.name for b in bodies if b.joint.freedom_count == 1]:
         loops.append(tb.JointCoupling("curve", "leader", "joint0", tuple(rng.normal(size=4))))

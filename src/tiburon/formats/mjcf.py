@@ -28,7 +28,7 @@ from tiburon.formats.findings import Findings
 from tiburon.formats.limits import LARGEST, Budget
 from tiburon.formats.mjcf_actuators import read_actuators
 from tiburon.formats.mjcf_bodies import read_bodies
-from tiburon.formats.mjcf_equalities import read_equalities
+from tiburon.formats.mjcf_equalities import left_out_tendons, read_equalities
 from tiburon.formats.mjcf_guard import check_files
 from tiburon.formats.mjcf_names import Names
 from tiburon.formats.mjcf_pose import pose_of
@@ -272,7 +272,7 @@ def _parts(spec: Any, names: Names, file: str) -> dict[int, FilePart]:
 def _note_losses(compiled: Any, findings: Findings) -> None:
     """Name the parts that act on a robot and have no counterpart."""
     for count, words in [
-        (compiled.ntendon, "tendons"),
+        (left_out_tendons(compiled), "tendons"),
         (compiled.nflex, "flexible parts"),
         (int((compiled.body_gravcomp != 0.0).sum()), "compensations of gravity"),
         (compiled.nmocap, "bodies that a user moves (mocap), which are fixed here"),

@@ -2,11 +2,12 @@
 
 MuJoCo holds equalities by stiff springs; here they hold exactly. A joint tied to another by a
 straight line becomes a `Coupled` joint, one tied to a constant is fixed; both leave fewer variables
-than MuJoCo has. Everything else closes a loop.
+than MuJoCo has. Fixed tendons tie sums of joints. Everything else closes a loop.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from tiburon.formats.findings import Findings
@@ -24,14 +25,23 @@ from tiburon.model import (
     Prismatic,
     Revolute,
     Spherical,
+    TendonCoupling,
 )
 from tiburon.model.closure import Closure
 
-CONNECT, WELD, JOINT = range(3)
+CONNECT, WELD, JOINT, TENDON = range(4)
 """MuJoCo's numbers of equalities (mjtEq) that have a counterpart."""
 
 SITE = 6
 """MuJoCo's number of sites among kinds of objects (mjtObj)."""
+
+
+WRAP_JOINT = 1
+"""MuJoCo's number of what a fixed tendon runs over (mjtWrap)."""
+
+
+Follows = dict[str, tuple[str | None, float, float]]
+"""Leader, ratio and offset by joint; a leader may itself follow, none means a constant."""
 
 
 class _Tie(NamedTuple):
@@ -56,6 +66,7 @@ def read_equalities(
     """
     loops: list[Closure] = []
     ties: list[_Tie] = []
+    tendons: list[int] = []
     others = 0
     for i in range(compiled.neq):
         if not compiled.eq_active0[i]:
@@ -65,13 +76,94 @@ def read_equalities(
             loops.append(_loop(compiled, names, i))
         elif kind == JOINT:
             ties.append(_tie(compiled, names, i))
+        elif kind == TENDON and all(map(partial(_is_fixed, compiled), _tendons(compiled, i))):
+            tendons.append(i)
         else:
             others += 1
     if others:
-        findings.add(f"left out: {others} equalities of tendons or flexible parts")
-    reduced, kept = _reduce(list(bodies), ties)
+        findings.add(f"left out: {others} equalities of tendons through space or flexible parts")
+    reduced, kept, follows = _reduce(list(bodies), ties)
     loops += [JointCoupling(*tie) for tie in kept]
+    for i in tendons:
+        tie = _tendon_tie(compiled, names, i, follows)
+        if tie is None:
+            findings.add(f"left out: the equality {names.equality(i)!r}: no joint of it moves")
+        else:
+            loops.append(tie)
     return reduced, loops
+
+
+def left_out_tendons(compiled: Any) -> int:
+    """Return how many tendons do something that no model can say: all but those of equalities.
+
+    Args:
+        compiled: An `MjModel`.
+    """
+    tied: set[int] = set()
+    for i in range(compiled.neq):
+        if compiled.eq_active0[i] and int(compiled.eq_type[i]) == TENDON:
+            tied.update(_tendons(compiled, i))
+    acts = (compiled.tendon_stiffness != 0.0) | (compiled.tendon_limited != 0)
+    acts |= (compiled.tendon_damping != 0.0) | (compiled.tendon_frictionloss != 0.0)
+    return sum(
+        k not in tied or acts[k] or not _is_fixed(compiled, k) for k in range(compiled.ntendon)
+    )
+
+
+def _tendons(compiled: Any, i: int) -> list[int]:
+    """Return the one or two tendons of an equality."""
+    both = (int(compiled.eq_obj1id[i]), int(compiled.eq_obj2id[i]))
+    return [tendon for tendon in both if tendon >= 0]
+
+
+def _is_fixed(compiled: Any, tendon: int) -> bool:
+    """Return whether the length of a tendon is a sum of joint positions."""
+    return bool((compiled.wrap_type[_wraps(compiled, tendon)] == WRAP_JOINT).all())
+
+
+def _wraps(compiled: Any, tendon: int) -> slice:
+    start = int(compiled.tendon_adr[tendon])
+    return slice(start, start + int(compiled.tendon_num[tendon]))
+
+
+def _arms(
+    compiled: Any, names: Names, tendon: int, follows: Follows
+) -> tuple[dict[str, float], float]:
+    """Return how much of a tendon each joint with a variable takes up, and what is constant."""
+    own = _wraps(compiled, tendon)
+    found: dict[str, float] = {}
+    constant = 0.0
+    for joint, arm in zip(compiled.wrap_objid[own], compiled.wrap_prm[own], strict=True):
+        leader, ratio, offset = _root(follows, names.joint(int(joint)))
+        constant += float(arm) * offset
+        if leader is not None:
+            found[leader] = found.get(leader, 0.0) + float(arm) * ratio
+    return found, constant
+
+
+def _tendon_tie(compiled: Any, names: Names, i: int, follows: Follows) -> TendonCoupling | None:
+    """Return l1 - l1_0 = p(l2 - l2_0) between the lengths of tendons; None if nothing moves."""
+    tendon, *others = _tendons(compiled, i)
+    arms, constant = _arms(compiled, names, tendon, follows)
+    start = float(compiled.tendon_length0[tendon]) - constant
+    coefficients = compiled.eq_data[i][:5].tolist()
+    leader_arms: dict[str, float] = {}
+    powers: tuple[float, ...] = (coefficients[0],)
+    if others:
+        leader_arms, still = _arms(compiled, names, others[0], follows)
+        powers = _shifted(coefficients, float(compiled.tendon_length0[others[0]]) - still)
+    if not leader_arms:
+        powers = powers[:1]
+    if not any(arms.values()):
+        return None
+    return TendonCoupling(
+        names.equality(i),
+        tuple(arms),
+        tuple(arms.values()),
+        leaders=tuple(leader_arms),
+        leader_arms=tuple(leader_arms.values()),
+        coefficients=(powers[0] + start, *powers[1:]),
+    )
 
 
 def _loop(compiled: Any, names: Names, i: int) -> LoopClosure:
@@ -102,7 +194,13 @@ def _tie(compiled: Any, names: Names, i: int) -> _Tie:
     if second < 0:
         return _Tie(names.equality(i), names.joint(first), None, (start + coefficients[0],))
     shift = float(compiled.qpos0[compiled.jnt_qposadr[second]])
-    # Horner's rule in powers of (x - shift)
+    powers = list(_shifted(coefficients, shift))
+    powers[0] += start
+    return _Tie(names.equality(i), names.joint(first), names.joint(second), tuple(powers))
+
+
+def _shifted(coefficients: Sequence[float], shift: float) -> tuple[float, ...]:
+    """Return a polynomial in x - shift as one in x: Horner's rule in powers of the difference."""
     powers = [0.0]
     for c in reversed(coefficients):
         moved = [0.0, *powers]
@@ -110,17 +208,15 @@ def _tie(compiled: Any, names: Names, i: int) -> _Tie:
             moved[k] -= shift * p
         moved[0] += c
         powers = moved
-    powers[0] += start
     while len(powers) > 1 and powers[-1] == 0.0:
         powers.pop()
-    return _Tie(names.equality(i), names.joint(first), names.joint(second), tuple(powers))
+    return tuple(powers)
 
 
-def _reduce(bodies: list[Body], ties: list[_Tie]) -> tuple[list[Body], list[_Tie]]:
-    """Apply the ties that reduce variables; return the bodies and the ties that do not."""
+def _reduce(bodies: list[Body], ties: list[_Tie]) -> tuple[list[Body], list[_Tie], Follows]:
+    """Apply the ties that reduce variables; return bodies, the other ties, and what follows."""
     where = {body.joint.name: i for i, body in enumerate(bodies)}
-    # joint -> (leader, ratio, offset); a leader may itself turn out to follow
-    follows: dict[str, tuple[str | None, float, float]] = {}
+    follows: Follows = {}
     kept: list[_Tie] = []
     for tie in ties:
         joint = bodies[where[tie.joint]].joint
@@ -141,12 +237,10 @@ def _reduce(bodies: list[Body], ties: list[_Tie]) -> tuple[list[Body], list[_Tie
         leader, ratio, offset = _resolved(follows, name)
         body = bodies[where[name]]
         bodies[where[name]] = replace(body, joint=_reduced(body.joint, leader, ratio, offset))
-    return bodies, kept
+    return bodies, kept, follows
 
 
-def _root(
-    follows: dict[str, tuple[str | None, float, float]], name: str | None
-) -> tuple[str | None, float, float]:
+def _root(follows: Follows, name: str | None) -> tuple[str | None, float, float]:
     """Return the joint that moves another in the end, with ratio and offset."""
     ratio, offset = 1.0, 0.0
     while name in follows:
@@ -156,9 +250,7 @@ def _root(
     return name, ratio, offset
 
 
-def _resolved(
-    follows: dict[str, tuple[str | None, float, float]], name: str
-) -> tuple[str | None, float, float]:
+def _resolved(follows: Follows, name: str) -> tuple[str | None, float, float]:
     leader, ratio, offset = follows[name]
     root, r, o = _root(follows, leader)
     return root, ratio * r, offset + ratio * o

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 from tiburon.formats import native_schema as schema
@@ -190,10 +191,13 @@ def _stated(make: Any, table: Table, **options: Any) -> Any:
 
 
 def read_loop(table: Table) -> Closure:
-    """Return a joint that closes a loop, or a tie between joints."""
-    coupling = table.choice("kind", {"joint": False, "coupling": True}, "joint")
+    """Return a joint that closes a loop, a tie between joints, or a contact."""
+    kinds = {"joint": "joint", "coupling": "coupling", **{word: word for word in schema.LOOPS}}
+    kind = table.choice("kind", kinds, "joint")
+    if kind in schema.LOOPS:
+        return _traced_loop(schema.LOOPS[kind], table)
     name = table.text("name")
-    if coupling:
+    if kind == "coupling":
         leader = table.text("leader") if table.has("leader") else None
         joint = table.text("joint")
         table.require("coefficients")
@@ -202,13 +206,34 @@ def read_loop(table: Table) -> Closure:
         return table.build(JointCoupling, name, joint, leader, coefficients)
     first, second = table.text("first"), table.text("second")
     closing = read_joint(table.need("joint"))
-    placed = table.table("second_pose")
-    pose = Pose()
-    if placed is not None:
-        pose = read_pose(placed)
-        placed.finish()
+    pose = _pose_under("second_pose", table)
     table.finish()
     return table.build(LoopClosure, name, first, second, closing, pose)
+
+
+def _pose_under(key: str, table: Table) -> Pose:
+    """Return the pose in a table of its own, that of no turn and no shift where there is none."""
+    placed = table.table(key)
+    if placed is None:
+        return Pose()
+    pose = read_pose(placed)
+    placed.finish()
+    return pose
+
+
+def _traced_loop(record: Record, table: Table) -> Closure:
+    """Return a closure that no joint makes."""
+    values = read_values(record, table)
+    known = {item.name for item in fields(record.make)}
+    for key in known & {"pose", "second_pose"}:
+        values[key] = _pose_under(key, table)
+    if "joints" in known:
+        table.require("joints")
+        for key in ("joints", "leaders"):
+            values[key] = table.texts(key)
+    table.finish()
+    made: Closure = table.build(record.make, **values)
+    return made
 
 
 def read_thruster(table: Table) -> Thruster:

@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from tiburon.model.actuator import Motor
+from tiburon.model.blade import Blade
 from tiburon.model.drag import BoxDrag, CylinderDrag, EllipsoidDrag, SphereDrag
 from tiburon.model.fin import Fin, TableFoil, ThinFoil
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
@@ -32,6 +33,7 @@ from tiburon.model.joints import (
     Spherical,
     Universal,
 )
+from tiburon.model.rolling_disc import RollingDisc
 from tiburon.model.shape import (
     BoxShape,
     CapsuleShape,
@@ -42,6 +44,7 @@ from tiburon.model.shape import (
     SphereShape,
 )
 from tiburon.model.spring import Spring
+from tiburon.model.tendon_coupling import TendonCoupling
 from tiburon.model.thruster import LinearThrust, QuadraticThrust, TableThrust
 
 FORMAT = "tiburon-model"
@@ -118,6 +121,13 @@ JOINTS = {
     "driven": Record(Driven),
 }
 """Joints by the word for their kind; name, place and data beside these are common to all."""
+
+LOOPS = {
+    "blade": Record(Blade, (), ("name", "first", "second")),
+    "rolling_disc": Record(RollingDisc, ("radius", "axis"), ("name", "first", "second")),
+    "tendon": Record(TendonCoupling, ("arms", "leader_arms", "coefficients"), ("name",)),
+}
+"""Closures that no joint makes, by the word for their kind; poses and lists of names are beside."""
 
 PATHS = {
     "harmonic": Record(Harmonic, ("amplitude", "frequency", "phase", "mean")),

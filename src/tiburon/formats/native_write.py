@@ -23,6 +23,7 @@ from tiburon.model.numbers import Matrix6
 from tiburon.model.pose import Pose
 from tiburon.model.shape import MeshShape, Shape
 from tiburon.model.thruster import Thruster
+from tiburon.model.traced_closure import TracedClosure
 
 _UNTURNED = Pose().rotation
 
@@ -231,15 +232,29 @@ def _loop(loop: Closure) -> dict[str, Any]:
             table["leader"] = loop.leader
         return {**table, "coefficients": list(loop.coefficients)}
     if not isinstance(loop, LoopClosure):
+        return _traced_loop(loop)
+    table = {"name": loop.name, "first": loop.first, "second": loop.second}
+    table["joint"] = _joint(loop.joint)
+    if loop.second_pose != Pose():
+        table["second_pose"] = _pose(loop.second_pose)
+    return table
+
+
+def _traced_loop(loop: TracedClosure) -> dict[str, Any]:
+    word = word_of(schema.LOOPS, loop)
+    if word is None:
         raise ModelError(
             f"loop {loop.name!r}: a function cannot be written to a file; save the robot without "
             "it, and give it to the robot again in code",
             name=loop.name,
         )
-    table = {"name": loop.name, "first": loop.first, "second": loop.second}
-    table["joint"] = _joint(loop.joint)
-    if loop.second_pose != Pose():
-        table["second_pose"] = _pose(loop.second_pose)
+    table = {"kind": word, **_record(schema.LOOPS[word], loop)}
+    for key in ("joints", "leaders"):
+        if names := getattr(loop, key, ()):
+            table[key] = list(names)
+    for key in ("pose", "second_pose"):
+        if getattr(loop, key, Pose()) != Pose():
+            table[key] = _pose(getattr(loop, key))
     return table
 
 

@@ -129,6 +129,15 @@ class Table:
             self._wrong(key, "a string", value)
         return value
 
+    def texts(self, key: str) -> tuple[str, ...]:
+        """Return a list of strings; none where nothing is given."""
+        value = self.get(key)
+        if value is None:
+            return ()
+        if not isinstance(value, list) or not all(isinstance(x, str) for x in value):
+            self._wrong(key, "a list of strings", value)
+        return tuple(value)
+
     def numbers(self, key: str) -> Any:
         """Return a number, or lists of numbers as tuples; None where nothing is given."""
         value = self.get(key)

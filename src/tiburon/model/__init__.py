@@ -72,6 +72,7 @@ if TYPE_CHECKING:
         Universal,
     )
     from tiburon.model.rolling_disc import RollingDisc
+    from tiburon.model.tendon_coupling import TendonCoupling
 else:
     __getattr__ = load_on_use(
         globals(),
@@ -112,6 +113,7 @@ else:
                 "Universal",
             ),
             "tiburon.model.rolling_disc": ("RollingDisc",),
+            "tiburon.model.tendon_coupling": ("TendonCoupling",),
         },
     )
 
@@ -173,6 +175,7 @@ __all__ = [
     "Spherical",
     "TableFoil",
     "TableThrust",
+    "TendonCoupling",
     "ThinFoil",
     "Thruster",
     "TracedClosure",

@@ -1,0 +1,152 @@
+"""Tendons that run over several joints and do not stretch: ties between sums of positions."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+
+from tiburon.errors import ModelError
+from tiburon.model.joints.joint import Joint
+from tiburon.model.numbers import check_name, finite_array
+from tiburon.model.pose import Pose
+from tiburon.model.traced_closure import TracedClosure
+from tiburon.record import field, record
+
+__all__ = ["TendonCoupling"]
+
+
+@record
+class TendonCoupling(TracedClosure):
+    """A tie between sums of joint positions, as of cables over pulleys; compares by value.
+
+    r1 q1 + r2 q2 + ... = c0 + c1 x + c2 x^2 + ..., x being the like sum of the leaders. Between two
+    joints alone, `JointCoupling` says the same.
+
+    Example:
+        A differential, the sum of two hinges held at 0.3 rad::
+
+            TendonCoupling("cable", ("left", "right"), (1.0, 1.0), coefficients=(0.3,))
+    """
+
+    name: str
+    """Unique among the closures of a model."""
+
+    joints: tuple[str, ...]
+    """Names of the joints it runs over; each has one freedom."""
+
+    arms: tuple[float, ...]
+    """r1, r2, ...: how much of the tendon each joint takes up [m/rad, or without unit]."""
+
+    leaders: tuple[str, ...] = field(default=(), kw_only=True)
+    """Names of the joints of the other tendon; none ties the sum to a constant."""
+
+    leader_arms: tuple[float, ...] = field(default=(), kw_only=True)
+    """The same numbers of the other tendon."""
+
+    coefficients: tuple[float, ...] = field(default=(0.0,), kw_only=True)
+    """c0, c1, ...; c0 alone where there are no leaders."""
+
+    kind: ClassVar[str] = "tendon"
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "loop")
+        element = f"loop {self.name!r}"
+        for names, arms in (("joints", "arms"), ("leaders", "leader_arms")):
+            given = getattr(self, names)
+            listed = (given,) if isinstance(given, str) else tuple(given)
+            for name in listed:
+                check_name(name, f"{element}: {names}")
+            if len(set(listed)) < len(listed):
+                twice = next(name for name in listed if listed.count(name) > 1)
+                raise ModelError(
+                    f"{element}: {names} must be different, got {twice!r} twice; add up its arms",
+                    name=self.name,
+                )
+            numbers = finite_array(getattr(self, arms), (len(listed),), element, arms, self.name)
+            object.__setattr__(self, names, listed)
+            object.__setattr__(self, arms, tuple(numbers.tolist()))
+        if not any(self.arms):
+            raise ModelError(
+                f"{element}: must run over a joint; give joints with arms other than zero",
+                name=self.name,
+            )
+        count = max(1, np.size(self.coefficients))
+        numbers = finite_array(self.coefficients, (count,), element, "coefficients", self.name)
+        object.__setattr__(self, "coefficients", tuple(numbers.tolist()))
+        if not self.leaders and count != 1:
+            raise ModelError(
+                f"{element}: a tie to no joint has one coefficient, its length, got {count}; "
+                "name the leaders or leave the others out",
+                name=self.name,
+            )
+
+    @property
+    def ends(self) -> tuple[tuple[str, Pose], ...]:
+        """No frames."""
+        return ()
+
+    @property
+    def seen_joints(self) -> tuple[str, ...]:
+        """The joints it runs over, those of both tendons once."""
+        return tuple(dict.fromkeys((*self.joints, *self.leaders)))
+
+    @property
+    def position_count(self) -> int:
+        """One: the length."""
+        return 1
+
+    @property
+    def velocity_count(self) -> int:
+        """None."""
+        return 0
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What it forbids."""
+        return (f"stretch over {', '.join(self.joints)}",)
+
+    def position_residuals(self, *seen: Any) -> Sequence[Any]:
+        """Return how much longer the tendon is than the other one allows [m or rad]."""
+        at = {name: joint.q[0] for name, joint in zip(self.seen_joints, seen, strict=True)}
+        x = sum((r * at[n] for n, r in zip(self.leaders, self.leader_arms, strict=True)), start=0.0)
+        length = sum((r * at[n] for n, r in zip(self.joints, self.arms, strict=True)), start=0.0)
+        allowed: Any = 0.0
+        for c in reversed(self.coefficients):
+            allowed = allowed * x + c
+        return (length - allowed,)
+
+    def velocity_residuals(self, *seen: Any) -> Sequence[Any]:
+        """Return nothing: it binds positions."""
+        return ()
+
+    def structure(self, joints: Mapping[str, Joint]) -> tuple[object, ...]:
+        """Return what compiled code depends on: all of it."""
+        return (self,)
+
+    def check(self, joints: Mapping[str, Joint]) -> None:
+        """Raise unless every joint has one variable of its own."""
+        for name in self.seen_joints:
+            joint = joints[name]
+            if joint.nv != 1 or joint.nq != 1:
+                raise ModelError(
+                    f"loop {self.name!r}: a tendon runs over joints with one variable of their "
+                    f"own, got the {joint.kind} joint {name!r}; name the joint it follows, or use "
+                    "a ConstraintFunction",
+                    name=self.name,
+                )
+
+    def renamed(self, prefix: str) -> Self:
+        """Return the closure with a prefix before all names."""
+        return self._with(
+            name=prefix + self.name,
+            joints=tuple(prefix + name for name in self.joints),
+            leaders=tuple(prefix + name for name in self.leaders),
+        )
+
+    def moved(self, ends: Sequence[tuple[str, Pose]]) -> Self:
+        """Return itself: there are no ends."""
+        return self
+
+    def _with(self, **values: Any) -> Self:
+        return type(self)(**{item.name: getattr(self, item.name) for item in fields(self)} | values)
