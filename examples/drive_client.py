@@ -1,43 +1,55 @@
 """Drives a robot over a socket: start `tiburon drive bluerov2_heavy --water --headless` first.
 
-Takes the port and for how many seconds to drive; needs nothing but Python.
+Takes the port, for how many seconds to drive, and the format: json, which needs nothing but Python,
+or msgpack (pip install msgpack).
 """
 
 import json
 import socket
+import struct
 import sys
 import time
 
-port = int(sys.argv[1]) if len(sys.argv) > 1 else 8765
-seconds = float(sys.argv[2]) if len(sys.argv) > 2 else 5.0
+given = dict(enumerate(sys.argv))
+port, seconds, form = int(given.get(1, 8765)), float(given.get(2, 5.0)), given.get(3, "json")
 connection = socket.create_connection(("127.0.0.1", port), timeout=10.0)
-lines = connection.makefile("rw", encoding="utf-8", newline="\n")
+stream = connection.makefile("rb")
+packed = False  # every conversation begins with lines of JSON
 
 
 def say(**message: object) -> None:
     """Send one message."""
-    lines.write(json.dumps(message) + "\n")
-    lines.flush()
+    data = msgpack.packb(message) if packed else json.dumps(message).encode() + b"\n"
+    connection.sendall(struct.pack(">I", len(data)) + data if packed else data)
 
 
-def hear(kind: str) -> dict:
-    """Return the next message of a type; errors end the program."""
-    while (message := json.loads(lines.readline()))["type"] != kind:
+def hear(kind: str, number: int | None = None) -> dict:
+    """Return the next message of a type, or the answer of a number; errors end the program."""
+    while True:
+        if packed:
+            message = msgpack.unpackb(stream.read(*struct.unpack(">I", stream.read(4))))
+        else:
+            message = json.loads(stream.readline())
         if message["type"] == "error":
             sys.exit(message["message"])
-    return message
+        if message["type"] == kind and number in (None, message.get("id")):
+            return message
 
 
 print("driving", hear("welcome")["model"])
-say(type="hello", name="example", rate=20)
+say(type="hello", name="example", rate=20, format=form, id=1)
+hear("welcome", 1)
+if form == "msgpack":
+    import msgpack
+
+    packed = True
 # ahead at half power; the sticks are let go if nothing is said for a second
 end = time.monotonic() + seconds
 while time.monotonic() < end:
     say(type="command", values={"surge": 0.5}, hold=1.0)
     state = hear("state")
     print(f"{state['time']:7.2f} s  depth {state['depth']:6.2f} m  speed {state['speed']:5.2f} m/s")
-say(type="forecast", horizon=2.0, rows=10, id=1)
-while (answer := hear("done")).get("id") != 1:
-    pass
-print("forecast in 2 s:", [round(x, 2) for x in answer["poses"][-1][0][4:]])
+say(type="forecast", horizon=2.0, rows=10, id=2)
+print("forecast in 2 s:", [round(x, 2) for x in hear("done", 2)["poses"][-1][0][4:]])
+stream.close()
 connection.close()

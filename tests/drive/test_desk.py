@@ -3,13 +3,15 @@
 import json
 import time
 
+import msgpack
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.drive.vehicles import rov, wait
-from tiburon.drive.desk import LONGEST_MESSAGE, Desk
+from tiburon.drive.desk import Desk
 from tiburon.drive.door import Door, is_loopback
+from tiburon.drive.messages import FORMATS, LONGEST_MESSAGE, encode
 
 
 @pytest.fixture(scope="module")
@@ -165,25 +167,103 @@ VALUES = st.recursive(
     max_leaves=6,
 )
 
+PACKED = VALUES.filter(lambda value: not isinstance(value, int) or -(2**63) <= value < 2**63).map(
+    lambda value: _packed(value)
+)
+"""Values as MessagePack, none of them a message; some cut off."""
 
-@settings(max_examples=30)
-@given(message=st.dictionaries(WORDS, VALUES, max_size=5), kind=KINDS)
-def test_any_object_gets_an_answer(drive, message, kind):
-    """Fuzzed messages of known types: an answer that is JSON, numbers that stay finite."""
+
+def _packed(value):
+    try:
+        return msgpack.packb(value)
+    except OverflowError:
+        # integers inside that no format holds
+        return b"\xc1"
+
+
+@settings(max_examples=60)
+@given(
+    message=st.dictionaries(WORDS, VALUES, max_size=5), kind=KINDS, form=st.sampled_from(FORMATS)
+)
+def test_any_object_gets_an_answer(drive, message, kind, form):
+    """Fuzzed messages of known types: an answer that can be written, numbers that stay finite."""
     desk = Desk(drive)
     client = desk.join()
-    answer = desk.handle(client, json.dumps({**message, "type": kind}))
+    client.format = form
+    message = {**message, "type": kind}
+    data = _packed(message) if form == "msgpack" else json.dumps(message)
+    answer = desk.handle(client, data)
     assert answer["type"] in ("done", "error", "welcome", "state")
     json.dumps(answer, allow_nan=False)
+    assert msgpack.unpackb(encode(answer, "msgpack")) == answer
     desk.part(client)
     drive.ticker.paused = False
     drive.ticker.speed = 1.0
 
 
-@given(text=st.binary(max_size=200) | st.text(max_size=200))
-def test_any_text_gets_an_answer(drive, text):
+@given(data=st.binary(max_size=200) | st.text(max_size=200) | PACKED, form=st.sampled_from(FORMATS))
+def test_any_text_and_any_bytes_get_an_answer(drive, data, form):
     desk = Desk(drive)
-    assert desk.handle(desk.join(), text)["type"] == "error"
+    client = desk.join()
+    client.format = form
+    answer = desk.handle(client, data)
+    assert answer["type"] == "error"
+    assert len(answer["message"]) < 1000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xc1",
+        b"\x93\x01\x02\x03",
+        b"\x81\xa4type",
+        b"\x80trailing",
+        b"\x91" * 5000,
+        b"\xdf\xff\xff\xff\xff",
+        b"\xdd\xff\xff\xff\xff",
+        b"\x81\x01\x02",
+        b"\x81\xc4\x04type\xc0",
+        b"\x81\xa4type\xc4\x05state",
+        b"\x81\xa4type\xa2\xff\xfe",
+        msgpack.packb({"type": "command", "values": {b"surge": 1.0}}),
+        msgpack.packb({"type": "command", "values": {"surge": float("nan")}}),
+        msgpack.packb({"type": "command", "values": {"surge": msgpack.Timestamp(1)}}),
+        msgpack.packb({"type": "hello", "format": "xml"}),
+        msgpack.packb({"type": "state", "id": 1, "x": b"0" * LONGEST_MESSAGE}),
+        json.dumps({"type": "state"}).encode(),
+    ],
+)
+def test_bytes_that_are_no_message_get_an_error_and_change_nothing(desk, drive, data):
+    """MessagePack: cut off, nested without end, lists that promise more than there is, no texts."""
+    held = drive.ticker.board.posted.copy()
+    client = desk.join()
+    client.format = "msgpack"
+    answer = desk.handle(client, data)
+    assert answer["type"] == "error"
+    assert len(answer["message"]) < 1000
+    assert (drive.ticker.board.posted == held).all()
+    goes_on(drive)
+
+
+def test_formats_say_the_same(desk):
+    """A message and its answer are the same objects in both formats."""
+    client = desk.join()
+    plain = say(desk, client, type="describe")
+    assert plain["format"] == "json"
+    client.format = "msgpack"
+    packed = desk.handle(client, encode({"type": "describe"}, "msgpack"))
+    assert msgpack.unpackb(encode(packed, "msgpack")) == plain
+
+
+def test_a_format_without_its_package_is_told(desk, monkeypatch):
+    import sys
+
+    monkeypatch.setitem(sys.modules, "msgpack", None)
+    client = desk.join()
+    answer = say(desk, client, type="hello", format="msgpack")
+    assert "pip install msgpack" in answer["message"]
+    assert client.wanted_format == "json"
 
 
 def test_doors():

@@ -8,13 +8,15 @@ import socket
 import threading
 from pathlib import Path
 
+import msgpack
 import pytest
 
 import tiburon as tb
 from tests.drive.vehicles import rov, wait
-from tiburon.drive.desk import LONGEST_MESSAGE, Desk
+from tiburon.drive.desk import Desk
 from tiburon.drive.door import Door
 from tiburon.drive.line_server import LineServer
+from tiburon.drive.messages import LENGTH, LONGEST_MESSAGE
 from tiburon.drive.page_server import PageServer
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "drive_client.py"
@@ -168,8 +170,11 @@ def test_tokens_on_the_line_and_on_the_page(drive):
         assert "token" in stranger.hear("error", "welcome")["message"]
         stranger.close()
         friend = Line(made.lines.port)
-        friend.say(type="hello", token="secret")
+        friend.say(type="hello", token="secret", name="friend", id=9)
         assert friend.hear("error", "welcome")["type"] == "welcome"
+        # what else it said to come in counts, too
+        assert friend.hear("welcome")["id"] == 9
+        assert [client.name for client in made.desk.clients] == ["friend"]
         friend.close()
         url = f"http://127.0.0.1:{made.page.port}/"
         with pytest.raises(HTTPError, match="403"):
@@ -195,9 +200,63 @@ def test_pages_talk_over_websockets_of_their_own_origin(served, drive):
     wait(lambda: not served.desk.clients)
 
 
-def test_the_example_client_drives(served, capsys, monkeypatch):
+def test_clients_may_speak_messagepack(line, served):
+    """After hello everything comes packed; what is none gets an error and the talk goes on."""
+    assert line.hear("welcome")["format"] == "json"
+    line.say(type="hello", format="msgpack", rate=100, id=1)
+    assert line.hear("welcome")["format"] == "msgpack"
+
+    def say(data):
+        line.raw(LENGTH.pack(len(data)) + data)
+
+    def hear(*kinds):
+        while True:
+            message = msgpack.unpackb(line.file.read(LENGTH.unpack(line.file.read(4))[0]))
+            if message["type"] in kinds:
+                return message
+
+    # nothing in the old format came after the answer
+    assert hear("state", "error", "done")["type"] == "state"
+    say(msgpack.packb({"type": "command", "values": {"heave": 0.25}, "id": 2}))
+    assert hear("done")["id"] == 2
+    for bad in (b"", b"{}", b"\xc1", msgpack.packb([1, 2])):
+        say(bad)
+        assert "expected a MessagePack map" in hear("error")["message"]
+    say(msgpack.packb({"type": "hello", "format": "json", "id": 3}))
+    assert hear("welcome")["id"] == 3
+    line.say(type="report")
+    assert line.hear("done")["report"]["ticks"] > 0
+
+
+def test_a_packed_message_that_is_too_long_closes_the_connection(line):
+    line.say(type="hello", format="msgpack", id=1)
+    while line.hear("welcome").get("id") != 1:
+        pass
+    line.raw(LENGTH.pack(LONGEST_MESSAGE + 1))
+    rest = line.file.read()
+    assert b"expected one of at most" in rest
+
+
+def test_pages_may_speak_messagepack(served):
+    """Texts are JSON and bytes are MessagePack, once hello has said so."""
+    from websockets.sync.client import connect
+
+    url = f"ws://127.0.0.1:{served.page.port}/socket"
+    with connect(url, proxy=None) as page:
+        page.send(json.dumps({"type": "hello", "format": "msgpack"}))
+        while isinstance(page.recv(), str):
+            pass
+        page.send(msgpack.packb({"type": "report", "id": "r"}))
+        while (answer := msgpack.unpackb(page.recv()))["type"] != "done":
+            pass
+        assert answer["id"] == "r"
+    wait(lambda: not served.desk.clients)
+
+
+@pytest.mark.parametrize("form", ["json", "msgpack"])
+def test_the_example_client_drives(served, capsys, monkeypatch, form):
     """It goes ahead, prints depths, asks for a forecast and leaves."""
-    monkeypatch.setattr("sys.argv", ["drive_client.py", str(served.lines.port), "0.5"])
+    monkeypatch.setattr("sys.argv", ["drive_client.py", str(served.lines.port), "0.5", form])
     runpy.run_path(str(EXAMPLE), run_name="__main__")
     said = capsys.readouterr().out
     assert "bluerov2_heavy" in said

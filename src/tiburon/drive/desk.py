@@ -1,10 +1,9 @@
 """The desk where clients meet the robot: who is at the wheel, what they ask for, what they get.
 
-Messages are JSON objects with a "type"; docs/drive.md lists them. Transports hand in text and carry
-out what comes back; the robot goes on whatever happens here.
+Messages are objects with a "type"; docs/drive.md lists them. Transports hand in text or bytes and
+carry out what comes back; the robot goes on whatever happens here.
 """
 
-import json
 import math
 import threading
 import time as wall
@@ -12,25 +11,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tiburon.drive.messages import FORMATS, MessageError, check_format, decode, short
 from tiburon.drive.session import Drive
 from tiburon.errors import TiburonError
 from tiburon.simulation.run_header import force_unit
 from tiburon.simulation.units import velocity_units
 
-__all__ = ["LONGEST_MESSAGE", "VERSION", "Client", "Desk"]
+__all__ = ["VERSION", "Client", "Desk"]
 
 VERSION = 1
 """Of the messages."""
 
-LONGEST_MESSAGE = 65536
-"""Bytes of one message at most."""
-
 FASTEST = 200.0
 """States per second that a client may ask for [Hz]."""
-
-
-class _Refused(Exception):
-    """A message that cannot be carried out, with the reason."""
 
 
 class Client:
@@ -42,6 +35,10 @@ class Client:
         """States per second that it gets [Hz]."""
         self.deadline = math.inf
         """Wall time at which its sticks go back to the middle unless it speaks again [s]."""
+        self.format = FORMATS[0]
+        """How its messages are written."""
+        self.wanted_format = FORMATS[0]
+        """How they are to be written after the answer that tells so."""
 
 
 class Desk:
@@ -114,14 +111,14 @@ class Desk:
 
     # what they say
 
-    def handle(self, client: Client, text: str | bytes) -> dict[str, Any]:
-        """Carry out a message and return the answer: never raises, whatever the text."""
+    def handle(self, client: Client, data: str | bytes) -> dict[str, Any]:
+        """Carry out a message and return the answer: never raises, whatever the data."""
         kind, number = None, None
         try:
-            message = _parsed(text)
+            message = decode(data, client.format)
             kind, number = message.get("type"), message.get("id")
             answer = self._carry_out(client, kind, message)
-        except (_Refused, TiburonError) as error:
+        except (MessageError, TiburonError) as error:
             answer = {"type": "error", "message": str(error)}
         except OSError as error:
             answer = {"type": "error", "message": f"file: {error}"}
@@ -133,20 +130,20 @@ class Desk:
 
     def _carry_out(self, client: Client, kind: Any, message: Mapping[str, Any]) -> dict[str, Any]:
         if not isinstance(kind, str):
-            raise _Refused(f'message: expected a "type" that is a text, got {_short(kind)}')
+            raise MessageError(f'message: expected a "type" that is a text, got {short(kind)}')
         watching = self._watching.get(kind)
         if watching is not None:
             return {"type": "done", **watching(client, message)}
         changing = self._changing.get(kind)
         if changing is None:
             known = ", ".join([*self._watching, *self._changing])
-            raise _Refused(f"message: expected a type among {known}, got {_short(kind)}")
+            raise MessageError(f"message: expected a type among {known}, got {short(kind)}")
         with self._lock:
             if self.wheel is None:
                 self.wheel = client
             if self.wheel is not client:
                 name = self.wheel.name or "another client"
-                raise _Refused(
+                raise MessageError(
                     f"{kind}: expected that nobody else is at the wheel, got {name!r} there; you "
                     "may watch until it leaves"
                 )
@@ -167,6 +164,7 @@ class Desk:
             "dt": drive.ticker.dt,
             "tick": drive.ticker.dt * drive.ticker.steps,
             "rate": client.rate,
+            "format": client.wanted_format,
             "bodies": list(model.body_names),
             "q_names": list(model.q_names),
             "v_names": list(model.v_names),
@@ -235,6 +233,8 @@ class Desk:
         client.name = str(message.get("name", client.name))[:64]
         if "rate" in message:
             client.rate = _number(message, "rate", 0.1, FASTEST)
+        if "format" in message:
+            client.wanted_format = check_format(message["format"])
         return self.welcome(client)
 
     def _forecast(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,7 +263,7 @@ class Desk:
     def _step(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         count = int(_number(message, "count", 1.0, 1e6, 1.0))
         if not self.drive.ticker.paused:
-            raise _Refused("step: expected a robot that is paused; send pause first")
+            raise MessageError("step: expected a robot that is paused; send pause first")
         self.drive.ticker.step(count)
         return {}
 
@@ -273,7 +273,7 @@ class Desk:
 
     def _snapshot(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         if len(self.drive.snapshots) >= 100:
-            raise _Refused("snapshot: expected at most 100; use the name of an earlier one")
+            raise MessageError("snapshot: expected at most 100; use the name of an earlier one")
         self.drive.snapshot(_name(message))
         return {"snapshots": list(self.drive.snapshots)}
 
@@ -316,57 +316,42 @@ class Desk:
         return path
 
 
-def _parsed(text: str | bytes) -> dict[str, Any]:
-    if len(text) > LONGEST_MESSAGE:
-        raise _Refused(f"message: expected at most {LONGEST_MESSAGE} bytes, got {len(text)}")
-    try:
-        message = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise _Refused(f"message: expected a JSON object, got {_short(text)} ({error})") from None
-    if not isinstance(message, dict):
-        raise _Refused(f"message: expected a JSON object, got {_short(message)}")
-    return message
-
-
-def _short(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."
-
-
 def _number(
     message: Mapping[str, Any], key: str, low: float, high: float, default: float | None = None
 ) -> float:
     value = message.get(key, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise _Refused(f"{key}: expected a number, got {_short(value)}")
+        raise MessageError(f"{key}: expected a number, got {short(value)}")
     try:
         number = float(value)
     except OverflowError:
         number = math.nan
     if not low <= number <= high:
-        raise _Refused(f"{key}: expected a number from {low:g} to {high:g}, got {_short(value)}")
+        raise MessageError(f"{key}: expected a number from {low:g} to {high:g}, got {short(value)}")
     return number
 
 
 def _table(message: Mapping[str, Any]) -> dict[str, Any]:
     values = message.get("values")
     if not isinstance(values, dict):
-        raise _Refused(f"values: expected an object of numbers by name, got {_short(values)}")
+        raise MessageError(f"values: expected an object of numbers by name, got {short(values)}")
     for name, value in values.items():
+        if not isinstance(name, str):
+            raise MessageError(f"values: expected names that are texts, got {short(name)}")
         if isinstance(value, bool) or not isinstance(value, (int, float)) or abs(value) > 1e300:
-            raise _Refused(f"values: expected a number for {_short(name)}, got {_short(value)}")
+            raise MessageError(f"values: expected a number for {short(name)}, got {short(value)}")
     return values
 
 
 def _switch(message: Mapping[str, Any]) -> bool:
     on = message.get("on")
     if not isinstance(on, bool):
-        raise _Refused(f"on: expected true or false, got {_short(on)}")
+        raise MessageError(f"on: expected true or false, got {short(on)}")
     return on
 
 
 def _name(message: Mapping[str, Any]) -> str:
     name = message.get("name", "quick")
     if not isinstance(name, str) or not 0 < len(name) <= 64:
-        raise _Refused(f"name: expected a text of 1 to 64 letters, got {_short(name)}")
+        raise MessageError(f"name: expected a text of 1 to 64 letters, got {short(name)}")
     return name

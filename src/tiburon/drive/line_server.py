@@ -1,11 +1,16 @@
-"""Messages over a plain socket, one JSON object per line: for programs and hardware in the loop."""
+"""Messages over a plain socket, for programs and hardware in the loop.
+
+A conversation begins with one JSON object per line. A client that says hello with a format gets the
+answer as a line; from there on both sides write MessagePack, each message behind its length.
+"""
 
 import asyncio
 import json
 from typing import Any
 
-from tiburon.drive.desk import LONGEST_MESSAGE, Client, Desk
+from tiburon.drive.desk import Client, Desk
 from tiburon.drive.door import Door, port_error
+from tiburon.drive.messages import LENGTH, LONGEST_MESSAGE, framed
 
 __all__ = ["LineServer"]
 
@@ -20,8 +25,8 @@ HELLO_SECONDS = 5.0
 class LineServer:
     """Serves a desk over TCP.
 
-    Every client gets a welcome, then states at its rate; answers to its messages in between. A line
-    that is no message gets an error and nothing else happens; a line without end closes the
+    Every client gets a welcome, then states at its rate; answers to its messages in between. What
+    is no message gets an error and nothing else happens; one that is too long closes the
     connection.
     """
 
@@ -60,8 +65,8 @@ class LineServer:
         try:
             if len(self._open) > MOST_CLIENTS:
                 _send(writer, {"type": "error", "message": f"full: {MOST_CLIENTS} clients at most"})
-            elif await self._admitted(reader, writer):
-                await self._converse(reader, writer)
+            elif (said := await self._admitted(reader, writer)) is not None:
+                await self._converse(reader, writer, said)
         except (ConnectionError, asyncio.CancelledError, TimeoutError):
             # gone: nothing to tell to nobody
             pass
@@ -69,36 +74,49 @@ class LineServer:
             self._open.discard(task)
             writer.close()
 
-    async def _admitted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
-        """Return whether a client has shown what it must."""
+    async def _admitted(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bytes | None:
+        """Return what a client has said to come in, which may be nothing; None if it may not."""
         if self.door.token is None:
-            return True
+            return b""
+        line = None
         try:
             line = await asyncio.wait_for(_line(reader), HELLO_SECONDS)
             shown = json.loads(line or b"").get("token")
         except (ValueError, AttributeError, RecursionError, TimeoutError):
             shown = None
         if self.door.admits(shown):
-            return True
+            return line
         said = 'expected {"type": "hello", "token": ...} with the token of this server'
         _send(writer, {"type": "error", "message": f"token: {said}"})
-        return False
+        return None
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _converse(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, said: bytes
+    ) -> None:
+        """Talk with a client until it goes; `said` is what it has said already."""
         name = str(writer.get_extra_info("peername"))
         client = self.desk.join(name)
         telling = asyncio.create_task(self._tell(client, writer))
         try:
             _send(writer, self.desk.welcome(client))
-            while (line := await _line(reader)) is not None:
-                if not line.strip():
+            data: bytes | None = said
+            while data is not None:
+                if client.format == "json" and not data.strip():
+                    data = await _next(reader, client.format)
                     continue
                 # forecasts take a while: others are served meanwhile
-                _send(writer, await asyncio.to_thread(self.desk.handle, client, line))
+                answer = await asyncio.to_thread(self.desk.handle, client, data)
+                _send(writer, answer, client.format)
+                # nothing is sent between the answer and the change it tells of
+                client.format = client.wanted_format
                 await writer.drain()
+                data = await _next(reader, client.format)
         except ValueError:
-            longest = f"a line of at most {LONGEST_MESSAGE} bytes"
-            _send(writer, {"type": "error", "message": f"message: expected {longest}"})
+            longest = f"one of at most {LONGEST_MESSAGE} bytes"
+            error = {"type": "error", "message": f"message: expected {longest}"}
+            _send(writer, error, client.format)
         finally:
             telling.cancel()
             self.desk.part(client)
@@ -112,7 +130,20 @@ class LineServer:
             await asyncio.sleep(due - loop.time())
             self.desk.check_hands()
             if writer.transport.get_write_buffer_size() < MOST_WAITING:
-                _send(writer, self.desk.state(client))
+                _send(writer, self.desk.state(client), client.format)
+
+
+async def _next(reader: asyncio.StreamReader, form: str) -> bytes | None:
+    """Return the next message, None at the end; ValueError if it is too long."""
+    if form == "json":
+        return await _line(reader)
+    try:
+        (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
+        if length > LONGEST_MESSAGE:
+            raise ValueError("message too long")
+        return await reader.readexactly(length)
+    except asyncio.IncompleteReadError:
+        return None
 
 
 async def _line(reader: asyncio.StreamReader) -> bytes | None:
@@ -126,5 +157,5 @@ async def _line(reader: asyncio.StreamReader) -> bytes | None:
     return line
 
 
-def _send(writer: asyncio.StreamWriter, message: dict[str, Any]) -> None:
-    writer.write(json.dumps(message, allow_nan=False, separators=(",", ":")).encode() + b"\n")
+def _send(writer: asyncio.StreamWriter, message: dict[str, Any], form: str = "json") -> None:
+    writer.write(framed(message, form))

@@ -2,12 +2,12 @@
 
 import asyncio
 import http
-import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from tiburon.drive.desk import LONGEST_MESSAGE, Client, Desk
+from tiburon.drive.desk import Client, Desk
 from tiburon.drive.door import Door, port_error
+from tiburon.drive.messages import LONGEST_MESSAGE, encode
 from tiburon.errors import TiburonError
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ class PageServer:
             from websockets.asyncio.server import serve
         except ImportError:
             raise TiburonError(
-                "the page needs the package websockets; install it with pip install "
-                "'tiburon[drive]', or use --headless"
+                "the page needs the package websockets; install it with pip install websockets, "
+                "or use --headless"
             ) from None
         try:
             self._server = await serve(
@@ -106,13 +106,14 @@ class PageServer:
             if self._pages > MOST_PAGES:
                 await connection.close(1013, f"{MOST_PAGES} pages at most")
                 return
-            await connection.send(_text(self.desk.welcome(client)))
+            await connection.send(_data(self.desk.welcome(client), client.format))
             telling = asyncio.create_task(self._tell(client, connection))
             async for message in connection:
                 answer = await asyncio.to_thread(self.desk.handle, client, message)
                 # sticks come many times a second: silence means yes
                 if answer["type"] != "done" or answer.get("request") != "command":
-                    await connection.send(_text(answer))
+                    await connection.send(_data(answer, client.format))
+                client.format = client.wanted_format
         except ConnectionClosed:
             pass
         finally:
@@ -133,10 +134,12 @@ class PageServer:
                 await asyncio.sleep(due - loop.time())
                 self.desk.check_hands()
                 if connection.transport.get_write_buffer_size() < MOST_WAITING:
-                    await connection.send(_text(self.desk.state(client)))
+                    await connection.send(_data(self.desk.state(client), client.format))
         except ConnectionClosed:
             pass
 
 
-def _text(message: dict[str, Any]) -> str:
-    return json.dumps(message, allow_nan=False, separators=(",", ":"))
+def _data(message: dict[str, Any], form: str) -> str | bytes:
+    """Return a message as text or as bytes, as WebSockets tell them apart."""
+    data = encode(message, form)
+    return data if form == "msgpack" else data.decode()
