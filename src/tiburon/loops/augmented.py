@@ -9,8 +9,16 @@ squares the condition of J, so the result is taken only where no digit that matt
 Elsewhere, near singular poses and where constraints repeat each other, D^-1/2 L^-T J^T with
 H = L^T D L is factored with pivoting: the constraints in the metric of the mass matrix, nothing
 squared. That decides the rank and gives the multipliers of least length (`factor_orthogonal`). It
-runs for the cases that need it and for no other. Mechanisms too large for it leave out constraints
-whose pivots are lost; accelerations are then still right, and forces are one choice of many.
+runs for the cases that need it and for no other.
+
+Mechanisms too large for it leave out constraints whose pivots are lost; accelerations are then
+still right, and forces one choice of many. Of all that do the same to the joints, z = J^T lambda,
+the shortest are those of a second sparse system,
+
+    [ 1    J ] [ lambda ]   [ 0 ]
+    [ J^T  0 ] [   w    ] = [ z ]
+
+whose lost pivots are the freedoms that loops leave: its equations agree, whichever are left out.
 
 Symbols: H, C mass matrix and bias force, J, bias as in `constraints`, lambda constraint forces.
 """
@@ -182,10 +190,50 @@ def answer(
         _, rank, ratio, _ = while_loop(
             needed, lambda s: (0.0, *carefully(s[-1])[2:], s[-1]), told, 1
         ).state
+    else:
+        rank = sum((np.where(np.abs(x) > 0.0, 1.0, 0.0) for x in factor.kept()), start=0.0)
+        ratio = np.sqrt(factor.least)
+        repeated = np.where(factor.worst > lost, 0.0, 1.0)
+        _, forces = while_loop(
+            lambda state: state[0] > 0.5,
+            lambda state: (0.0, _shortest(pattern, bound, state[1], nv)),
+            (repeated, forces),
+            1,
+        ).state
     multipliers: list[Scalar] = [0.0] * len(jacobian)
     for k, force in zip(live, forces, strict=True):
         multipliers[k] = force
     return ConstrainedMotion(tuple(vd), tuple(multipliers), rank, ratio)
+
+
+def _shortest(
+    pattern: LoopPattern, bound: Sequence[Scalar], forces: Sequence[Scalar], nv: int
+) -> list[Scalar]:
+    """Return the shortest constraint forces that do to the joints what given ones do."""
+    assert pattern.shortest is not None
+    count = len(pattern.live)
+    lengths: list[Scalar] = [0.0] * nv
+    for (_, j), x in zip(pattern.bound, bound, strict=True):
+        lengths[j] = lengths[j] + x * x
+    longest: Scalar = 0.0
+    for length in lengths:
+        longest = np.maximum(longest, length)
+    sizes = [np.maximum(length, SHORT * longest) for length in lengths]
+    entries = [*[1.0] * count, *bound]
+    factor = SaddleFactor(pattern.shortest, entries, LOST, inline=False, sizes=sizes)
+
+    def left(found: Sequence[Scalar]) -> list[Scalar]:
+        """Return by how much the second system is missed."""
+        missed = [-x for x in found[:count]] + [0.0] * nv
+        for (n, j), x in zip(pattern.bound, bound, strict=True):
+            missed[n] = missed[n] - x * found[count + j]
+            missed[count + j] = missed[count + j] + x * (forces[n] - found[n])
+        return missed
+
+    found = factor.solve(left([0.0] * (count + nv)))
+    # once more for what squaring the condition of J has cost
+    found = [x + y for x, y in zip(found, factor.solve(left(found)), strict=True)]
+    return found[:count]
 
 
 def _sizes(pattern: LoopPattern, mass: Sequence[Scalar], bound: Sequence[Scalar]) -> list[Scalar]:

@@ -30,6 +30,10 @@ HELD_UP = 1e-3
 """Pivot of a constraint, relative to what formed it, at which it may be eliminated."""
 
 
+GONE = 1e-10
+"""The same, at which a constraint repeats others."""
+
+
 class LoopPattern:
     """Which entries the equations of a robot with loops have, and how to eliminate them.
 
@@ -39,6 +43,8 @@ class LoopPattern:
         live: Constraints that can bind anything, by number.
         mass: Row and column of each entry of H that is stored.
         is_large: Whether the mechanism is too large to be solved with pivoting.
+        shortest: Of large ones, the pattern of [[1, J], [J^T, 0]]; unknowns are the forces of live
+            constraints, then one number per joint acceleration.
     """
 
     def __init__(self, model: Model) -> None:
@@ -52,9 +58,17 @@ class LoopPattern:
         self.mass = tuple(FactorTree(freedom_parents(model.plan)).layout.elements())
         self.bound = tuple((n, j) for n, k in enumerate(self.live) for j in sorted(used[k]))
         entries = [*self.mass, *((nv + n, j) for n, j in self.bound)]
-        self.is_large = nv * len(self.live) > LARGEST
-        order = _order(nv, len(self.live), entries, self._numbers(model), safe=self.is_large)
-        self.saddle = SaddlePattern(nv + len(self.live), len(self.live), entries, order)
+        count = len(self.live)
+        self.is_large = nv * count > LARGEST
+        numbers = self._numbers(model)
+        order = _order(nv, count, entries, numbers, safe=self.is_large)
+        self.saddle = SaddlePattern(nv + count, count, entries, order)
+        self.shortest: SaddlePattern | None = None
+        if self.is_large:
+            forces = [(n, n) for n in range(count)] + [(count + j, n) for n, j in self.bound]
+            sizes = [1.0] * count + numbers[len(self.mass) :]
+            order = _order(count, nv, forces, sizes, safe=True)
+            self.shortest = SaddlePattern(nv + count, nv, forces, order)
 
     def _numbers(self, model: Model) -> list[float]:
         """Return the entries at a generic position."""
@@ -109,7 +123,14 @@ def _order(
             for k in left
             if k < free or (-diagonal[k] > HELD_UP * formed[k] > 0.0 and not waits_for[k] & left)
         ]
-        # constraints that repeat others are never held up: they go last, and are left out
+        if safe:
+            # what repeats others when all its joints are gone, is never held up: it may go early
+            ready += [
+                k
+                for k in left
+                if k >= free and not waits_for[k] & left and -diagonal[k] <= GONE * formed[k]
+            ]
+        # elsewhere constraints that repeat others go last, and are left out
         k = min(ready or left, key=lambda k: (len(rows[k]), k))
         left.remove(k)
         order.append(k)
@@ -118,12 +139,14 @@ def _order(
             del rows[i][k]
         if not ready:
             continue
-        pivot = diagonal[k]
+        # what is left out changes no number, but still fills in
+        lost = k >= free and -diagonal[k] <= GONE * formed[k]
+        inverse = 0.0 if lost else 1.0 / diagonal[k]
         for i, x in column.items():
             for j, y in column.items():
                 if j < i:
-                    change = x * y / pivot
+                    change = x * y * inverse
                     rows[i][j] = rows[j][i] = rows[i].get(j, 0.0) - change
-            diagonal[i] -= x * x / pivot
+            diagonal[i] -= x * x * inverse
             formed[i] = max(formed[i], abs(diagonal[i]))
     return order

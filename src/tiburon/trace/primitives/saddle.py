@@ -9,7 +9,7 @@ Methods for Sparse Matrices, chapters 5 and 7).
 
 A constraint that repeats others has no pivot of its own. Where the pivot of a constraint falls
 below a share of what it was formed from, its row is left out and its unknown is zero; `worst` tells
-the smallest such share, so that callers can take another way.
+the smallest such share, so that callers can take another way, `least` the smallest that was kept.
 
 Derivative. A factor is a handle, as in `tiburon.trace.primitives.spd`: x = K^-1 b gives
 dx = K^-1 (db - dK x).
@@ -90,9 +90,9 @@ class SaddlePattern:
 
 
 class FactorSaddle(Primitive):
-    """Factor: entries of K, and the size of each constraint, to L, 1/D and the worst share.
+    """Factor: entries of K, and the size of each constraint, to L, 1/D and two shares.
 
-    The factor holds L column by column, then 1/D by unknown, then `worst`.
+    The factor holds L column by column, then 1/D by unknown, then `worst` and `least`.
     """
 
     def __init__(self, pattern: SaddlePattern, lost: float) -> None:
@@ -108,7 +108,7 @@ class FactorSaddle(Primitive):
     @property
     def result_count(self) -> int:
         """Number of floats it gives."""
-        return self.pattern.stored + 1
+        return self.pattern.stored + 2
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
         """Eliminate column by column, updating all that remains."""
@@ -130,6 +130,7 @@ class FactorSaddle(Primitive):
             size = m.load(given, k + len(pattern.entries))
             m.store(formed, k + free, m.sub_product(one, size, zero))
         m.store(found, worst_place, one)
+        m.store(found, worst_place + 1, one)
         order, starts = m.table(pattern.order), m.table(pattern.starts)
         targets, target_rows, bound, bound_starts = self._tables()
         targets, target_rows = m.table(targets), m.table(target_rows)
@@ -181,6 +182,8 @@ class FactorSaddle(Primitive):
         worst = m.load(found, worst_place)
         m.store(found, worst_place, m.choose(m.less(share, worst), share, worst))
         gone = m.less_equal(share, lost)
+        kept, least = m.choose(gone, one, share), m.load(found, worst_place + 1)
+        m.store(found, worst_place + 1, m.choose(m.less(kept, least), kept, least))
         return m.div(m.choose(gone, zero, one), m.choose(gone, one, pivot))
 
     def _runs(self) -> list[_Run]:
@@ -235,7 +238,7 @@ class _Run:
 
 
 class SolveSaddle(Primitive):
-    """Solve: a factor without its last number, and a vector, to the solution."""
+    """Solve: a factor without its two shares, and a vector, to the solution."""
 
     def __init__(self, pattern: SaddlePattern) -> None:
         super().__init__("solve_saddle", *pattern.form())
@@ -313,6 +316,7 @@ class SaddleFactor:
         pattern: Where its entries are.
         worst: Smallest pivot of a constraint relative to what it was formed from: the squared sine
             of the angle between it and those before it, seen by the unknowns before it.
+        least: The smallest of those that were not lost.
     """
 
     def __init__(
@@ -337,8 +341,15 @@ class SaddleFactor:
         self.pattern = pattern
         self._inline = inline
         given = [*entries, *([0.0] * pattern.bound if sizes is None else sizes)]
-        *self._numbers, self.worst = FactorSaddle(pattern, lost).apply(given, inline=inline)
+        *self._numbers, self.worst, self.least = FactorSaddle(pattern, lost).apply(
+            given, inline=inline
+        )
 
     def solve(self, right: Sequence[Any]) -> list[Any]:
         """Return the solution for one right-hand side."""
         return SolveSaddle(self.pattern).apply([*self._numbers, *right], inline=self._inline)
+
+    def kept(self) -> list[Any]:
+        """Return 1/D of each constraint: zero where its pivot was lost."""
+        pattern = self.pattern
+        return self._numbers[pattern.stored - pattern.bound : pattern.stored]
