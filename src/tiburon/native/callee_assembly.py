@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from tiburon.native.callees import CalleeWriter
 from tiburon.native.early_angles import InFrame, write_early_angles
-from tiburon.native.engine import host
+from tiburon.native.engine import host, suits_assembly
 from tiburon.native.fixed_arguments import TABLE, callee_parameters
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.module_parts import FunctionWriter, function_attributes, load
@@ -34,11 +34,10 @@ _ADDRESSES = {"di": "%frame", "si": "%in", "r8": "%out"}
 _CONSTANTS, _TABLE = "dx", "cx"
 
 
-def is_for_callee_assembly(callee: Callee, lanes: int) -> TypeGuard[FunctionRegion]:
-    """Tell whether a callee is written this way for some lanes of this machine."""
-    from tiburon.native.module_assembly import suits_assembly
-
-    if not isinstance(callee, FunctionRegion) or lanes not in (1, 4) or not suits_assembly(host()):
+def is_for_callee_assembly(callee: Callee, callees: CalleeWriter) -> TypeGuard[FunctionRegion]:
+    """Tell whether a callee is written this way in some module for this machine."""
+    suitable = callees.fused and callees.lanes in (1, 4) and suits_assembly(host())
+    if not suitable or not isinstance(callee, FunctionRegion):
         return False
     length = straight_length(callee.graph, callee.roots)
     return length is not None and length >= SHORTEST_CALLEE

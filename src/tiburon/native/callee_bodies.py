@@ -305,7 +305,7 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
     lanes = callees.lanes
     if isinstance(callee, FunctionRegion) and calls_few_functions(callee.graph, callee.roots):
         return _tape(name, callee, callees)
-    if is_for_callee_assembly(callee, lanes):
+    if is_for_callee_assembly(callee, callees):
         return assembled_callee(name, callee, callees)
     target = LlvmTarget(lanes, fused=callees.fused)
     writer = FunctionWriter(target, callees, max(lanes, PACKED_ANGLES))

@@ -13,7 +13,9 @@ turns.
 
 from __future__ import annotations
 
-from tiburon.native.engine import Host
+from collections.abc import Mapping
+
+from tiburon.native.engine import Host, suits_assembly
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.machine import Slots
 from tiburon.native.module_many import load_vector, many_cases_loop, parameter_offsets
@@ -28,8 +30,9 @@ from tiburon.native.moves import copy_run
 from tiburon.native.staging import LONG_ROW, stage_columns, unstage_rows
 from tiburon.native.step_order import BEFORE, overlap_steps
 from tiburon.native.step_registers import VECTOR_BYTES, Assembled, assemble_steps, slot_operand
+from tiburon.native.steps import Step, needed_steps
 from tiburon.native.straight import emit_instructions
-from tiburon.native.straight_steps import StraightSteps, assembly_call
+from tiburon.native.straight_steps import StraightSteps, assembly_call, straight_length
 from tiburon.native.target import Ref
 from tiburon.native.transpose import columns_from_rows, rows_from_columns
 from tiburon.trace.lower import Instruction, lower
@@ -48,16 +51,12 @@ _ADDRESSES = {"di": "%frame", "si": "%parameters", "dx": "@constants"}
 _ADDRESSES_BEFORE = {"r8": "%frame0", "cx": "%parameters0"}
 
 
-def suits_assembly(machine: Host) -> bool:
-    """Tell whether a machine understands the assembly, and needs it."""
-    return machine.triple.startswith("x86_64") and machine.lanes == LANES and machine.fused
-
-
 def is_for_assembly(program: Program, host: Host) -> bool:
     """Tell whether a program is written this way for a machine."""
-    if not suits_assembly(host) or program.has_calls:
+    if not suits_assembly(host):
         return False
-    return len(program.graph.live(program.roots)) >= SHORTEST_PROGRAM
+    length = straight_length(program.graph, program.roots)
+    return length is not None and length >= SHORTEST_PROGRAM
 
 
 class _Group(StraightSteps):
@@ -75,9 +74,20 @@ class _Group(StraightSteps):
         self.overlapped = False
         self.target = LlvmTarget(LANES, fused=True)
         self.stack_lines: list[str] = []
+        self.functions: list[str] = []
         self.slots = 0
+        self.prepared = 0
+        """Vectors behind the parameters that `prepare` computes from them."""
         self._offsets = parameter_offsets(program)
+        self._parameter_count = sum(program.inputs[k].size for k in self._offsets)
+        # what parameters and constants alone decide
+        self._settled: set[Ref] = set()
         self._input_slots: dict[tuple[int, int], int] = {}
+
+    @property
+    def table_size(self) -> int:
+        """Vectors in the table of parameters."""
+        return self._parameter_count + self.prepared
 
     # what `emit_instructions` asks for
 
@@ -88,6 +98,7 @@ class _Group(StraightSteps):
         if number in self._offsets:
             place = self._offsets[number] + k
             now, before = self.operand("%rsi", place), self.operand("%rcx", place)
+            self._settled.add(name)
         else:
             place = self._input_slots[number, k]
             now, before = self.operand("%rdi", place), self.operand("%r8", place)
@@ -133,7 +144,15 @@ class _Group(StraightSteps):
         )
         body = [*self.target.lines, "  br label %done", "done:", "  ret void", "}"]
         return "\n".join(
-            [header, "entry:", *self.stack_lines, *body, *self.target.declarations(), ""]
+            [
+                *self.functions,
+                header,
+                "entry:",
+                *self.stack_lines,
+                *body,
+                *self.target.declarations(),
+                "",
+            ]
         )
 
     def _assemble(self) -> Assembled:
@@ -149,7 +168,7 @@ class _Group(StraightSteps):
         for place in range(len(recorder.constants)):
             home = self.operand("%rdx", place)
             self.homes[f"c{place}"] = self.homes[f"c{place}{BEFORE}"] = home
-        steps = self.ordered(results)
+        steps = self.ordered(results, self._prepare(results))
         self.overlapped = len(steps) <= LONGEST_OVERLAP
         if not self.overlapped:
             return assemble_steps(steps, self.homes, results, self.slots)
@@ -161,6 +180,41 @@ class _Group(StraightSteps):
             self.slots += 1
         ends = {both.ends[value]: operand for value, operand in results.items()}
         return assemble_steps(both.steps, self.homes, {**kept, **ends}, self.slots)
+
+    def _prepare(self, results: Mapping[Ref, str]) -> list[Step]:
+        """Write what parameters alone decide as a function of its own; return the other steps.
+
+        It runs when parameters are read: once for all groups whose cases share them.
+        """
+        settled, early, late = self._settled, [], []
+        for step in self.recorder.steps:
+            known = all(a in settled or self.recorder.is_constant(a) for a in step.args)
+            if known and step.result not in results:
+                settled.add(step.result)
+                early.append(step)
+            else:
+                late.append(step)
+        wanted = {a for step in needed_steps(late, set(results)) for a in step.args}
+        kept = {}
+        for step in early:
+            if step.result in wanted:
+                place = self._parameter_count + self.prepared
+                kept[step.result] = self.operand("%rsi", place)
+                self.homes[step.result + BEFORE] = self.operand("%rcx", place)
+                self.prepared += 1
+        if kept:
+            assembled = assemble_steps(self.ordered(kept, early), self.homes, kept, 0)
+            self.homes |= kept
+            attributes = f"noinline alignstack(64) {function_attributes(LANES)}"
+            frame = f"alloca [{assembled.slots + 1} x {self.target.float_type}], align 64"
+            self.functions += [
+                f"define internal void @prepare(ptr noalias %parameters) {attributes} {{",
+                f"  %frame = {frame}",
+                assembly_call(assembled.lines, _ADDRESSES, self.form),
+                "  ret void",
+                "}",
+            ]
+        return late
 
     def _load_sums(self) -> list[Ref]:
         return [load_vector(self.target, "%sums", k) for k in range(PARTIAL_SUMS)]
@@ -223,4 +277,12 @@ def module_in_assembly(program: Program) -> str:
     text = group.write()
     constants = list(group.recorder.constants)
     frame = group.slots if group.overlapped else 0
-    return text + many_cases_loop(program, constants, lanes=LANES, fused=True, frame=frame)
+    return text + many_cases_loop(
+        program,
+        constants,
+        lanes=LANES,
+        fused=True,
+        frame=frame,
+        parameters=group.table_size,
+        prepared=group.prepared > 0,
+    )

@@ -170,6 +170,7 @@ def many_cases_loop(
     fused: bool,
     frame: int = 0,
     parameters: int = 0,
+    prepared: bool = False,
 ) -> str:
     """Write the function `many`: tables, and the loop over groups of cases.
 
@@ -181,6 +182,7 @@ def many_cases_loop(
         frame: Vectors that each group keeps for the next call, which ends it while it begins the
             group after; 0 if a call begins and ends one group.
         parameters: Vectors in the table of parameters, if a group needs room there for more.
+        prepared: Whether a function `prepare` adds to the parameters what follows from them.
 
     Returns:
         LLVM assembly that calls the function `group`.
@@ -216,6 +218,8 @@ def many_cases_loop(
             target.lines.append(f"  store ptr {start}, ptr {slot}, align 8")
     rows, target.lines = target.lines, []
     fill = _fill_parameters(program, target, offsets, inputs, strides, cases)
+    if prepared:
+        fill.append("  call void @prepare(ptr %parameters)")
     target.lines = []
     check = total(target, [load_vector(target, "%sums", k) for k in range(PARTIAL_SUMS)])
     failed = target.is_nan(target.sub(check, check))
@@ -244,10 +248,12 @@ def many_cases_loop(
         "  br i1 %more, label %start, label %done",
         "start:",
         "  %other = xor i64 %turn, 1",
+        # parameters are read for the first group, and again only if cases differ in them
+        f"  %parameters_turn = select i1 {varying}, i64 %turn, i64 0",
+        f"  %parameters_other = select i1 {varying}, i64 %other, i64 0",
         *(_turn(target, row_count, sizes) if frame else []),
         *rows,
-        # parameters are read for the first group, and again only if cases differ in them
-        "  %first = icmp sle i64 %begun, %begin",
+        "  %first = icmp sle i64 %group, %begin",
         f"  %refill = or i1 %first, {varying}",
         "  br i1 %refill, label %fill, label %compute",
         "fill:",
@@ -292,6 +298,7 @@ def _turn(target: LlvmTarget, row_count: int, sizes: dict[str, int]) -> list[str
     kinds = {"rows": ("ptr", row_count), **{n: (target.float_type, k) for n, k in sizes.items()}}
     for name, (kind, size) in kinds.items():
         for suffix, turn in (("", "turn"), ("0", "other")):
+            turn = f"parameters_{turn}" if name == "parameters" else turn
             lines += [
                 f"  %{name}at{suffix} = mul i64 %{turn}, {size}",
                 f"  %{name}{suffix} = getelementptr {kind}, ptr %{name}s, i64 %{name}at{suffix}",
@@ -316,43 +323,56 @@ def _fill_parameters(
 ) -> list[str]:
     """Write the loops that copy parameters into the lanes of their table."""
     lines: list[str] = []
-    previous = "fill"
+    target.lines = lines
+    kind, align = target.float_type, 8 * target.lanes
+    # parameters given for a call pass no other check
+    summed = load_vector(target, "%sums", 0)
     for place, offset in offsets.items():
-        target.lines = lines
-        starts = _row_starts(target, inputs[place], strides[place], rows)
-        count = program.inputs[place].size
-        tag = f"p{place}"
-        lines += [
-            f"  br label %{tag}",
-            f"{tag}:",
-            f"  %{tag}k = phi i64 [ 0, %{previous} ], [ %{tag}n, %{tag}body ]",
-            f"  %{tag}c = icmp slt i64 %{tag}k, {count}",
-            f"  br i1 %{tag}c, label %{tag}body, label %{tag}end",
-            f"{tag}body:",
-        ]
-        values = [load(target, "double", start, f"%{tag}k") for start in starts]
-        vector = "poison"
-        for lane, value in enumerate(values):
-            vector = (
-                value
-                if target.lanes == 1
-                else target.emit(
-                    f"insertelement {target.float_type} {vector}, double {value}, i64 {lane}"
-                )
-            )
-        # parameters given for a call pass no other check
-        summed = target.add(load_vector(target, "%sums", 0), vector)
-        lines.append(f"  store {target.float_type} {summed}, ptr %sums, align {8 * target.lanes}")
-        position = target.emit(f"add i64 %{tag}k, {offset}")
-        address = element(target, target.float_type, "%parameters", position)
-        lines += [
-            f"  store {target.float_type} {vector}, ptr {address}, align {8 * target.lanes}",
-            f"  %{tag}n = add i64 %{tag}k, 1",
-            f"  br label %{tag}",
-            f"{tag}end:",
-        ]
-        previous = f"{tag}end"
+        tag, count = f"p{place}", program.inputs[place].size
+        shared = target.emit(f"icmp eq i64 {strides[place]}, 0")
+        lines.append(f"  br i1 {shared}, label %{tag}all, label %{tag}each")
+        found = []
+        # nearly always all cases have the same
+        for loop, cases in ((f"{tag}all", rows[:1]), (f"{tag}each", rows)):
+            lines += [
+                f"{loop}:",
+                f"  br label %{loop}_loop",
+                f"{loop}_loop:",
+                f"  %{loop}_k = phi i64 [ 0, %{loop} ], [ %{loop}_next, %{loop}_body ]",
+                f"  %{loop}_sum = phi {kind} [ {summed}, %{loop} ], [ %{loop}_new, %{loop}_body ]",
+                f"  %{loop}_more = icmp slt i64 %{loop}_k, {count}",
+                f"  br i1 %{loop}_more, label %{loop}_body, label %{tag}end",
+                f"{loop}_body:",
+            ]
+            starts = _row_starts(target, inputs[place], strides[place], cases)
+            vector = _joined(target, [load(target, "double", s, f"%{loop}_k") for s in starts])
+            position = target.emit(f"add i64 %{loop}_k, {offset}")
+            address = element(target, kind, "%parameters", position)
+            lines += [
+                f"  store {kind} {vector}, ptr {address}, align {align}",
+                f"  %{loop}_new = fadd {kind} %{loop}_sum, {vector}",
+                f"  %{loop}_next = add i64 %{loop}_k, 1",
+                f"  br label %{loop}_loop",
+            ]
+            found.append(f"[ %{loop}_sum, %{loop}_loop ]")
+        lines.append(f"{tag}end:")
+        summed = target.emit(f"phi {kind} {', '.join(found)}")
+    if offsets:
+        lines.append(f"  store {kind} {summed}, ptr %sums, align {align}")
     return lines
+
+
+def _joined(target: LlvmTarget, values: Sequence[Ref]) -> Ref:
+    """Emit a vector of one number per lane, or of one number for all."""
+    if target.lanes == 1:
+        return values[0]
+    kind, lanes, vector = target.float_type, target.lanes, "poison"
+    for lane, value in enumerate(values):
+        vector = target.emit(f"insertelement {kind} {vector}, double {value}, i64 {lane}")
+    if len(values) == 1:
+        same = f"<{lanes} x i32> zeroinitializer"
+        return target.emit(f"shufflevector {kind} {vector}, {kind} poison, {same}")
+    return vector
 
 
 def _any_lane(target: LlvmTarget, flags: Ref) -> list[str]:

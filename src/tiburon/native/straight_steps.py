@@ -5,6 +5,7 @@ Calls of short primitives and functions are written out where they stand: assemb
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +23,12 @@ from tiburon.trace.primitives.primitive import Primitive
 from tiburon.trace.regions import FunctionRegion
 
 SHORT_FUNCTION = 300
-"""Operations up to which a function is written out where it is called."""
+"""Operations up to which a function is written out wherever it is called."""
+
+FEW_CALLS = 4
+"""Calls of one function up to which it is written out even if it is longer: one step of a
+simulation may be, with the dynamics of its stages. The end of a stage, whose steps wait for each
+other, then runs beside the start of the next."""
 
 LONGEST_STRAIGHT = 20_000
 """Operations up to which code is recorded as steps, with all that is written out."""
@@ -43,18 +49,23 @@ def straight_length(graph: Graph, roots: Iterable[int]) -> int | None:
     """
     live = graph.live(roots)
     length = len(live)
-    for node in live:
-        if graph.ops[node] != "call":
-            continue
-        called = _call_length(graph.payloads[node])
+    callees = [graph.payloads[node] for node in live if graph.ops[node] == "call"]
+    times = Counter(callee.key for callee in callees)
+    for callee in callees:
+        called = _call_length(callee, times[callee.key])
         if called is None or length + called > LONGEST_STRAIGHT:
             return None
         length += called
     return length
 
 
-def _call_length(callee: Any) -> int | None:
-    """Return how many operations a call becomes, None if it stays a call."""
+def _call_length(callee: Any, times: int) -> int | None:
+    """Return how many operations a call becomes, None if it stays a call.
+
+    Args:
+        callee: What is called.
+        times: How often the same function calls it.
+    """
     if isinstance(callee, Primitive):
         if not callee.is_short:
             return None
@@ -62,7 +73,8 @@ def _call_length(callee: Any) -> int | None:
         return counted.multiplications + counted.additions + counted.divisions
     if isinstance(callee, FunctionRegion):
         length = straight_length(callee.graph, callee.roots)
-        return length if length is not None and length <= SHORT_FUNCTION else None
+        short = times <= FEW_CALLS or (length is not None and length <= SHORT_FUNCTION)
+        return length if short else None
     return None
 
 
@@ -120,10 +132,17 @@ class StraightSteps:
             results[value] = operand
         return results
 
-    def ordered(self, results: Mapping[Ref, str]) -> list[Step]:
-        """Return the steps that results need, in an order that suits the registers."""
-        needed = needed_steps(self.recorder.steps, set(results))
-        return order_steps(needed, results.keys(), REGISTERS)
+    def ordered(
+        self, results: Mapping[Ref, str], steps: Sequence[Step] | None = None
+    ) -> list[Step]:
+        """Return the steps that results need, in an order that suits the registers.
+
+        Args:
+            results: What is wanted.
+            steps: The steps to choose from; all that were recorded by default.
+        """
+        known = self.recorder.steps if steps is None else list(steps)
+        return order_steps(needed_steps(known, set(results)), results.keys(), REGISTERS)
 
     def constant_table(self, name: str, lanes: int) -> str:
         """Write the table of constants; single numbers stand there twice.

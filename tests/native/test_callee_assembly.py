@@ -1,0 +1,229 @@
+"""Functions inside loops in own assembly: the same bits as LLVM's code, wherever numbers lie."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.native.lanes import run_lanes, run_one
+from tests.native.test_assembly import run
+from tiburon.native import callee_assembly, straight_steps
+from tiburon.native.engine import host, suits_assembly
+from tiburon.native.fixed_arguments import fixed_arguments
+from tiburon.native.kernel import ProgramSource, make_kernel
+from tiburon.native.module_assembly import is_for_assembly, module_in_assembly
+from tiburon.native.module_many import module_for_many
+from tiburon.native.module_one import module_for_one
+from tiburon.native.straight_steps import straight_length
+from tiburon.trace import Input, trace
+from tiburon.trace.interpret import interpret
+from tiburon.trace.primitives import solve_spd
+from tiburon.trace.regions import fixed_loop, function, while_loop
+from tiburon.trace.value import require
+
+pytestmark = pytest.mark.skipif(
+    not suits_assembly(host()), reason="own assembly is for x86-64 with AVX2 and FMA"
+)
+
+RANDOM = np.random.default_rng(5)
+SIZE = 6
+ROUNDS = 3.0
+
+
+def long_body(x, wind, given):
+    """Some 400 operations, of which each depends on many numbers; results of every kind."""
+    turned = [np.sin(a) * wind + np.cos(b) for a, b in zip(x, x[1:] + x[:1], strict=True)]
+    for _ in range(9):
+        turned = [
+            0.31 * a - b * c / (1.5 + a * a) + given * d
+            for a, b, c, d in zip(turned, turned[1:] + turned[:1], x, turned[::-1], strict=True)
+        ]
+    length = np.sqrt(sum(a * a for a in turned))
+    bounded = [np.where(a < 0.1, 0.5 * a, np.minimum(a, b)) for a, b in zip(turned, x, strict=True)]
+    # an argument, a constant and the same number twice among the results
+    return [bounded[0], x[3], 0.75, bounded[0], np.abs(bounded[4]) - length, np.sin(bounded[5])]
+
+
+def looped(body=long_body):
+    """A program whose loop calls a long function that reads numbers around the loop."""
+
+    def program(x):
+        factor = 1.0 / (2.0 + x[0] * x[0])
+        call = function(lambda state, wind: body(state, wind, factor))
+
+        def following(state):
+            done, numbers = state
+            return done + 1.0, call(call(numbers, x[1]), x[1])
+
+        state = while_loop(lambda s: s[0] < ROUNDS, following, (0.0, list(x)), 100).state
+        return np.array([*state[1], factor], like=x)
+
+    return trace(program, {"x": (SIZE,)})
+
+
+def text_of(program, lanes):
+    """The module for some lanes."""
+    if lanes == 1:
+        return module_for_one(program, vector_lanes=4, fused=True)
+    return module_for_many(program, lanes=lanes, fused=True)
+
+
+def results(program, x, lanes):
+    """Results of all cases."""
+    return run_one(program, x) if lanes == 1 else run_lanes(program, x, lanes)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_bits_are_those_of_llvm_and_of_the_interpreter(lanes, monkeypatch):
+    program, x = looped(), RANDOM.normal(size=(9, SIZE))
+    assert "asm sideeffect" in text_of(program, lanes)
+    found = results(program, x, lanes)
+    monkeypatch.setattr(callee_assembly, "SHORTEST_CALLEE", 10**9)
+    assert "asm sideeffect" not in text_of(program, lanes)
+    assert found.tobytes() == results(program, x, lanes).tobytes()
+    expected = np.array([np.ravel(interpret(program, [row])) for row in x])
+    # products and sums of the interpreter are rounded apart
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+def test_machines_without_fused_products_are_left_to_llvm():
+    program = looped()
+    assert "asm sideeffect" not in module_for_many(program, lanes=4, fused=False)
+    assert "asm sideeffect" not in module_for_many(program, lanes=2, fused=True)
+    assert "asm sideeffect" not in module_for_one(program, vector_lanes=4, fused=False)
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_a_requirement_inside_that_is_not_met_gives_nan_in_its_case_only(lanes):
+    def body(x, wind, given):
+        first, *rest = long_body(x, wind, given)
+        return [require(x[2] < 2.0, first, "a small number"), *rest]
+
+    program, x = looped(body), RANDOM.uniform(-1.0, 1.0, (7, SIZE))
+    # what the third number becomes is 0.75, so only the start can be too large
+    x[4, 2] = 2.5
+    found = results(program, x, lanes)
+    assert np.isnan(found[4]).any()
+    assert np.isfinite(np.delete(found, 4, axis=0)).all()
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_short_primitives_and_functions_inside_are_written_out(lanes, monkeypatch):
+    def body(x, wind, given):
+        small = function(lambda a, b: (a * b + 1.0, a - b * wind))
+        a, b, *rest = long_body(x, wind, given)
+        a, b = small(a, b)
+        matrix = [[3.0 + a * a, 0.2 * b], [0.2 * b, 2.0 + b * b]]
+        solved = solve_spd(np.array(matrix, like=a), np.array([a, given], like=a))
+        return [*solved, *rest]
+
+    program, x = looped(body), RANDOM.normal(size=(5, SIZE))
+    text = text_of(program, lanes)
+    assert text.count("asm sideeffect") == 1
+    found = results(program, x, lanes)
+    monkeypatch.setattr(callee_assembly, "SHORTEST_CALLEE", 10**9)
+    assert found.tobytes() == results(program, x, lanes).tobytes()
+
+
+def test_loops_and_long_functions_that_are_called_often_are_not_written_out():
+    def often(times):
+        call = function(lambda numbers: long_body(numbers, 0.3, 0.2))
+
+        def program(x):
+            numbers = list(x)
+            for _ in range(times):
+                numbers = call(numbers)
+            return np.array(numbers, like=x)
+
+        traced = trace(program, {"x": (SIZE,)})
+        return straight_length(traced.graph, traced.roots)
+
+    once = often(1)
+    assert 300 < once < often(4)
+    assert often(straight_steps.FEW_CALLS + 1) is None
+
+    def with_loop(x):
+        return fixed_loop(3, lambda k, s: s * 0.5 + k, x)
+
+    traced = trace(with_loop, {"x": (SIZE,)})
+    assert straight_length(traced.graph, traced.roots) is None
+
+
+def test_a_program_of_few_calls_is_one_piece_of_assembly():
+    """Its groups overlap like those of programs without calls; parameters may differ by case."""
+
+    def program(x, masses):
+        call = function(lambda numbers: long_body(numbers, masses[0], 1.0 / (3.0 + masses[1])))
+        return np.array(call(call(list(x))), like=x)
+
+    traced = trace(program, [Input("x", (SIZE,)), Input("masses", (2,), parameter=True)])
+    assert is_for_assembly(traced, host())
+    text = module_in_assembly(traced)
+    assert "callee" not in text
+    count = 11
+    x, masses = RANDOM.normal(size=(count, SIZE)), RANDOM.uniform(0.5, 2.0, (count, 2))
+    other = module_for_many(traced, lanes=4, fused=True)
+    for varying, given in (((), masses[0].copy()), (("masses",), masses)):
+        status, found = run(text, traced, [x, given], count, varying=varying)
+        _, expected = run(other, traced, [x, given], count, varying=varying)
+        assert status == 0
+        assert found[0].tobytes() == expected[0].tobytes()
+
+
+def test_what_parameters_decide_is_computed_when_they_are_read():
+    def program(x, masses):
+        inverse = 1.0 / (1.0 + masses[0] * masses[1])
+        return np.array(long_body(list(x), inverse, masses[1]), like=x)
+
+    traced = trace(program, [Input("x", (SIZE,)), Input("masses", (2,), parameter=True)])
+    text = module_in_assembly(traced)
+    group = text[text.index("@group") :]
+    prepare = text[text.index("@prepare") : text.index("@group")]
+    assert "vdivpd" in prepare
+    # the divisions of the body, and none of the parameters
+    assert group.count("vdivpd") == module_in_assembly(_without_parameters()).count("vdivpd")
+
+
+def _without_parameters():
+    def program(x):
+        return np.array(long_body(list(x), x[0], x[1]), like=x)
+
+    return trace(program, {"x": (SIZE,)})
+
+
+def test_arguments_that_are_the_same_at_every_call_are_passed_to_nobody():
+    program = looped()
+    fixed = fixed_arguments(program, {})
+    # the factor and x[1], which the function reads, and the numbers the loop starts from
+    assert fixed.size == SIZE + 1
+    text = module_for_one(program, vector_lanes=4, fused=True)
+    stored = text[: text.index("asm sideeffect")].count("store double")
+    assert stored < 30
+    (numbers,) = [p for p in fixed.callees.values() if p.count(None) == SIZE]
+    assert len(numbers) == SIZE + 2
+
+
+def test_an_argument_that_differs_between_two_calls_is_passed():
+    def program(x):
+        call = function(lambda numbers, wind: long_body(numbers, wind, x[5]))
+        once = while_loop(lambda s: s[0] < 1.5, lambda s: call(s, x[1]), list(x), 3).state
+        return np.array(call(once, x[2]), like=x)
+
+    traced = trace(program, {"x": (SIZE,)})
+    fixed = fixed_arguments(traced, {})
+    (places,) = [p for p in fixed.callees.values() if None in p]
+    # x[5] alone is the same
+    assert places.count(None) == SIZE + 1
+    x = RANDOM.normal(size=(6, SIZE))
+    assert run_one(traced, x).tobytes() == run_lanes(traced, x, 4).tobytes()
+    assert run_one(traced, x).tobytes() == run_lanes(traced, x, 2).tobytes()
+
+
+def test_kernels_of_such_programs_tell_numbers_that_are_not_finite():
+    compiled = make_kernel(ProgramSource(looped()), {})
+    x = RANDOM.normal(size=(6, SIZE))
+    found, failed = compiled(x, errors="flag")
+    assert not failed.any()
+    assert compiled(x[2]).tobytes() == found[2].tobytes()
+    x[3, 1] = 1e300
+    assert compiled(x, errors="flag")[1].tolist() == [False] * 3 + [True] + [False] * 2
