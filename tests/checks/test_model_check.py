@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.checks import agreement, conservation, model_check
-from tiburon.checks.conservation import energy_conservation, power_balance
+from tiburon.checks import agreement, conservation, model_check, power
+from tiburon.checks.conservation import energy_conservation
 from tiburon.checks.finding import judged
 from tiburon.checks.kicked import Kicked, kicked_states, start_position
+from tiburon.checks.power import power_balance
 from tiburon.checks.steps import advise_step
 
 LAND = tb.World()
@@ -99,22 +100,6 @@ def test_energy_that_drifts_with_the_order_of_the_method_passes(arm, states, mon
     assert energy_conservation(arm, LAND, states, "energy").verdict == "failed"
 
 
-def test_power_balance_sees_forces_that_are_left_out(arm, states, monkeypatch):
-    """With friction in a joint the balance holds; without its work in the sum it does not."""
-    elbow = replace(arm.bodies[1].joint, passive=tb.JointPassive(damping=0.8))
-    damped = tb.Model("damped", [arm.bodies[0], replace(arm.bodies[1], joint=elbow)])
-    (found,) = power_balance(damped, LAND, states, 1e-3)
-    assert found.verdict == "passed"
-    true = conservation.energy_flow
-
-    def forgetful(run):
-        return true(run)._replace(driven=np.zeros(len(run)))
-
-    monkeypatch.setattr(conservation, "energy_flow", forgetful)
-    (found,) = power_balance(damped, LAND, states, 1e-3)
-    assert found.verdict == "failed"
-
-
 def test_runs_that_end_early_fail(arm, states):
     """A robot thrown at 1e200 rad/s diverges, which is told."""
     thrown = Kicked(states.q, 1e200 * states.v)
@@ -127,13 +112,13 @@ def test_loops_that_cannot_follow_are_to_be_looked_at(monkeypatch):
     """A run that ends at a singular pose is told, and balanced as far as it came."""
     bar = tb.load("four_bar")
     states = kicked_states(bar, start_position(bar), 1, seed=0)
-    true = conservation._ended_early
+    true = power.ended_early
 
     def early(name, run):
         assert true(name, run) is None
-        return conservation.Finding(name, "failed", "the run ended early: gap of loop")
+        return power.Finding(name, "failed", "the run ended early: gap of loop")
 
-    monkeypatch.setattr(conservation, "_ended_early", early)
+    monkeypatch.setattr(power, "ended_early", early)
     told, balance, loops = power_balance(bar, LAND, states, 1e-3)
     assert (told.verdict, balance.verdict, loops.verdict) == ("look", "passed", "passed")
     assert told.text == "the run ended early: gap of loop; half of it is balanced"

@@ -100,9 +100,7 @@ def test_what_is_no_table_is_refused():
         Table([0.0, 2.0, 1.0], [1.0, 2.0, 3.0])
     with pytest.raises(tb.ShapeError, match="one per place"):
         Table([0.0, 1.0], [[1.0, 2.0]])
-    with pytest.raises(
-        tb.NonFiniteError, match=r"rows must be finite numbers, got nan at \(1, 0\)"
-    ):
+    with pytest.raises(tb.NonFiniteError, match=r"rows of a table: .* got nan at index \(1, 0\)"):
         Table([0.0, 1.0], [1.0, float("nan")])
     assert Table([0.0, 1.0], [1.0, 2.0]) == Table([0.0, 1.0], [1.0, 2.0])
     assert Table([0.0, 1.0], [1.0, 2.0]) != Table([0.0, 1.0], [1.0, 2.5])

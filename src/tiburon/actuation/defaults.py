@@ -67,7 +67,13 @@ def as_elements(parts: Iterable[object]) -> tuple[Element, ...]:
     """Return elements for parts of robots: springs, cylinders, actuators, thrusters.
 
     Elements among them are returned as they are.
+
+    Raises:
+        ModelError: If these are no parts, or one stands alone instead of in a list.
     """
+    given: object = parts
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise ModelError(f"forces: expected a list, got {given!r}; write forces=[...]")
     return tuple(_as_element(part) for part in parts)
 
 

@@ -1,6 +1,5 @@
 """What a robot that nothing drives and nothing brakes must keep: energy, momentum, closed loops."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -8,15 +7,21 @@ from numpy.typing import NDArray
 
 from tiburon.algorithms.energy import kinetic_energy, potential_energy
 from tiburon.algorithms.momentum import momentum
-from tiburon.checks.energy_flow import EnergyFlow, energy_flow, without_losses
-from tiburon.checks.finding import FAILED, LOOK, SKIPPED, Finding, judged
+from tiburon.checks.energy_flow import without_losses
+from tiburon.checks.finding import FAILED, SKIPPED, Finding, judged
 from tiburon.checks.kicked import Kicked
 from tiburon.loops.dynamics import loop_gaps
 from tiburon.model import Model, World
 from tiburon.simulation.simulate import simulate
 from tiburon.simulation.trajectory import Trajectory
 
-__all__ = ["energy_conservation", "loops_stay_closed", "momentum_conservation", "power_balance"]
+__all__ = [
+    "ended_early",
+    "energy_conservation",
+    "loops_stay_closed",
+    "momentum_conservation",
+    "run_of",
+]
 
 Array = NDArray[np.float64]
 
@@ -32,28 +37,11 @@ FINER = 4
 ORDER = 3.0
 """The drift must then fall as this power of the step at least; rk4 has order 4."""
 
-POWER = 1e-4
-"""Largest energy that is not accounted for, relative to what flows: rows are summed by the
-trapezoidal rule."""
-
-POWER_FALL = 3.0
-"""Where more is left, steps a quarter as long must leave so many times less: stops and friction
-change their forces within a row, where the rule is of first order."""
-
-WORST = 1e-2
-"""What finer steps may leave at most."""
-
-ENOUGH = 40
-"""Rows of a run from which on its energy can be followed."""
-
 GAP = 1e-9
 """Largest opening of a loop during a run [m or rad]."""
 
-COMMAND = 0.3
-"""Given to motors and thrusters, each in its own unit."""
 
-
-def _run(model: Model, states: Kicked, dt: float, world: World, **options: Any) -> Trajectory:
+def run_of(model: Model, states: Kicked, dt: float, world: World, **options: Any) -> Trajectory:
     """Run from the first state, recording every step."""
     return simulate(
         model,
@@ -68,7 +56,8 @@ def _run(model: Model, states: Kicked, dt: float, world: World, **options: Any) 
     )
 
 
-def _ended_early(name: str, run: Trajectory) -> Finding | None:
+def ended_early(name: str, run: Trajectory) -> Finding | None:
+    """Return the finding about a run that did not reach its end; None for others."""
     if run.outcome.status == "finished":
         return None
     return Finding(name, FAILED, f"the run ended early: {run.outcome.message}")
@@ -89,15 +78,15 @@ def _kept(
     """
     dt = 1e-3
     alone: dict[str, Any] = {"passive": False, "limits": False}
-    run = _run(model, states, dt, world, **alone)
-    bad = _ended_early(name, run)
+    run = run_of(model, states, dt, world, **alone)
+    bad = ended_early(name, run)
     if bad is not None:
         return bad
     drift = measure(run)
     text = f"{what} over {DURATION:g} s by rk4 at {1e3 * dt:g} ms"
     if drift <= DRIFT:
         return judged(name, drift, DRIFT, text)
-    finer = measure(_run(model, states, dt / FINER, world, **alone))
+    finer = measure(run_of(model, states, dt / FINER, world, **alone))
     bound = max(DRIFT, drift / FINER**ORDER)
     text += f" changes by {drift:.1e}; with steps of {1e3 * dt / FINER:g} ms by {finer:.1e}"
     return judged(name, finer, bound, text)
@@ -138,60 +127,6 @@ def momentum_conservation(model: Model, states: Kicked) -> Finding:
         )
 
     return _kept(name, without_losses(model), states, space, change, "momentum")
-
-
-def power_balance(model: Model, world: World, states: Kicked, dt: float) -> Iterator[Finding]:
-    """Check that work of all that acts is what is stored and what water takes.
-
-    Motors and thrusters are commanded; friction, springs and stops act.
-
-    Args:
-        model: The robot.
-        world: Its surroundings; still water.
-        states: The first is the start.
-        dt: Step [s].
-    """
-    name = "power balance"
-    if model.plan.depends_on_time:
-        yield Finding(name, SKIPPED, "joints are driven by time, which does work")
-        return
-    names = [part.name for part in model.actuators] + [part.name for part in model.thrusters]
-    command = dict.fromkeys(names, COMMAND)
-    run = _run(model, states, dt, world, command=command or None)
-    bad = _ended_early(name, run)
-    end = None
-    if bad is not None:
-        # loops may lead a robot that is kicked at random to where they cannot follow
-        if not model.loops or len(run) < ENOUGH:
-            yield bad
-            return
-        yield Finding("run with all that acts", LOOK, f"{bad.text}; half of it is balanced")
-        # the last rows before the end are far from any motion
-        end = 0.5 * run.outcome.time
-        run = run.part(stop=end)
-    flow = energy_flow(run)
-    text = (
-        f"{flow.driven[-1]:.3g} J of work by {len(run.header.elements)} elements, "
-        f"{flow.stored[-1]:.3g} J stored, {flow.lost[-1]:.3g} J taken by water"
-    )
-    gap = _power_gap(run, flow)
-    if gap <= POWER:
-        yield judged(name, gap, POWER, text)
-    else:
-        finer = _run(model, states, dt / FINER, world, command=command or None).part(stop=end)
-        left = _power_gap(finer, energy_flow(finer))
-        text += f"; {gap:.1e} is not accounted for, with steps a quarter as long {left:.1e}"
-        yield judged(name, left, max(POWER, min(WORST, gap / POWER_FALL)), text)
-    if model.loops:
-        yield loops_stay_closed(model, run)
-
-
-def _power_gap(run: Trajectory, flow: EnergyFlow) -> float:
-    """Return the energy that is not accounted for, by the largest that flowed or moved."""
-    kinetic = float(np.max(kinetic_energy(run.model, run.q, run.v, fluid=run.world.fluid)))
-    flows = [float(np.abs(part).max()) for part in flow]
-    gap = float(np.abs(flow.driven - flow.stored - flow.lost).max())
-    return gap / max(*flows, kinetic, np.finfo(np.float64).tiny)
 
 
 def loops_stay_closed(model: Model, run: Trajectory) -> Finding:

@@ -11,13 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.checks.agreement import agreements, derivative_agreement
-from tiburon.checks.conservation import (
-    energy_conservation,
-    momentum_conservation,
-    power_balance,
-)
+from tiburon.checks.conservation import energy_conservation, momentum_conservation
 from tiburon.checks.finding import FAILED, LOOK, PASSED, SKIPPED, Finding, judged
 from tiburon.checks.kicked import kicked_states, start_position
+from tiburon.checks.power import power_balance
 from tiburon.checks.steps import USUAL, advise_step
 from tiburon.errors import RunFileError, TiburonError
 from tiburon.loops.dynamics import close_loops

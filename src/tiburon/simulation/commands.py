@@ -52,7 +52,10 @@ class CommandRow:
         found = self._places.get(name)
         if found is None:
             raise UnknownNameError(
-                "command", name, [*self._places, *self._joints], listing="system.command_names"
+                "command",
+                name,
+                list(dict.fromkeys([*self._places, *self._joints])),
+                listing="system.command_names",
             )
         return found
 
@@ -83,38 +86,39 @@ class CommandRow:
         row[: len(values)] = values
         return row
 
-    def write(self, row: Any, given: Any) -> None:
+    def write(self, row: Any, given: Any, argument: str = "control") -> None:
         """Put commands into an array of floats, shape (..., commands), in place.
 
         Args:
             row: What holds where nothing is given.
             given: As `fill` takes it.
+            argument: Who gives them, for messages.
         """
         if isinstance(given, Mapping):
             places = self._places
             for name, value in given.items():
                 place = places.get(name)
                 if place is not None:
+                    # None would become a NaN
                     try:
-                        row[..., place] = value
+                        row[..., place] = _one(name, value) if value is None else value
                     except (TypeError, ValueError):
-                        row[..., place] = _one(name, value)
+                        _put(row[..., place], _one(name, value), f"command {name!r}", "1 number")
                 elif name in self._joints:
                     where, count = self._joints[name]
                     if np.ndim(value) == 0 or np.shape(value)[-1] != count:
                         given = f"shape {np.shape(value)}"
                         raise ShapeError(f"command {name!r}", f"{count} joint forces", given)
-                    row[..., where] = value
+                    _put(row[..., where], value, f"command {name!r}", f"{count} joint forces")
                 else:
                     self.place(name)
             return
         size = np.shape(given)[-1] if np.ndim(given) else 0
-        if size == self.nv:
-            row[..., :size] = given
-        elif size == len(self.names):
-            row[...] = given
+        if size in (self.nv, len(self.names)):
+            _put(row[..., :size], given, argument, self.described)
         else:
-            raise ShapeError("control", self.described, f"shape {np.shape(given)}", advice=EXAMPLE)
+            told = f"shape {np.shape(given)}" if np.ndim(given) else f"{given!r}"
+            raise ShapeError(argument, self.described, told, advice=EXAMPLE)
 
     @property
     def described(self) -> str:
@@ -124,7 +128,22 @@ class CommandRow:
         return f"{self.nv} joint forces or {len(self.names)} commands"
 
 
+def _put(places: Any, given: Any, argument: str, expected: str) -> None:
+    """Write numbers into places of an array, which has the cases of a run."""
+    try:
+        places[...] = given
+    except (TypeError, ValueError) as error:
+        told = (
+            f"shape {np.shape(given)}" if np.asarray(given).dtype.kind in "biuf" else f"{given!r}"
+        )
+        cases = places.shape[:-1] if expected != "1 number" else places.shape
+        where = f" for each of {cases} cases" if cases else ""
+        raise ShapeError(argument, f"{expected}{where}", told, advice=EXAMPLE) from error
+
+
 def _one(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        raise ShapeError(f"command {name!r}", "1 number", f"{value!r}")
     if np.ndim(value) == 0:
         return value
     values = _last_dimension(value)

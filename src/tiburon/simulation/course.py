@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import OptionError
+from tiburon.errors import DomainError, OptionError
 from tiburon.model import Model, World
 from tiburon.simulation.adaptive_run import AdaptiveRun
 from tiburon.simulation.conduct import Course, conduct
@@ -124,7 +124,12 @@ def carry_out(
     header = _header(setup, system, batch, sensing)
     rows = len(range(0, setup.steps, setup.record_every)) + 1
     if earlier is None:
-        recorder = Recorder(header, rows=rows, store=store)
+        try:
+            recorder = Recorder(header, rows=rows, store=store)
+        except MemoryError:
+            size = f"{rows} rows of {header.row_bytes} bytes"
+            advice = "record less often, or to disk with store="
+            raise DomainError("record_dt", "rows that fit in memory", size, advice=advice) from None
     else:
         keep = math.ceil(checkpoint.step / setup.record_every)
         recorder = Recorder.continued(earlier, header, keep, rows, checkpoint)

@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from tiburon.simulation.course import RunSetup, carry_out
 from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
 from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.loop import MOST_STEPS
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.run_header import Checkpoint
 from tiburon.simulation.sensing import Sensor
@@ -154,11 +155,15 @@ def simulate(
     check_places(model, world)
     if method not in METHODS:
         raise OptionError("method", METHODS, method)
-    if control is not None and not callable(control):
+    if control is not None and (isinstance(control, type) or not callable(control)):
         raise ModelError(
             f"control: expected a function of the state, got {control!r}; write def "
-            "control(state): return {'name': command}"
+            "control(state): return {'name': command}, or make a controller such as PD(...)"
         )
+    if not isinstance(limits, bool):
+        raise OptionError("limits", (True, False), limits)
+    if not (progress is None or isinstance(progress, bool) or callable(progress)):
+        raise OptionError("progress", (True, False, "a function"), progress)
     surroundings = world_with(world, fluid) or DEFAULT_WORLD
     elements = (
         *elements_of(model, surroundings, passive=passive, limits=limits),
@@ -187,12 +192,14 @@ def simulate(
         begin=_time("time", time),
         steps=_whole_steps("duration", _time("duration", duration), dt),
         record_every=_record_steps(record_dt, record_every, dt),
-        record=tuple(record),
-        sensors=tuple(sensors),
-        events=tuple(events),
+        record=(record,) if isinstance(record, str) else tuple(record),
+        sensors=_listed("sensors", sensors, Sensor, "Sensor"),
+        events=_listed("events", events, (Event, TimeEvent), "Event or TimeEvent"),
         parameters={},
-        threads=threads,
+        threads=_threads(threads),
     )
+    if budget is not None:
+        budget = _time("budget", budget)
     system = setup.system()
     batch, state, held, rows = _start(system, q, v, x, command, parameters or {})
     if model.loops:
@@ -241,7 +248,7 @@ def _start(
     if x is not None:
         inner = as_batch(x, system.nx, "x", f"{system.nx} ({', '.join(system.x_names)})")
     commands = _commands(system, command)
-    numbers = {name: np.asarray(values, dtype=np.float64) for name, values in parameters.items()}
+    numbers = {name: _numbers(name, values) for name, values in parameters.items()}
     arrays = {"q": position, "v": velocity, "x": inner, "command": commands, **numbers}
     shapes = {name: array.shape[:-1] for name, array in arrays.items()}
     try:
@@ -255,6 +262,8 @@ def _start(
             advice="give every array the same number of cases, or one case",
         ) from None
     cases = math.prod(batch)
+    if not cases:
+        raise ShapeError("start", "a case or more", f"shape {batch} of cases")
     parts = [
         np.broadcast_to(part, (*batch, part.shape[-1])).reshape(cases, part.shape[-1])
         for part in (position, velocity, inner)
@@ -293,15 +302,50 @@ def _commands(system: System, command: Any) -> Array:
     count = len(system.command_names)
     if command is None:
         return np.zeros(count)
-    given = command.values() if isinstance(command, Mapping) else [np.asarray(command)[..., 0]]
-    shapes = []
-    for value in given:
-        array = np.asarray(value, dtype=np.float64)
-        shapes.append(array.shape)
+    given = command.values() if isinstance(command, Mapping) else [command]
+    try:
+        shapes = [np.asarray(value, dtype=np.float64).shape for value in given]
+    except (TypeError, ValueError):
+        raise ShapeError("command", "numbers by name, or an array", f"{command!r}") from None
+    if not isinstance(command, Mapping):
+        shapes = [shape[:-1] for shape in shapes]
     batch = max(shapes, key=len, default=())
     row = np.zeros((*batch, count))
-    system.commands.write(row, command)
+    system.commands.write(row, command, "command")
     return as_batch(row, count, "command", system.commands.described)
+
+
+def _numbers(name: str, values: Any) -> Array:
+    """Return run-time numbers as an array."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ShapeError(f"parameters[{name!r}]", "an array of numbers", f"{values!r}") from None
+
+
+def _listed(argument: str, given: Any, kind: Any, words: str) -> tuple[Any, ...]:
+    """Return a list of parts of a run, all of their kind."""
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
+        raise ModelError(f"{argument}: expected a list, got {given!r}; write {argument}=[...]")
+    parts = tuple(given)
+    for part in parts:
+        if not isinstance(part, kind):
+            example = "; write Event('name', expression)" if argument == "events" else ""
+            raise ModelError(f"{argument}: expected {words}, got {part!r}{example}")
+    return parts
+
+
+def _threads(given: Any) -> int | None:
+    """Return how many cores to use at most."""
+    if given is None:
+        return None
+    try:
+        count = operator.index(given)
+    except TypeError:
+        count = 0
+    if count < 1:
+        raise DomainError("threads", "a whole number, 1 or more", f"{given!r}")
+    return count
 
 
 def _control_steps(control: Any, control_dt: float | None, dt: float) -> int | None:
@@ -338,7 +382,7 @@ def _record_steps(record_dt: float | None, record_every: int | None, dt: float) 
 def _time(argument: str, value: Any, *, positive: bool = False) -> float:
     """Return one finite number."""
     try:
-        number = float(value)
+        number = math.nan if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
         number = math.nan
     least = 0.0 if positive else -math.inf
@@ -349,9 +393,14 @@ def _time(argument: str, value: Any, *, positive: bool = False) -> float:
 
 def _whole_steps(argument: str, length: float, dt: float) -> int:
     """Return a time as a number of steps."""
+    if length < 0.0:
+        raise DomainError(argument, "at least 0 s", f"{length:g} s")
     steps = length / dt
     whole = round(steps)
-    if steps < 0.0 or abs(steps - whole) > WHOLE * max(1.0, steps):
+    if steps > MOST_STEPS:
+        most = f"at most {MOST_STEPS:.3g} steps of {dt:g} s"
+        raise DomainError(argument, most, f"{length:g} s")
+    if abs(steps - whole) > WHOLE * max(1.0, steps):
         near = length / max(1, math.ceil(steps))
         raise DomainError(
             argument,

@@ -73,9 +73,7 @@ class Table:
             bad = np.argwhere(~np.isfinite(numbers))
             if len(bad):
                 first = tuple(bad[0].tolist())
-                raise NonFiniteError(
-                    f"table: {what} must be finite numbers, got {numbers[first]} at {first}"
-                )
+                raise NonFiniteError(f"{what} of a table", first, float(numbers[first]))
         fall = np.flatnonzero(np.diff(x) <= 0.0)
         if len(fall):
             k = int(fall[0])

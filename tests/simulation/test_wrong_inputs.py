@@ -1,0 +1,122 @@
+"""What a stranger may get wrong in `simulate`: each gives an error that names it, or an outcome."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+MODEL = tb.load("pendulum")
+(NAME,) = MODEL.v_names
+
+
+def start(duration=0.1, **options):
+    return tb.simulate(MODEL, duration, progress=False, **options)
+
+
+WRONG = {
+    "q of another size": ({"q": [1.0, 2.0]}, tb.ShapeError, "q: expected 1"),
+    "q with NaN": ({"q": [np.nan]}, tb.NonFiniteError, "q: every value must be finite, got nan"),
+    "q as text": ({"q": "home"}, tb.ShapeError, "q: expected 1 .* got 'home'"),
+    "no cases": ({"q": np.zeros((0, 1))}, tb.ShapeError, "a case or more"),
+    "cases that differ": (
+        {"q": np.zeros((3, 1)), "v": np.zeros((2, 1))},
+        tb.ShapeError,
+        "leading dimensions that broadcast",
+    ),
+    "negative dt": ({"dt": -1e-3}, tb.DomainError, "dt: expected a number above 0"),
+    "dt as text": ({"dt": "1"}, tb.DomainError, "dt: expected a number above 0, got '1'"),
+    "negative duration": ({"duration": -1.0}, tb.DomainError, "duration: expected at least 0 s"),
+    "endless duration": ({"duration": 1e300}, tb.DomainError, "duration: expected at most 9.01e"),
+    "half a step": ({"duration": 0.1005}, tb.DomainError, "duration: .* 100.5 steps; take dt="),
+    "rows without room": (
+        {"duration": 1e12},
+        tb.DomainError,
+        "record_dt: expected rows that fit in memory",
+    ),
+    "rows between steps": ({"record_dt": 1e-4}, tb.DomainError, "record_dt: .* 0.1 steps"),
+    "rows in no steps": ({"record_every": 0}, tb.DomainError, "record_every"),
+    "an unknown quantity": ({"record": "energies"}, tb.UnknownNameError, "mean 'energy'"),
+    "an unknown method": ({"method": "rk5"}, tb.OptionError, "method: expected 'euler'"),
+    "a step that cannot adapt": ({"adaptive": True}, tb.OptionError, "steps that adapt"),
+    "control that is no function": ({"control": 3}, tb.ModelError, "a function of the state"),
+    "a class as control": ({"control": tb.PD}, tb.ModelError, r"such as PD\(\.\.\.\)"),
+    "control between steps": (
+        {"control": lambda state: -state.q, "control_dt": 1e-4},
+        tb.DomainError,
+        "control_dt",
+    ),
+    "an unknown command": ({"command": {"x": 1.0}}, tb.UnknownNameError, "unknown command 'x'"),
+    "a command with NaN": ({"command": {NAME: np.nan}}, tb.NonFiniteError, "command"),
+    "a command as text": ({"command": {NAME: "a"}}, tb.ShapeError, "command: expected numbers"),
+    "one number as command": ({"command": 1.0}, tb.ShapeError, "command: expected 1 joint"),
+    "a force that is none": ({"forces": [1.0]}, tb.ModelError, "forces: expected an element"),
+    "a force alone": (
+        {"forces": tb.JointForceSchedule("s", NAME, [0.0], [1.0])},
+        tb.ModelError,
+        r"forces=\[\.\.\.\]",
+    ),
+    "a sensor that is none": ({"sensors": [1]}, tb.ModelError, "sensors: expected Sensor, got 1"),
+    "a sensor alone": ({"sensors": tb.JointSensor("a")}, tb.ModelError, r"sensors=\[\.\.\.\]"),
+    "an event that is none": ({"events": [1]}, tb.ModelError, "events: expected Event"),
+    "an unknown parameter": ({"parameters": {"mass": [1]}}, tb.OptionError, "'mass'"),
+    "a parameter as text": ({"parameters": {"inertia": "a"}}, tb.ShapeError, "'inertia'"),
+    "no threads": ({"threads": 0}, tb.DomainError, "threads: expected a whole number"),
+    "budget as text": ({"budget": "1"}, tb.DomainError, "budget: expected a number"),
+    "limits as text": ({"limits": "no"}, tb.OptionError, "limits: expected True or False"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_inputs_are_told(what):
+    """The message names the argument, what was expected and what was given."""
+    options, error, text = WRONG[what]
+    with pytest.raises(error, match=text):
+        start(**options)
+
+
+def test_a_progress_that_is_nothing_is_told():
+    with pytest.raises(tb.OptionError, match="progress: expected True or False"):
+        tb.simulate(MODEL, 0.1, progress="yes")
+
+
+ANSWERS = {
+    "nothing": (lambda state: None, "control: expected 1 joint forces, got None"),
+    "one number": (lambda state: 1.0, "control: expected 1 joint forces, got 1.0"),
+    "too many": (lambda state: np.zeros(3), r"got shape \(3,\)"),
+    "text": (lambda state: ["a"], r"got \['a'\]"),
+    "an unknown name": (lambda state: {"x": 1.0}, "unknown command 'x'"),
+    "text by name": (lambda state: {NAME: "x"}, f"command '{NAME}': expected 1 number, got 'x'"),
+    "nothing by name": (lambda state: {NAME: None}, "expected 1 number, got None"),
+    "two by name": (lambda state: {NAME: [1.0, 2.0]}, "expected 1 number, got 2"),
+    "cases for one robot": (lambda state: np.zeros((4, 1)), r"got shape \(4, 1\)"),
+}
+
+
+@pytest.mark.parametrize("what", ANSWERS)
+def test_wrong_answers_of_controllers_are_told(what):
+    """When they come, with what was expected."""
+    control, text = ANSWERS[what]
+    with pytest.raises(tb.TiburonError, match=text):
+        start(control=control)
+
+
+def test_answers_for_other_cases_are_told():
+    with pytest.raises(tb.ShapeError, match=r"for each of \(3,\) cases, got shape \(2, 1\)"):
+        start(q=np.zeros((3, 1)), control=lambda state: np.zeros((2, 1)))
+
+
+def test_answers_that_are_no_numbers_end_the_run():
+    """An outcome that says which command, at the last good state."""
+    run = start(control=lambda state: [np.nan if state.time > 0.045 else 0.0])
+    assert run.outcome.status == "diverged"
+    assert run.outcome.quantity == f"command {NAME!r}"
+    assert run.outcome.time == pytest.approx(0.05)
+    assert np.isfinite(run.q).all()
+
+
+def test_nothing_to_do_and_huge_steps_are_outcomes():
+    """No time gives one row; steps far too long diverge, which is told."""
+    assert start(0.0).q.shape == (1, 1)
+    run = start(1e3, dt=10.0, v=[5.0])
+    assert run.outcome.status in ("diverged", "finished")
+    assert np.isfinite(run.q).all()
