@@ -15,6 +15,7 @@ from tests.robots import double_pendulum, kicked
 from tests.simulation.slow_run import DURATION, START, control, wind
 from tiburon.simulation import conduct as conduct_module
 from tiburon.simulation import lone_run as lone_run_module
+from tiburon.simulation import plain_steps as plain_steps_module
 from tiburon.simulation import recorder as recorder_module
 from tiburon.simulation import row_writer as row_writer_module
 
@@ -86,6 +87,7 @@ def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, 
     monkeypatch.setattr(conduct_module, "INTERVAL", 0.0)
     monkeypatch.setattr(lone_run_module, "INTERVAL", 0.0)
     monkeypatch.setattr(lone_run_module, "BREATH", 1)
+    monkeypatch.setattr(plain_steps_module, "MOST_STEPS", 32)
     left = [calls]
 
     def crash(done, duration):

@@ -24,8 +24,8 @@ from tiburon.native.pool import default_threads, run_in_parts
 
 __all__ = ["BLOCK_BYTES", "RowLoop"]
 
-BLOCK_BYTES = 24_000
-"""What one step of a block of cases may read and write: it is to stay in the fastest cache."""
+BLOCK_BYTES = 200_000
+"""What one step of a block of cases may read and write: it is to stay in a near cache."""
 
 _ASSEMBLY = """
 define i64 @loop_of_one(ptr %one, ptr %table, i64 %inputs, i64 %width, i64 %calls) {
@@ -121,6 +121,7 @@ class RowLoop:
         # it keeps the numbers of parameters alive, which tables point to
         self._owner = owner
         signature = code.signature
+        self.names = [item.name for item in signature.inputs]
         self.inputs = len(signature.inputs)
         self.width = self.inputs + len(signature.outputs)
         self._out_steps = np.array(
@@ -129,6 +130,11 @@ class RowLoop:
         # time of one case in one call of a batch, 0 until it was measured [s]
         self._seconds = 0.0
         _, self._of_one, self._of_many = _loops()
+
+    def guess_seconds(self, cases: int | None) -> float:
+        """Guess how long one call takes, for one case or for a batch [s]."""
+        pace = self._seconds or self._code.guess_seconds()
+        return pace * (host().lanes if cases is None else cases)
 
     def run_one(self, table: NDArray[np.int64]) -> int:
         """Compute one case again and again.

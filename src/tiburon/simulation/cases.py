@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.simulation.events import Happening
-from tiburon.simulation.outcome import Outcome
+from tiburon.simulation.outcome import CommonEnd, Outcome, Outcomes
 from tiburon.simulation.system import System
 
 __all__ = ["Cases", "CasesOnTheirWay", "Rows"]
@@ -37,7 +37,8 @@ class CasesOnTheirWay:
         begin: Time at the start of the run [s].
         dt: Distance of two times of the grid [s].
         done: Steps of the grid taken since the start of the run.
-        outcomes: How cases ended, by number; those that go on are missing.
+        outcomes: How cases ended, by number; those that go on are missing, and those that ended
+            together because the run did.
         happenings: Events that happened, in the order in which they were found.
         seconds_per_step: Wall time of a step of all cases, as far as it is known.
         patience: Called between native calls of unknown length; raises what ends the run.
@@ -54,6 +55,7 @@ class CasesOnTheirWay:
         self.seconds_per_step = np.inf
         self.patience: Callable[[], None] = _endless
         self._alive: Cases | None = None
+        self._others: CommonEnd | None = None
 
     @property
     def time(self) -> float:
@@ -70,11 +72,12 @@ class CasesOnTheirWay:
         model = self.system.model
         nq, nv, time = model.nq, model.nq + model.nv, self.time
         # one copy for all: batches are large
-        rows = self.state.copy()
-        for case in self.running.tolist():
-            row = rows[case]
-            self.outcomes[case] = Outcome(status, time, message, row[:nq], row[nq:nv], row[nv:])
+        self._others = CommonEnd(status, time, message, self.state.copy(), (nq, nv))
         self._alive = np.arange(0)
+
+    def all_outcomes(self) -> Outcomes:
+        """Return how all cases ended, in their order."""
+        return Outcomes(len(self.state), self.outcomes, self._others)
 
     def close(self, case: int, outcome: Outcome) -> None:
         """Take a case for ended, as an earlier part of the run found it."""

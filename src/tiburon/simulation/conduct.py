@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from tiburon.simulation.cases import Rows
 from tiburon.simulation.commands import CommandRow
 from tiburon.simulation.interruption import Interruption
-from tiburon.simulation.lone_run import fly, glide
+from tiburon.simulation.lone_run import fly
+from tiburon.simulation.plain_steps import PlainSteps
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Progress
 from tiburon.simulation.row_writer import RowWriter
 from tiburon.simulation.sensing import Sensing
@@ -155,7 +156,8 @@ def _go(
     # a run that ends, or is cut here, gives the row of its last step in any case
     mark = run.done % every == 0
     started = told = wall.perf_counter()
-    first, limit = run.done, FIRST_STEPS
+    plain = PlainSteps.of(run, course, writer)
+    first, limit = run.done, FIRST_STEPS if plain is None else plain.first_steps
     while True:
         done = run.done
         writer.hand_on()
@@ -180,9 +182,6 @@ def _go(
         if done >= steps:
             run.end("finished", f"finished at {run.time:.6g} s")
             return
-        if done % every == 0 and glide(run, course, writer, progress, interruption):
-            mark = False
-            continue
         reason = _reason_to_stop(run, course, interruption, started)
         if reason is not None:
             _stop(run, course, writer, *reason)
@@ -192,15 +191,20 @@ def _go(
             end = min(end, done - done % course.hold + course.hold)
         if sensing is not None:
             end = min(end, done - done % sensing.every + sensing.every)
-        counts, marks = _counts(done, end, steps, every, run.slots)
         called = wall.perf_counter()
-        rows = run.advance(counts)
-        now = wall.perf_counter()
-        # the last row waits: commands at its time may be yet to come
-        mark = marks[-1]
-        _write_on_the_way(run, course, writer, rows, done, counts, marks)
+        waiting = asking is not None or course.sampling or sensing is not None
+        if plain is not None and plain.advance(end, waiting=waiting):
+            now, mark = wall.perf_counter(), plain.pending
+        else:
+            counts, marks = _counts(done, end, steps, every, run.slots)
+            called = wall.perf_counter()
+            rows = run.advance(counts)
+            now = wall.perf_counter()
+            # the last row waits: commands at its time may be yet to come
+            mark = marks[-1]
+            _write_on_the_way(run, course, writer, rows, done, counts, marks)
         # only as many steps as fit, and no leaps on the word of a clock
-        taken = sum(counts)
+        taken = run.done - done
         run.seconds_per_step = (now - called) / taken
         fitting = CHUNK_SECONDS / max(run.seconds_per_step, 1e-12)
         limit = max(1, min(int(fitting), FIRST_STEPS * limit))

@@ -161,7 +161,7 @@ def carry_out(
         now,
     )
     conduct(run, course, writer, progress_of(progress, setup.model.name))
-    outcomes = [run.outcomes[case] for case in range(len(run.state))]
+    outcomes = run.all_outcomes()
     happened = sorted(run.happenings, key=lambda one: one.time)
     return recorder.finish(outcomes, happened, now())
 

@@ -65,7 +65,7 @@ class FixedRun(CasesOnTheirWay):
         """
         super().__init__(system, state, held, begin, dt)
         cases = None if one else len(state)
-        self.method, self.events = method, events
+        self.method, self.events, self.threads = method, events, threads
         self.stepper = FixedStepper(system, method, events, parameters, cases, threads, slots)
         head = Clock(begin, dt, dt, 0.0, float(hold), 1.0, float(events is not None), 1.0)
         self._clock = np.array([*map(float, head), *[0.0] * self.stepper.slots])

@@ -1,8 +1,8 @@
 """One robot: the shortest way from one native call to the next.
 
 A controller at 100 Hz over steps of a millisecond is asked so often that what lies between two
-calls counts; so does recording every step of a small robot. Here is only what every call needs;
-whatever else a run can have takes the general way of `conduct`, with the same bits.
+calls counts. Here is only what every call needs; whatever else a run can have takes the general way
+of `conduct`, with the same bits.
 """
 
 import time as wall
@@ -23,7 +23,7 @@ from tiburon.simulation.stepper import QUICK_SECONDS
 if TYPE_CHECKING:
     from tiburon.simulation.conduct import Course, Run
 
-__all__ = ["fly", "glide"]
+__all__ = ["fly"]
 
 Array = NDArray[np.float64]
 
@@ -108,89 +108,15 @@ def fly(
     return written
 
 
-def glide(
-    run: "Run",
-    course: "Course",
-    writer: RowWriter,
-    progress: Progress | None,
-    interruption: Interruption,
-) -> bool:
-    """Take whole calls of a run without controller, as long as nothing unusual happens.
-
-    Args:
-        run: The robot on its way, at a step whose row is written.
-        course: What to do.
-        writer: Where rows go.
-        progress: What to tell how far the run is.
-        interruption: Tells of Ctrl-C.
-
-    Returns:
-        Whether it went on; the row of the step that was reached is then written.
-    """
-    every, done = course.record_every, run.done
-    if course.control is not None or course.sampling or not _is_plain(run, course):
-        return False
-    assert isinstance(run, FixedRun)
-    pace = run.seconds_per_step
-    fitting = QUICK_SECONDS / (every * pace) if pace > 0.0 else 0.0
-    rows = min(run.slots, int(fitting))
-    steps = rows * every
-    if done % every or rows < 1 or done + steps > course.steps:
-        return False
-    clock = run.clock()
-    clock[CLOCK : CLOCK + rows] = every
-    kernel, begin, dt, write = run.stepper.kernel, course.begin, course.dt, writer.write_many
-    y, held = run.state[0], run.held[0]
-    ahead = np.arange(every, steps + 1, every)
-    kept = np.broadcast_to(held, (rows, 1, len(held)))
-    last, left = course.steps - steps, BREATH
-    first, told = done, wall.perf_counter()
-    while done <= last and not interruption.wanted:
-        clock[DONE] = done
-        try:
-            (states,) = kernel(y, held, clock)
-        except (DomainError, NonFiniteError):
-            # the general way finds out how far it goes, and why no further
-            break
-        times = np.asarray(begin + (done + ahead) * dt, dtype=np.float64)
-        write(times, states[:rows, None], kept)
-        y = states[rows - 1]
-        done += steps
-        left -= 1
-        if rows < run.slots and left == BREATH - 1:
-            # now the pace is known better: more may fit
-            run.seconds_per_step = (wall.perf_counter() - told) / steps
-            break
-        if not left:
-            left = BREATH
-            # the run can be gone on with from here
-            run.state, run.done = y[None], done
-            writer.hand_on()
-            now = wall.perf_counter()
-            if progress is not None and now - told >= INTERVAL:
-                progress((done - first) * dt, (course.steps - first) * dt)
-                told = now
-    moved = done > first
-    run.state, run.done = y[None], done
-    return moved
-
-
-def _is_plain(run: "Run", course: "Course") -> bool:
-    """Return whether a run is one robot with nothing to look for on its way."""
-    plain = isinstance(run, FixedRun) and course.one and course.sensing is None
-    if not plain or course.budget is not None:
-        return False
-    assert isinstance(run, FixedRun)
-    if run.system.held or run.events is not None:
-        return False
-    return run.stepper.carried == len(run.system.commands)
-
-
 def _fits(run: "Run", course: "Course") -> bool:
     """Return whether a run is as plain as this file takes it."""
-    if course.control is None or not _is_plain(run, course):
+    plain = isinstance(run, FixedRun) and course.one and course.sensing is None
+    if not plain or course.control is None or course.budget is not None:
         return False
     assert isinstance(run, FixedRun)
+    system = run.system
+    if system.held or run.events is not None or run.stepper.carried != len(system.commands):
+        return False
     # one more where intervals begin between two rows
     marks = -(-course.hold // course.record_every) + bool(course.hold % course.record_every)
     quick = course.hold * run.seconds_per_step <= QUICK_SECONDS

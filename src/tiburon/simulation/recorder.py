@@ -3,7 +3,7 @@
 import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,13 @@ from numpy.typing import NDArray
 from tiburon.errors import ShapeError
 from tiburon.simulation.quantities import check_names
 from tiburon.simulation.run_header import Checkpoint, RunHeader
-from tiburon.simulation.run_rows import MemoryRows, Rows
+from tiburon.simulation.run_rows import MemoryRows, Rows, Steady
 
 if TYPE_CHECKING:
     from tiburon.simulation.store import RunStore
     from tiburon.simulation.trajectory import Trajectory
 
-__all__ = ["Recorder"]
+__all__ = ["Recorder", "Room"]
 
 Array = NDArray[np.float64]
 
@@ -26,6 +26,16 @@ FLUSH_SECONDS = 5.0
 
 FIRST_BLOCK = 1024
 """Rows of the first block where their number is not known; each next one grows by half."""
+
+
+class Room(NamedTuple):
+    """Where rows go that whoever runs writes there itself."""
+
+    size: int
+    """How many fit."""
+
+    views: Mapping[str, Array]
+    """By key, shape (size, *batch, *width)."""
 
 
 class Recorder:
@@ -131,6 +141,36 @@ class Recorder:
         self._sink.append(time, columns, checkpoint)
         self.count += len(time)
 
+    def room(self, count: int) -> Room:
+        """Return where the next rows go, for who writes them there and then calls `took`.
+
+        Args:
+            count: How many at most.
+
+        Returns:
+            Room for some of them: at least one, if any is asked for.
+        """
+        return self._sink.room(count)
+
+    def took(
+        self,
+        time: Array,
+        steady: Mapping[str, Array],
+        checkpoint: Callable[[], Checkpoint] | None,
+    ) -> None:
+        """Take rows that are in their room.
+
+        Args:
+            time: Their times [s], shape (n,).
+            steady: Columns that are the same in all of these rows, by key: one entry for each case.
+                They are not written yet; columns that no run has are left out.
+            checkpoint: As in `append`.
+        """
+        known = {c.key: self.header.shape(c) for c in self.header.columns}
+        shaped = {key: row.reshape(known[key]) for key, row in steady.items() if key in known}
+        self._sink.took(time, shaped, checkpoint)
+        self.count += len(time)
+
     def finish(
         self, outcomes: Sequence[Any], events: Sequence[Any], checkpoint: Checkpoint
     ) -> "Trajectory":
@@ -145,7 +185,7 @@ class Recorder:
 
         rows = self._sink.finish(outcomes, events, checkpoint)
         store = self._sink.store if isinstance(self._sink, _Stream) else None
-        return Trajectory(self.header, rows, tuple(outcomes), tuple(events), checkpoint, store)
+        return Trajectory(self.header, rows, outcomes, events, checkpoint, store)
 
 
 class _Memory:
@@ -157,6 +197,7 @@ class _Memory:
         self._blocks = [self._block(FIRST_BLOCK if rows is None else rows)]
         # of the last block only; those before it are full
         self._used = 0
+        self._steady: list[Steady] = []
 
     def _block(self, rows: int) -> dict[str, Array]:
         return {key: np.empty((rows, *shape)) for key, shape in self._shapes.items()}
@@ -179,7 +220,28 @@ class _Memory:
             self._used += count
             done += count
 
+    def room(self, count: int) -> Room:
+        block = self._blocks[-1]
+        if count and self._used == len(block["time"]):
+            block = self._block(max(len(block["time"]) * 3 // 2, count))
+            self._blocks.append(block)
+            self._used = 0
+        here = slice(self._used, min(self._used + count, len(block["time"])))
+        views = {key: array[here] for key, array in block.items() if key != "time"}
+        return Room(len(block["time"][here]), views)
+
+    def took(self, time: Array, steady: Mapping[str, Array], checkpoint: object) -> None:
+        start, self._used = self._used, self._used + len(time)
+        block = self._blocks[-1]
+        block["time"][start : self._used] = time
+        for key, row in steady.items():
+            self._steady.append(Steady(key, block[key], start, self._used, row.copy()))
+
     def finish(self, outcomes: object, events: object, checkpoint: object) -> Rows:
+        if len(self._blocks) > 1:
+            for steady in self._steady:
+                steady.fill()
+            self._steady = []
         arrays = {}
         for key in self._shapes:
             # one column after the other, and its blocks go before the next is joined
@@ -187,7 +249,7 @@ class _Memory:
             parts[-1] = parts[-1][: self._used]
             arrays[key] = parts[0] if len(parts) == 1 else np.concatenate(parts)
             del parts
-        return MemoryRows(arrays)
+        return MemoryRows(arrays, self._steady)
 
 
 class _Stream:
@@ -230,6 +292,34 @@ class _Stream:
             self._changed = True
             done += count
             self._due = self._due or self._used == self._size
+        self._hand_to_disk(checkpoint)
+
+    def room(self, count: int) -> Room:
+        if count and self._used == self._size:
+            self._write()
+            self._start += self._size
+            self._used = 0
+        here = slice(self._used, min(self._used + count, self._size))
+        views = {key: array[here] for key, array in self._buffer.items() if key != "time"}
+        return Room(here.stop - here.start, views)
+
+    def took(
+        self,
+        time: Array,
+        steady: Mapping[str, Array],
+        checkpoint: Callable[[], Checkpoint] | None,
+    ) -> None:
+        here = slice(self._used, self._used + len(time))
+        self._buffer["time"][here] = time
+        for key, row in steady.items():
+            self._buffer[key][here] = row
+        self._used += len(time)
+        self._changed = True
+        self._hand_to_disk(checkpoint)
+
+    def _hand_to_disk(self, checkpoint: Callable[[], Checkpoint] | None) -> None:
+        """Write the chunk and a checkpoint if it is full, or was begun long ago."""
+        self._due = self._due or self._used == self._size
         self._due = self._due or clock.perf_counter() - self._flushed >= FLUSH_SECONDS
         if self._due and checkpoint is not None:
             self._write()

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.algorithms.library import scalars
-from tiburon.simulation.recorder import Recorder
+from tiburon.simulation.recorder import Recorder, Room
 from tiburon.simulation.run_header import Checkpoint
 from tiburon.simulation.stepper import bind_parameters
 from tiburon.simulation.system import System
@@ -133,6 +133,41 @@ class RowWriter:
         long_ago = wall.perf_counter() - self._handed > HAND_ON_SECONDS
         if self._used > len(self._time) // 2 or (self._used and long_ago):
             self.flush()
+
+    def room(self, count: int) -> Room:
+        """Return where the next rows go that native code writes itself.
+
+        Args:
+            count: How many at most.
+
+        Returns:
+            Room for some of them, with the cases as one dimension. Rows that were gathered are
+            handed on before: those to come follow them.
+        """
+        if self._used:
+            self.flush()
+        found = self._recorder.room(count)
+        cases = self._held.shape[1]
+        views = {
+            key: view.reshape(found.size, cases, view.shape[-1])
+            for key, view in found.views.items()
+        }
+        return Room(found.size, views)
+
+    def wrote(self, times: Array, held: Array, sensed: Array | None = None, *, whole: bool) -> None:
+        """Take rows whose states are in their room already.
+
+        Args:
+            times: When [s], shape (rows,).
+            held: What is held all the while, shape (cases, numbers).
+            sensed: What sensors say all the while, shape (cases, channels).
+            whole: Whether these are all rows up to the present step.
+        """
+        steady = {"u": held[:, : len(self._system.command_names)]}
+        if sensed is not None:
+            steady[SENSED] = sensed
+        self.last_time = float(times[-1])
+        self._recorder.took(times, steady, self._checkpoint if whole else None)
 
     def flush(self) -> None:
         """Hand on what is there."""

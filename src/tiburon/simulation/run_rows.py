@@ -1,12 +1,12 @@
 """The recorded rows of a run, wherever they lie."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["MemoryRows", "Rows"]
+__all__ = ["MemoryRows", "Rows", "Steady"]
 
 Array = NDArray[np.float64]
 
@@ -22,16 +22,41 @@ class Rows(Protocol):
         """Return some rows of a column, or of "time"."""
 
 
+class Steady(NamedTuple):
+    """Some rows of a column that are all the same, and not written before somebody reads them.
+
+    Commands of a run without controller are such: a third of what is recorded of an arm.
+    """
+
+    key: str
+    """Which column."""
+
+    array: Array
+    """The whole column."""
+
+    start: int
+    stop: int
+
+    row: Array
+    """What each of the rows from start to stop is."""
+
+    def fill(self) -> None:
+        """Write the rows."""
+        self.array[self.start : self.stop] = self.row
+
+
 class MemoryRows:
     """Rows that lie in memory."""
 
-    def __init__(self, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, arrays: Mapping[str, Array], steady: Iterable[Steady] = ()) -> None:
         """Keep arrays.
 
         Args:
             arrays: "time", shape (n,), and columns by key, time being their first dimension.
+            steady: Rows of these arrays that are yet to be written.
         """
         self._arrays = dict(arrays)
+        self._steady = list(steady)
 
     @property
     def count(self) -> int:
@@ -40,4 +65,9 @@ class MemoryRows:
 
     def read(self, key: str, start: int, stop: int) -> Array:
         """Return some rows of a column, or of "time", without copying them."""
+        waiting = [one for one in self._steady if one.key == key]
+        if waiting:
+            for one in waiting:
+                one.fill()
+            self._steady = [one for one in self._steady if one.key != key]
         return self._arrays[key][start:stop]

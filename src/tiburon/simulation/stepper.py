@@ -1,7 +1,8 @@
 """Native calls that take steps: one robot, or many cases of it, each with its own clock."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +12,10 @@ from tiburon.simulation.events import Watch
 from tiburon.simulation.loop import LoopSource, memory_form
 from tiburon.simulation.system import TABLES, System
 
-__all__ = ["SLOTS", "Advance", "FixedStepper", "bind_parameters"]
+if TYPE_CHECKING:
+    from tiburon.native.source import Source
+
+__all__ = ["SLOTS", "Advance", "FixedStepper", "bind_parameters", "recent_kernel"]
 
 Array = NDArray[np.float64]
 
@@ -83,13 +87,25 @@ class FixedStepper:
         source = LoopSource(system, method, self.slots, watch, plain)
         self.carried = system.drive_size + memory_form(system, source.integrator)[0]
         """Numbers carried from call to call: what is held, and what the method remembers."""
-        self.kernel, self._rows = bind_parameters(
-            _kernel(source, system.parameters()), parameters, cases
-        )
+        self._source, self._parameters, self._cases = source, parameters, cases
+        if parameters:
+            # what does not fit is told before anything else happens
+            _ = self._bound
         self._one = cases is None
         self._options: dict[str, Any] = {} if threads is None else {"threads": threads}
         self._watched = watch is not None
         self._carries = system.held or source.integrator.has_memory
+
+    @cached_property
+    def _bound(self) -> tuple[Callable[..., Any], dict[str, Array]]:
+        """The kernel, made when first needed, and the numbers that differ from case to case."""
+        kernel = recent_kernel(self._source, self.system.parameters())
+        return bind_parameters(kernel, self._parameters, self._cases)
+
+    @property
+    def kernel(self) -> Callable[..., Any]:
+        """The loop, compiled."""
+        return self._bound[0]
 
     def run(
         self,
@@ -113,8 +129,10 @@ class FixedStepper:
         """
         if self._one:
             return self._run_one(state[0], u[0], clock.reshape(-1), seconds)
-        rows = self._rows if cases is None else {k: v[cases] for k, v in self._rows.items()}
-        found, failed = self.kernel(state, u, clock, errors="flag", **rows, **self._options)
+        kernel, rows = self._bound
+        if cases is not None:
+            rows = {k: v[cases] for k, v in rows.items()}
+        found, failed = kernel(state, u, clock, errors="flag", **rows, **self._options)
         return self._advance(found, failed, u, 0)
 
     def _run_one(self, state: Array, u: Array, clock: Array, seconds: float) -> Advance:
@@ -149,8 +167,8 @@ _RECENT: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {}
 MOST_RECENT = 32
 
 
-def _kernel(source: LoopSource, numbers: dict[str, Any]) -> Callable[..., Any]:
-    """Return the kernel of a loop; one made lately for the same system is taken again.
+def recent_kernel(source: "Source", numbers: dict[str, Any]) -> Callable[..., Any]:
+    """Return the kernel of a loop or step; one made lately for the same system is taken again.
 
     To bind a kernel takes as long as hundreds of steps of a small robot.
     """

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from tiburon.errors import RunFileError, UnknownNameError
 from tiburon.model import Model, World
+from tiburon.simulation.outcome import WELL, Outcomes, statuses_of
 from tiburon.simulation.run_header import Checkpoint, RunHeader
 from tiburon.simulation.run_rows import Rows
 
@@ -55,7 +56,7 @@ class Trajectory:
     ) -> None:
         self.header = header
         self.rows = rows
-        self.outcomes = tuple(outcomes)
+        self.outcomes = outcomes if isinstance(outcomes, Outcomes) else tuple(outcomes)
         self.events = tuple(events)
         self.checkpoint = checkpoint
         self.store = store
@@ -162,13 +163,13 @@ class Trajectory:
         """
         if not self.outcomes:
             return None
-        bad = [outcome for outcome in self.outcomes if not outcome.ok]
-        return bad[0] if bad else self.outcomes[0]
+        words = statuses_of(self.outcomes)
+        return self.outcomes[next((k for k, word in enumerate(words) if word not in WELL), 0)]
 
     @property
     def status(self) -> Any:
         """Status of the outcome: a text for one robot, an array of texts with the batch's shape."""
-        words = [outcome.status for outcome in self.outcomes] or ["unfinished"]
+        words = statuses_of(self.outcomes) or ["unfinished"]
         if not self.batch:
             return words[0]
         size = int(np.prod(self.batch))

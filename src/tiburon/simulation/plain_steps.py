@@ -1,0 +1,247 @@
+"""Steps with nothing to look for on the way: rows are written by native code where they stay.
+
+One robot or a batch, as long as nothing happens between two rows but steps: a native loop takes
+all steps of a stretch and writes each recorded state straight into the recorder's arrays. Whatever
+else a run can have takes the general way of `conduct`, with the same bits.
+"""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.native.interpreted import native_code_wanted
+from tiburon.simulation.fixed_run import FixedRun
+from tiburon.simulation.recorder import Room
+from tiburon.simulation.row_writer import RowWriter
+from tiburon.simulation.step_source import NOW, StepSource
+from tiburon.simulation.stepper import bind_parameters, recent_kernel
+
+if TYPE_CHECKING:
+    from tiburon.simulation.conduct import Course, Run
+
+__all__ = ["PlainSteps"]
+
+Array = NDArray[np.float64]
+
+DONE = NOW.index("done")
+
+FIRST_SHARE = 0.1
+"""Share of the time of a native call that the first one may take by a guess of its pace."""
+
+MOST_STEPS = 65_536
+"""Steps of one native call at most: each has a row in its table of addresses."""
+
+
+class PlainSteps:
+    """Takes the steps of a run natively, row by row into its recorder.
+
+    Attributes:
+        again: Number of steps from which on this way may be tried: before, numbers leave their
+            range, and the general way finds out whose.
+        first_steps: Steps that are likely to take a small part of the time of a native call.
+    """
+
+    def __init__(self, run: FixedRun, course: "Course", writer: RowWriter) -> None:
+        """Compile the step, or find it compiled."""
+        from tiburon.native.row_loop import RowLoop
+
+        self._run, self._course, self._writer = run, course, writer
+        system, model = run.system, run.system.model
+        source = StepSource(system, run.method)
+        cases = None if course.one else len(run.state)
+        kernel, rows = bind_parameters(
+            recent_kernel(source, system.parameters()), course.parameters, cases
+        )
+        self._loop = RowLoop(kernel)
+        self._own = kernel.__self__  # type: ignore[attr-defined]
+        self._rows = rows
+        widths = {"q": model.nq, "v": model.nv, "x": system.nx}
+        self._widths = {key: width for key, width in widths.items() if width}
+        self._ends = np.cumsum([0, *self._widths.values()]).tolist()
+        # where a stretch starts, and two that steps between rows take turns with
+        self._buffers = [self._new_buffer() for _ in range(3)]
+        self._reached: tuple[Array, Mapping[str, Array]] | None = None
+        self.again = 0
+        self.pending = False
+        """Whether the row of the step that was reached is yet to be written."""
+        pace = self._loop.guess_seconds(cases)
+        self.first_steps = max(1, int(FIRST_SHARE * 0.02 / pace))
+
+    @classmethod
+    def of(cls, run: "Run", course: "Course", writer: RowWriter) -> "PlainSteps | None":
+        """Return this way of taking steps, None where a run is not as plain."""
+        if not isinstance(run, FixedRun) or run.events is not None:
+            return None
+        system = run.system
+        own = system.control is not None or run.stepper.carried != len(system.commands)
+        lone_control = course.one and course.control is not None
+        if own or lone_control or not len(run.state) or not native_code_wanted():
+            return None
+        return cls(run, course, writer)
+
+    def advance(self, end: int, *, waiting: bool) -> bool:
+        """Take steps and write the rows on the way.
+
+        Args:
+            end: Steps, counted from the start of the run, up to which to go at most.
+            waiting: Whether the row at the end must wait, for commands at its time are yet to come.
+
+        Returns:
+            Whether any step was taken.
+        """
+        run, course = self._run, self._course
+        done, every = run.done, course.record_every
+        if done < self.again or len(run.running) * 2 < len(run.state):
+            return False
+        end = min(end, done + MOST_STEPS)
+        first = done - done % every + every
+        marks = np.arange(first, end + 1, every)
+        if end == course.steps and end % every:
+            marks = np.append(marks, end)
+        room = self._writer.room(len(marks))
+        if room.size < len(marks):
+            marks = marks[: room.size]
+            end = int(marks[-1])
+        total = end - done
+        table = self._table(room, marks - done - 1, total)
+        good = self._take(table)
+        if good < total:
+            self.again = done + good + 1
+            # what lies between rows is overwritten by blocks of cases that went on
+            marks = marks[marks <= done + good]
+            if not len(marks):
+                self._reached = None
+                return False
+            end = int(marks[-1])
+        self._arrive(room, marks, end)
+        last_waits = waiting and len(marks) > 0 and int(marks[-1]) == end
+        self.pending = last_waits
+        self._write(room, marks[: len(marks) - last_waits])
+        return True
+
+    # one native call
+
+    def _table(self, room: Room, rows: NDArray[np.intp], total: int) -> NDArray[np.int64]:
+        """Return the addresses that each step reads and writes."""
+        run, course, loop = self._run, self._course, self._loop
+        start = self._start(room)
+        table = np.empty((total, loop.width), dtype=np.int64)
+        outputs = loop.inputs
+        for place, key in enumerate(self._widths):
+            out = table[:, outputs + place]
+            place = loop.names.index(key)
+            spare = self._buffers[1][key], self._buffers[2][key]
+            out[0::2], out[1::2] = _address(spare[0]), _address(spare[1])
+            view = room.views[key]
+            out[rows] = _address(view) + np.arange(len(rows)) * view.strides[0]
+            table[0, place] = _address(start[key])
+            table[1:, place] = out[:-1]
+        now = np.empty((total, len(NOW)))
+        now[:] = (course.begin, course.dt, course.dt, 0.0)
+        now[:, DONE] = np.arange(run.done, run.done + total)
+        self._pointed = {**self._numbers(), "u": self._held()}
+        for name, values in self._pointed.items():
+            table[:, loop.names.index(name)] = _address(values)
+        table[:, loop.names.index("now")] = _address(now) + np.arange(total) * now.strides[0]
+        # all that is pointed to lives until the call is over
+        self._kept = (now, start)
+        return table
+
+    def _take(self, table: NDArray[np.int64]) -> int:
+        """Run the native loop; return how many steps went well for all cases."""
+        if self._course.one:
+            return self._loop.run_one(table)
+        given = {**self._pointed, **{key: self._buffers[0][key] for key in self._widths}}
+        strides = [
+            given[name].shape[-1] if name in given and given[name].ndim > 1 else 0
+            for name in self._loop.names
+        ]
+        table_of_strides = np.array(strides, dtype=np.int64)
+        run = self._run
+        return self._loop.run_many(table, table_of_strides, len(run.state), run.threads)
+
+    def _start(self, room: Room) -> Mapping[str, Array]:
+        """Return where the cases are, an array for each part of the state."""
+        run = self._run
+        if self._reached is not None and self._reached[0] is run.state:
+            start = self._reached[1]
+            if not any(np.may_share_memory(start[k], room.views[k][:1]) for k in start):
+                return start
+        state, dead = run.state, self._dead()
+        if len(dead):
+            # ended cases take the steps of one that goes on, and nobody looks at them
+            state = state.copy()
+            state[dead] = state[run.running[0]]
+        start = self._buffers[0]
+        for key, low, high in zip(self._widths, self._ends, self._ends[1:], strict=False):
+            start[key][:] = state[:, low:high]
+        return start
+
+    def _held(self) -> Array:
+        """Return what is held: one row for all cases, or one for each."""
+        run = self._run
+        held, dead = run.held, self._dead()
+        if len(dead):
+            held = held.copy()
+            held[dead] = held[run.running[0]]
+        if (held == held[0]).all():
+            return np.ascontiguousarray(held[0])
+        return np.ascontiguousarray(held)
+
+    def _numbers(self) -> dict[str, Array]:
+        """Return the run-time numbers by name."""
+        dead = self._dead()
+        found: dict[str, Array] = dict(self._own.parameters)
+        for name, rows in self._rows.items():
+            found[name] = rows
+            if len(dead):
+                found[name] = rows.copy()
+                found[name][dead] = rows[self._run.running[0]]
+        return found
+
+    def _dead(self) -> NDArray[np.intp]:
+        """Return the numbers of the cases that have ended."""
+        running, count = self._run.running, len(self._run.state)
+        return np.setdiff1d(np.arange(count), running) if len(running) < count else running[:0]
+
+    # after it
+
+    def _arrive(self, room: Room, marks: NDArray[np.intp], end: int) -> None:
+        """Put the run where the native loop has taken it."""
+        run = self._run
+        dead = self._dead()
+        if len(marks) and int(marks[-1]) == end:
+            reached = {key: room.views[key][len(marks) - 1] for key in self._widths}
+        else:
+            # the last step went into one of the two: it is where the next stretch starts
+            place = 1 + (end - run.done - 1) % 2
+            self._buffers[0], self._buffers[place] = self._buffers[place], self._buffers[0]
+            reached = self._buffers[0]
+        state = np.concatenate([reached[key] for key in self._widths], axis=-1)
+        if len(dead):
+            state[dead] = run.state[dead]
+            for key in self._widths:
+                room.views[key][: len(marks), dead] = np.nan
+        run.state, run.done = state, end
+        self._reached = None if len(dead) else (state, reached)
+
+    def _write(self, room: Room, marks: NDArray[np.intp]) -> None:
+        """Tell the recorder of rows that are there."""
+        if len(marks):
+            course = self._course
+            sensed = None
+            if course.sensing is not None:
+                sensed = course.sensing.row.reshape(len(self._run.state), -1)
+            times: Array = course.begin + marks.astype(np.float64) * course.dt
+            self._writer.wrote(times, self._run.held, sensed, whole=not self.pending)
+
+    def _new_buffer(self) -> dict[str, Array]:
+        cases = len(self._run.state)
+        return {key: np.empty((cases, width)) for key, width in self._widths.items()}
+
+
+def _address(array: Array) -> int:
+    """Return where the numbers of an array begin."""
+    return int(array.__array_interface__["data"][0])
