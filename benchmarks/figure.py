@@ -10,6 +10,33 @@ from benchmarks.timing import Timing
 
 
 @dataclass(frozen=True, slots=True)
+class Accuracy:
+    """How well a closed mechanism was kept, beside the time that took."""
+
+    gap: float
+    """What was left of loops at the worst, in `unit`."""
+
+    unit: str = "m"
+    """Of positions of a run, or "m/s^2": of accelerations of one call."""
+
+    energy: float | None = None
+    """Largest error of energy, relative to the largest kinetic energy; None for one call."""
+
+    gap_must: float | None = None
+    """What `gap` must not exceed."""
+
+    energy_must: float | None = None
+    """What `energy` must not exceed."""
+
+    @property
+    def met(self) -> bool | None:
+        """Whether all bounds hold; None if there are none."""
+        pairs = ((self.gap, self.gap_must), (self.energy, self.energy_must))
+        held = [value is not None and value <= bound for value, bound in pairs if bound is not None]
+        return all(held) if held else None
+
+
+@dataclass(frozen=True, slots=True)
 class Figure:
     """A measured comparison.
 
@@ -41,6 +68,12 @@ class Figure:
     note: str = ""
     """What a reader must know to judge the figure."""
 
+    accuracy: Accuracy | None = None
+    """What our side kept of loops and energy, where there are loops."""
+
+    peer_accuracy: Accuracy | None = None
+    """What the peer kept."""
+
     @property
     def ratio(self) -> float | None:
         """How many times faster than the peer, by the minima; None without a peer."""
@@ -56,8 +89,10 @@ class Figure:
 
     @property
     def met(self) -> bool | None:
-        """Whether the bound holds; None if there is no bound."""
-        return self.reaches(self.must)
+        """Whether all bounds hold, those of accuracy too; None if there is none."""
+        kept = None if self.accuracy is None else self.accuracy.met
+        held = [verdict for verdict in (self.reaches(self.must), kept) if verdict is not None]
+        return all(held) if held else None
 
     @property
     def verdict(self) -> str:

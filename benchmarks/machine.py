@@ -8,7 +8,7 @@ import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-PACKAGES = ("tiburon", "numpy", "llvmlite", "pin", "mujoco")
+PACKAGES = ("tiburon", "numpy", "llvmlite", "pin", "mujoco", "drake", "exudyn")
 
 
 def _without_folder(word: str) -> str:

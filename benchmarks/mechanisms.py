@@ -35,6 +35,24 @@ def depth_first(model: tb.Model) -> tb.Model:
     return tb.Model(model.name, order, loops=model.loops, poses=poses)
 
 
+def closed_state(model: tb.Model, seed: int = 5) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Draw a moving state that keeps loops closed, and joint forces.
+
+    Args:
+        model: A robot with loops; its pose "home", or else all joints at zero, nearly closes them.
+        seed: Of the draw.
+
+    Returns:
+        Position, shape (nq,); velocity and joint force, shape (nv,) each; all in SI units.
+    """
+    rng = np.random.default_rng(seed)
+    start = model.poses.get("home", model.neutral())
+    near = model.integrate(start, 0.05 * rng.standard_normal(model.nv))
+    q = tb.close_loops(model, near).q
+    v = tb.keep_loops_closed(model, q, rng.standard_normal(model.nv))
+    return q, v, rng.standard_normal(model.nv)
+
+
 def four_bars(count: int) -> tb.Model:
     """Build a row of square four-bars on the ground, each sharing an upright with the next.
 

@@ -49,23 +49,27 @@ def _add_joint(body: Any, joint: Any) -> None:
     if joint.kind == "free":
         body.add_joint(name=joint.name, type=mujoco.mjtJoint.mjJNT_FREE)
         return
+    if joint.kind == "universal":
+        for letter, axis in zip("xy", (joint.axis, joint.second_axis), strict=True):
+            body.add_joint(
+                name=f"{joint.name}.{letter}", type=mujoco.mjtJoint.mjJNT_HINGE, axis=list(axis)
+            )
+        return
     if joint.offset != 0.0:
         raise ValueError(f"joint {joint.name!r}: an offset has no counterpart in MuJoCo")
     kinds = {"revolute": mujoco.mjtJoint.mjJNT_HINGE, "prismatic": mujoco.mjtJoint.mjJNT_SLIDE}
     body.add_joint(name=joint.name, type=kinds[joint.kind], axis=list(joint.axis))
 
 
-def build_mujoco(
-    model: tb.Model, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
-) -> tuple[Any, Any]:
-    """Build the same robot for MuJoCo, without constraints, contacts and passive forces.
+def write_spec(model: tb.Model, gravity: tuple[float, float, float]) -> tuple[Any, dict[str, Any]]:
+    """Describe the bodies of a robot to MuJoCo, without its loops.
 
     Args:
         model: Ours; bodies listed depth first.
         gravity: In world axes [m/s^2].
 
     Returns:
-        A mujoco.MjModel and a mujoco.MjData.
+        A mujoco.MjSpec, and its bodies by name.
     """
     spec = mujoco.MjSpec()
     # frames and inertias are to stay as given
@@ -86,6 +90,22 @@ def build_mujoco(
             made.fullinertia = [xx, yy, zz, xy, xz, yz]
             made.explicitinertial = True
         place[body.name] = made
+    return spec, place
+
+
+def build_mujoco(
+    model: tb.Model, gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
+) -> tuple[Any, Any]:
+    """Build the same robot for MuJoCo, without constraints, contacts and passive forces.
+
+    Args:
+        model: Ours; bodies listed depth first.
+        gravity: In world axes [m/s^2].
+
+    Returns:
+        A mujoco.MjModel and a mujoco.MjData.
+    """
+    spec, _ = write_spec(model, gravity)
     peer = spec.compile()
     for word in DISABLED:
         peer.opt.disableflags |= getattr(mujoco.mjtDisableBit, f"mjDSBL_{word}")
