@@ -127,6 +127,64 @@ def test_closures_that_cannot_be_are_refused_where_they_stand(tmp_path, loop, me
     assert message in str(caught.value)
 
 
+# -- couplings of URDF+ ----------------------------------------------------------------------------
+
+BELTS = """<robot name="belts">
+  <link name="base"/>
+  {}
+  <coupling name="belt">
+    <predecessor link="{}"/><successor link="{}"/><ratio value="2.5"/>
+  </coupling>
+</robot>"""
+
+
+def _urdf_link(name, parent, inside=""):
+    return f"""<link name="{name}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1"
+        ixy="0" ixz="0" iyz="0"/></inertial></link>
+    <joint name="{name}_joint" type="continuous"><parent link="{parent}"/><child link="{name}"/>
+        <axis xyz="0 0 1"/>{inside}</joint>"""
+
+
+def test_couplings_of_urdf_plus_tie_the_joints_between_their_links(tmp_path):
+    """2.5 times the predecessor's joints are the successor's, from the link that bears both.
+
+    One joint of the successor's path mimics another: its share goes to its leader.
+    """
+    mimic = '<mimic joint="a_joint" multiplier="3" offset="0.5"/>'
+    links = [
+        _urdf_link("trunk", "base"),
+        _urdf_link("a", "trunk"),
+        _urdf_link("b", "a"),
+        _urdf_link("c", "trunk"),
+        _urdf_link("d", "c", mimic),
+    ]
+    path = tmp_path / "belts.urdf"
+    path.write_text(BELTS.format("".join(links), "b", "d"))
+    model = tb.load(path)
+    (loop,) = model.loops
+    assert (loop.name, loop.joints, loop.leaders) == (
+        "belt",
+        ("c_joint", "a_joint"),
+        ("a_joint", "b_joint"),
+    )
+    q = model.random_state(RANDOM)[0]
+    a, b, c = (q[model.slice(f"{name}_joint")][0] for name in "abc")
+    expected = c + (3.0 * a + 0.5) - 2.5 * (a + b)
+    np.testing.assert_allclose(tb.loop_gaps(model, q), [expected], atol=1e-14)
+
+
+def test_couplings_that_cannot_be_are_told(tmp_path):
+    """Unknown links are errors; what no tie can say is left out with a word."""
+    path = tmp_path / "belts.urdf"
+    path.write_text(BELTS.format(_urdf_link("a", "base"), "a", "aa"))
+    with pytest.raises(tb.ModelFileError, match=r"coupling 'belt': unknown link 'aa'.*'a'"):
+        tb.load(path)
+    ball = _urdf_link("b", "base").replace("continuous", "spherical")
+    path.write_text(BELTS.format(_urdf_link("a", "base") + ball, "a", "b"))
+    with pytest.warns(tb.ModelWarning, match="left out, only joints of one freedom"):
+        assert not tb.load(path).loops
+
+
 # -- tendons of MuJoCo -----------------------------------------------------------------------------
 
 TENDONS = """

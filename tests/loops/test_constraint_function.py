@@ -384,6 +384,36 @@ def test_names_that_are_not_there_are_refused():
         build(joints="hinge", level="acceleration")
 
 
+def test_loops_of_a_body_with_itself_are_refused():
+    """Two frames of one body never move apart."""
+    arm = link("arm", "world", tb.Revolute("hinge"))
+    ends = [tb.Frame("tip", "arm"), tb.Frame("heel", "arm"), tb.Frame("spot", "world")]
+    for loop in (
+        tb.LoopClosure("tie", "tip", "heel", tb.Spherical("ball")),
+        tb.LoopClosure("tie", "arm", "heel", tb.Fixed("weld")),
+        tb.LoopClosure("tie", "spot", "world", tb.Fixed("weld")),
+        tb.Blade("tie", "tip", "heel"),
+    ):
+        with pytest.raises(
+            tb.ModelError, match=r"loop 'tie': must tie two bodies, got .*, both on"
+        ):
+            tb.Model("m", [arm], ends, loops=[loop])
+
+
+def test_functions_that_contradict_each_other_are_told_apart():
+    """Assembly says how far both stay open; a run does not start."""
+    low, high = (
+        tb.ConstraintFunction(name, lambda bead, at=at: bead.p[2] - at, frames="bead")
+        for name, at in (("low", 0.1), ("high", 0.5))
+    )
+    model = tb.Model("m", WIRE.bodies, loops=[low, high])
+    with pytest.raises(tb.LoopError, match="stay open at best") as caught:
+        tb.assemble(model, starts=2)
+    assert caught.value.gaps == pytest.approx({"low": 0.2, "high": 0.2}, abs=1e-6)
+    with pytest.raises(tb.DomainError, match=r"loop 'high' open by 0\.4"):
+        tb.simulate(model, 0.1, q=[0.0, 0.1], v=[0.0, 0.0])
+
+
 def test_residuals_that_are_no_numbers_are_told_with_their_loop():
     """A root of a negative number, in a call and at the start of a run."""
     model = bead_on_wire(lambda bead: bead.p[2] - np.sqrt(bead.p[0]))

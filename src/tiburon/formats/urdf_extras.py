@@ -15,9 +15,7 @@ LOOP_KINDS = ("revolute", "continuous", "prismatic", "fixed", "planar", "spheric
 """Joint types that may close a loop."""
 
 
-def read_loops(
-    robot: XmlElement, links: Mapping[str, XmlElement], findings: Findings
-) -> tuple[LoopClosure, ...]:
+def read_loops(robot: XmlElement, links: Mapping[str, XmlElement]) -> tuple[LoopClosure, ...]:
     """Return the joints that close loops (URDF+, Chignoli et al. 2024).
 
     A <loop> names a predecessor and a successor link, each with the <origin> of the joint frame on
@@ -26,14 +24,7 @@ def read_loops(
     Args:
         robot: The root element.
         links: The <link> elements by name.
-        findings: Collects what was not understood.
     """
-    for coupling in robot.all("coupling"):
-        findings.add(
-            f"{coupling.describe()}: couplings between links are not read; write <mimic> in the "
-            "joint that follows",
-            coupling.line,
-        )
     return tuple(_read_loop(element, links) for element in robot.all("loop"))
 
 

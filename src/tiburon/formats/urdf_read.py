@@ -14,6 +14,7 @@ from tiburon.formats.assembly import lenient_body, lenient_model
 from tiburon.formats.findings import Findings
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.mesh_paths import MeshPaths
+from tiburon.formats.urdf_couplings import read_couplings
 from tiburon.formats.urdf_extras import read_actuators, read_loops
 from tiburon.formats.urdf_joints import ROOT_JOINT, read_joints, read_origin
 from tiburon.formats.urdf_shapes import read_colors, read_shapes
@@ -106,7 +107,7 @@ def model_from_urdf(
         child, parent = element.need("child"), element.need("parent")
         bodies.append(body(child.attribute("link"), parent.attribute("link"), made[name]))
     budget.check_time()
-    loops = read_loops(robot, links, findings)
+    loops = (*read_loops(robot, links), *read_couplings(robot, bodies, findings))
     actuators = read_actuators(robot, made, findings)
     named = robot.attributes.get("name", "").strip()
     name = robot.attribute("name") if named else Path(robot.file).stem

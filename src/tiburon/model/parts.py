@@ -16,6 +16,7 @@ from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Joint
 from tiburon.model.numbers import check_name, finite_array
 from tiburon.model.spring import Spring
+from tiburon.model.surface_contact import SurfaceContact
 from tiburon.model.thruster import Thruster
 from tiburon.model.traced_closure import TracedClosure
 
@@ -96,9 +97,18 @@ def _check_places(parts: Parts) -> None:
         _check_known("body or frame", thruster.body, names, f"thruster {thruster.name!r}")
     for contact in parts.contacts:
         _check_known("body or frame", contact.body, names, f"contact {contact.name!r}")
+    carriers = {frame.name: frame.body for frame in parts.frames}
     for loop in parts.loops:
         for name in places_of(loop):
             _check_known("body or frame", name, anywhere, f"loop {loop.name!r}")
+        if isinstance(loop, LoopClosure | SurfaceContact):
+            first, second = (carriers.get(name, name) for name in places_of(loop))
+            if first == second:
+                raise ModelError(
+                    f"loop {loop.name!r}: must tie two bodies, got {loop.first!r} and "
+                    f"{loop.second!r}, both on {first!r}; name a place on another",
+                    name=loop.name,
+                )
     cylinders = [c for c in parts.cylinders if c.joint is None]
     for kind, between in (("spring", parts.springs), ("cylinder", cylinders)):
         for part in between:
