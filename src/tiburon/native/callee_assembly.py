@@ -16,6 +16,7 @@ from tiburon.native.fixed_arguments import TABLE, callee_parameters
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.module_parts import FunctionWriter, function_attributes, load
 from tiburon.native.step_registers import FOUR, ONE, assemble_steps, slot_operand
+from tiburon.native.step_waits import fill_waits
 from tiburon.native.straight import emit_instructions
 from tiburon.native.straight_steps import StraightSteps, assembly_call, straight_length
 from tiburon.native.target import Ref
@@ -114,7 +115,8 @@ class _Function(StraightSteps):
         distance = max(self.form.bytes, 16)
         for place in range(len(recorder.constants)):
             self.homes[f"c{place}"] = f"{place * distance}(%rdx)"
-        assembled = assemble_steps(self.ordered(results), self.homes, results, slots, self.form)
+        steps = fill_waits(self.ordered(results))
+        assembled = assemble_steps(steps, self.homes, results, slots, self.form)
         addresses = {**_ADDRESSES, _CONSTANTS: f"@{self._name}.constants"}
         if any(place is not None for place in self._fixed):
             addresses[_TABLE] = TABLE

@@ -30,6 +30,7 @@ from tiburon.native.moves import copy_run
 from tiburon.native.staging import LONG_ROW, stage_columns, unstage_rows
 from tiburon.native.step_order import BEFORE, overlap_steps
 from tiburon.native.step_registers import VECTOR_BYTES, Assembled, assemble_steps, slot_operand
+from tiburon.native.step_waits import fill_waits
 from tiburon.native.steps import Step, needed_steps
 from tiburon.native.straight import emit_instructions
 from tiburon.native.straight_steps import StraightSteps, assembly_call, straight_length
@@ -171,7 +172,7 @@ class _Group(StraightSteps):
         steps = self.ordered(results, self._prepare(results))
         self.overlapped = len(steps) <= LONGEST_OVERLAP
         if not self.overlapped:
-            return assemble_steps(steps, self.homes, results, self.slots)
+            return assemble_steps(fill_waits(steps), self.homes, results, self.slots)
         both = overlap_steps(steps, results.keys())
         kept: dict[Ref, str] = {}
         for value in both.kept:

@@ -23,6 +23,7 @@ from tiburon.native.module_parts import (
     total,
 )
 from tiburon.native.step_registers import ONE, Assembled, assemble_steps, slot_operand
+from tiburon.native.step_waits import fill_waits
 from tiburon.native.straight import emit_instructions
 from tiburon.native.straight_steps import StraightSteps, assembly_call, full_name
 from tiburon.native.target import Ref
@@ -115,7 +116,8 @@ class _One(StraightSteps):
         results = self.placed(values, [slot_operand(slot, ONE) for slot in places])
         for place in range(len(self.recorder.constants)):
             self.homes[f"c{place}"] = f"{place * CONSTANT_BYTES}(%rdx)"
-        return assemble_steps(self.ordered(results), self.homes, results, places.stop, ONE)
+        steps = fill_waits(self.ordered(results))
+        return assemble_steps(steps, self.homes, results, places.stop, ONE)
 
 
 def one_in_assembly(program: Program, *, vector_lanes: int) -> str:
