@@ -121,7 +121,7 @@ def test_errors_must_fall_with_the_step(order, verdict):
 def test_an_error_that_stays_fails_unless_it_is_rounding():
     """A constant part below what steps leave is not known: then finer steps must tell."""
     time = np.linspace(0.0, 1.0, 101)
-    stays, falls = 1e-6 * time, 1e-3 * time**2
+    stays, falls = 1e-6 * time, 0.1 * time**2
     fine = np.zeros(201)
     fine[::2] = stays
     assert _verdict("x", account(stays), account(fine), "").verdict == "failed"
@@ -130,6 +130,6 @@ def test_an_error_that_stays_fails_unless_it_is_rounding():
     found = _verdict("x", account(stays + falls), account(fine), "")
     assert found.verdict == "look"
     assert found.measured == pytest.approx(1e-6)
-    # four halvings later
-    coarse, fine[::2] = stays + falls / 4**6, stays + falls / 4**7
+    # many halvings later
+    coarse, fine[::2] = stays + falls / 4**9, stays + falls / 4**10
     assert _verdict("x", account(coarse), account(fine), "").verdict == "failed"

@@ -211,7 +211,7 @@ def test_a_state_tells_joints_by_name(model):
     ("options", "error", "words"),
     [
         ({"duration": 0.00015}, DomainError, "whole number of steps"),
-        ({"duration": -1.0}, DomainError, "whole number of steps"),
+        ({"duration": -1.0}, DomainError, "at least 0 s"),
         ({"dt": 0.0}, DomainError, "dt: expected a number above 0"),
         ({"method": "rk5"}, OptionError, "method"),
         ({"method": "rk4", "adaptive": True}, OptionError, "method of steps that adapt"),
