@@ -37,6 +37,8 @@ def run_command(*words, directory=None, **environment):
         ["check"],
         ["convert"],
         ["hydro"],
+        ["drive"],
+        ["view"],
         ["cache"],
         *(["cache", word] for word in ["list", "clear", "path", "size"]),
         ["reproduce"],
@@ -63,6 +65,8 @@ def test_help_lists_every_subcommand():
         "check",
         "convert",
         "hydro",
+        "drive",
+        "view",
         "bench",
         "cache",
         "reproduce",
@@ -72,7 +76,10 @@ def test_help_lists_every_subcommand():
 
 @pytest.mark.parametrize(
     "words",
-    [*("simulate", "report", "demo", "check", "models", "info", "convert", "hydro", "cache")],
+    [
+        *("simulate", "report", "demo", "check", "models", "info", "convert", "hydro", "cache"),
+        *("drive", "view"),
+    ],
 )
 def test_help_shows_examples_line_by_line(words):
     """Each example stands on a line of its own, ready to be copied."""

@@ -5,8 +5,9 @@ import pytest
 
 import tiburon as tb
 from tiburon.drive.edits import ready_for_edits
-from tiburon.drive.panel import AXES
+from tiburon.drive.panel import AXES, pushes_of
 from tiburon.drive.pilot import piloted
+from tiburon.loops.start import resting_position
 
 # robot: axes its thrusters steer along, and how many joints are held
 ROBOTS = {
@@ -58,3 +59,51 @@ def test_rates_are_finite_by_hand_and_kept(name, keeping):
     rates = system.rates(tuple(q), (*v, *x), tuple(u), 0.0)
     assert len(rates) == model.nv + system.nx
     assert np.isfinite(np.array(rates, dtype=float)).all()
+
+
+def row_and_state(name, **panel):
+    """A robot where it starts, at rest: its system, commands as the panel says, and its state."""
+    system, start = system_of(name)
+    model = system.model
+    q = resting_position(model)
+    u = np.zeros(system.drive_size)
+    system.commands.write(u, {**start, **{f"panel.{k}": value for k, value in panel.items()}})
+    x = system.x0.copy()
+    own = system.control.start(model, q.tolist())
+    x[len(x) - len(own) :] = own
+    return system, u, q, x
+
+
+@pytest.mark.parametrize("name", ["stewart", "four_bar", "puma560"])
+def test_held_joints_bear_the_weight_from_the_start(name):
+    """Nothing accelerates: also with loops, and where no largest force is known."""
+    system, u, q, x = row_and_state(name)
+    rates = system.rates(tuple(q), (*np.zeros(system.model.nv), *x), tuple(u), 0.0)
+    # of gravity's 10 m/s^2 only round-off is left, through a matrix of condition 1e4 at most
+    assert np.abs(np.array(rates[: system.model.nv], dtype=float)).max() < 1e-9
+
+
+@pytest.mark.parametrize("name", ["stewart", "two_arm_rov", "panda", "spherical_pendulum"])
+def test_pushes_are_for_all_freedoms_but_those_that_thrusters_move(name):
+    system, _ = system_of(name)
+    vehicle = system.control.vehicle
+    pushes = pushes_of(system.model, system.commands, vehicle, system.control.joints)
+    assert len(pushes) == system.model.nv - (6 if vehicle else 0)
+    assert all(0.0 < push.most < np.inf for push in pushes)
+    assert [push.command for push in pushes] == [system.command_names[push.v] for push in pushes]
+
+
+@pytest.mark.parametrize("hold", [0.0, 1.0])
+@pytest.mark.parametrize("name", ["panda", "two_arm_rov"])
+def test_a_push_adds_to_what_holds_the_joint(name, hold):
+    """In the joint's own units, by hand and held, with an actuator before the joint or without."""
+    system, u, q, x = row_and_state(name, arm_hold=hold)
+    v = np.zeros(system.model.nv)
+    grip = system.control.joints[1]
+    before = np.array(system.commands_at(tuple(q), (*v, *x), tuple(u), 0.0), dtype=float)
+    u[grip.v] = 1.5
+    after = np.array(system.commands_at(tuple(q), (*v, *x), tuple(u), 0.0), dtype=float)
+    change = np.zeros(len(before))
+    change[grip.v] = 1.5
+    # the sum is rounded once
+    assert after - before == pytest.approx(change, abs=1e-12)

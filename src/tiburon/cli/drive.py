@@ -9,13 +9,14 @@ import typer
 
 if TYPE_CHECKING:
     from tiburon.drive.session import Drive
+    from tiburon.model import Model
 
 EXAMPLES = """
 tiburon drive tiburon_titan --water
 tiburon drive bluerov2_heavy --current 0.3 0 0 --surface 2
 tiburon drive panda --pose ready
 tiburon drive tiburon_titan --water --headless --port 9000 --rate 100
-tiburon drive aquarobot --water --measure 60
+tiburon drive tiburon_titan --water --measure 60 --priority
 """
 
 
@@ -107,6 +108,9 @@ def run(
     around = surroundings(world, None, density, current, surface)
     if water and around.fluid is None:
         around = tb.World(around.gravity, around.ground, tb.Water())
+    if pose is None and q is None and model.poses and _beyond_limits(model):
+        pose = next(iter(model.poses))
+        print(f"note: starts in pose {pose!r}, for with all joints at zero it is beyond its limits")
     start = start_of(model, pose, q)
     print(f"{model.name}: {model.about}" if model.about else model.name, flush=True)
     drive = Drive(
@@ -140,6 +144,20 @@ def run(
     if drive.ticker.diverged:
         print("the motion grew beyond all numbers; take a smaller --dt")
         raise typer.Exit(3)
+
+
+def _beyond_limits(model: "Model") -> bool:
+    """Return whether the neutral position is one that stops would push the robot out of."""
+    import numpy as np
+
+    position = model.neutral()
+    for joint in model.joints:
+        if joint.limits is None:
+            continue
+        here = position[model.slice(joint.name, of="q")]
+        if np.any(here < joint.limits.lower) or np.any(here > joint.limits.upper):
+            return True
+    return False
 
 
 def _measure(drive: "Drive", seconds: float) -> None:

@@ -153,6 +153,7 @@ class Desk:
         """Return what there is to know about the robot, once."""
         drive = self.drive
         model, system = drive.model, drive.system
+        units = [force_unit(unit) for unit in velocity_units(model)]
         channels: Mapping[str, Any] = {}
         if drive.sensing is not None:
             channels = {s.name: list(s.channel_names(model)) for s in drive.sensing.sensors}
@@ -168,7 +169,7 @@ class Desk:
             "bodies": list(model.body_names),
             "q_names": list(model.q_names),
             "v_names": list(model.v_names),
-            "force_units": [force_unit(unit) for unit in velocity_units(model)],
+            "force_units": units,
             "strengths": {grip.joint: grip.strength for grip in drive.pilot.joints},
             "commands": list(system.command_names),
             "sticks": list(drive.sticks),
@@ -178,6 +179,9 @@ class Desk:
                 for t in model.thrusters
                 if all(map(math.isfinite, t.thrust_limits))
             },
+            "pushes": [
+                {"name": p.command, "most": p.most, "unit": units[p.v]} for p in drive.pushes
+            ],
             "sensors": dict(channels),
             "knobs": [{"name": k.name, "value": k.value, "unit": k.unit} for k in drive.knobs()],
             "native": drive.ticker.native,

@@ -1,20 +1,24 @@
 """What an operator holds: sticks for the vehicle and its joints, switches and gains, by name."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiburon.actuation.element import Action, Element, Moment
+from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.crba import mass_matrix
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.errors import ModelError
+from tiburon.loops.dynamics import loop_jacobian
+from tiburon.loops.start import resting_position
 from tiburon.model import Actuator, Coupled, Model, World
 from tiburon.record import record
 from tiburon.simulation.commands import CommandRow
 
-__all__ = ["AXES", "JointGrip", "Panel", "VehicleGrip", "grips_of"]
+__all__ = ["AXES", "JointGrip", "Panel", "Push", "VehicleGrip", "grips_of", "pushes_of"]
 
 AXES = ("roll", "pitch", "yaw", "surge", "sway", "heave")
 """Sticks of a vehicle, in the order of its wrench: about and along x (ahead), y (left), z (up)."""
@@ -25,6 +29,9 @@ thrusters off the middle also pitch a vehicle, which does not make pitch an axis
 
 IDLE_SHARE = 1e-6
 """Share of a wrench below which a thruster has no part in it."""
+
+RANK = 1e-9
+"""Part of the largest singular value below which one is zero."""
 
 NEGLECTED = 1e-3
 """Importance of axes along which thrusters cannot push by themselves."""
@@ -67,14 +74,32 @@ class JointGrip(NamedTuple):
     command: str
     """Name of the command that drives it."""
     strength: float
-    """Largest force [N m or N]."""
+    """What a full stick asks for by hand [N m or N]."""
+    most: float
+    """Largest force [N m or N]; infinite where none is known."""
     inertia: float
-    """What it feels with all other joints fixed [kg m^2 or kg]."""
+    """What it feels with all other driven joints fixed [kg m^2 or kg]."""
+    weight: float
+    """Share of the weight less buoyancy that it bears at the start, loops closed [N m or N]; of a
+    robot without loops it is computed as the robot moves, and 0 here."""
     lower: float
     upper: float
     """Where it stops [rad or m]."""
     motor: tuple[float, ...] = ()
     """Resistance, torque constant, back-EMF constant and ratio where its command is a voltage."""
+    direct: bool = False
+    """Whether no actuator stands between: the command is the force along the joint itself."""
+
+
+class Push(NamedTuple):
+    """A force along one freedom that acts from outside, whoever holds the joint."""
+
+    command: str
+    """Its name among the commands."""
+    v: int
+    """Its place among velocities."""
+    most: float
+    """What moves it briskly [N m or N]."""
 
 
 @record
@@ -115,10 +140,13 @@ def grips_of(
         world: Its surroundings.
         commands: Names of its commands.
     """
-    # of a robot with loops, what each joint would feel with them cut open
     tree = model.without_loops() if model.loops else model
-    inertia = np.diag(mass_matrix(tree, tree.neutral(), fluid=world.fluid)).tolist()
+    M = np.asarray(mass_matrix(tree, resting_position(model), fluid=world.fluid))
+    inertia, weight = np.diag(M).tolist(), [0.0] * model.nv
     driven: dict[str, Actuator] = {a.joint: a for a in model.actuators}
+    if model.loops:
+        places = [model.slice(name, of="v").start for name in driven]
+        _close(model, world, M, places, inertia, weight)
     joints = []
     for joint in model.joints:
         if joint.nv != 1 or joint.nq != 1 or isinstance(joint, Coupled):
@@ -143,12 +171,95 @@ def grips_of(
                 stall = m.voltage_limit / m.resistance
                 most = abs(actuator.ratio) * m.torque_constant * min(stall, m.current_limit)
                 strength = min(strength, most)
+        most = strength
         if not math.isfinite(strength):
             strength = GENTLE * inertia[v]
         joints.append(
-            JointGrip(joint.name, q, v, command, strength, inertia[v], lower, upper, motor)
+            JointGrip(
+                joint.name,
+                q,
+                v,
+                command,
+                strength,
+                most,
+                inertia[v],
+                weight[v],
+                lower,
+                upper,
+                motor,
+                actuator is None,
+            )
         )
     return _vehicle(model, inertia), tuple(joints)
+
+
+def _close(
+    model: Model,
+    world: World,
+    M: NDArray[np.float64],
+    driven: list[int],
+    inertia: list[float],
+    weight: list[float],
+) -> None:
+    """Put in what driven joints feel and bear with loops closed, in the pose of the start.
+
+    Motions that keep loops closed are v = N z, those of driven joints A z with A = N[driven]. One
+    of them moving alone moves the robot along a column of N A^+; virtual work along it gives its
+    inertia, and its share of the weight.
+
+    Args:
+        model: The robot; it has loops.
+        world: Its surroundings.
+        M: Mass matrix with loops cut open, shape (nv, nv).
+        driven: Places of driven joints among velocities.
+        inertia: By place; changed.
+        weight: By place; changed.
+    """
+    q = resting_position(model)
+    J = np.asarray(loop_jacobian(model, q))
+    _, sizes, rows = np.linalg.svd(J)
+    rank = int((sizes > RANK * max(sizes[0], 1e-300)).sum())
+    N = rows[rank:].T
+    if not driven or not N.shape[1]:
+        return
+    moves = N @ np.linalg.pinv(N[driven], rcond=RANK)
+    g = np.asarray(gravity_force(model.without_loops(), q, world=world))
+    for place, move in zip(driven, moves.T, strict=True):
+        felt = float(move @ M @ move)
+        if felt > 0.0:
+            inertia[place], weight[place] = felt, float(move @ g)
+
+
+def pushes_of(
+    model: Model,
+    commands: CommandRow,
+    vehicle: VehicleGrip | None,
+    joints: Sequence[JointGrip],
+) -> tuple[Push, ...]:
+    """Return the forces along single freedoms that an operator may push with.
+
+    All freedoms but those of a vehicle that its own thrusters move; those of joints that are held
+    up to their strength, others as far as gentle sticks would go.
+
+    Args:
+        model: The robot.
+        commands: Names of its commands.
+        vehicle: How its base is held.
+        joints: How its joints are held.
+    """
+    tree = model.without_loops() if model.loops else model
+    inertia = np.diag(mass_matrix(tree, resting_position(model))).tolist()
+    strengths = {grip.v: grip.strength for grip in joints}
+    steered = model.slice(vehicle.joint, of="v") if vehicle is not None else slice(0, 0)
+    free = [model.slice(j.name, of="v") for j in model.joints if j.kind == "free"]
+    floating = {place for where in free for place in range(where.start, where.stop)}
+    pushes = []
+    for v in range(model.nv):
+        if steered.start <= v < steered.stop:
+            continue
+        pace = BRISK if v in floating else GENTLE
+        pushes.append(Push(commands.names[v], v, strengths.get(v, pace * inertia[v])))
+    return tuple(pushes)
 
 
 def _first(value: object) -> float:

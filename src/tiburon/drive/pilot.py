@@ -7,6 +7,7 @@ Symbols:
     M       inertia along an axis
 """
 
+import math
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -50,14 +51,15 @@ class Pilot:
     station: M (3 k^2 e + 3 k de/dt + k^3 integral of e) and the weight are shared out over the
     thrusters; sticks move the place that is kept. Joints alike: by hand a stick asks for force;
     held, it moves the angle that is kept. Targets and integrals are states of the run. What else is
-    commanded, such as the force of a single thruster, is added to what sticks ask for by hand.
+    commanded, such as the force of a single thruster, is added to what sticks ask for by hand; a
+    force along a joint itself pushes at it from outside, held or not.
     """
 
     vehicle: VehicleGrip | None
     joints: tuple[JointGrip, ...]
     panel: Panel
     bears_weight: bool
-    """Whether weight less buoyancy is borne by what is kept; of loops it is left to integrals."""
+    """Whether weight less buoyancy is computed as it moves; with loops, that of the start holds."""
 
     def state_names(self, model: Model) -> tuple[str, ...]:
         """Return targets [1, m, rad] and integrals [rad s, m s]."""
@@ -95,6 +97,8 @@ class Pilot:
             now = {"time": state.time} if state.system.time_matters else {}
             tau = gravity_force(state.model, state.q, world=state.system.world, **now)
             weight = entries(tau)
+        for grip in self.joints:
+            weight[grip.v] = weight[grip.v] + grip.weight
         commands: dict[str, Any] = {}
         rates: list[Any] = []
         if self.vehicle is not None:
@@ -183,15 +187,22 @@ class Pilot:
             e, k, m = target - q[grip.q], held["arm_frequency"], grip.inertia
             kept = m * (3.0 * k * k * e + 3.0 * k * (pace - v[grip.v]) + k * k * k * integral)
             kept = kept + weight[grip.v]
-            by_hand = stick * grip.strength + u[grip.command] * (0.0 if grip.motor else 1.0)
+            added = 0.0 if grip.motor or grip.direct else u[grip.command]
+            by_hand = stick * grip.strength + added
             force = np.where(keeping, kept, by_hand)
-            full = np.abs(force) > grip.strength
-            force = np.minimum(np.maximum(force, -grip.strength), grip.strength)
+            missing = e
+            if math.isfinite(grip.most):
+                # integrals wait while there is no more to give
+                missing = np.where(np.abs(force) > grip.most, 0.0, e)
+                force = np.minimum(np.maximum(force, -grip.most), grip.most)
             commands[grip.command] = _command(grip, force, v[grip.v])
+            if grip.direct:
+                # a push from outside acts whoever holds the joint
+                commands[grip.command] += u[grip.command]
             if grip.motor:
                 commands[grip.command] += np.where(keeping, 0.0, u[grip.command])
             targets.append(np.where(keeping, pace, FOLLOW * (q[grip.q] - target)))
-            integrals.append(np.where(keeping, np.where(full, 0.0, e), -EMPTY * integral))
+            integrals.append(np.where(keeping, missing, -EMPTY * integral))
         return [*targets, *integrals]
 
 

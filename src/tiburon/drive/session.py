@@ -15,11 +15,13 @@ from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
 from tiburon.drive.dashboard import Dashboard
 from tiburon.drive.edits import Knob, edited, knobs_of, ready_for_edits, same_code
 from tiburon.drive.forecast import Forecast, forecast
+from tiburon.drive.panel import pushes_of
 from tiburon.drive.pilot import Pilot, piloted
 from tiburon.drive.recording import Recording
 from tiburon.drive.ticker import Row, Ticker
 from tiburon.drive.timing import TickReport
 from tiburon.errors import DomainError, ModelError, UnknownNameError
+from tiburon.loops.start import closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.simulation.sensing import Sensing, Sensor
@@ -83,7 +85,8 @@ class Drive:
             model: The robot.
             world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
             fluid: The water the robot is in: short for a world of this fluid.
-            q: Position at the start [m or rad], shape (nq,); `model.neutral()` by default.
+            q: Position at the start [m or rad], shape (nq,), with closed loops; `model.neutral()`
+                by default, or the pose "home" of a robot with loops.
             v: Joint velocity at the start [m/s or rad/s], shape (nv,); at rest by default.
             forces: Elements that act beside the robot's own.
             sensors: What measures; their rates divide those of the steps.
@@ -105,14 +108,19 @@ class Drive:
         self.system, panel = piloted(model, surroundings, **self._settings)
         self.method = method
         self._factors: dict[str, float] = {}
-        position = as_batch(model.neutral() if q is None else q, model.nq, "q", model.describe_q())
+        place = resting_position(model) if q is None else q
+        position = as_batch(place, model.nq, "q", model.describe_q())
         velocity = np.zeros(model.nv)
         if v is not None:
             velocity = as_batch(v, model.nv, "v", model.describe_v())
+        if model.loops:
+            closed = closed_start(model, position[None], velocity[None], 0.0)
+            position, velocity = closed.q[0], closed.v[0]
         self._start = Snapshot(0, self._state_at(position, velocity))
         self._held = np.zeros(self.system.drive_size)
         self.system.commands.write(self._held, panel)
         self.panel_start = panel
+        self.pushes = pushes_of(model, self.system.commands, self.pilot.vehicle, self.pilot.joints)
         self.ticker = Ticker(
             self.system,
             self._start.state,

@@ -8,6 +8,15 @@ const make = (parent, tag, text = "") => {
 };
 const words = (name) => name.replace(/^joint\./, "").replaceAll("_", " ");
 
+// Fills the track of a slider from zero to where it stands.
+const paint = (input) => {
+  const [low, high] = [Number(input.min), Number(input.max)];
+  const place = (value) => (100 * (value - low)) / (high - low);
+  const [from, to] = [place(0), place(Number(input.value))].sort((a, b) => a - b);
+  input.style.setProperty("--from", `${from}%`);
+  input.style.setProperty("--to", `${to}%`);
+};
+
 const HELP = [
   ["W S", "ahead, astern"], ["A D", "left, right"], ["R F", "up, down"], ["Q E", "turn left, right"],
   ["arrows", "pitch, roll"], ["1–9, J L", "choose a joint, move it"], ["T", "station keeping"], ["G", "hold joints"],
@@ -65,7 +74,7 @@ export class Desk {
     this.toggle(buttons, "paused", "Pause", () => this.pause());
     plain("Step", () => this.step());
     this.toggle(buttons, "slow", "Slow", () => this.send({ type: "speed", value: this.pressed("slow") ? 1 : 0.2 }));
-    plain("Reset", () => this.send({ type: "reset" }));
+    plain("Reset", () => this.reset());
     plain("Remember", () => this.send({ type: "snapshot" }));
     plain("Go back", () => this.send({ type: "restore" }));
     this.toggle(buttons, "recording", "Record", () => this.record(), true);
@@ -80,26 +89,47 @@ export class Desk {
   record() { this.send({ type: "record", on: !this.pressed("recording") }); }
 
   release() {
-    for (const [, { input }] of this.rows) if (input) { input.value = 0; input.dispatchEvent(new Event("input")); }
-    this.sticks.letGo();
+    this.center();
     this.send({ type: "release" });
   }
 
-  slider(parent, name, title, low, high, changed, springs) {
+  reset() {
+    this.center();
+    this.send({ type: "reset" });
+  }
+
+  // All sliders to the middle, without a word to the server for each.
+  center() {
+    for (const [, { input, show }] of this.rows) {
+      input.value = 0;
+      show();
+    }
+    this.sticks.sliders.clear();
+    this.sticks.letGo();
+  }
+
+  slider(parent, name, title, low, high, changed, springs, unit = "") {
     const row = make(parent, "div");
-    row.className = "row";
+    row.className = unit ? "row measured" : "row";
     const label = make(row, "label", title);
     label.title = title;
     const input = make(row, "input");
-    Object.assign(input, { type: "range", min: low, max: high, step: (high - low) / 200, value: 0 });
-    input.setAttribute("aria-label", title);
-    const output = make(row, "output", "0");
-    input.addEventListener("input", () => { output.textContent = Number(input.value).toFixed(high > 10 ? 0 : 2); changed(Number(input.value)); });
+    Object.assign(input, { type: "range", min: low, max: high, step: "any", value: 0 });
+    input.setAttribute("aria-label", unit ? `${title} [${unit}]` : title);
+    if (unit) input.title = "double click: back to zero";
+    const digits = high > 20 ? 0 : high > 2 ? 1 : high > 0.2 || !unit ? 2 : 4;
+    const output = make(row, "output", "");
+    const show = () => {
+      output.textContent = `${Number(input.value).toFixed(digits).replace(/^-(0\.?0*)$/, "$1")}${unit && " "}${unit}`;
+      paint(input);
+    };
+    show();
+    input.addEventListener("input", () => { show(); changed(Number(input.value)); });
     const home = () => { input.value = 0; input.dispatchEvent(new Event("input")); };
     input.addEventListener("dblclick", home);
     // sticks go back to the middle when they are let go
     if (springs) for (const kind of ["pointerup", "pointercancel", "blur"]) input.addEventListener(kind, home);
-    this.rows.set(name, { row, input, output });
+    this.rows.set(name, { row, input, output, show });
   }
 
   fillSticks(parent, names) {
@@ -109,11 +139,17 @@ export class Desk {
   }
 
   fillSingles(welcome) {
-    const parent = document.getElementById("singles");
-    for (const [name, [low, high]] of Object.entries(welcome.thrusters)) {
-      this.slider(parent, `thruster ${name}`, words(name), low, high, (value) => this.send({ type: "command", values: { [name]: value } }), false);
+    const thrusters = Object.entries(welcome.thrusters).map(([name, [low, high]]) => ({ name, low, high, unit: "N" }));
+    const pushes = welcome.pushes.map(({ name, most, unit }) => ({ name, low: -most, high: most, unit }));
+    for (const [id, list] of Object.entries({ thrusters, pushes })) {
+      const parent = document.getElementById(id);
+      // what a robot does not have needs no heading
+      parent.parentElement.hidden = !list.length;
+      for (const { name, low, high, unit } of list) {
+        const changed = (value) => this.send({ type: "command", values: { [name]: value } });
+        this.slider(parent, `${id} ${name}`, words(name), low, high, changed, false, unit);
+      }
     }
-    if (!parent.children.length) make(parent, "p", "This robot has no thrusters with limits.");
   }
 
   field(parent, title, value, unit, changed) {
@@ -159,7 +195,9 @@ export class Desk {
       const row = this.rows.get(name);
       if (!row || document.activeElement === row.input) continue;
       row.output.textContent = value.toFixed(2);
-      if (!this.sticks.sliders.get(name)) row.input.value = value;
+      if (this.sticks.sliders.get(name)) continue;
+      row.input.value = value;
+      paint(row.input);
     }
   }
 }

@@ -8,6 +8,9 @@ const make = (parent, tag, name = "", text = "") => {
   return node;
 };
 
+// Digits of a number; what rounds to zero has no sign.
+const fixed = (value, digits) => value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1");
+
 class Dial {
   constructor(parent, title, unit) {
     this.node = make(parent, "div", "dial");
@@ -38,8 +41,7 @@ class Bar {
     const share = (50 * Math.abs(value)) / this.most;
     this.fill.style.left = `${value < 0 ? 50 - share : 50}%`;
     this.fill.style.width = `${share}%`;
-    const text = Math.abs(value) >= 100 ? value.toFixed(0) : value.toFixed(1);
-    this.value.textContent = `${text === "-0.0" ? "0.0" : text} ${this.unit}`;
+    this.value.textContent = `${fixed(value, Math.abs(value) >= 100 ? 0 : 1)} ${this.unit}`;
   }
 }
 
@@ -70,13 +72,13 @@ export class Gauges {
   }
 
   show(state) {
-    this.time.show(state.time.toFixed(2));
+    this.time.show(fixed(state.time, 2));
     this.vehicle?.show(state.mode.vehicle ?? "–");
     this.arm?.show(state.mode.arm ?? "–");
     this.depth.node.hidden = state.depth === undefined;
-    if (state.depth !== undefined) this.depth.show(state.depth.toFixed(2));
+    if (state.depth !== undefined) this.depth.show(fixed(state.depth, 2));
     this.speed.node.hidden = state.speed === undefined;
-    if (state.speed !== undefined) this.speed.show(state.speed.toFixed(2));
+    if (state.speed !== undefined) this.speed.show(fixed(state.speed, 2));
     const slow = !state.paused && state.real_time_factor < 0.97 * state.time_scale;
     this.factor.show(state.paused ? "paused" : state.real_time_factor.toFixed(2), slow && state.ticks > 2000);
     this.overruns.show(`${state.overruns}`, state.overruns > 0);

@@ -110,23 +110,35 @@ class Picture {
     this.saved = 0; // how often the picture was made simpler
     this.cost = 0; // ms from the start of one frame to that of the next
     window.addEventListener("resize", () => this.resize());
-    new ResizeObserver(() => this.resize()).observe(document.getElementById("gauges"));
+    const covers = new ResizeObserver(() => this.resize());
+    for (const id of ["gauges", "desk"]) covers.observe(document.getElementById(id));
     this.resize();
   }
 
+  // The part of the window that neither desk nor gauges cover.
+  free() {
+    const desk = document.getElementById("desk").getBoundingClientRect();
+    const gauges = document.getElementById("gauges").getBoundingClientRect();
+    const [width, height] = [window.innerWidth, window.innerHeight];
+    // on narrow windows they lie above and below the scene, on others at its right and below
+    if (desk.width > 0.8 * width) return { left: 0, right: width, top: gauges.bottom, bottom: desk.top };
+    return { left: 0, right: desk.left, top: 0, bottom: gauges.top };
+  }
+
   resize() {
-    this.renderer.setSize(window.innerWidth, window.innerHeight, false);
-    this.camera.aspect = window.innerWidth / window.innerHeight;
-    // desk and gauges cover the right and the lower edge
-    const covered = document.getElementById("gauges").offsetHeight;
-    this.camera.setViewOffset(window.innerWidth, window.innerHeight, 130, 0.5 * covered, window.innerWidth, window.innerHeight);
+    const [width, height] = [window.innerWidth, window.innerHeight];
+    this.renderer.setSize(width, height, false);
+    this.camera.aspect = width / height;
+    const { left, right, top, bottom } = this.free();
+    this.camera.setViewOffset(width, height, 0.5 * (width - left - right), 0.5 * (height - top - bottom), width, height);
     this.camera.updateProjectionMatrix();
   }
 
   // Steps back until the robot fits the part of the window that is free.
   fit() {
     this.resize();
-    this.rig.fit(1 / (1 - document.getElementById("gauges").offsetHeight / window.innerHeight));
+    const { left, right, top, bottom } = this.free();
+    this.rig.fit(window.innerHeight / Math.max(1, Math.min(right - left, bottom - top)));
   }
 
   nextCamera() {
@@ -224,7 +236,7 @@ export function start(record, bytes) {
     const actions = {
       Space: () => desk.pause(), Period: () => desk.step(), KeyT: () => desk.switchMode("station"), KeyG: () => desk.switchMode("arm_hold"),
       KeyC: () => picture.nextCamera(), KeyX: () => desk.record(), KeyV: () => line.send({ type: "snapshot" }),
-      KeyB: () => line.send({ type: "restore" }), Home: () => line.send({ type: "reset" }),
+      KeyB: () => line.send({ type: "restore" }), Home: () => desk.reset(),
     };
     sticks = new Sticks(AXES.filter((axis) => names.includes(axis)), names.filter((name) => name.startsWith("joint.")), actions);
     desk = new Desk(welcome, sticks, (message) => line.send(message));

@@ -43,7 +43,7 @@ export class CameraRig {
 
   // Steps back until the robot fits the part of the window that is free.
   fit(factor) {
-    this.home.distance *= Math.min(factor, 2.5) * Math.max(1, 1 / this.camera.aspect);
+    this.home.distance *= Math.min(factor, 3);
     this.reset();
   }
 

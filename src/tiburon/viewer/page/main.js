@@ -169,7 +169,7 @@ export function start(record, bytes) {
   window.addEventListener("resize", resize);
   new ResizeObserver(resize).observe(document.getElementById("panel"));
   resize();
-  rig.fit(1 / (1 - document.getElementById("panel").offsetHeight / window.innerHeight));
+  rig.fit(window.innerHeight / Math.min(window.innerWidth, window.innerHeight - document.getElementById("panel").offsetHeight));
 
   const quality = new Quality(renderer, scene, sky.sun, resize);
   let last = null;
