@@ -55,8 +55,8 @@ A row that vanishes in a pose is left with rounding, and sure of it; against thi
 LOST = 1e-11
 """Squared sine below which mechanisms too large for the careful way leave a constraint out."""
 
-INLINED = 700
-"""Entries of the factor up to which its operations are spelled out, open to folding."""
+INLINED = 15000
+"""Multiplications of a factor up to which they are spelled out: without tables to look up."""
 
 
 class TreeMetric:
@@ -158,7 +158,7 @@ def answer(
     right = [wanted[k] for k in live]
     careful = not pattern.is_large
     entries = [*mass, *bound]
-    inline = pattern.saddle.stored <= INLINED
+    inline = pattern.saddle.work <= INLINED
     lost = SURE if careful else max(LOST, cut * cut)
     sizes = _sizes(pattern, mass, bound)
     factor = SaddleFactor(pattern.saddle, entries, lost, inline=inline, sizes=sizes)
@@ -215,10 +215,7 @@ def _shortest(
     lengths: list[Scalar] = [0.0] * nv
     for (_, j), x in zip(pattern.bound, bound, strict=True):
         lengths[j] = lengths[j] + x * x
-    longest: Scalar = 0.0
-    for length in lengths:
-        longest = np.maximum(longest, length)
-    sizes = [np.maximum(length, SHORT * longest) for length in lengths]
+    sizes = _not_short(lengths)
     entries = [*[1.0] * count, *bound]
     factor = SaddleFactor(pattern.shortest, entries, LOST, inline=False, sizes=sizes)
 
@@ -242,7 +239,15 @@ def _sizes(pattern: LoopPattern, mass: Sequence[Scalar], bound: Sequence[Scalar]
     lengths: list[Scalar] = [0.0] * len(pattern.live)
     for (n, j), x in zip(pattern.bound, bound, strict=True):
         lengths[n] = lengths[n] + x * x / stiffness[j]
-    longest: Scalar = 0.0
-    for length in lengths:
-        longest = np.maximum(longest, length)
-    return [np.maximum(length, SHORT * longest) for length in lengths]
+    return _not_short(lengths)
+
+
+def _not_short(lengths: Sequence[Scalar]) -> list[Scalar]:
+    """Return squared lengths, none of them far below the longest."""
+    # in pairs: of many, none waits for all before it
+    longest = list(lengths) or [0.0]
+    while len(longest) > 1:
+        odd = longest[len(longest) // 2 * 2 :]
+        longest = [np.maximum(a, b) for a, b in zip(longest[::2], longest[1::2], strict=False)]
+        longest += odd
+    return [np.maximum(length, SHORT * longest[0]) for length in lengths]

@@ -30,10 +30,6 @@ HELD_UP = 1e-3
 """Pivot of a constraint, relative to what formed it, at which it may be eliminated."""
 
 
-GONE = 1e-10
-"""The same, at which a constraint repeats others."""
-
-
 class LoopPattern:
     """Which entries the equations of a robot with loops have, and how to eliminate them.
 
@@ -102,7 +98,7 @@ def _order(
         bound: Number of constraints.
         entries: Row and column of each entry.
         numbers: The entries at a generic position.
-        safe: Whether constraints wait for all joints they bind.
+        safe: Whether constraints wait for all joints they bind; numbers then do not matter.
     """
     size = free + bound
     rows: list[dict[int, float]] = [{} for _ in range(size)]
@@ -118,19 +114,12 @@ def _order(
     left = set(range(size))
     order: list[int] = []
     while left:
-        ready = [
-            k
-            for k in left
-            if k < free or (-diagonal[k] > HELD_UP * formed[k] > 0.0 and not waits_for[k] & left)
-        ]
         if safe:
-            # what repeats others when all its joints are gone, is never held up: it may go early
-            ready += [
-                k
-                for k in left
-                if k >= free and not waits_for[k] & left and -diagonal[k] <= GONE * formed[k]
-            ]
-        # elsewhere constraints that repeat others go last, and are left out
+            # with all its joints gone, a constraint has no pivot only where it repeats others
+            ready = [k for k in left if k < free or not waits_for[k] & left]
+        else:
+            ready = [k for k in left if k < free or -diagonal[k] > HELD_UP * formed[k] > 0.0]
+        # constraints that are not held up repeat others: they go last, and are left out
         k = min(ready or left, key=lambda k: (len(rows[k]), k))
         left.remove(k)
         order.append(k)
@@ -139,9 +128,7 @@ def _order(
             del rows[i][k]
         if not ready:
             continue
-        # what is left out changes no number, but still fills in
-        lost = k >= free and -diagonal[k] <= GONE * formed[k]
-        inverse = 0.0 if lost else 1.0 / diagonal[k]
+        inverse = 0.0 if safe else 1.0 / diagonal[k]
         for i, x in column.items():
             for j, y in column.items():
                 if j < i:

@@ -77,7 +77,7 @@ def proximal_answer(
         giving,
         [*mass, *bound, *[-mu for _ in live]],
         0.0,
-        inline=giving.stored <= INLINED,
+        inline=giving.work <= INLINED,
     )
     enough = HELD * (1.0 + _largest(right))
 

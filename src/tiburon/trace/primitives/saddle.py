@@ -80,6 +80,11 @@ class SaddlePattern:
         """Number of entries of L and D together."""
         return self.starts[-1] + self.size
 
+    @property
+    def work(self) -> int:
+        """Multiplications of factoring and of solving once, about."""
+        return sum(len(rows) * (len(rows) + 1) // 2 + 2 * len(rows) for rows in self.columns)
+
     def is_bound(self, unknown: int) -> bool:
         """Return whether an unknown is that of a constraint."""
         return unknown >= self.size - self.bound
