@@ -176,6 +176,39 @@ def test_bad_words_are_refused_with_the_way_out(words, message):
     assert message in str(result.exception)
 
 
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("def f(state:\n", "mine.py, line 1: SyntaxError"),
+        ("\nimport nowhere_at_all\n", "mine.py, line 2: ModuleNotFoundError"),
+        ("def f(state):\n    return 1 / 0\n", "mine.py, line 2: ZeroDivisionError: division"),
+        ("def f():\n    return 1\n", "TypeError"),
+    ],
+)
+def test_errors_of_users_are_told_by_line(text, message, tmp_path):
+    """Not by the way through this package."""
+    file = tmp_path / "mine.py"
+    file.write_text(text)
+    result = invoke("simulate", ARM, "-t", "0.01", "--control", f"{file}:f")
+    assert isinstance(result.exception, tb.ModelError)
+    assert message in str(result.exception)
+
+
+def test_files_that_cannot_be_written_are_told_before_the_run(kept, tmp_path):
+    """Endings of figures, and folders of reports."""
+    result = invoke("simulate", ARM, "--plot", tmp_path / "run.xyz")
+    assert isinstance(result.exception, tb.OptionError)
+    assert "'.png'" in str(result.exception)
+    run = kept[-1] / "run.zarr"
+    assert run.exists()
+    (tmp_path / "file").write_text("")
+    result = invoke("report", run, "--figures", tmp_path / "file" / "figures")
+    assert isinstance(result.exception, tb.RunFileError)
+    assert "cannot be made a folder" in str(result.exception)
+    result = invoke("report", run, "--csv", tmp_path / "nowhere" / "run.csv")
+    assert "there is no folder" in str(result.exception)
+
+
 def test_numbers_are_read_by_place_or_by_name():
     start = np.array([1.0, 2.0])
     np.testing.assert_array_equal(numbers_by_name("--q", "3, 4", "ab", start), [3.0, 4.0])

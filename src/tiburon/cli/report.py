@@ -45,8 +45,10 @@ def run(
     """
     import tiburon as tb
     from tiburon.cli.run_words import as_data
+    from tiburon.cli.simulate import check_folders
     from tiburon.simulation.summary import facts_of
 
+    check_folders((page, replay, csv))
     done = tb.load_run(path)
     if page is None and not as_json:
         page = path.with_suffix(".html")
@@ -54,7 +56,11 @@ def run(
     if page is not None:
         written.append(done.report(page))
     if figures is not None and len(done):
-        figures.mkdir(parents=True, exist_ok=True)
+        try:
+            figures.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            reason = f"cannot be made a folder ({error.strerror})"
+            raise tb.RunFileError(figures, reason) from error
         for name, shown in FIGURES.items():
             if name == "commands" and done.header.column("u") is None:
                 continue

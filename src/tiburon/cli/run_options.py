@@ -3,7 +3,9 @@
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -158,7 +160,8 @@ def controller(
             raise tb.RunFileError(word, "no such file; --control takes a table of commands here")
         return tb.Replay.from_csv(word)
     if ":" in word:
-        return load_function(word)
+        with errors_of_users_code(word):
+            return load_function(word)
     if word == "gravity":
         return tb.GravityCompensation()
     if word == "hold":
@@ -188,6 +191,36 @@ def _hold(model: "Model", start: "NDArray[np.float64]") -> Any:
         )
     target = [x for name in joints for x in start[model.slice(name, of="q")]]
     return tb.ComputedTorque.critical(target, HOLD_FREQUENCY, joints=tuple(joints))
+
+
+@contextmanager
+def errors_of_users_code(word: str | None) -> Iterator[None]:
+    """Tell what went wrong in a controller that a user wrote, and in which line.
+
+    Args:
+        word: What --control was given; errors beside code of users pass unchanged.
+
+    Raises:
+        ModelError: Instead of an error that is none of this package.
+    """
+    import tiburon as tb
+
+    try:
+        yield
+    except Exception as error:
+        if word is None or ":" not in word or isinstance(error, tb.TiburonError):
+            raise
+        place = word.rpartition(":")[0]
+        frames = traceback.extract_tb(error.__traceback__)
+        # the innermost line of the named file; of a module, the innermost of all
+        own = [frame for frame in frames if Path(frame.filename).name == Path(place).name]
+        last = (own or frames)[-1]
+        where = f"{Path(last.filename).name}, line {last.lineno}"
+        if isinstance(error, SyntaxError) and error.filename:
+            where = f"{Path(error.filename).name}, line {error.lineno}"
+        raise tb.ModelError(
+            f"--control {word}: {where}: {type(error).__name__}: {error}; mend the function"
+        ) from error
 
 
 def load_function(word: str) -> Callable[..., Any]:

@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 DURATION = 5.0
 """Simulated time where none is asked for [s]."""
 
+PICTURES = (".png", ".svg", ".pdf", ".jpg")
+"""Endings of figures."""
+
 Triple = tuple[float, float, float]
 
 EXAMPLES = """
@@ -120,7 +123,11 @@ def run(
     """
     began = perf_counter()
     outputs = {"csv": csv, "plot": plot, "html": html, "report": report}
-    _check_folders(outputs.values())
+    check_folders(outputs.values())
+    if plot is not None and plot.suffix.lower() not in PICTURES:
+        from tiburon.errors import OptionError
+
+        raise OptionError("--plot: ending", PICTURES, plot.suffix)
     if resume:
         done, before = _resume(store or Path(robot), duration, control, budget)
     else:
@@ -158,7 +165,7 @@ def run(
     raise typer.Exit(OF_STATUS[done.outcome.status])
 
 
-def _check_folders(paths: Any) -> None:
+def check_folders(paths: Any) -> None:
     """Refuse files that could not be written before anything is computed."""
     import tiburon as tb
 
@@ -189,6 +196,7 @@ def _start(
     from tiburon.cli.run_options import (
         commands_by_name,
         controller,
+        errors_of_users_code,
         numbers_by_name,
         start_of,
         surroundings,
@@ -204,16 +212,18 @@ def _start(
         v = numbers_by_name("--v", velocity, model.v_names, v)
     world = surroundings(*around)
     held = commands_by_name("--command", commands)
-    return tb.simulate(
-        model,
-        duration,
-        q=q,
-        v=v,
-        world=world,
-        control=controller(control, model, world, q),
-        command=held or None,
-        **options,
-    )
+    decides = controller(control, model, world, q)
+    with errors_of_users_code(control):
+        return tb.simulate(
+            model,
+            duration,
+            q=q,
+            v=v,
+            world=world,
+            control=decides,
+            command=held or None,
+            **options,
+        )
 
 
 def _resume(
@@ -221,14 +231,15 @@ def _resume(
 ) -> "tuple[Trajectory, float]":
     """Go on with a stored run; return it and the time at which it goes on [s]."""
     import tiburon as tb
-    from tiburon.cli.run_options import controller
+    from tiburon.cli.run_options import controller, errors_of_users_code
 
     earlier = tb.load_run(path)
     changes: dict[str, Any] = {}
     if control is not None:
         changes["control"] = controller(control, earlier.model, earlier.world, earlier.q[0])
     before = 0.0 if earlier.checkpoint is None else earlier.checkpoint.time
-    return earlier.resume(duration, budget=budget, **changes), before
+    with errors_of_users_code(control):
+        return earlier.resume(duration, budget=budget, **changes), before
 
 
 def _write(done: "Trajectory", name: str, path: Path) -> Path:
