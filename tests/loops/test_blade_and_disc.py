@@ -243,6 +243,13 @@ def test_a_disc_that_lies_flat_is_refused_by_name():
         tb.loop_gaps(DISC, flat)
 
 
+def test_a_run_in_which_a_disc_falls_flat_ends_with_its_name(run_of):
+    """Without spin it tips over in some tenths of a second."""
+    run = run_of(*rolling(1.0, 0.0, 0.0), 2.0)
+    assert str(run.outcome).startswith("diverged in the step from 0.2")
+    assert "gap of loop 'rim' first" in str(run.outcome)
+
+
 @pytest.mark.parametrize(
     ("build", "message"),
     [

@@ -62,11 +62,13 @@ def first_to_diverge(
     if not thorough:
         return _cause(system, largest)
     found: list[int] = []
+    lost: list[str] = []
 
     def rates(q: Scalars, w: Scalars, *now: Any) -> Scalars:
         given = tuple(system.rates(q, w, tuple(np.float64(x) for x in held), *(now or (time,))))
         bad = [k for k, x in enumerate(given) if not np.isfinite(x)]
         if bad:
+            lost.extend(_without_gap(system, q, w, *(now or (time,))))
             worst = np.array([abs(x) for x in w])
             if len(bad) == len(given) and np.isfinite(worst).all():
                 bad = [int(np.argmax(worst))]
@@ -82,7 +84,7 @@ def first_to_diverge(
             )
             opened = _opened(system, *after, time + dt)
     except _StopError:
-        return _cause(system, found[0])
+        return Cause(f"gap of loop {lost[0]!r}", None) if lost else _cause(system, found[0])
     except (ArithmeticError, ValueError, TypeError, RuntimeError, LookupError):
         # the step cannot be taken on plain floats: the largest state must do
         opened = None
@@ -101,6 +103,14 @@ def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None
         return None
     names = open_loops(model, system.gaps(settled, np.float64(time), w[model.nv :]), OPEN)
     return Cause(f"gap of loop {names[0]!r}", None)
+
+
+def _without_gap(system: System, q: Scalars, w: Scalars, time: Any) -> list[str]:
+    """Return the loops whose gaps are no numbers, as of a disc that has come to lie flat."""
+    model = system.model
+    if not model.loops:
+        return []
+    return open_loops(model, system.gaps(q, np.float64(time), w[model.nv :]), np.inf)
 
 
 def _cause(system: System, place: int) -> Cause:
