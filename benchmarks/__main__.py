@@ -10,6 +10,7 @@ from rich.console import Console
 
 import benchmarks
 from benchmarks.figure import Figure, Measurement, MeasurementError
+from benchmarks.loop_table import has_loops, print_loops
 from benchmarks.machine import describe_run
 from benchmarks.markdown import MissingPlaceError, check_place, markdown_section, write_markdown
 from benchmarks.report import print_figures, print_run, write_json
@@ -92,7 +93,8 @@ def main(words: list[str]) -> int:
         except ModuleNotFoundError as missing:
             print(f"benchmarks: {missing.name} is missing; run `make bench`", file=sys.stderr)
             return 1
-        print_figures(known[name].summary, families[name], console)
+        show = print_loops if has_loops(families[name]) else print_figures
+        show(known[name].summary, families[name], console)
         good = good and all(figure.met is not False for figure in families[name])
     if options.json:
         write_json(options.json, run, families)

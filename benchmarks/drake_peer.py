@@ -133,7 +133,7 @@ def _cross_matrix(u: Array) -> Array:
     return S
 
 
-def run_drake(case: LoopCase, pieces: int = 10) -> LoopRun:
+def run_drake(case: LoopCase, pieces: int = 20) -> LoopRun:
     """Run by Drake's simulator, which steps natively; its log records every state.
 
     Args:

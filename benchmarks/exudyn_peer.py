@@ -43,7 +43,7 @@ TOLERANCE = 1e-10
 CLOSE = 1e-4
 """Largest difference in velocity gained over 10 ms, relative: steps are of second order."""
 
-TIMED = 2000
+TIMED = 1000
 """Steps of a run that is timed, without sensors."""
 
 

@@ -179,7 +179,7 @@ def check_same_motion(case: LoopCase, ours: LoopRun, peer: LoopRun) -> None:
     check_equal(f"{what}, first {COMPARED} steps", gained[1], gained[0], peer.close)
 
 
-def run_ours(case: LoopCase, repeats: int = 5) -> LoopRun:
+def run_ours(case: LoopCase, repeats: int = 10) -> LoopRun:
     """Run by `tb.simulate` with its default method, all states recorded.
 
     Args:

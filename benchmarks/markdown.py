@@ -4,31 +4,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.figure import Figure
-from benchmarks.report import (
-    format_bound,
-    format_energy,
-    format_gap,
-    format_quantity,
-    format_ratio,
-    notes_of,
-)
+from benchmarks.loop_table import LOOP_HEADINGS, has_loops, loop_rows
+from benchmarks.report import format_bounds, format_quantity, format_ratio, notes_of
 
 BEGIN = "<!-- figures: made by `tiburon bench --markdown`, not by hand -->"
 END = "<!-- end of figures -->"
 
 HEADINGS = ("", "ours", "peer", "ratio", "bound", "verdict")
-
-LOOP_HEADINGS = (
-    "",
-    "code",
-    "time",
-    "ours is faster",
-    "left of loops",
-    "energy error",
-    "bound",
-    "verdict",
-)
-"""Where loops are closed: a row for each code, with what it kept beside its time."""
 
 
 class MissingPlaceError(Exception):
@@ -41,11 +23,6 @@ def _cell(text: str) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(_cell(cell) for cell in cells)} |"
-
-
-def _bounds(figure: Figure) -> str:
-    must = format_bound(figure, figure.must)
-    return f"{must} (aim {format_bound(figure, figure.aim)})" if figure.aim is not None else must
 
 
 def markdown_table(families: Mapping[str, Sequence[Figure]], titles: Mapping[str, str]) -> str:
@@ -67,62 +44,21 @@ def markdown_table(families: Mapping[str, Sequence[Figure]], titles: Mapping[str
                 format_quantity(figure.ours.minimum, figure.unit),
                 peer,
                 format_ratio(figure),
-                _bounds(figure),
+                format_bounds(figure),
                 figure.verdict,
             ]
             lines.append(_row(cells))
     return "\n".join(lines)
 
 
-def _loop_bounds(figure: Figure) -> str:
-    kept = figure.accuracy
-    assert kept is not None
-    words = [_bounds(figure)] if figure.must is not None else []
-    if kept.gap_must is not None:
-        words.append(f"{kept.gap_must:g} {kept.unit}")
-    if kept.energy_must is not None:
-        words.append(f"energy {kept.energy_must:g}")
-    return ", ".join(words)
-
-
 def loop_table(figures: Sequence[Figure]) -> str:
     """Write figures of closed mechanisms: one row per code, minima only.
-
-    Figures that follow each other with the same name share the row of our side.
 
     Args:
         figures: All with an accuracy of our side.
     """
     lines = [_row(LOOP_HEADINGS), "|---" * len(LOOP_HEADINGS) + "|"]
-    last = ""
-    for figure in figures:
-        alone = figure.peer is None
-        if figure.name != last:
-            ours = [
-                figure.name,
-                "ours",
-                format_quantity(figure.ours.minimum, figure.unit),
-                "",
-                format_gap(figure.accuracy),
-                format_energy(figure.accuracy),
-                _loop_bounds(figure) if alone else "",
-                figure.verdict if alone else "",
-            ]
-            lines.append(_row(ours))
-            last = figure.name
-        if figure.peer is not None:
-            peer = [
-                "",
-                figure.peer_name,
-                format_quantity(figure.peer.minimum, figure.unit),
-                format_ratio(figure),
-                format_gap(figure.peer_accuracy),
-                format_energy(figure.peer_accuracy),
-                _loop_bounds(figure),
-                figure.verdict,
-            ]
-            lines.append(_row(peer))
-    return "\n".join(lines)
+    return "\n".join([*lines, *map(_row, loop_rows(figures))])
 
 
 def markdown_tables(
@@ -134,11 +70,7 @@ def markdown_tables(
         families: Figures by the name of their measurement.
         titles: What each measurement compares, by name.
     """
-    closed = {
-        name
-        for name, figures in families.items()
-        if figures and all(figure.accuracy is not None for figure in figures)
-    }
+    closed = {name for name, figures in families.items() if has_loops(figures)}
     open_families = {name: figures for name, figures in families.items() if name not in closed}
     parts = [markdown_table(open_families, titles)] if open_families else []
     for name, figures in families.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.figure import Accuracy, Figure
+from benchmarks.figure import Figure
 from benchmarks.timing import Timing
 
 
@@ -43,19 +43,10 @@ def format_ratio(figure: Figure) -> str:
     return "" if figure.ratio is None else f"{figure.ratio:.2f}x"
 
 
-def format_gap(accuracy: Accuracy | None) -> str:
-    """Write what is left of loops, or nothing where there are none."""
-    return "" if accuracy is None else f"{accuracy.gap:.1e} {accuracy.unit}"
-
-
-def format_energy(accuracy: Accuracy | None) -> str:
-    """Write the relative error of energy, or nothing where there is none."""
-    return "" if accuracy is None or accuracy.energy is None else f"{accuracy.energy:.1e}"
-
-
-def format_accuracy(accuracy: Accuracy | None) -> str:
-    """Write what is left of loops and the error of energy in one cell."""
-    return ", ".join(filter(None, (format_gap(accuracy), format_energy(accuracy))))
+def format_bounds(figure: Figure) -> str:
+    """Write the bound of a figure and what is wished for beyond it."""
+    must = format_bound(figure, figure.must)
+    return f"{must} (aim {format_bound(figure, figure.aim)})" if figure.aim is not None else must
 
 
 def notes_of(figures: Sequence[Figure]) -> list[str]:
@@ -77,10 +68,6 @@ def print_figures(title: str, figures: Sequence[Figure], console: Console) -> No
     for heading in ("ours", "peer", "ratio", "must", "aim"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("")
-    closed = any(figure.accuracy is not None for figure in figures)
-    if closed:
-        table.add_column("left of loops, energy: ours", no_wrap=True)
-        table.add_column("peer", no_wrap=True)
     for figure in figures:
         peer = ""
         if figure.peer is not None:
@@ -94,7 +81,6 @@ def print_figures(title: str, figures: Sequence[Figure], console: Console) -> No
             format_bound(figure, figure.must),
             format_bound(figure, figure.aim),
             f"[bold red]{figure.verdict}[/]" if missed else figure.verdict,
-            *(map(format_accuracy, (figure.accuracy, figure.peer_accuracy)) if closed else ()),
         )
     # a title of the table itself would be broken to the table's width
     console.print(f"\n{title}", style="bold", markup=False, highlight=False)

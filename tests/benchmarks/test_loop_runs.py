@@ -1,9 +1,11 @@
 """Runs of closed mechanisms are judged alike, whoever made them."""
 
+import io
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 import tiburon as tb
 from benchmarks.figure import Accuracy, DisagreementError, Figure
@@ -15,6 +17,7 @@ from benchmarks.loop_runs import (
     make_loop_case,
     run_ours,
 )
+from benchmarks.loop_table import print_loops
 from benchmarks.markdown import loop_table, markdown_section
 from benchmarks.timing import Timing
 
@@ -86,6 +89,11 @@ def test_every_code_has_a_row_with_its_time_gap_and_energy():
         "| arm | ours | 1 us |  | 1.0e-15 m/s^2 |  |  |  |",
         "|  | B | 8 us | 8.00x |  |  | 9x | MISSED |",
     ]
+    console = Console(width=140, record=True, file=io.StringIO())
+    print_loops("Loops", figures, console)
+    printed = console.export_text()
+    for word in ("MISSED", "2.0e-03 m", "5.0e-01"):
+        assert word in printed
     section = markdown_section(
         {"command": "make bench"},
         {"loops": figures, "other": [Figure("z", FAST)]},
