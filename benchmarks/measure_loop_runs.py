@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -53,19 +54,16 @@ def run(duration: float) -> list[Figure]:
     from benchmarks.loop_runs import MECHANISMS, make_loop_case
 
     steps = None if duration > 0.0 else 100
-    figures, missing = [], {}
+    figures: list[Figure] = []
+    missing: dict[str, str] = {}
     for name in MECHANISMS:
         figures += _compare(make_loop_case(name, steps), duration, missing)
+    # a figure has one remark: each brings one, and the last what is left
+    *first, last = figures
     notes = [NOTE, SETTINGS, *missing.values()]
-    # the report lists each remark once, so every figure may bring one of them
-    return [
-        Figure(**{**_fields(figure), "note": notes[number % len(notes)]})
-        for number, figure in enumerate(figures)
-    ]
-
-
-def _fields(figure: Figure) -> dict[str, Any]:
-    return {name: getattr(figure, name) for name in figure.__dataclass_fields__}
+    with_notes = [replace(figure, note=note) for figure, note in zip(first, notes, strict=False)]
+    rest = "; ".join(notes[len(first) :])
+    return [*with_notes, *first[len(notes) :], replace(last, note=rest)]
 
 
 def _peers(missing: dict[str, str]) -> Iterator[tuple[Callable[..., LoopRun], dict[str, Any], str]]:
