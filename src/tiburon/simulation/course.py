@@ -195,7 +195,7 @@ def _run(
             memory=checkpoint.arrays.get("memory"),
         )
     else:
-        run = _fixed_run(setup, system, watch, state, held, one)
+        run = _fixed_run(setup, system, watch, state, held, one, jumps)
         if checkpoint.step:
             run.go_on()
         elif system.held and not system.sensed:
@@ -208,15 +208,22 @@ def _run(
 
 
 def _fixed_run(
-    setup: RunSetup, system: System, watch: Watch | None, state: Array, held: Array, one: bool
+    setup: RunSetup,
+    system: System,
+    watch: Watch | None,
+    state: Array,
+    held: Array,
+    one: bool,
+    jumps: int | None,
 ) -> FixedRun:
-    """Return cases that take equal steps."""
+    """Return cases that take equal steps; jumps are the steps between two jumps of commands."""
     slots = None
-    if setup.control is not None and not setup.traced and setup.hold is not None:
-        # a call ends where the controller is asked
+    outside = setup.control is not None and not setup.traced
+    if jumps is not None and (outside or system.sensed):
+        # a call ends where the controller is asked, or sensors look
         # one more where intervals begin between two rows
-        odd = bool(setup.hold % setup.record_every)
-        slots = min(32, math.ceil(setup.hold / setup.record_every) + odd)
+        odd = bool(jumps % setup.record_every)
+        slots = min(32, math.ceil(jumps / setup.record_every) + odd)
     return FixedRun(
         system,
         setup.method,

@@ -116,7 +116,7 @@ class FixedRun(CasesOnTheirWay):
 
     def ask_first(self) -> None:
         """Ask a sampled controller at the start: what it says is recorded with the first row."""
-        found = self.stepper.run(self.state, self.held, self.clock(), None)
+        found = self.stepper.run(self.state, self.held, self.clock(), None, 0.0)
         good = ~found.failed
         self.held = self.held.copy()
         self.held[good] = found.held[-1, good]

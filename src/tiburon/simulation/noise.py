@@ -5,6 +5,7 @@ pseudorandom number generators"), so that any part of it can be had alone and in
 """
 
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,38 +36,47 @@ def _mixed_number(word: int) -> int:
     return word ^ (word >> _LAST)
 
 
-def uniform_bits(seed: int, stream: str, count: int, places: Words) -> Words:
-    """Return 64 random bits for each place of one member of a stream.
+def uniform_bits(seed: int, stream: str, counts: Sequence[int], places: Words) -> Words:
+    """Return 64 random bits for each place of some members of a stream.
 
     Args:
         seed: Chosen by the user.
         stream: Name of what the numbers are for.
-        count: Which member of the stream.
+        counts: Which members of the stream.
         places: Numbers of the places; equal places get equal bits.
+
+    Returns:
+        Shape (counts, *places).
     """
-    start = seed & _WORD
-    for part in (zlib.crc32(stream.encode()), count):
-        start = _mixed_number(start * _GOLDEN + part + 1)
+    begin = _mixed_number((seed & _WORD) * _GOLDEN + zlib.crc32(stream.encode()) + 1)
+    starts = [_mixed_number(begin * _GOLDEN + count + 1) for count in counts]
+    starting = np.array(starts, dtype=np.uint64).reshape(-1, *[1] * places.ndim)
     with np.errstate(over="ignore"):
-        return _mixed(_mixed(places * np.uint64(_GOLDEN) + np.uint64(start)))
+        return _mixed(_mixed(places * np.uint64(_GOLDEN) + starting))
 
 
-def normal_noise(seed: int, stream: str, count: int, shape: tuple[int, ...]) -> NDArray[np.float64]:
+def normal_noise(
+    seed: int, stream: str, counts: Sequence[int], shape: tuple[int, ...]
+) -> NDArray[np.float64]:
     """Return independent normal numbers of mean 0 and deviation 1 (Box and Muller 1958).
 
     Args:
         seed: Chosen by the user.
         stream: Name of what the numbers are for.
-        count: Which member of the stream: the number of a sample.
+        counts: Which members of the stream: numbers of samples.
         shape: (..., channels): cases lead. The numbers of a case do not depend on how many there
-            are.
+            are, nor on which other samples are drawn with them.
+
+    Returns:
+        Shape (counts, *shape).
     """
     channels = shape[-1] if shape else 1
     cases = int(np.prod(shape[:-1], dtype=int))
     # channels and cases have bits of their own, two words for each number
     case = np.arange(cases, dtype=np.uint64)[:, None] << np.uint64(20)
     place = np.add(case, np.arange(2 * channels, dtype=np.uint64), dtype=np.uint64)
-    bits = uniform_bits(seed, stream, count, place)
+    bits = uniform_bits(seed, stream, counts, place)
     unit = ((bits >> np.uint64(11)).astype(np.float64) + 0.5) * _UNIT
-    size = np.sqrt(-2.0 * np.log(unit[:, :channels]))
-    return np.asarray(size * np.cos(2.0 * np.pi * unit[:, channels:])).reshape(shape)
+    size = np.sqrt(-2.0 * np.log(unit[..., :channels]))
+    found = np.asarray(size * np.cos(2.0 * np.pi * unit[..., channels:]))
+    return found.reshape(len(counts), *shape)

@@ -8,10 +8,10 @@ Noise is a function of seed, sensor, case and number of the sample alone: neithe
 into calls, nor what else is recorded, nor how many cases run beside changes a bit of it.
 """
 
+import math
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import pairwise
-from math import gcd
 from typing import Any
 
 import numpy as np
@@ -37,6 +37,10 @@ Array = NDArray[np.float64]
 
 WHOLE = 1e-6
 """How far the number of steps between two samples may be off a whole one: rounding of 1 / rate."""
+
+
+MANY_SAMPLES, MANY_NUMBERS = 64, 65_536
+"""Samples whose noise is drawn at once: a draw costs as much as some samples of one robot."""
 
 
 class Sensed:
@@ -189,12 +193,13 @@ class Sensing:
             sensor.check(model)
         self.periods = [_steps(s, "period", 1.0 / s.rate, dt) for s in self.sensors]
         self.delays = [_steps(s, "delay", s.delay, dt) for s in self.sensors]
-        self.every = gcd(*self.periods, *self.delays) if self.sensors else 0
+        self.every = math.gcd(*self.periods, *self.delays) if self.sensors else 0
         counts = [len(s.channel_names(model)) for s in self.sensors]
         ends = np.cumsum([0, *counts]).tolist()
         self._channels = [slice(a, b) for a, b in pairwise(ends)]
         self.latest = Readings()
         self._looked = -1
+        self._drawn: dict[int, tuple[int, Array]] = {}
         self._row = np.zeros((*self.cases, ends[-1]))
         for sensor, where in zip(self.sensors, self._channels, strict=True):
             self.latest[sensor.name] = self._row[..., where].copy()
@@ -275,12 +280,24 @@ class Sensing:
         told = seen + np.asarray(sensor.bias, dtype=np.float64)
         deviation = np.asarray(sensor.noise, dtype=np.float64)
         if deviation.any():
-            count = step // self.periods[k]
-            told += deviation * normal_noise(sensor.seed, sensor.name, count, seen.shape)
+            told += deviation * self._noise(k, step // self.periods[k], seen.shape)
         resolution = np.asarray(getattr(sensor, "resolution", 0.0), dtype=np.float64)
         if resolution.any():
             told = np.round(told / resolution) * resolution
         return told
+
+    def _noise(self, k: int, count: int, shape: tuple[int, ...]) -> Array:
+        """Return the noise of one sample; many are drawn at once, as far as they fit."""
+        first, drawn = self._drawn.get(k, (0, np.zeros((0, *shape))))
+        if not first <= count < first + len(drawn):
+            sensor = self.sensors[k]
+            many = max(1, min(MANY_SAMPLES, MANY_NUMBERS // max(1, math.prod(shape))))
+            first = count
+            counts = range(first, first + many)
+            drawn = normal_noise(sensor.seed, sensor.name, counts, shape)
+            self._drawn[k] = (first, drawn)
+        found: Array = drawn[count - first]
+        return found
 
     # what a checkpoint keeps
 
