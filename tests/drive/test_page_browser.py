@@ -1,15 +1,18 @@
 """The page for operators in a real browser: keys and sliders move the vehicle, gauges tell."""
 
 import asyncio
+import contextlib
 import io
 import threading
 
 import numpy as np
 import pytest
 
+import tiburon as tb
 from tests.drive.vehicles import rov, wait
 from tests.viewer.browser import PATIENCE, artifact, browser, wait_for
 from tiburon.drive.serve import serve
+from tiburon.drive.session import Drive
 
 image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
 
@@ -25,16 +28,14 @@ def chromium():
         yield started
 
 
-@pytest.fixture(scope="module")
-def served(tmp_path_factory):
-    """A vehicle behind its page: the drive and the address."""
-    drive, found, ended = rov(), [], threading.Event()
+@contextlib.contextmanager
+def serving(drive, folder):
+    """Serve a robot on a thread of its own; gives the address of its page."""
+    found, ended = [], threading.Event()
     drive.ticker.paused = False
 
     async def work():
-        task = asyncio.ensure_future(
-            serve(drive, port=0, folder=tmp_path_factory.mktemp("files"), ready=found.append)
-        )
+        task = asyncio.ensure_future(serve(drive, port=0, folder=folder, ready=found.append))
         while not ended.is_set():
             await asyncio.sleep(0.05)
         task.cancel()
@@ -42,10 +43,20 @@ def served(tmp_path_factory):
 
     thread = threading.Thread(target=lambda: asyncio.run(work()))
     thread.start()
-    wait(lambda: found)
-    yield drive, found[0].removeprefix("page ")
-    ended.set()
-    thread.join()
+    try:
+        wait(lambda: found)
+        yield found[0].removeprefix("page ")
+    finally:
+        ended.set()
+        thread.join()
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A vehicle behind its page: the drive and the address."""
+    drive = rov()
+    with serving(drive, tmp_path_factory.mktemp("files")) as address:
+        yield drive, address
 
 
 @pytest.fixture(scope="module")
@@ -117,6 +128,28 @@ def test_sliders_are_sticks(page, served):
     patiently(page, lambda: drive.ticker.latest().held[drive.place("heave")] == 0.0)
 
 
+def test_thrusters_have_sliders_and_release_lets_them_go(page, served):
+    """A slider moves one command in its own unit and stays; all go back to zero together."""
+    drive, _ = served
+    page.evaluate(
+        "(() => { const input = document.querySelector('#thrusters input');"
+        " input.value = 0.5 * Number(input.max); input.dispatchEvent(new Event('input')); })()"
+    )
+    place = drive.place(drive.model.thrusters[0].name)
+    most = drive.model.thrusters[0].thrust_limits[1]
+    patiently(page, lambda: drive.ticker.latest().held[place] == pytest.approx(0.5 * most))
+    assert page.evaluate("document.querySelector('#thrusters output').textContent").endswith(" N")
+    page.evaluate(
+        "[...document.querySelectorAll('button')].find((b) => b.textContent === 'Release').click()"
+    )
+    patiently(page, lambda: drive.ticker.latest().held[place] == 0.0)
+    assert page.evaluate("document.querySelector('#thrusters input').value") == "0"
+
+
+def test_robots_without_arms_have_no_pushes(page):
+    assert page.evaluate("document.getElementById('pushes').parentElement.hidden")
+
+
 def test_a_gamepad_steers(page, served):
     """A pad as the browser would report it: its left stick pushed ahead is surge."""
     drive, _ = served
@@ -147,3 +180,41 @@ def test_the_picture_shows_something(page):
         kept.write_bytes(shot)
     pixels = np.asarray(image.open(io.BytesIO(shot)).convert("RGB"))[60:200, :300]
     assert len(np.unique(pixels.reshape(-1, 3), axis=0)) > 200
+
+
+@pytest.fixture(scope="module")
+def arm_page(chromium, tmp_path_factory):
+    """A cart with a pole, which has no thrusters, behind a page as wide as a phone."""
+    drive = Drive(tb.load("cart_pole"))
+    complaints = []
+    with serving(drive, tmp_path_factory.mktemp("arm")) as address:
+        opened = chromium.new_context(viewport={"width": 390, "height": 500}).new_page()
+        opened.on("pageerror", lambda error: complaints.append(str(error)))
+        opened.goto(address, timeout=MILLISECONDS)
+        wait_for(opened, "Boolean(window.tiburonDrive && window.tiburonDrive.state)")
+        yield opened, drive
+        opened.context.close()
+    assert complaints == []
+
+
+def test_a_slider_pushes_at_a_joint_that_nothing_drives(arm_page):
+    """The pole has no motor: its slider moves it all the same, in newton meters."""
+    page, drive = arm_page
+    assert page.evaluate("document.getElementById('thrusters').parentElement.hidden")
+    page.evaluate(
+        "(() => { const input = document.querySelector('input[aria-label^=\"hinge\"]');"
+        " input.value = input.max; input.dispatchEvent(new Event('input')); })()"
+    )
+    place = drive.place("hinge")
+    patiently(page, lambda: drive.ticker.latest().held[place] > 0.0)
+    patiently(page, lambda: drive.ticker.latest().state[1] > 0.01)
+
+
+def test_narrow_pages_leave_the_scene_between_gauges_and_desk(arm_page):
+    page, _ = arm_page
+    box = "(id) => { const r = document.getElementById(id).getBoundingClientRect(); return r }"
+    top = page.evaluate(f"({box})('gauges').bottom")
+    bottom = page.evaluate(f"({box})('desk').top")
+    assert bottom - top > 100
+    assert page.evaluate(f"({box})('gauges').right") <= 390
+    assert page.evaluate("document.documentElement.scrollWidth") <= 390
