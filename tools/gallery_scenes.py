@@ -16,6 +16,7 @@ SCENES: dict[str, tuple[str, float]] = {
     "cart_pole": ("simulate cart_pole --q 0,0.1 --duration 5", 0.25),
     "chain_10": ("simulate chain_10 --q 1,0,1,0,0,0,0,0,0,0 --duration 6", 0.3),
     "chain_100": ("simulate chain_100 --q joint_1=1.5,joint_3=0.5 --duration 3", 0.6),
+    "chaplygin_sleigh": ("simulate chaplygin_sleigh --v 0.1,0,4 --duration 6", 0.15),
     "delta": ("view delta", 0.0),
     "double_pendulum": ("simulate double_pendulum --q 2,1 --duration 10", 0.13),
     "flexible_arm": ("simulate flexible_arm --duration 2", 0.3),
@@ -35,6 +36,7 @@ SCENES: dict[str, tuple[str, float]] = {
     "quadruped": ("view quadruped --pose stand", 0.0),
     "remus100": ("simulate remus100 --density 1025 --v 0,0,0.2,2,0,0 --duration 10", 0.2),
     "rexrov": ("simulate rexrov --current 0.3 0 0 --control station --duration 10", 0.4),
+    "rolling_disc": ("simulate rolling_disc --v 0.4,6,0.5,1.5,-0.1,0 --duration 5", 0.3),
     "space_arm": (
         "simulate space_arm --pose bent --gravity 0 0 0 --v 0,0.1,0.05,0,0,0,0.3,0.2,-0.3,0,0,0 "
         "--duration 10",
@@ -90,6 +92,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
         "double_pendulum",
         "spherical_pendulum",
         "cart_pole",
+        "rolling_disc",
+        "chaplygin_sleigh",
         "chain_10",
         "chain_100",
     ),

@@ -16,6 +16,13 @@ def pose_of(model, q, name):
 def gap(loop, places):
     """Return by how much the two places of a loop differ from what its joint allows."""
     (R1, p1), (R2, p2) = places[loop.first], places[loop.second]
+    if not isinstance(loop, tb.LoopClosure):
+        assert loop.pose == loop.second_pose == tb.Pose()
+        height = R1[:, 2] @ (p2 - p1)
+        if loop.kind == "blade":
+            return np.array([height])
+        # of a disc whose axis leans by an angle from the normal
+        return np.array([height - loop.radius * np.linalg.norm(np.cross(R1[:, 2], R2 @ loop.axis))])
     joint = loop.joint
     p1, R1 = p1 + R1 @ joint.pose.translation, R1 @ np.array(joint.pose.rotation)
     p2 = p2 + R2 @ loop.second_pose.translation

@@ -21,7 +21,7 @@ WANTED = {
     *("kerr_roth_grasp", "panda", "space_arm", "remus100", "rexrov", "bluerov2_heavy"),
     *("bluerov2_alpha", "strandbeest", "n_four_bar_2", "n_four_bar_40", "andrews_squeezer"),
     *("bricard", "flyball_governor", "pendulum", "double_pendulum", "spherical_pendulum"),
-    *("cart_pole", "chain_10", "chain_100", "flexible_arm"),
+    *("cart_pole", "chain_10", "chain_100", "flexible_arm", "chaplygin_sleigh", "rolling_disc"),
 }
 
 every = pytest.mark.parametrize("name", ALL)

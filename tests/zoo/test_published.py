@@ -265,3 +265,17 @@ def test_remus_steers_as_its_source_says():
         assert (N, M)[which] == pytest.approx((-0.8, 0.8)[which] * force, rel=angle**2)
         assert abs(X - force * angle) < 2.0 * angle**2 * abs(force * angle)
         assert abs(K) + abs((Z, Y)[which]) < 1e-12 * abs(force)
+
+
+def test_what_glides_and_rolls_has_the_freedoms_and_limits_of_its_file():
+    """Velocities that an edge and a rim leave free; numbers that the heads of the files print."""
+    sleigh, disc = tb.load("chaplygin_sleigh"), tb.load("rolling_disc")
+    assert [tb.mobility(model).mobility for model in (sleigh, disc)] == [2, 3]
+    plate = sleigh.body("sleigh").inertia
+    about_runner = plate.matrix[2, 2] + plate.mass * plate.com[0] ** 2
+    assert about_runner == pytest.approx(0.27333, abs=5e-6)
+    coin, (rim,) = disc.body("disc").inertia, disc.loops
+    A, C, load = coin.matrix[0, 0], coin.matrix[1, 1], coin.mass * rim.radius
+    # rolls on steadily where (C + m r^2) C n^2 / A outweighs m g r
+    slowest = math.sqrt(A * load * 9.81 / (C * (C + load * rim.radius)))
+    assert slowest == pytest.approx(3.6166, abs=5e-5)

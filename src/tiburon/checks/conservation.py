@@ -11,7 +11,8 @@ from tiburon.checks.energy_flow import without_losses
 from tiburon.checks.finding import FAILED, SKIPPED, Finding, judged
 from tiburon.checks.kicked import Kicked
 from tiburon.loops.dynamics import loop_gaps
-from tiburon.model import Model, World
+from tiburon.model import WORLD, ConstraintFunction, Model, World
+from tiburon.model.closure import joints_of, places_of
 from tiburon.simulation.simulate import simulate
 from tiburon.simulation.trajectory import Trajectory
 
@@ -114,6 +115,8 @@ def momentum_conservation(model: Model, states: Kicked) -> Finding:
     bases = [body.joint for body in model.bodies if body.parent == "world"]
     if len(bases) != 1 or bases[0].kind != "free":
         return Finding(name, SKIPPED, "the robot is fixed to the world, which takes momentum")
+    if _held_by_world(model):
+        return Finding(name, SKIPPED, "loops hold the robot to the world, which takes momentum")
     if model.plan.depends_on_time:
         return Finding(name, SKIPPED, "joints are driven by time")
     space = World(gravity=(0.0, 0.0, 0.0))
@@ -127,6 +130,18 @@ def momentum_conservation(model: Model, states: Kicked) -> Finding:
         )
 
     return _kept(name, without_losses(model), states, space, change, "momentum")
+
+
+def _held_by_world(model: Model) -> bool:
+    """Return whether loops may push against the world: those that end there, and functions."""
+    on_world = {WORLD, *(frame.name for frame in model.frames if frame.body == WORLD)}
+    base = next(body.joint.name for body in model.bodies if body.parent == WORLD)
+    return any(
+        isinstance(loop, ConstraintFunction)
+        or base in joints_of(loop)
+        or on_world.intersection(places_of(loop))
+        for loop in model.loops
+    )
 
 
 def loops_stay_closed(model: Model, run: Trajectory) -> Finding:
