@@ -358,6 +358,16 @@ def test_what_is_no_constraint_is_refused_by_name(message):
     assert message in str(caught.value)
 
 
+class Unhashable:
+    """Compares by value and forgot to hash."""
+
+    def __eq__(self, other):
+        return True
+
+    def __call__(self, joint):
+        return joint.q[0]
+
+
 def test_names_that_are_not_there_are_refused():
     """Frames and joints, followers and joints that never move."""
     bodies = [
@@ -382,6 +392,8 @@ def test_names_that_are_not_there_are_refused():
         build()
     with pytest.raises(tb.OptionError, match="level"):
         build(joints="hinge", level="acceleration")
+    with pytest.raises(tb.ModelError, match="function must be hashable"):
+        tb.ConstraintFunction("tie", Unhashable(), joints="hinge")
 
 
 def test_loops_of_a_body_with_itself_are_refused():

@@ -88,6 +88,12 @@ class ConstraintFunction(TracedClosure):
                 "and joints that returns residuals",
                 name=self.name,
             )
+        if getattr(given, "__hash__", None) is None:
+            raise ModelError(
+                f"{element}: function must be hashable, for it is traced once, got {given!r}; give "
+                "its class a __hash__, or wrap it in a function",
+                name=self.name,
+            )
         if self.level not in LEVELS:
             raise OptionError("level", LEVELS, self.level)
         count: object = self.count
