@@ -49,11 +49,15 @@ Multipliers lose six of sixteen digits at this angle of 1e-3; below it they woul
 SHORT = 1e-10
 """Squared length of a constraint, relative to the longest, below which it is told as longer.
 
-A row that vanishes in a pose is left with rounding, and sure of it; against this it is lost.
+A row that vanishes in a pose is left with rounding, and sure of it; against this it is lost. Those
+who cut off constraints at a length let the careful way decide from ten times that length on.
 """
 
 LOST = 1e-11
 """Squared sine below which mechanisms too large for the careful way leave a constraint out."""
+
+TINY = 1e-300
+"""Stands for lengths of constraints that bind nothing: a division by it is a number."""
 
 INLINED = 15000
 """Multiplications of a factor up to which they are spelled out: without tables to look up."""
@@ -160,12 +164,16 @@ def answer(
     entries = [*mass, *bound]
     inline = pattern.saddle.work <= INLINED
     lost = SURE if careful else max(LOST, cut * cut)
-    sizes = _sizes(pattern, mass, bound)
+    short = max(SHORT, min(1.0, (10.0 * cut) ** 2 / SURE))
+    lengths = _lengths(pattern, mass, bound)
+    longest = _longest(lengths)
+    sizes = [np.maximum(length, short * longest) for length in lengths]
     factor = SaddleFactor(pattern.saddle, entries, lost, inline=inline, sizes=sizes)
     found = factor.solve([*free, *right])
     vd, forces = found[:nv], [-x for x in found[nv:]]
     rank: Scalar = float(len(live))
-    ratio = np.sqrt(np.maximum(factor.worst, 0.0))
+    smallest = np.minimum(factor.least, longest)
+    ratio = np.sqrt(np.maximum(smallest, TINY) / np.maximum(longest, TINY))
     if careful:
         unsure = np.where(factor.worst > SURE, 0.0, 1.0)
 
@@ -192,7 +200,6 @@ def answer(
         ).state
     else:
         rank = sum((np.where(np.abs(x) > 0.0, 1.0, 0.0) for x in factor.kept()), start=0.0)
-        ratio = np.sqrt(factor.least)
         repeated = np.where(factor.worst > lost, 0.0, 1.0)
         _, forces = while_loop(
             lambda state: state[0] > 0.5,
@@ -215,7 +222,8 @@ def _shortest(
     lengths: list[Scalar] = [0.0] * nv
     for (_, j), x in zip(pattern.bound, bound, strict=True):
         lengths[j] = lengths[j] + x * x
-    sizes = _not_short(lengths)
+    longest = _longest(lengths)
+    sizes = [np.maximum(length, SHORT * longest) for length in lengths]
     entries = [*[1.0] * count, *bound]
     factor = SaddleFactor(pattern.shortest, entries, LOST, inline=False, sizes=sizes)
 
@@ -233,21 +241,20 @@ def _shortest(
     return found[:count]
 
 
-def _sizes(pattern: LoopPattern, mass: Sequence[Scalar], bound: Sequence[Scalar]) -> list[Scalar]:
+def _lengths(pattern: LoopPattern, mass: Sequence[Scalar], bound: Sequence[Scalar]) -> list[Scalar]:
     """Return the squared lengths of constraints, each joint felt alone: J_j^2 / H_jj summed."""
     stiffness = {j: x for (i, j), x in zip(pattern.mass, mass, strict=True) if i == j}
     lengths: list[Scalar] = [0.0] * len(pattern.live)
     for (n, j), x in zip(pattern.bound, bound, strict=True):
         lengths[n] = lengths[n] + x * x / stiffness[j]
-    return _not_short(lengths)
+    return lengths
 
 
-def _not_short(lengths: Sequence[Scalar]) -> list[Scalar]:
-    """Return squared lengths, none of them far below the longest."""
+def _longest(lengths: Sequence[Scalar]) -> Scalar:
+    """Return the largest of squared lengths."""
     # in pairs: of many, none waits for all before it
-    longest = list(lengths) or [0.0]
-    while len(longest) > 1:
-        odd = longest[len(longest) // 2 * 2 :]
-        longest = [np.maximum(a, b) for a, b in zip(longest[::2], longest[1::2], strict=False)]
-        longest += odd
-    return [np.maximum(length, SHORT * longest[0]) for length in lengths]
+    left = list(lengths) or [0.0]
+    while len(left) > 1:
+        odd = left[len(left) // 2 * 2 :]
+        left = [np.maximum(a, b) for a, b in zip(left[::2], left[1::2], strict=False)] + odd
+    return left[0]

@@ -9,7 +9,8 @@ Methods for Sparse Matrices, chapters 5 and 7).
 
 A constraint that repeats others has no pivot of its own. Where the pivot of a constraint falls
 below a share of what it was formed from, its row is left out and its unknown is zero; `worst` tells
-the smallest such share, so that callers can take another way, `least` the smallest that was kept.
+the smallest such share, so that callers can take another way, `least` the smallest pivot that was
+kept.
 
 Derivative. A factor is a handle, as in `tiburon.trace.primitives.spd`: x = K^-1 b gives
 dx = K^-1 (db - dK x).
@@ -26,6 +27,10 @@ from tiburon.trace.primitives.primitive import Primitive, is_zero_row
 from tiburon.trace.primitives.spd import LOST_PIVOT
 
 __all__ = ["FactorSaddle", "SaddleFactor", "SaddlePattern", "SolveSaddle"]
+
+
+LARGEST = 1e300
+"""Stands for the size of pivots that are not there."""
 
 
 class SaddlePattern:
@@ -95,7 +100,7 @@ class SaddlePattern:
 
 
 class FactorSaddle(Primitive):
-    """Factor: entries of K, and the size of each constraint, to L, 1/D and two shares.
+    """Factor: entries of K, and the size of each constraint, to L, 1/D and what was lost.
 
     The factor holds L column by column, then 1/D by unknown, then `worst` and `least`.
     """
@@ -135,7 +140,7 @@ class FactorSaddle(Primitive):
             size = m.load(given, k + len(pattern.entries))
             m.store(formed, k + free, m.sub_product(one, size, zero))
         m.store(found, worst_place, one)
-        m.store(found, worst_place + 1, one)
+        m.store(found, worst_place + 1, m.constant(LARGEST))
         order, starts = m.table(pattern.order), m.table(pattern.starts)
         targets, target_rows, bound, bound_starts = self._tables()
         targets, target_rows = m.table(targets), m.table(target_rows)
@@ -187,7 +192,8 @@ class FactorSaddle(Primitive):
         worst = m.load(found, worst_place)
         m.store(found, worst_place, m.choose(m.less(share, worst), share, worst))
         gone = m.less_equal(share, lost)
-        kept, least = m.choose(gone, one, share), m.load(found, worst_place + 1)
+        size = m.sub_product(one, pivot, zero)
+        kept, least = m.choose(gone, m.constant(LARGEST), size), m.load(found, worst_place + 1)
         m.store(found, worst_place + 1, m.choose(m.less(kept, least), kept, least))
         return m.div(m.choose(gone, zero, one), m.choose(gone, one, pivot))
 
@@ -243,7 +249,7 @@ class _Run:
 
 
 class SolveSaddle(Primitive):
-    """Solve: a factor without its two shares, and a vector, to the solution."""
+    """Solve: a factor without its last two numbers, and a vector, to the solution."""
 
     def __init__(self, pattern: SaddlePattern) -> None:
         super().__init__("solve_saddle", *pattern.form())
@@ -321,7 +327,7 @@ class SaddleFactor:
         pattern: Where its entries are.
         worst: Smallest pivot of a constraint relative to what it was formed from: the squared sine
             of the angle between it and those before it, seen by the unknowns before it.
-        least: The smallest of those that were not lost.
+        least: Size of the smallest pivot of a constraint that was not lost; very large if all were.
     """
 
     def __init__(
