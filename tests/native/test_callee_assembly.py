@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
 from tests.native.lanes import run_lanes, run_one
 from tests.native.test_assembly import run
 from tiburon.native import callee_assembly, straight_steps
-from tiburon.native.engine import host, suits_assembly
+from tiburon.native.engine import LoadedCode, compile_module, host, suits_assembly
 from tiburon.native.fixed_arguments import fixed_arguments
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.module_assembly import is_for_assembly, module_in_assembly
 from tiburon.native.module_many import module_for_many
 from tiburon.native.module_one import module_for_one
-from tiburon.native.straight_steps import straight_length
+from tiburon.native.one_assembly import is_for_one_assembly, one_in_assembly
+from tiburon.native.step_registers import ONE, assemble_steps
+from tiburon.native.steps import StepRecorder
+from tiburon.native.straight_steps import assembly_call, straight_length
 from tiburon.trace import Input, trace
 from tiburon.trace.interpret import interpret
 from tiburon.trace.primitives import solve_spd
@@ -227,3 +232,96 @@ def test_kernels_of_such_programs_tell_numbers_that_are_not_finite():
     assert compiled(x[2]).tobytes() == found[2].tobytes()
     x[3, 1] = 1e300
     assert compiled(x, errors="flag")[1].tolist() == [False] * 3 + [True] + [False] * 2
+
+
+@pytest.mark.parametrize("count", range(1, 10))
+def test_angles_of_one_case_share_vectors(count):
+    """Any number of them, however long their sines wait in memory for their use."""
+
+    def program(x):
+        angles = [x[k % SIZE] * (1.0 + k) for k in range(count)]
+        turned = [function_of(angle) for angle in angles for function_of in (np.sin, np.cos)]
+        rest = long_body(list(x), x[1], 0.3)
+        for _ in range(3):
+            rest = long_body(rest, x[2], 0.1)
+        return np.array([*turned, *[a * b for a in turned for b in rest]], like=x)
+
+    traced, x = trace(program, {"x": (SIZE,)}), 20.0 * RANDOM.normal(size=(3, SIZE))
+    assert is_for_one_assembly(traced, host())
+    text = one_in_assembly(traced, vector_lanes=4)
+    assert "vinsertf128" in text
+    assert "vextractf128" in text
+    loaded = LoadedCode(compile_module(text, optimize=False))
+    call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
+    found = np.zeros((3, len(traced.roots)))
+    for row, result in zip(x, found, strict=True):
+        given, made = (np.array([a.ctypes.data]) for a in (row, result))
+        assert call(given.ctypes.data, made.ctypes.data) == 0
+    assert found.tobytes() == run_one(traced, x).tobytes()
+
+
+def test_more_inputs_than_registers_are_copied():
+    """The largest are read where they lie."""
+    sizes = [2, 3, SIZE, 1, 4, 2, 5, 2, 3, 1]
+
+    def program(*given):
+        numbers = [number for array in given for number in np.ravel(array)]
+        first = long_body(numbers[:SIZE], numbers[7], numbers[9])
+        return np.array([a * b for a, b in zip(first * 5, numbers, strict=False)], like=given[0])
+
+    inputs = [Input(f"x{k}", (size,)) for k, size in enumerate(sizes)]
+    traced = trace(program, inputs)
+    assert is_for_one_assembly(traced, host())
+    arrays = [RANDOM.normal(size=size) for size in sizes]
+    outputs = []
+    for text in (
+        one_in_assembly(traced, vector_lanes=4),
+        module_for_one(traced, vector_lanes=4, fused=True),
+    ):
+        loaded = LoadedCode(compile_module(text, optimize=False))
+        call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
+        result = np.zeros(len(traced.roots))
+        given = np.array([array.ctypes.data for array in arrays])
+        made = np.array([result.ctypes.data])
+        assert call(given.ctypes.data, made.ctypes.data) == 0
+        outputs.append(result.tobytes())
+    assert outputs[0] == outputs[1]
+
+
+def test_numbers_side_by_side_survive_in_memory():
+    """More values are in use than there are registers, while halves and quarters wait."""
+    recorder = StepRecorder()
+    packed = recorder.packed(["i0", "i1", "i2", "i3"])
+    lanes = recorder.unpacked(packed, 4)
+    start = recorder.steps[:3]
+    second, upper, fourth = recorder.steps[3:]
+    crowd = [recorder.mul(f"i{k % 5}", f"i{k % 7}") for k in range(40)]
+    total = crowd[0]
+    for value in crowd[1:]:
+        total = recorder.add(total, value)
+    crowded = recorder.steps[6:]
+    results = [recorder.copy(lane) for lane in lanes] + [total]
+    copies = recorder.steps[-4:]
+    steps = [*start, upper, *crowded, second, fourth, *copies]
+    homes = {f"i{k}": f"{8 * k}(%rsi)" for k in range(8)}
+    places = {value: f"{8 * k}(%r8)" for k, value in enumerate(results)}
+    assembled = assemble_steps(steps, homes, places, 0, ONE)
+    # the four numbers, and the two of their upper half
+    assert sum("vmovupd %ymm" in line for line in assembled.lines) == 2
+    run_lines = assembly_call(assembled.lines, {"di": "%frame", "si": "%in", "r8": "%out"}, ONE)
+    text = "\n".join(
+        [
+            "define void @k(ptr %in, ptr %out) nounwind {",
+            f"  %frame = alloca [{assembled.slots + 1} x double], align 64",
+            run_lines,
+            "  ret void",
+            "}",
+        ]
+    )
+    loaded = LoadedCode(compile_module(text, optimize=False))
+    call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2)(loaded.address("k"))
+    x, found = RANDOM.normal(size=8), np.zeros(5)
+    call(x.ctypes.data, found.ctypes.data)
+    np.testing.assert_array_equal(found[:4], x[:4])
+    expected = sum(x[k % 5] * x[k % 7] for k in range(40))
+    np.testing.assert_allclose(found[4], expected, rtol=1e-13)

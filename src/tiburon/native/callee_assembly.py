@@ -10,12 +10,11 @@ from __future__ import annotations
 from typing import TypeGuard
 
 from tiburon.native.callees import CalleeWriter
-from tiburon.native.early_angles import InFrame, write_early_angles
 from tiburon.native.engine import host, suits_assembly
 from tiburon.native.fixed_arguments import TABLE, callee_parameters
 from tiburon.native.llvm_target import LlvmTarget
-from tiburon.native.module_parts import FunctionWriter, function_attributes, load
-from tiburon.native.step_registers import FOUR, ONE, assemble_steps, slot_operand
+from tiburon.native.module_parts import function_attributes
+from tiburon.native.step_registers import FOUR, ONE, assemble_steps
 from tiburon.native.step_waits import fill_waits
 from tiburon.native.straight import emit_instructions
 from tiburon.native.straight_steps import StraightSteps, assembly_call, straight_length
@@ -26,9 +25,6 @@ from tiburon.trace.regions import FunctionRegion
 
 SHORTEST_CALLEE = 300
 """Operations from which on a function is written this way."""
-
-PACKED_ANGLES = 4
-"""Scalar angles whose sines and cosines are computed together."""
 
 # what the assembly is given beside the table of constants: name of the register, and the pointer
 _ADDRESSES = {"di": "%frame", "si": "%in", "r8": "%out"}
@@ -44,9 +40,7 @@ def is_for_callee_assembly(callee: Callee, callees: CalleeWriter) -> TypeGuard[F
     return length is not None and length >= SHORTEST_CALLEE
 
 
-def assembled_callee(
-    name: str, region: FunctionRegion, callees: CalleeWriter
-) -> tuple[str, set[str]]:
+def assembled_callee(name: str, region: FunctionRegion, callees: CalleeWriter) -> str:
     """Write a function as an internal LLVM function around assembly.
 
     Args:
@@ -55,7 +49,7 @@ def assembled_callee(
         callees: The module's internal functions.
 
     Returns:
-        The function, and the declarations of the intrinsics it uses.
+        The function.
     """
     return _Function(name, region, callees).write()
 
@@ -68,8 +62,6 @@ class _Function(StraightSteps):
         self._name = name
         self._region = region
         self._lanes = callees.lanes
-        self._target = LlvmTarget(callees.lanes, fused=True)
-        self._writer = FunctionWriter(self._target, callees, PACKED_ANGLES)
         self._fixed = callees.fixed.places(region)
         self._homes_of_inputs = self._input_homes()
 
@@ -85,54 +77,39 @@ class _Function(StraightSteps):
     # what `emit_instructions` asks for
 
     def load(self, instruction: Instruction) -> Ref:
-        """Give the reference of an argument, or of a sine or cosine that is known."""
-        if isinstance(instruction.payload, InFrame):
-            name = f"k{instruction.payload.slot}"
-            self.homes[name] = slot_operand(instruction.payload.slot, self.form)
-            return name
+        """Give the reference of an argument."""
         pointer, place = self._homes_of_inputs[instruction.op, instruction.payload]
         name = f"i{pointer}{place}"
         self.homes[name] = self.operand("%rsi" if pointer == "%in" else "%rcx", place)
         return name
 
-    def _load_early(self, instruction: Instruction) -> Ref:
-        pointer, place = self._homes_of_inputs[instruction.op, instruction.payload]
-        return load(self._target, "double", pointer, place)
-
     # the function
 
-    def write(self) -> tuple[str, set[str]]:
-        """Write the function and name the intrinsics it uses."""
-        region, target, recorder = self._region, self._target, self.recorder
-        instructions, slots = lower(region.graph, region.roots), 0
-        if self._lanes == 1:
-            instructions, slots = write_early_angles(instructions, self._writer, self._load_early)
-        refs = emit_instructions(recorder, instructions, self)
+    def write(self) -> str:
+        """Write the function."""
+        region = self._region
+        refs = emit_instructions(self.recorder, lower(region.graph, region.roots), self)
         results = self.placed(
             [refs[root] for root in region.roots],
             [self.operand("%r8", place) for place in range(len(region.roots))],
         )
-        distance = max(self.form.bytes, 16)
-        for place in range(len(recorder.constants)):
-            self.homes[f"c{place}"] = f"{place * distance}(%rdx)"
+        self.place_constants("%rdx")
         steps = fill_waits(self.ordered(results))
-        assembled = assemble_steps(steps, self.homes, results, slots, self.form)
+        assembled = assemble_steps(steps, self.homes, results, 0, self.form)
         addresses = {**_ADDRESSES, _CONSTANTS: f"@{self._name}.constants"}
         if any(place is not None for place in self._fixed):
             addresses[_TABLE] = TABLE
-        kind = target.float_type
+        kind = LlvmTarget(self._lanes).float_type
         lines = [
-            self.constant_table(f"{self._name}.constants", max(self._lanes, 2)),
+            self.constant_table(f"{self._name}.constants"),
             f"; {region.name}",
             f"define internal void @{self._name}({callee_parameters(self._fixed)}) "
             f"noinline {function_attributes(self._lanes)} {{",
             "entry:",
             f"  %frame = alloca [{assembled.slots + 1} x {kind}], align 64",
-            *self._writer.stack_lines,
-            *target.lines,
             assembly_call(assembled.lines, addresses, self.form),
             "  ret void",
             "}",
             "",
         ]
-        return "\n".join(lines), self._writer.declarations()
+        return "\n".join(lines)

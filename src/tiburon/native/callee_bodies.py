@@ -306,7 +306,7 @@ def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, 
     if isinstance(callee, FunctionRegion) and calls_few_functions(callee.graph, callee.roots):
         return _tape(name, callee, callees)
     if is_for_callee_assembly(callee, callees):
-        return assembled_callee(name, callee, callees)
+        return assembled_callee(name, callee, callees), set()
     target = LlvmTarget(lanes, fused=callees.fused)
     writer = FunctionWriter(target, callees, max(lanes, PACKED_ANGLES))
     m = LlvmMachine(target, name, writer.stack_lines, spelled_out=is_spelled_out(callee))

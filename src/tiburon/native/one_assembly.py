@@ -2,14 +2,13 @@
 
 Like `tiburon.native.module_assembly`. The instructions of a robot do not stay where the processor
 keeps decoded ones, so their bytes set the pace, and few reloads and short addresses make fewer of
-them. Angles that are inputs have their sines and cosines computed by LLVM, several at a time,
-before the assembly begins. The bits are the same.
+them. Angles that are known at the same time have their sines and cosines computed four at a time.
+The bits are the same.
 """
 
 from __future__ import annotations
 
 from tiburon.native.callees import CalleeWriter
-from tiburon.native.early_angles import InFrame, write_early_angles
 from tiburon.native.engine import Host
 from tiburon.native.llvm_target import LlvmTarget
 from tiburon.native.module_assembly import is_for_assembly
@@ -30,15 +29,13 @@ from tiburon.native.target import Ref
 from tiburon.trace.lower import Instruction, lower
 from tiburon.trace.program import Program
 
-# registers that point to the inputs, in order; more inputs are left to LLVM
+# registers that point to the largest inputs; what is needed of others is copied
 _INPUTS = ("si", "cx", "r8", "r9", "r10", "r11")
-CONSTANT_BYTES = 16
-"""Distance of constants: instructions on whole registers read so many."""
 
 
 def is_for_one_assembly(program: Program, host: Host) -> bool:
     """Tell whether the function for one case of a program is written this way for a machine."""
-    return is_for_assembly(program, host) and len(program.inputs) <= len(_INPUTS)
+    return is_for_assembly(program, host)
 
 
 class _One(StraightSteps):
@@ -50,18 +47,21 @@ class _One(StraightSteps):
         self.target = LlvmTarget(1, fused=True)
         self.writer = FunctionWriter(self.target, CalleeWriter(1, fused=True), vector_lanes)
         self._vector_lanes = vector_lanes
+        by_size = sorted(range(len(program.inputs)), key=lambda k: -program.inputs[k].size)
+        self._registers = dict(zip(by_size, _INPUTS, strict=False))
+        # slots of the frame that elements of other inputs are copied to
+        self._copied: dict[tuple[int, int], int] = {}
 
     # what `emit_instructions` asks for
 
     def load(self, instruction: Instruction) -> Ref:
-        """Give the reference of an input, or of a sine or cosine that is known."""
-        if isinstance(instruction.payload, InFrame):
-            name = f"k{instruction.payload.slot}"
-            self.homes[name] = slot_operand(instruction.payload.slot, ONE)
-            return name
+        """Give the reference of an input."""
         number, k = instruction.payload
         name = f"i{number}_{k}"
-        self.homes[name] = self.operand(full_name(_INPUTS[number]), k)
+        if number in self._registers:
+            self.homes[name] = self.operand(full_name(self._registers[number]), k)
+        else:
+            self.homes[name] = slot_operand(self._copied[number, k], ONE)
         return name
 
     # the function
@@ -76,16 +76,18 @@ class _One(StraightSteps):
             if not item.parameter:
                 parts = array_sums(self.writer, pointer, item.size, self._vector_lanes)
                 sums = add_to_sums(target, sums, parts)
-
-        def load_early(instruction: Instruction) -> Ref:
-            number, k = instruction.payload
-            return load(target, "double", inputs[number], k)
-
         instructions = lower(program.graph, program.roots)
-        rest, slot = write_early_angles(instructions, self.writer, load_early)
-        assembled = self._assemble(rest, slot)
+        slot = 0
+        for number, k in dict.fromkeys(i.payload for i in instructions if i.op == "input"):
+            if number not in self._registers:
+                self._copied[number, k] = slot
+                place = element(target, "double", "%frame", slot)
+                value = load(target, "double", inputs[number], k)
+                target.lines.append(f"  store double {value}, ptr {place}, align 8")
+                slot += 1
+        assembled = self._assemble(instructions, slot)
         addresses = {"di": "%frame", "dx": "@constants"}
-        addresses |= dict(zip(_INPUTS, inputs, strict=False))
+        addresses |= {register: inputs[number] for number, register in self._registers.items()}
         target.lines.append(assembly_call(assembled.lines, addresses, ONE))
         for pointer, output in zip(outputs, program.outputs, strict=True):
             values = []
@@ -102,7 +104,7 @@ class _One(StraightSteps):
             f"  %frame = alloca [{assembled.slots + 1} x double], align 64"
         )
         header = (
-            f"{self.constant_table('constants', 2)}\n"
+            f"{self.constant_table('constants')}\n"
             "define i32 @one(ptr noalias %inputs, ptr noalias %outputs) "
             f"{function_attributes(1)} {{"
         )
@@ -114,8 +116,7 @@ class _One(StraightSteps):
         values = [refs[node] for node in self.program.roots]
         places = range(slots, slots + len(values))
         results = self.placed(values, [slot_operand(slot, ONE) for slot in places])
-        for place in range(len(self.recorder.constants)):
-            self.homes[f"c{place}"] = f"{place * CONSTANT_BYTES}(%rdx)"
+        self.place_constants("%rdx")
         steps = fill_waits(self.ordered(results))
         return assemble_steps(steps, self.homes, results, places.stop, ONE)
 
@@ -125,7 +126,7 @@ def one_in_assembly(program: Program, *, vector_lanes: int) -> str:
 
     Args:
         program: What to compute; see `is_for_one_assembly`.
-        vector_lanes: Width of the host's vectors, for sines, cosines and the check of inputs.
+        vector_lanes: Width of the host's vectors, for the check of inputs.
 
     Returns:
         LLVM assembly.

@@ -49,6 +49,8 @@ _BITWISE = {
     "iequal": ("vpcmpeqq", True),
 }
 _SHIFT = {"shl": "vpsllq", "lshr": "vpsrlq"}
+# between one number and four: see `StepRecorder.packed`
+_PACKING = ("pair", "quad", "upper", "second")
 
 
 class Form(NamedTuple):
@@ -74,6 +76,8 @@ class Form(NamedTuple):
 
 FOUR = Form("%ymm", "pd", "vmovapd", 32)
 ONE = Form("%xmm", "sd", "vmovsd", 8)
+# four numbers where slots are for one
+_WIDE = Form("%ymm", "pd", "vmovupd", 32)
 
 
 @record
@@ -112,7 +116,7 @@ def assemble_steps(
             step.
         slots: Slots of the work array that are taken.
         form: Whether values are vectors of four or single numbers. Constants then lie 16 bytes
-            apart, for instructions that read so many.
+            apart, for instructions that read so many, and 32 where some steps are wide.
 
     Returns:
         The assembly.
@@ -134,8 +138,11 @@ class _Allocation:
         self._homes = dict(homes)
         self._results = results
         self._slots = slots
-        self._free_slots: list[int] = []
+        # by the slots that a value takes
+        self._free_slots: dict[int, list[int]] = {1: [], 4: []}
         self._own_slots: dict[Ref, int] = {}
+        self._wide = {step.result for step in steps if step.wide}
+        self._step_form = form
         self._lines: list[str] = []
         self._stores = 0
         self._registers: dict[Ref, int] = {}
@@ -148,6 +155,7 @@ class _Allocation:
         """Write all steps."""
         for place, (step, after) in enumerate(zip(self._steps, self._uses_after(), strict=True)):
             self._now = place
+            self._step_form = _WIDE if step.wide else self._form
             for value in step.args:
                 self._upcoming[value] = after[value]
             register = self._write(step)
@@ -185,20 +193,28 @@ class _Allocation:
         return self._homes[value] if register is None else self._name(register)
 
     def _name(self, register: int) -> str:
-        return f"{self._form.register}{register}"
+        return f"{self._step_form.register}{register}"
+
+    def _form_of(self, value: Ref) -> Form:
+        """Give how many numbers a value is, whatever the present step takes of it."""
+        # constants stand in their table often enough for all steps
+        wide = value in self._wide or (self._wide and value.startswith("c"))
+        return _WIDE if wide else self._form
 
     def _store(self, value: Ref) -> None:
+        form = self._form_of(value)
         if value in self._results:
             self._homes[value] = self._results[value]
         else:
-            if not self._free_slots:
-                self._free_slots.append(self._slots)
-                self._slots += 1
-            slot = self._free_slots.pop()
+            size = form.bytes // self._form.bytes
+            if not self._free_slots[size]:
+                self._free_slots[size].append(self._slots)
+                self._slots += size
+            slot = self._free_slots[size].pop()
             self._own_slots[value] = slot
             self._homes[value] = slot_operand(slot, self._form)
         self._stores += 1
-        self._emit(self._form.load, self._name(self._registers[value]), self._homes[value])
+        self._emit(form.load, f"{form.register}{self._registers[value]}", self._homes[value])
 
     def _release(self, value: Ref) -> None:
         """Give back what a value occupies that is not used any more."""
@@ -207,7 +223,7 @@ class _Allocation:
             self._free.append(register)
         slot = self._own_slots.pop(value, None)
         if slot is not None:
-            self._free_slots.append(slot)
+            self._free_slots[self._form_of(value).bytes // self._form.bytes].append(slot)
 
     def _take(self, step: Step) -> int:
         """Give a register that is free, or becomes so because a number leaves."""
@@ -229,8 +245,8 @@ class _Allocation:
     def _bring(self, step: Step, value: Ref) -> None:
         """Have a value in a register."""
         if value not in self._registers:
-            register = self._take(step)
-            self._emit(self._form.load, self._homes[value], self._name(register))
+            register, form = self._take(step), self._form_of(value)
+            self._emit(form.load, self._homes[value], f"{form.register}{register}")
             self._registers[value] = register
 
     def _is_dying(self, value: Ref) -> bool:
@@ -252,7 +268,9 @@ class _Allocation:
         for value in step.args:
             if self._upcoming[value] - self._now <= _SOON:
                 self._bring(step, value)
-        numbers = self._form.numbers
+        if step.op in _PACKING:
+            return self._write_packing(step)
+        numbers = self._step_form.numbers
         found = _ARITHMETIC.get(step.op) or _COMPARISON.get(step.op) or _BITWISE.get(step.op)
         if found is not None:
             name, exchangeable = found
@@ -284,7 +302,7 @@ class _Allocation:
         else:
             name = f"vsqrt{numbers}" if step.op == "sqrt" else f"vround{numbers} $$9,"
             operands = [self._operand(step.args[0])]
-            if self._form.is_scalar:
+            if self._step_form.is_scalar:
                 # the rest of the result is the rest of this operand
                 self._bring(step, step.args[0])
                 operands = [self._operand(step.args[0])] * 2
@@ -294,10 +312,31 @@ class _Allocation:
 
     def _bring_short(self, step: Step) -> None:
         """Have what is too short for a whole register's instruction not in memory."""
-        if self._form.is_scalar:
+        if self._step_form.is_scalar:
             for value in step.args:
                 if not value.startswith("c"):
                     self._bring(step, value)
+
+    def _write_packing(self, step: Step) -> int:
+        """Write a step between one number and four."""
+        for value in step.args:
+            # halves of registers come from memory as well, but these are needed at once
+            if step.op != "pair" or value == step.args[0]:
+                self._bring(step, value)
+        short = [self._operand(value).replace("%ymm", "%xmm") for value in step.args]
+        long = [operand.replace("%xmm", "%ymm") for operand in short]
+        if step.op == "pair":
+            name = "vunpcklpd" if step.args[1] in self._registers else "vmovhpd"
+            operands, kind = [short[1], short[0]], ONE
+        elif step.op == "quad":
+            name, operands, kind = "vinsertf128 $$1,", [short[1], long[0]], FOUR
+        elif step.op == "upper":
+            name, operands, kind = "vextractf128 $$1,", [long[0]], ONE
+        else:
+            name, operands, kind = "vunpckhpd", [short[0], short[0]], ONE
+        result = self._destination(step)
+        self._emit(name, *operands, f"{kind.register}{result}")
+        return result
 
     def _write_fused(self, step: Step) -> int:
         """Write a fused multiply-add, whose result takes the place of one of its operands."""
@@ -315,7 +354,7 @@ class _Allocation:
             source = self._operand(step.args[chosen])
             result = self._take(step)
             is_copy = step.args[chosen] in self._registers
-            self._emit("vmovapd" if is_copy else self._form.load, source, self._name(result))
+            self._emit("vmovapd" if is_copy else self._step_form.load, source, self._name(result))
         a, b, c = step.args
         x, y = [(b, c), (a, c), (a, b)][chosen]
         if x not in self._registers and y not in self._registers:
@@ -327,7 +366,7 @@ class _Allocation:
             form, sources = "132", (x, y)
         else:
             form, sources = "213", (y, x)
-        name = f"v{step.op}{form}{self._form.numbers}"
+        name = f"v{step.op}{form}{self._step_form.numbers}"
         self._emit(name, *map(self._operand, sources), target)
         if self._registers.get(step.args[chosen]) == result:
             del self._registers[step.args[chosen]]

@@ -13,6 +13,7 @@ code for the same target has.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from tiburon.native.target import Ref
@@ -35,12 +36,14 @@ class Step(NamedTuple):
         result: The value it makes.
         args: The values it takes.
         by: How many bits to shift by, for shifts.
+        wide: Whether its result is four numbers where all others are one.
     """
 
     op: str
     result: Ref
     args: tuple[Ref, ...]
     by: int = 0
+    wide: bool = False
 
 
 class StepRecorder:
@@ -50,6 +53,8 @@ class StepRecorder:
         fused: Whether `fma` rounds once; always, for hosts without it are left to LLVM.
         steps: What was recorded.
         constants: Place of each constant in their table, by bit pattern.
+        wide: Whether four numbers at a time are worked on, where all else is one number.
+        wide_values: Values of four numbers, where all others are one.
     """
 
     fused = True
@@ -59,10 +64,14 @@ class StepRecorder:
         self.constants: dict[int, int] = {}
         self._patterns: dict[Ref, int] = {}
         self._negated: dict[Ref, Ref] = {}
+        self.wide = False
+        self.wide_values: set[Ref] = set()
 
     def _record(self, op: str, *args: Ref, by: int = 0) -> Ref:
         result = f"s{len(self.steps)}"
-        self.steps.append(Step(op, result, args, by))
+        self.steps.append(Step(op, result, args, by, self.wide))
+        if self.wide:
+            self.wide_values.add(result)
         return result
 
     def int_const(self, value: int) -> Ref:
@@ -87,6 +96,30 @@ class StepRecorder:
     def copy(self, value: Ref) -> Ref:
         """Record the same value again, under a name of its own."""
         return self._record("copy", value)
+
+    # one number and four
+
+    def packed(self, numbers: Sequence[Ref]) -> Ref:
+        """Record two, three or four numbers side by side; the last is repeated."""
+        a, b, c, d = (numbers[min(k, len(numbers) - 1)] for k in range(4))
+        self.wide = True
+        packed = self._record("pair", a, b)
+        if len(numbers) > 2:
+            packed = self._record("quad", packed, self._record("pair", c, d))
+        self.wide = False
+        return packed
+
+    def unpacked(self, packed: Ref, count: int) -> list[Ref]:
+        """Record the first numbers of those side by side."""
+        found = [packed, self._record("second", packed)]
+        if count > 2:
+            # two numbers, of which the second must not get lost
+            self.wide = True
+            found.append(self._record("upper", packed))
+            self.wide = False
+        if count > 3:
+            found.append(self._record("second", found[2]))
+        return found
 
     # float64 -> float64
 

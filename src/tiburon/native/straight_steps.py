@@ -30,8 +30,11 @@ FEW_CALLS = 4
 simulation may be, with the dynamics of its stages. The end of a stage, whose steps wait for each
 other, then runs beside the start of the next."""
 
-LONGEST_STRAIGHT = 20_000
+LONGEST_STRAIGHT = 25_000
 """Operations up to which code is recorded as steps, with all that is written out."""
+
+# single angles whose sines and cosines are computed together
+_PACKED_ANGLES = 4
 
 # registers that assembly may change
 _FREE_REGISTERS = ("ax", "cx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15")
@@ -114,8 +117,24 @@ class StraightSteps:
         return [refs[root] for root in callee.roots]
 
     def sin_cos(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
-        """Record sines and cosines."""
-        return [elementary.sin_cos(self.recorder, angle) for angle in angles]
+        """Record sines and cosines; single angles share vectors."""
+        if not self.form.is_scalar:
+            return [elementary.sin_cos(self.recorder, angle) for angle in angles]
+        pairs: list[tuple[Ref, Ref]] = []
+        for start in range(0, len(angles), _PACKED_ANGLES):
+            pairs += self._sin_cos_packed(angles[start : start + _PACKED_ANGLES])
+        return pairs
+
+    def _sin_cos_packed(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
+        recorder, count = self.recorder, len(angles)
+        if count == 1:
+            return [elementary.sin_cos(recorder, angles[0])]
+        packed = recorder.packed(angles)
+        recorder.wide = True
+        both = elementary.sin_cos(recorder, packed)
+        recorder.wide = False
+        sines, cosines = (recorder.unpacked(values, count) for values in both)
+        return list(zip(sines, cosines, strict=True))
 
     # from the record to assembly
 
@@ -127,10 +146,21 @@ class StraightSteps:
         """Give each result a place of its own in memory; what has a home already is copied."""
         results: dict[Ref, str] = {}
         for value, operand in zip(values, operands, strict=True):
-            if value in self.homes or value in results or self.recorder.is_constant(value):
+            known = value in self.homes or value in results or self.recorder.is_constant(value)
+            if known or value in self.recorder.wide_values:
                 value = self.recorder.copy(value)
             results[value] = operand
         return results
+
+    def place_constants(self, register: str) -> None:
+        """Set the homes of constants, in a table that a register points to."""
+        for place in range(len(self.recorder.constants)):
+            self.homes[f"c{place}"] = f"{place * self._constant_bytes}({register})"
+
+    @property
+    def _constant_bytes(self) -> int:
+        """Distance of constants: instructions on whole registers read 16 bytes or more."""
+        return 32 if self.recorder.wide_values else max(self.form.bytes, 16)
 
     def ordered(
         self, results: Mapping[Ref, str], steps: Sequence[Step] | None = None
@@ -144,12 +174,9 @@ class StraightSteps:
         known = self.recorder.steps if steps is None else list(steps)
         return order_steps(needed_steps(known, set(results)), results.keys(), REGISTERS)
 
-    def constant_table(self, name: str, lanes: int) -> str:
-        """Write the table of constants; single numbers stand there twice.
-
-        Instructions on whole registers read 16 bytes even where one number counts.
-        """
-        kind = f"<{lanes} x i64>"
+    def constant_table(self, name: str) -> str:
+        """Write the table of constants, each as often as instructions may read it."""
+        kind = f"<{self._constant_bytes // 8} x i64>"
         listed = ", ".join(
             f"{kind} splat (i64 {pattern - (1 << 64) if pattern >> 63 else pattern})"
             for pattern in self.recorder.constants
