@@ -24,6 +24,14 @@ WATCH = Clock._fields.index("watch")
 SAMPLE = Clock._fields.index("sample")
 
 
+def _advice(method: str) -> str:
+    """Return what to do about steps of a method that grow without end."""
+    shorter = "a smaller dt (`tiburon check` advises one)"
+    if method == "rosenbrock":
+        return shorter
+    return f'method="rosenbrock" where springs, dampers or stops are stiff, {shorter}'
+
+
 class FixedRun(CasesOnTheirWay):
     """All cases of a run of equal steps; one robot is one case.
 
@@ -232,8 +240,8 @@ class FixedRun(CasesOnTheirWay):
                 thorough=number < 32,
             )
             message = (
-                f"diverged in the step from {time:.6g} s on: {cause.quantity} first; take a "
-                "smaller dt, or check the state at the start and the forces"
+                f"diverged in the step from {time:.6g} s on: {cause.quantity} first; take "
+                f"{_advice(self.method)}, or check the state at the start and the forces"
             )
             self.close_as(
                 int(case),
