@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.native.arguments import Array, as_floats, batch_shape
 from tiburon.native.code import Code, code_for
 from tiburon.native.failure import explain_failure, failed_cases
-from tiburon.native.interpreted import InterpretedCode
 from tiburon.native.layout import object_layout
 from tiburon.native.plain_batch import PlainBatch
 from tiburon.native.signature import Result
@@ -25,6 +24,9 @@ from tiburon.native.source import ProgramSource, Source
 from tiburon.native.trampoline import AddressTable, make_builtin
 from tiburon.native.trampoline_assembly import Form
 from tiburon.trace.program import Input, Program
+
+if TYPE_CHECKING:
+    from tiburon.native.row_loop import RowLoop
 
 __all__ = ["Kernel", "ProgramSource", "Source", "make_kernel"]
 
@@ -75,6 +77,7 @@ class Kernel:
             self.parameters[item.name] = value
         self._builtin: Callable[..., Any] | None = None
         layout = object_layout()
+        self._row_loop: RowLoop | None = None
         self._plain: PlainBatch | None = None
         if isinstance(self._code, Code) and layout is not None:
             self._plain = PlainBatch(self._code, self.parameters, layout)
@@ -102,10 +105,14 @@ class Kernel:
         """Where the program comes from."""
         return self._source
 
-    @property
-    def code(self) -> Code | InterpretedCode:
-        """What runs it."""
-        return self._code
+    def row_loop(self) -> RowLoop:
+        """Return the native loop around it; there must be machine code."""
+        if self._row_loop is None:
+            from tiburon.native.row_loop import RowLoop
+
+            assert isinstance(self._code, Code)
+            self._row_loop = RowLoop(self._code)
+        return self._row_loop
 
     def program(self) -> Program:
         """Trace the program again, or return it."""

@@ -12,7 +12,6 @@ import ctypes
 import functools
 import time
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -108,18 +107,9 @@ def _loops() -> tuple[LoadedCode, Callable[..., int], Callable[..., int]]:
 class RowLoop:
     """Runs the code of a kernel many times in a row."""
 
-    def __init__(self, kernel: Any) -> None:
-        """Take a kernel.
-
-        Args:
-            kernel: What `make_kernel` returns; there must be machine code of it.
-        """
-        owner = kernel.__self__
-        code = owner.code
-        assert isinstance(code, Code)
+    def __init__(self, code: Code) -> None:
+        """Take the code of a kernel."""
         self._code = code
-        # it keeps the numbers of parameters alive, which tables point to
-        self._owner = owner
         signature = code.signature
         self.names = [item.name for item in signature.inputs]
         self.inputs = len(signature.inputs)

@@ -63,6 +63,11 @@ class CasesOnTheirWay:
         return self.begin + self.done * self.dt
 
     @property
+    def all_running(self) -> bool:
+        """Whether no case has ended."""
+        return self._alive is None or len(self._alive) == len(self.state)
+
+    @property
     def running(self) -> Cases:
         """Numbers of the cases that go on."""
         return np.arange(len(self.state)) if self._alive is None else self._alive

@@ -176,7 +176,9 @@ def _go(
         writer.hand_on()
         if not len(run.running):
             return
-        if mark:
+        if mark and plain is not None:
+            plain.write_here()
+        elif mark:
             time = course.begin + done * dt
             writer.write(time, _shown(run, run.state), run.held, _sensed(run, course))
         if done >= steps:

@@ -16,9 +16,10 @@ from tiburon.simulation.events import Happening, Watch
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.outcome import Outcome
 from tiburon.simulation.progress import Progress, progress_of
+from tiburon.simulation.recent_systems import known_columns
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.row_writer import SENSED, RowWriter
-from tiburon.simulation.run_header import Checkpoint, Column, RunHeader, state_columns
+from tiburon.simulation.run_header import Checkpoint, Column, RunHeader
 from tiburon.simulation.sensing import Sensing
 from tiburon.simulation.system import System
 from tiburon.simulation.trajectory import Trajectory
@@ -262,7 +263,7 @@ def _header(
     setup: RunSetup, system: System, batch: tuple[int, ...], sensing: Sensing | None
 ) -> RunHeader:
     """Return what is known of a run before it starts."""
-    columns = state_columns(setup.model, system.x_names, system.command_names)
+    columns = known_columns(system)
     if sensing is not None:
         named, units = sensing.channel_names, sensing.channel_units
         columns = (*columns, Column(SENSED, "sensor", named, units, "channel", "sensor reading"))

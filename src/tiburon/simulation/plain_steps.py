@@ -13,12 +13,14 @@ from numpy.typing import NDArray
 
 from tiburon.native.interpreted import native_code_wanted
 from tiburon.simulation.fixed_run import FixedRun
+from tiburon.simulation.recent_systems import known_step
 from tiburon.simulation.recorder import Room
 from tiburon.simulation.row_writer import RowWriter
-from tiburon.simulation.step_source import NOW, StepSource
-from tiburon.simulation.stepper import bind_parameters, recent_kernel
+from tiburon.simulation.step_source import NOW
+from tiburon.simulation.stepper import bind_parameters
 
 if TYPE_CHECKING:
+    from tiburon.native.row_loop import RowLoop
     from tiburon.simulation.conduct import Course, Run
 
 __all__ = ["PlainSteps"]
@@ -33,6 +35,8 @@ FIRST_SHARE = 0.1
 MOST_STEPS = 65_536
 """Steps of one native call at most: each has a row in its table of addresses."""
 
+NOBODY = np.arange(0)
+
 
 class PlainSteps:
     """Takes the steps of a run natively, row by row into its recorder.
@@ -45,23 +49,18 @@ class PlainSteps:
 
     def __init__(self, run: FixedRun, course: "Course", writer: RowWriter) -> None:
         """Compile the step, or find it compiled."""
-        from tiburon.native.row_loop import RowLoop
-
         self._run, self._course, self._writer = run, course, writer
         system, model = run.system, run.system.model
-        source = StepSource(system, run.method)
         cases = None if course.one else len(run.state)
-        kernel, rows = bind_parameters(
-            recent_kernel(source, system.parameters()), course.parameters, cases
+        kernel, self._rows = bind_parameters(
+            known_step(system, run.method), course.parameters, cases
         )
-        self._loop = RowLoop(kernel)
         self._own = kernel.__self__  # type: ignore[attr-defined]
-        self._rows = rows
+        self._loop: RowLoop = self._own.row_loop()
         widths = {"q": model.nq, "v": model.nv, "x": system.nx}
         self._widths = {key: width for key, width in widths.items() if width}
-        self._ends = np.cumsum([0, *self._widths.values()]).tolist()
         # where a stretch starts, and two that steps between rows take turns with
-        self._buffers = [self._new_buffer() for _ in range(3)]
+        self._buffers: list[dict[str, Array]] = [{}, {}, {}]
         self._reached: tuple[Array, Mapping[str, Array]] | None = None
         self.again = 0
         self.pending = False
@@ -75,9 +74,9 @@ class PlainSteps:
         if not isinstance(run, FixedRun) or run.events is not None:
             return None
         system = run.system
-        own = system.control is not None or run.stepper.carried != len(system.commands)
+        more = system.held or run.stepper.carried != len(system.commands)
         lone_control = course.one and course.control is not None
-        if own or lone_control or not len(run.state) or not native_code_wanted():
+        if more or lone_control or not len(run.state) or not native_code_wanted():
             return None
         return cls(run, course, writer)
 
@@ -93,7 +92,7 @@ class PlainSteps:
         """
         run, course = self._run, self._course
         done, every = run.done, course.record_every
-        if done < self.again or len(run.running) * 2 < len(run.state):
+        if done < self.again or not (run.all_running or 2 * len(run.running) > len(run.state)):
             return False
         end = min(end, done + MOST_STEPS)
         first = done - done % every + every
@@ -121,30 +120,51 @@ class PlainSteps:
         self._write(room, marks[: len(marks) - last_waits])
         return True
 
+    def write_here(self) -> None:
+        """Write the row of the step that is reached."""
+        run = self._run
+        room, place, dead = self._writer.room(1), 0, self._dead()
+        for key, width in self._widths.items():
+            room.views[key][0] = run.state[:, place : place + width]
+            room.views[key][0, dead] = np.nan
+            place += width
+        self.pending = False
+        self._write(room, np.array([run.done]))
+
     # one native call
 
     def _table(self, room: Room, rows: NDArray[np.intp], total: int) -> NDArray[np.int64]:
-        """Return the addresses that each step reads and writes."""
+        """Return the addresses that each step reads and writes.
+
+        Args:
+            room: Where recorded states go.
+            rows: Which of the steps are recorded, by number.
+            total: How many steps there are.
+        """
         run, course, loop = self._run, self._course, self._loop
         start = self._start(room)
+        self._pointed = {**self._numbers(), "u": self._held()}
+        line = [0] * loop.width
+        for name, values in self._pointed.items():
+            line[loop.names.index(name)] = _address(values)
         table = np.empty((total, loop.width), dtype=np.int64)
-        outputs = loop.inputs
+        table[:] = line
         for place, key in enumerate(self._widths):
-            out = table[:, outputs + place]
-            place = loop.names.index(key)
-            spare = self._buffers[1][key], self._buffers[2][key]
-            out[0::2], out[1::2] = _address(spare[0]), _address(spare[1])
+            out, given = table[:, loop.inputs + place], table[:, loop.names.index(key)]
             view = room.views[key]
-            out[rows] = _address(view) + np.arange(len(rows)) * view.strides[0]
-            table[0, place] = _address(start[key])
-            table[1:, place] = out[:-1]
+            lines = _address(view) + view.strides[0] * np.arange(len(rows))
+            if len(rows) < total:
+                out[0::2] = _address(self._buffer(1)[key])
+                out[1::2] = _address(self._buffer(2)[key])
+                out[rows] = lines
+            else:
+                out[:] = lines
+            given[0] = _address(start[key])
+            given[1:] = out[:-1]
         now = np.empty((total, len(NOW)))
         now[:] = (course.begin, course.dt, course.dt, 0.0)
         now[:, DONE] = np.arange(run.done, run.done + total)
-        self._pointed = {**self._numbers(), "u": self._held()}
-        for name, values in self._pointed.items():
-            table[:, loop.names.index(name)] = _address(values)
-        table[:, loop.names.index("now")] = _address(now) + np.arange(total) * now.strides[0]
+        table[:, loop.names.index("now")] = _address(now) + now.strides[0] * np.arange(total)
         # all that is pointed to lives until the call is over
         self._kept = (now, start)
         return table
@@ -153,11 +173,11 @@ class PlainSteps:
         """Run the native loop; return how many steps went well for all cases."""
         if self._course.one:
             return self._loop.run_one(table)
-        given = {**self._pointed, **{key: self._buffers[0][key] for key in self._widths}}
-        strides = [
-            given[name].shape[-1] if name in given and given[name].ndim > 1 else 0
-            for name in self._loop.names
-        ]
+        widths = {
+            name: values.shape[-1] for name, values in self._pointed.items() if values.ndim > 1
+        }
+        widths |= self._widths
+        strides = [widths.get(name, 0) for name in self._loop.names]
         table_of_strides = np.array(strides, dtype=np.int64)
         run = self._run
         return self._loop.run_many(table, table_of_strides, len(run.state), run.threads)
@@ -174,9 +194,10 @@ class PlainSteps:
             # ended cases take the steps of one that goes on, and nobody looks at them
             state = state.copy()
             state[dead] = state[run.running[0]]
-        start = self._buffers[0]
-        for key, low, high in zip(self._widths, self._ends, self._ends[1:], strict=False):
-            start[key][:] = state[:, low:high]
+        start, place = self._buffer(0), 0
+        for key, width in self._widths.items():
+            start[key][:] = state[:, place : place + width]
+            place += width
         return start
 
     def _held(self) -> Array:
@@ -186,7 +207,7 @@ class PlainSteps:
         if len(dead):
             held = held.copy()
             held[dead] = held[run.running[0]]
-        if (held == held[0]).all():
+        if len(held) == 1 or (held == held[0]).all():
             return np.ascontiguousarray(held[0])
         return np.ascontiguousarray(held)
 
@@ -203,8 +224,8 @@ class PlainSteps:
 
     def _dead(self) -> NDArray[np.intp]:
         """Return the numbers of the cases that have ended."""
-        running, count = self._run.running, len(self._run.state)
-        return np.setdiff1d(np.arange(count), running) if len(running) < count else running[:0]
+        run = self._run
+        return NOBODY if run.all_running else np.setdiff1d(np.arange(len(run.state)), run.running)
 
     # after it
 
@@ -235,11 +256,15 @@ class PlainSteps:
             if course.sensing is not None:
                 sensed = course.sensing.row.reshape(len(self._run.state), -1)
             times: Array = course.begin + marks.astype(np.float64) * course.dt
-            self._writer.wrote(times, self._run.held, sensed, whole=not self.pending)
+            self._writer.wrote(room, times, self._run.held, sensed, whole=not self.pending)
 
-    def _new_buffer(self) -> dict[str, Array]:
-        cases = len(self._run.state)
-        return {key: np.empty((cases, width)) for key, width in self._widths.items()}
+    def _buffer(self, number: int) -> dict[str, Array]:
+        """Return one of the three buffers, made when first needed."""
+        found = self._buffers[number]
+        if not found:
+            cases = len(self._run.state)
+            found.update({key: np.empty((cases, width)) for key, width in self._widths.items()})
+        return found
 
 
 def _address(array: Array) -> int:

@@ -162,13 +162,13 @@ class Recorder:
 
         Args:
             time: Their times [s], shape (n,).
-            steady: Columns that are the same in all of these rows, by key: one entry for each case.
-                They are not written yet; columns that no run has are left out.
+            steady: Columns that are the same in all of these rows, by key, shape (cases, *width);
+                kept as they are. Columns that this run does not have are left out.
             checkpoint: As in `append`.
         """
-        known = {c.key: self.header.shape(c) for c in self.header.columns}
-        shaped = {key: row.reshape(known[key]) for key, row in steady.items() if key in known}
-        self._sink.took(time, shaped, checkpoint)
+        known = [column.key for column in self.header.columns]
+        wanted = {key: row for key, row in steady.items() if key in known}
+        self._sink.took(time, wanted, checkpoint)
         self.count += len(time)
 
     def finish(
@@ -235,7 +235,12 @@ class _Memory:
         block = self._blocks[-1]
         block["time"][start : self._used] = time
         for key, row in steady.items():
-            self._steady.append(Steady(key, block[key], start, self._used, row.copy()))
+            last = next((one for one in reversed(self._steady) if one.key == key), None)
+            same = last is not None and last.row is row and last.array is block[key]
+            if last is not None and same and last.stop == start:
+                last.stop = self._used
+            else:
+                self._steady.append(Steady(key, block[key], start, self._used, row))
 
     def finish(self, outcomes: object, events: object, checkpoint: object) -> Rows:
         if len(self._blocks) > 1:
@@ -312,7 +317,7 @@ class _Stream:
         here = slice(self._used, self._used + len(time))
         self._buffer["time"][here] = time
         for key, row in steady.items():
-            self._buffer[key][here] = row
+            self._buffer[key][here] = row.reshape(self._buffer[key].shape[1:])
         self._used += len(time)
         self._changed = True
         self._hand_to_disk(checkpoint)

@@ -2,6 +2,7 @@
 
 import time as wall
 from collections.abc import Callable, Mapping
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ class RowWriter:
         self._checkpoint = checkpoint
         self._batch = recorder.header.batch
         model = system.model
-        self._ends = np.cumsum([model.nq, model.nv, system.nx]).tolist()
+        self._ends = list(accumulate([model.nq, model.nv, system.nx]))
         row = self._ends[-1] + carried + channels
         size = max(1, min(MOST_GATHERED, GATHERED_BYTES // (8 * row * cases)))
         self._time = np.empty(size)
@@ -69,6 +70,8 @@ class RowWriter:
         self.last_time = np.nan
         """Time of the last row that was written [s]."""
         self._handed = wall.perf_counter()
+        # what is held and the commands among it, as long as they are the same
+        self._lasting: tuple[Array | None, Array] = (None, np.empty((cases, 0)))
         self._observe: Any = None
         self._rows: dict[str, Array] = {}
         if system.control is not None and not system.held:
@@ -154,18 +157,30 @@ class RowWriter:
         }
         return Room(found.size, views)
 
-    def wrote(self, times: Array, held: Array, sensed: Array | None = None, *, whole: bool) -> None:
+    def wrote(
+        self, room: Room, times: Array, held: Array, sensed: Array | None = None, *, whole: bool
+    ) -> None:
         """Take rows whose states are in their room already.
 
         Args:
+            room: Where they are, the first rows of it.
             times: When [s], shape (rows,).
             held: What is held all the while, shape (cases, numbers).
             sensed: What sensors say all the while, shape (cases, channels).
             whole: Whether these are all rows up to the present step.
         """
-        steady = {"u": held[:, : len(self._system.command_names)]}
+        steady: dict[str, Array] = {}
+        if self._observe is not None:
+            parts = [room.views[key][: len(times)] for key in ("q", "v", "x") if key in room.views]
+            state, u = np.concatenate(parts, axis=-1), held[:, : self._system.drive_size]
+            found, _ = self._observe(state, u, times[:, None], errors="flag", **self._rows)
+            room.views["u"][: len(times)] = found
+        else:
+            if self._lasting[0] is not held:
+                self._lasting = held, held[:, : len(self._system.command_names)].copy()
+            steady["u"] = self._lasting[1]
         if sensed is not None:
-            steady[SENSED] = sensed
+            steady[SENSED] = sensed.copy()
         self.last_time = float(times[-1])
         self._recorder.took(times, steady, self._checkpoint if whole else None)
 

@@ -1,7 +1,8 @@
 """The recorded rows of a run, wherever they lie."""
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,8 @@ class Rows(Protocol):
         """Return some rows of a column, or of "time"."""
 
 
-class Steady(NamedTuple):
+@dataclass(slots=True)
+class Steady:
     """Some rows of a column that are all the same, and not written before somebody reads them.
 
     Commands of a run without controller are such: a third of what is recorded of an arm.
@@ -38,11 +40,11 @@ class Steady(NamedTuple):
     stop: int
 
     row: Array
-    """What each of the rows from start to stop is."""
+    """What each of the rows from start to stop is, shape (cases, *width)."""
 
     def fill(self) -> None:
         """Write the rows."""
-        self.array[self.start : self.stop] = self.row
+        self.array[self.start : self.stop] = self.row.reshape(self.array.shape[1:])
 
 
 class MemoryRows:

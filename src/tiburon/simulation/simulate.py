@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.actuation.defaults import as_elements, elements_of
-from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
+from tiburon.actuation.defaults import as_elements
 from tiburon.algorithms.library import check_places
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.loops.start import check_switched_start, closed_start, resting_position
@@ -22,6 +21,7 @@ from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.loop import MOST_STEPS
 from tiburon.simulation.progress import Progress
+from tiburon.simulation.recent_systems import surrounded
 from tiburon.simulation.run_header import Checkpoint
 from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.state import State
@@ -164,11 +164,9 @@ def simulate(
         raise OptionError("limits", (True, False), limits)
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise OptionError("progress", (True, False, "a function"), progress)
-    surroundings = world_with(world, fluid) or DEFAULT_WORLD
-    elements = (
-        *elements_of(model, surroundings, passive=passive, limits=limits),
-        *as_elements(forces),
-    )
+    around = surrounded(model, world, fluid, passive, limits)
+    surroundings = around.world
+    elements = (*around.elements, *as_elements(forces)) if forces else around.elements
     dt = _time("dt", dt, positive=True)
     hold = _control_steps(control, control_dt, dt)
     if keep_inertia is not None:
@@ -200,7 +198,8 @@ def simulate(
     )
     if budget is not None:
         budget = _time("budget", budget)
-    system = setup.system()
+    plain = not forces and not setup.traced
+    system = around.system if plain else setup.system()
     batch, state, held, rows = _start(system, q, v, x, command, parameters or {})
     if model.loops:
         _close(system, state, setup.begin)
@@ -252,7 +251,7 @@ def _start(
     arrays = {"q": position, "v": velocity, "x": inner, "command": commands, **numbers}
     shapes = {name: array.shape[:-1] for name, array in arrays.items()}
     try:
-        batch = np.broadcast_shapes(*shapes.values())
+        batch = np.broadcast_shapes(*shapes.values()) if any(shapes.values()) else ()
     except ValueError:
         listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
         raise ShapeError(
@@ -264,21 +263,28 @@ def _start(
     cases = math.prod(batch)
     if not cases:
         raise ShapeError("start", "a case or more", f"shape {batch} of cases")
-    parts = [
-        np.broadcast_to(part, (*batch, part.shape[-1])).reshape(cases, part.shape[-1])
-        for part in (position, velocity, inner)
-    ]
+    state = np.empty((cases, position.shape[-1] + velocity.shape[-1] + inner.shape[-1]))
+    place = 0
+    for part in (position, velocity, inner):
+        _put(state[:, place : place + part.shape[-1]], part, batch)
+        place += part.shape[-1]
     held = np.zeros((cases, system.drive_size))
-    held[:, : commands.shape[-1]] = np.broadcast_to(commands, (*batch, commands.shape[-1])).reshape(
-        cases, -1
-    )
+    if command is not None:
+        _put(held[:, : commands.shape[-1]], commands, batch)
     rows = {
         name: array
         if array.ndim <= 1
         else np.broadcast_to(array, (*batch, array.shape[-1])).reshape(cases, -1).copy()
         for name, array in numbers.items()
     }
-    return batch, np.concatenate(parts, axis=-1), held, rows
+    return batch, state, held, rows
+
+
+def _put(target: Array, part: Array, batch: tuple[int, ...]) -> None:
+    """Write an array of one case or of all cases into rows of cases."""
+    if part.ndim > 2 or part.ndim == 2 != len(batch) + 1:
+        part = np.broadcast_to(part, (*batch, part.shape[-1])).reshape(target.shape)
+    target[:] = part
 
 
 def _close(system: System, state: Array, begin: float) -> None:

@@ -85,7 +85,9 @@ class FixedStepper:
         self.system = system
         self.slots = slots or (1 if cases is not None or watch is not None else SLOTS)
         source = LoopSource(system, method, self.slots, watch, plain)
-        self.carried = system.drive_size + memory_form(system, source.integrator)[0]
+        remembers = source.integrator.has_memory
+        memory = memory_form(system, source.integrator)[0] if remembers else 0
+        self.carried = system.drive_size + memory
         """Numbers carried from call to call: what is held, and what the method remembers."""
         self._source, self._parameters, self._cases = source, parameters, cases
         if parameters:
@@ -94,7 +96,7 @@ class FixedStepper:
         self._one = cases is None
         self._options: dict[str, Any] = {} if threads is None else {"threads": threads}
         self._watched = watch is not None
-        self._carries = system.held or source.integrator.has_memory
+        self._carries = system.held or remembers
 
     @cached_property
     def _bound(self) -> tuple[Callable[..., Any], dict[str, Array]]:

@@ -1,0 +1,98 @@
+"""The native loop around a kernel: each call starts from what the one before it wrote."""
+
+import numpy as np
+import pytest
+
+from tiburon.native import row_loop as row_loop_module
+from tiburon.native.kernel import ProgramSource, make_kernel
+from tiburon.trace import Input, trace
+
+RANDOM = np.random.default_rng(77)
+
+
+def turned(x, gain):
+    """Turn a pair of numbers and let it grow; beyond 10 there is no root."""
+    a, b = gain * (0.8 * x[0] - 0.6 * x[1]), gain * (0.6 * x[0] + 0.8 * x[1])
+    return np.array([a, b], like=x), np.sqrt(100.0 - a * a - b * b)
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    """Return the kernel of `turned`, compiled."""
+    inputs = [Input("x", (2,)), Input("gain", (), parameter=True)]
+    return make_kernel(ProgramSource(trace(turned, inputs)), {"gain": 1.01})
+
+
+def address(array):
+    """Return where the numbers of an array begin."""
+    return array.__array_interface__["data"][0]
+
+
+def table_of(loop, rows, roots, gain):
+    """Return the addresses of calls that write one row after the other."""
+    given = {"x": rows[:-1], "gain": None}
+    lines = []
+    for call in range(len(rows) - 1):
+        inputs = [
+            address(gain) if given[k] is None else address(given[k][call]) for k in loop.names
+        ]
+        lines.append([*inputs, address(rows[call + 1]), address(roots[call])])
+    return np.array(lines, dtype=np.int64)
+
+
+def expected(kernel, x, calls, gain):
+    """Return what single calls give."""
+    rows = [x]
+    for _ in range(calls):
+        rows.append(kernel(rows[-1], gain=gain)[0])
+    return np.array(rows)
+
+
+def test_one_case_goes_through_the_calls_of_single_ones(kernel):
+    """Rows are those of calls one after the other."""
+    loop, gain = kernel.__self__.row_loop(), np.array(1.01)
+    rows, roots = np.empty((21, 2)), np.empty(20)
+    rows[0] = RANDOM.standard_normal(2)
+    assert loop.run_one(table_of(loop, rows, roots, gain)) == 20
+    np.testing.assert_array_equal(rows, expected(kernel, rows[0], 20, gain))
+
+
+def test_one_case_stops_before_the_call_that_fails(kernel):
+    """The number of good calls tells which rows count."""
+    loop, gain = kernel.__self__.row_loop(), np.array(2.0)
+    rows, roots = np.empty((9, 2)), np.empty(8)
+    rows[0] = (1.0, 0.0)
+    # lengths 2, 4, 8, 16: the fourth call finds no root
+    assert loop.run_one(table_of(loop, rows, roots, gain)) == 3
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("cases", [1, 5, 64, 203])
+def test_batches_in_blocks_are_single_cases(kernel, monkeypatch, cases, threads):
+    """The last block is not full; gains differ from case to case."""
+    monkeypatch.setattr(row_loop_module, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(row_loop_module, "WORTH_A_THREAD", 1e-12)
+    loop, gain = kernel.__self__.row_loop(), 1.0 + 0.01 * RANDOM.random(cases)
+    rows, roots = np.empty((13, cases, 2)), np.empty((12, cases))
+    rows[0] = RANDOM.standard_normal((cases, 2))
+    table = table_of(loop, rows, roots, gain)
+    steps = np.array([2 if name == "x" else 1 for name in loop.names], dtype=np.int64)
+    assert loop.run_many(table, steps, cases, threads) == 12
+    np.testing.assert_array_equal(rows, expected(kernel, rows[0], 12, gain))
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_batch_tells_how_far_all_cases_came(kernel, monkeypatch, threads):
+    """The first failure of any case counts, in whichever block or thread it is."""
+    monkeypatch.setattr(row_loop_module, "BLOCK_BYTES", 1000)
+    monkeypatch.setattr(row_loop_module, "WORTH_A_THREAD", 1e-12)
+    loop, cases = kernel.__self__.row_loop(), 130
+    steps = np.array([2 if name == "x" else 0 for name in loop.names], dtype=np.int64)
+    gain = np.array(2.0)
+    for early, late in ((3, 120), (120, 3)):
+        rows, roots = np.zeros((9, cases, 2)), np.empty((8, cases))
+        rows[0, early], rows[0, late] = (1.0, 0.0), (0.0, 0.3)
+        table = table_of(loop, rows, roots, gain)
+        assert loop.run_many(table, steps, cases, threads) == 3
+        wanted = expected(kernel, rows[0, late], 3, gain)
+        np.testing.assert_array_equal(rows[:4, late], wanted)

@@ -1,0 +1,316 @@
+"""Runs whose rows are written natively where they stay: the same bits as the general way."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.robots import double_pendulum
+from tiburon.simulation import conduct as conduct_module
+from tiburon.simulation import plain_steps as plain_steps_module
+from tiburon.simulation import store as store_module
+from tiburon.simulation.plain_steps import PlainSteps
+
+RANDOM = np.random.default_rng(20261116)
+
+MOTOR = {"resistance": 0.8, "torque_constant": 0.05}
+
+
+def start(model, shape, speed=1.0):
+    """Return random positions and velocities."""
+    q = model.integrate(
+        np.broadcast_to(model.neutral(), (*shape, model.nq)),
+        0.4 * RANDOM.standard_normal((*shape, model.nv)),
+    )
+    return {"q": q, "v": speed * RANDOM.standard_normal((*shape, model.nv))}
+
+
+def floating():
+    """Return a body that floats and turns, with an arm on it: positions are no vectors."""
+    inertia = tb.Inertia(2.0, (0.01, 0.0, -0.02), (0.03, 0.04, 0.05))
+    arm = tb.Inertia(0.5, (0.0, 0.1, 0.0), (0.002, 0.001, 0.002))
+    return tb.Model(
+        "floating",
+        [
+            tb.Body("base", joint=tb.Free("float"), inertia=inertia),
+            tb.Body("arm", parent="base", joint=tb.Revolute("hinge", axis=(1, 0, 0)), inertia=arm),
+        ],
+    )
+
+
+def both_ways(monkeypatch, model, duration, taken=True, **keywords):
+    """Run natively row by row and in the general way, compare all, and return the first."""
+    counts = []
+    advance = PlainSteps.advance
+
+    def counted(self, end, *, waiting):
+        counts.append(advance(self, end, waiting=waiting))
+        return counts[-1]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PlainSteps, "advance", counted)
+        plain = tb.simulate(model, duration, **keywords)
+    assert any(counts) == taken
+    with monkeypatch.context() as patch:
+        patch.setattr(PlainSteps, "of", lambda *_: None)
+        general = tb.simulate(model, duration, **keywords)
+    compare(plain, general)
+    return plain
+
+
+def compare(one, other):
+    """Check that two runs are equal in all bits."""
+    for key in ("time", "q", "v", "x", "u"):
+        assert np.array_equal(one.array(key), other.array(key), equal_nan=True), key
+    assert np.array_equal(one.status, other.status)
+    for a, b in zip(one.outcomes, other.outcomes, strict=True):
+        assert (a.time, a.message, a.body, a.event) == (b.time, b.message, b.body, b.event)
+        assert np.array_equal(a.q, b.q)
+        assert np.array_equal(a.v, b.v)
+    if not np.any(np.asarray(one.status) == "finished"):
+        # how far a run went on without any case depends on the clock
+        return
+    assert one.checkpoint.step == other.checkpoint.step
+    for name, values in one.checkpoint.arrays.items():
+        assert np.array_equal(values, other.checkpoint.arrays[name]), name
+
+
+@pytest.mark.parametrize("every", [1, 3])
+@pytest.mark.parametrize("shape", [(), (1,), (5,), (67,), (2, 3)])
+def test_rows_are_those_of_the_general_way(monkeypatch, shape, every):
+    """One robot and batches of odd sizes, every step or some recorded, 50 steps and 1."""
+    model = double_pendulum()
+    for steps in (50, 1):
+        for method in ("rk4", "semi_implicit_euler"):
+            both_ways(
+                monkeypatch,
+                model,
+                1e-3 * steps,
+                record_every=every,
+                method=method,
+                **start(model, shape),
+            )
+
+
+def test_rows_of_a_floating_robot_are_those_of_the_general_way(monkeypatch):
+    """Turns round differently where operands change places; they do not."""
+    model = floating()
+    for method in ("rk4", "semi_implicit_euler"):
+        both_ways(
+            monkeypatch, model, 0.02, record_every=1, method=method, **start(model, (9,), speed=3.0)
+        )
+
+
+def test_blocks_of_cases_and_threads_change_no_bit(monkeypatch):
+    """The last block is not full; two threads share the cases."""
+    import tiburon.native.row_loop as row_loop_module
+
+    model = double_pendulum()
+    keywords = {"record_every": 2, **start(model, (203,))}
+    whole = tb.simulate(model, 0.03, threads=1, **keywords)
+    monkeypatch.setattr(row_loop_module, "BLOCK_BYTES", 2000)
+    compare(tb.simulate(model, 0.03, threads=1, **keywords), whole)
+    monkeypatch.setattr(row_loop_module, "WORTH_A_THREAD", 1e-9)
+    compare(tb.simulate(model, 0.03, threads=2, **keywords), whole)
+
+
+def test_how_a_run_is_cut_into_calls_changes_no_bit(monkeypatch):
+    """Calls that end between two rows, and calls of one step."""
+    model = double_pendulum()
+    for shape in ((), (5,)):
+        keywords = {"record_every": 3, **start(model, shape)}
+        whole = tb.simulate(model, 0.05, **keywords)
+        for most in (1, 4, 7):
+            with monkeypatch.context() as patch:
+                patch.setattr(plain_steps_module, "MOST_STEPS", most)
+                compare(tb.simulate(model, 0.05, **keywords), whole)
+
+
+@tb.traced
+def lively(state):
+    """Push the elbow harder the faster it turns: slow ones turn on, fast ones run away."""
+    return {"elbow": 0.05 * state.v[1] * state.v[1] * state.v[1]}
+
+
+@pytest.mark.parametrize("every", [1, 4])
+def test_cases_that_diverge_inside_a_call_end_where_they_would(monkeypatch, every):
+    """Two of many run away at different times; the others do not notice."""
+    model = double_pendulum()
+    state = start(model, (41,))
+    state["v"][3], state["v"][30], state["v"][31] = (1.0, 8.0), (1.0, 12.0), (0.0, 1e160)
+    run = both_ways(monkeypatch, model, 0.05, record_every=every, control=lively, **state)
+    assert np.flatnonzero(run.status == "diverged").tolist() == [3, 30, 31]
+    # one at once, two on the way
+    ends = [run.outcomes[case].time for case in (31, 30, 3)]
+    assert ends[0] == 0.0 < 2e-3 < ends[1] < ends[2]
+    assert np.isnan(run.q[-1, [3, 30, 31]]).all()
+    assert np.isfinite(run.q[-1, :3]).all()
+
+
+def test_one_robot_that_diverges_ends_where_it_would(monkeypatch):
+    """So does a run of which nothing is left."""
+    model = double_pendulum()
+    run = both_ways(
+        monkeypatch, model, 0.05, record_every=1, control=lively, q=[0.3, 0.2], v=[1.0, 10.0]
+    )
+    assert run.status == "diverged"
+    assert 5 < len(run) < 50
+
+
+def test_a_controller_of_a_batch_is_asked_between_rows(monkeypatch):
+    """Its intervals and those of recording do not fit; rows wait for its commands."""
+    model = double_pendulum()
+
+    def control(state):
+        return -2.0 * state.v - state.q * state.time
+
+    for hold in (4e-3, 6e-3):
+        both_ways(
+            monkeypatch,
+            model,
+            0.05,
+            control=control,
+            control_dt=hold,
+            record_every=3,
+            **start(model, (5,)),
+        )
+
+
+@tb.traced
+def spring(state):
+    """Hold both joints, the harder the later."""
+    return {"shoulder": -3.0 * state.time * state.q[0], "elbow": -2.0 * state.v[1]}
+
+
+def test_commands_of_a_traced_controller_are_recorded(monkeypatch):
+    """They are computed from the rows, one robot or a batch."""
+    model = double_pendulum()
+    for shape in ((), (5,)):
+        run = both_ways(
+            monkeypatch, model, 0.02, control=spring, record_every=2, **start(model, shape)
+        )
+        expected = -3.0 * run.time.reshape(-1, *[1] * len(shape)) * run.q[..., 0]
+        np.testing.assert_allclose(run.u[..., 0], expected, rtol=1e-14)
+
+
+def test_inner_states_and_numbers_of_cases(monkeypatch):
+    """Currents of motors move with the joints; masses differ from case to case."""
+    base = double_pendulum()
+    motor = tb.Actuator("drive", "elbow", motor=tb.Motor(inductance=2e-3, **MOTOR))
+    model = tb.Model("driven", base.bodies, actuators=[motor])
+    inertia = np.asarray(model.plan.parameters) * (1.0 + 0.1 * np.arange(5.0)[:, None])
+    run = both_ways(
+        monkeypatch,
+        model,
+        0.02,
+        record_every=1,
+        command={"drive": 5.0},
+        parameters={"inertia": inertia},
+        **start(model, (5,)),
+    )
+    assert run.x.shape == (21, 5, 1)
+    assert np.ptp(run.x[-1]) > 0.0
+
+
+def test_sensors_look_between_rows(monkeypatch):
+    """What they say lasts until they look again."""
+    model = double_pendulum()
+    sensors = [tb.JointSensor("joints", rate=250.0, noise=0.01, seed=3)]
+    run = both_ways(monkeypatch, model, 0.03, record_every=1, sensors=sensors, **start(model, (5,)))
+    assert np.isfinite(run.array("sensed")).all()
+
+
+def test_events_take_the_general_way(monkeypatch):
+    """Nothing may be missed."""
+    model = double_pendulum()
+    event = tb.Event("passes", lambda state: state.q[0])
+    with monkeypatch.context() as patch:
+        patch.setattr(PlainSteps, "advance", None)
+        run = tb.simulate(model, 0.5, events=[event], **start(model, (3,)))
+    assert run.events
+
+
+@pytest.mark.parametrize("shape", [(), (5,)])
+def test_ctrl_c_keeps_what_was_computed(monkeypatch, shape):
+    """The rows up to there, and a state to go on from."""
+    model = double_pendulum()
+    keywords = {"record_every": 1, **start(model, shape)}
+    whole = tb.simulate(model, 0.2, **keywords)
+    monkeypatch.setattr(conduct_module, "INTERVAL", 0.0)
+    monkeypatch.setattr(plain_steps_module, "MOST_STEPS", 16)
+
+    def stop(done, duration):
+        if done > 0.05:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    run = tb.simulate(model, 0.2, progress=stop, **keywords)
+    assert np.all(np.asarray(run.status) == "interrupted")
+    assert 50 < len(run) < 80
+    assert np.array_equal(run.q, whole.q[: len(run)])
+    compare(run.resume(progress=False), whole)
+
+
+def test_a_batch_that_streams_is_that_in_memory(monkeypatch, tmp_path):
+    """Chunks of seven rows: native calls end where a chunk is full, and start from its end."""
+    model = double_pendulum()
+    keywords = {"record_every": 1, **start(model, (5,))}
+    whole = tb.simulate(model, 0.05, **keywords)
+    for rows in (1, 7):
+        row = 8 * (1 + 5 * 6)
+        monkeypatch.setattr(store_module, "CHUNK_BYTES", rows * row)
+        run = tb.simulate(model, 0.05, store=tmp_path / f"{rows}.zarr", **keywords)
+        assert run.store.chunk_rows == rows
+        compare(run, whole)
+
+
+def test_commands_that_last_are_written_when_read():
+    """All rows have them, whatever is read first; parts and saved runs as well."""
+    model = double_pendulum()
+    run = tb.simulate(model, 0.02, command=[0.5, -1.0], record_every=1, **start(model, (3,)))
+    part = run.part(stop=0.01, case=1)
+    assert np.array_equal(part.u, np.tile([0.5, -1.0], (11, 1)))
+    assert np.array_equal(run.u, np.tile([0.5, -1.0], (21, 3, 1)))
+    longer = run.resume(0.01)
+    assert np.array_equal(longer.u, np.tile([0.5, -1.0], (31, 3, 1)))
+
+
+def test_outcomes_of_a_batch_are_made_when_looked_at():
+    """They behave as a tuple does."""
+    model = double_pendulum()
+    state = start(model, (7,))
+    state["v"][2] = 1e160
+    run = tb.simulate(model, 0.01, **state)
+    outcomes = run.outcomes
+    assert len(outcomes) == 7
+    assert [o.status for o in outcomes] == run.status.tolist()
+    assert outcomes[-1] is outcomes[6]
+    assert [o.ok for o in outcomes[1:4]] == [True, False, True]
+    assert run.outcome is outcomes[2]
+    np.testing.assert_array_equal(outcomes[6].q, run.q[-1, 6])
+    with pytest.raises(IndexError):
+        outcomes[7]
+
+
+def test_runs_of_one_robot_share_what_moves():
+    """Equal surroundings are put together once; others are others."""
+    model, other = double_pendulum(), tb.World(gravity=(0.0, 0.0, -1.62))
+    state = start(model, ())
+    first = tb.simulate(model, 0.01, **state)
+    moon = tb.simulate(model, 0.01, world=other, **state)
+    again = tb.simulate(model, 0.01, **state)
+    compare(first, again)
+    assert not np.array_equal(first.v, moon.v)
+    free = tb.simulate(model, 0.01, passive=False, limits=False, **state)
+    assert free.header.elements == ()
+
+
+def test_many_short_runs_keep_few_systems():
+    """Those of long ago are forgotten."""
+    from tiburon.simulation import recent_systems
+
+    model = double_pendulum()
+    for gravity in range(recent_systems.MOST + 4):
+        tb.simulate(model, 1e-3, world=tb.World(gravity=(0.0, 0.0, -float(gravity))))
+    assert len(recent_systems._recent.known) == recent_systems.MOST
