@@ -24,9 +24,11 @@ WATCH = Clock._fields.index("watch")
 SAMPLE = Clock._fields.index("sample")
 
 
-def _advice(method: str) -> str:
-    """Return what to do about steps of a method that grow without end."""
+def _advice(method: str, quantity: str) -> str:
+    """Return what to do about steps of a method that grow without end, or open loops."""
     shorter = "a smaller dt (`tiburon check` advises one)"
+    if quantity.startswith("gap of loop"):
+        return "a smaller dt, a motion that its loops can follow"
     if method == "rosenbrock":
         return shorter
     return f'method="rosenbrock" where springs, dampers or stops are stiff, {shorter}'
@@ -241,7 +243,7 @@ class FixedRun(CasesOnTheirWay):
             )
             message = (
                 f"diverged in the step from {time:.6g} s on: {cause.quantity} first; take "
-                f"{_advice(self.method)}, or check the state at the start and the forces"
+                f"{_advice(self.method, cause.quantity)}, or check the state at the start and the forces"
             )
             self.close_as(
                 int(case),
