@@ -105,6 +105,7 @@ class Picture {
     if (this.floor.shown && this.floor.flat) this.rig.floor = record.surroundings.floor;
     this.live = new LiveRobot(this.scene, record.robots[0], tables, record.axes);
     this.current = new THREE.Vector3();
+    this.sunk = false;
     this.last = 0;
     this.slow = 0;
     this.saved = 0; // how often the picture was made simpler
@@ -170,6 +171,15 @@ class Picture {
     return now - this.last >= (this.saved ? 1.5 * this.cost : 0);
   }
 
+  // The floor of the scene holds nothing up: it is left out once the robot is below it.
+  leaveFloor(center) {
+    if (!this.floor.shown || !this.floor.flat) return;
+    const { floor } = this.record.surroundings;
+    this.sunk = center.z < floor - 0.3 * this.size;
+    this.floor.mesh.visible = !this.sunk;
+    this.rig.floor = this.sunk ? -Infinity : floor;
+  }
+
   draw(now) {
     const seconds = Math.min((now - this.last) / 1000, 0.25);
     this.last = now;
@@ -179,6 +189,7 @@ class Picture {
     this.scene.updateMatrixWorld();
     this.rig.update(center, this.mount());
     this.floor.follow(this.rig.mode === "orbit" ? this.rig.target : center);
+    this.leaveFloor(center);
     this.sky.follow(center);
     if (this.sea) {
       this.sea.drift.addScaledVector(this.current, seconds);
@@ -278,7 +289,9 @@ export function start(record, bytes) {
 
   picture.renderer.setAnimationLoop((now) => {
     if (!picture.due(now)) return;
+    const sunk = picture.sunk;
     picture.draw(now);
+    if (picture.sunk && !sunk) notice.show("Below the floor of the scene, which holds nothing up; press Home to start again.", true);
     window.tiburonDrive.drawn += 1;
   });
 }
