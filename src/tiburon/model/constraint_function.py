@@ -68,7 +68,7 @@ class ConstraintFunction(TracedClosure):
     """How many residuals there are."""
 
     level: str = field(default="position", kw_only=True)
-    """"position", or "velocity" where velocities alone are bound."""
+    """Either "position", or "velocity" where velocities alone are bound."""
 
     units: tuple[str, ...] = field(default=(), kw_only=True)
     """Units of the residuals, for messages; none, or one each."""
