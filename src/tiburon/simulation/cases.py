@@ -37,6 +37,7 @@ class CasesOnTheirWay:
         begin: Time at the start of the run [s].
         dt: Distance of two times of the grid [s].
         done: Steps of the grid taken since the start of the run.
+        asked: Step at which a controller outside of native loops was asked last; -1 for none.
         outcomes: How cases ended, by number; those that go on are missing, and those that ended
             together because the run did.
         happenings: Events that happened, in the order in which they were found.
@@ -50,6 +51,7 @@ class CasesOnTheirWay:
         self.state, self.held = state, held
         self.begin, self.dt = begin, dt
         self.done = 0
+        self.asked = -1
         self.outcomes: dict[int, Outcome] = {}
         self.happenings: list[Happening] = []
         self.seconds_per_step = np.inf

@@ -40,6 +40,7 @@ class Run(Protocol):
     state: Array
     held: Array
     done: int
+    asked: int
     seconds_per_step: float
     patience: Callable[[], None]
 
@@ -163,16 +164,20 @@ def _go(
         writer.hand_on()
         if sensing is not None and done % sensing.every == 0:
             _look(run, course, sensing)
-        if asking is not None and done % course.hold == 0 and not interruption.wanted:
+        # a run that goes on has asked here before
+        due = done % course.hold == 0 and run.asked != done
+        if asking is not None and due and not interruption.wanted:
             if mark == (done % every == 0):
                 mark = not fly(run, course, writer, progress, interruption) and (
                     run.done % every == 0
                 )
                 done = run.done
-            if not interruption.wanted:
+            if run.asked != done and not interruption.wanted:
                 asking.ask(done)
-        if course.sampling and done % course.hold == 0 and len(run.running):
+                run.asked = done
+        if course.sampling and due and len(run.running):
             run.sample()
+            run.asked = done
         writer.hand_on()
         if not len(run.running):
             return

@@ -202,10 +202,25 @@ def _run(
         elif system.held and not system.sensed:
             run.ask_first()
     run.done = checkpoint.step
+    run.asked = int(checkpoint.notes.get("asked", -1))
+    if checkpoint.step and _has_jumped(setup, system, run.asked, checkpoint.step, sensing):
+        run.jump()
     for case, fields in checkpoint.notes.get("ended", []):
         run.close(int(case), Outcome(*fields))
     run.happenings += [Happening(*fields) for fields in checkpoint.notes.get("events", [])]
     return run
+
+
+def _has_jumped(
+    setup: RunSetup, system: System, asked: int, step: int, sensing: Sensing | None
+) -> bool:
+    """Return whether commands jumped where a run was cut, after its last step."""
+    outside = setup.control is not None and not setup.traced
+    if outside and asked == step:
+        return True
+    # steps that adapt have restarted already where a held controller was asked
+    read = system.sensed and not (setup.adaptive and system.held)
+    return bool(read) and sensing is not None and sensing.looked == step
 
 
 def _fixed_run(
@@ -252,6 +267,8 @@ def _checkpoint(run: FixedRun | AdaptiveRun, sensing: Sensing | None) -> Checkpo
     ]
     if ended:
         notes["ended"] = ended
+    if run.asked >= 0:
+        notes["asked"] = run.asked
     if run.happenings:
         notes["events"] = [[h.name, h.time, h.case, h.q, h.v, h.x] for h in run.happenings]
     if sensing is not None:

@@ -22,6 +22,7 @@ Array = NDArray[np.float64]
 DONE, START = Clock._fields.index("done"), Clock._fields.index("start")
 WATCH = Clock._fields.index("watch")
 SAMPLE = Clock._fields.index("sample")
+HOLD = Clock._fields.index("hold")
 
 
 def _advice(method: str, quantity: str) -> str:
@@ -126,16 +127,16 @@ class FixedRun(CasesOnTheirWay):
 
     def ask_first(self) -> None:
         """Ask a sampled controller at the start: what it says is recorded with the first row."""
-        found = self.stepper.run(self.state, self.held, self.clock(), None, 0.0)
+        clock = self.clock()
+        clock[SAMPLE], clock[DONE] = 2.0, self.done
+        found = self.stepper.run(self.state, self.held, clock, None, 0.0)
         good = ~found.failed
         self.held = self.held.copy()
         self.held[good] = found.held[-1, good]
 
     def sample(self) -> None:
         """Ask a controller that reads sensors: only between calls these have something to say."""
-        self._clock[SAMPLE], self._clock[DONE] = 1.0, self.done
         self.ask_first()
-        self._clock[SAMPLE] = 0.0
         self.jump()
 
     def go_on(self) -> None:
@@ -321,6 +322,19 @@ class FixedRun(CasesOnTheirWay):
         failed[bad] = ~(again.met > 0.0).any(axis=1)
         return Advance(states, kept, failed, met, taken)
 
+    def _ask_acted(self, cases: Cases, taken: Array) -> None:
+        """Ask a sampled controller where it is due at the end of a step that an event changed."""
+        clock = np.tile(self._clock, (len(cases), 1))
+        clock[:, DONE] = self.done + taken[cases]
+        clock[:, CLOCK:] = 0.0
+        due = (clock[:, DONE] % clock[:, HOLD] == 0.0) & (clock[:, SAMPLE] > 0.5)
+        clock[:, SAMPLE] = 2.0
+        if due.any():
+            asked = cases[due]
+            found = self.stepper.run(self.state[asked], self.held[asked], clock[due], asked)
+            good = ~found.failed
+            self.held[asked[good]] = found.held[-1, good]
+
     def _step_over(self, cases: Cases, taken: Array) -> None:
         """Take the step in which events happen; end the cases that they end."""
         assert self._search is not None
@@ -333,6 +347,8 @@ class FixedRun(CasesOnTheirWay):
         self.state[cases], self.held[cases] = crossing.state, crossing.held
         self._fresh[cases[crossing.acted]] = 1.0
         taken[cases] += 1.0
+        if self.system.held:
+            self._ask_acted(cases[crossing.acted & ~crossing.ended & ~crossing.failed], taken)
         for place in np.flatnonzero(crossing.ended):
             case = int(cases[place])
             name, time = crossing.names[place], float(crossing.time[place])

@@ -89,6 +89,7 @@ def fly(
         except (DomainError, NonFiniteError):
             # the general way finds out how far it goes, and why no further
             written = phase == 0
+            run.asked = done
             break
         for place, steps in rows:
             write(begin + (done + steps) * dt, states[place], held)

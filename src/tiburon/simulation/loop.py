@@ -51,7 +51,9 @@ class Clock(NamedTuple):
     """Steps for which a sampled controller holds its commands."""
 
     sample: Scalar
-    """Whether a sampled controller may be asked: 1, or 0 inside a step."""
+    """When a sampled controller is asked: 1 where it is due on arriving at a step, 2 also at the
+    start of the call, 0 never. What is held at the start of a call is known already, as a rule: a
+    controller that reads its own commands must not be asked twice."""
 
     watch: Scalar
     """Whether to stop before a step in which an event happens: 1 or 0."""
@@ -149,17 +151,19 @@ def take_steps(
 
         return _Loop(*while_loop(going, following, now, MOST_STEPS).state)
 
-    def sampled(now: _Loop, u: Scalars) -> tuple[Scalar, _Loop, Scalars]:
-        """Ask the controller if it is due.
-
-        Returns:
-            How many steps ago it was due, where the loop is, and what is held from now on.
-        """
+    def phase_of(now: _Loop) -> Scalar:
+        """Return how many steps ago the controller was due."""
         total = clock.done + now.taken
-        phase = total - clock.hold * np.floor(total / clock.hold)
-        due = (phase < 0.5) & (clock.sample > 0.5)
-        u = _chosen(due, system.hold(now.q, now.w, u, when(now.taken)), u)
-        return phase, now._replace(memory=started(now, u, due)), u
+        return total - clock.hold * np.floor(total / clock.hold)
+
+    @function
+    def asked(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+        return system.hold(q, w, u, time)
+
+    def sampled(now: _Loop, u: Scalars, due: Any) -> tuple[_Loop, Scalars]:
+        """Ask the controller if it is due; return where the loop is, and what is held then."""
+        u = _chosen(due, asked(now.q, now.w, u, when(now.taken)), u)
+        return now._replace(memory=started(now, u, due)), u
 
     def started(now: _Loop, u: Scalars, anew: Any) -> Any:
         """Return what the method remembers: nothing of the time before a jump."""
@@ -176,16 +180,18 @@ def take_steps(
             return run(now, u, end), u
 
         def next_sample(state: tuple[_Loop, Scalars]) -> tuple[_Loop, Scalars]:
-            phase, now, u = sampled(*state)
-            return run(now, u, np.minimum(end, now.taken + clock.hold - phase)), u
+            now, u = state
+            then = run(now, u, np.minimum(end, now.taken + clock.hold - phase_of(now)))
+            # not where an event stopped the loop before its first step: it was asked there before
+            arrived = (phase_of(then) < 0.5) & (then.taken > now.taken)
+            return sampled(then, u, arrived & (clock.sample > 0.5))
 
         def going(state: tuple[_Loop, Scalars]) -> Any:
             now = state[0]
             return (now.taken < end) & (stopped(now.met) < 0.5) if now.met else now.taken < end
 
         found: tuple[_Loop, Scalars] = while_loop(going, next_sample, (now, u), MOST_STEPS).state
-        # what is held from here on: known before the next step needs it
-        return sampled(*found)[1:]
+        return found
 
     u, numbers = carried[: system.drive_size], carried[system.drive_size :]
     g = happening(q, w, u, when(0.0))
@@ -194,6 +200,8 @@ def take_steps(
         known = rebuild(memory_form(system, method)[1], iter(numbers))
         now = now._replace(memory=known)
         now = now._replace(memory=started(now, u, clock.start > 0.5))
+    if system.held:
+        now, u = sampled(now, u, clock.sample > 1.5)
     states: list[Scalars] = []
     held: list[Scalars] = []
     end: Scalar = 0.0

@@ -198,7 +198,8 @@ class Sensing:
         ends = np.cumsum([0, *counts]).tolist()
         self._channels = [slice(a, b) for a, b in pairwise(ends)]
         self.latest = Readings()
-        self._looked = -1
+        self.looked = -1
+        """Step at which sensors looked last; -1 for none."""
         self._drawn: dict[int, tuple[int, Array]] = {}
         self._row = np.zeros((*self.cases, ends[-1]))
         for sensor, where in zip(self.sensors, self._channels, strict=True):
@@ -232,10 +233,10 @@ class Sensing:
             time: When [s], shape (...).
             **parameters: Run-time numbers of each case, as the kernel takes them.
         """
-        if step == self._looked:
+        if step == self.looked:
             # a run that goes on has looked here before, under the commands of then
             return
-        self._looked = step
+        self.looked = step
         due = [k for k, period in enumerate(self.periods) if step % period == 0]
         if due:
             seen = np.asarray(self.kernel(q, w, u, time, **parameters), dtype=np.float64)
@@ -304,12 +305,12 @@ class Sensing:
     def memory(self) -> dict[str, Any]:
         """Return what has to be kept to go on later: what was told, and what is on its way."""
         waiting = [[(step, values.copy()) for step, values in waiting] for waiting in self._waiting]
-        return {"row": self._row.copy(), "waiting": waiting, "looked": self._looked}
+        return {"row": self._row.copy(), "waiting": waiting, "looked": self.looked}
 
     def restore(self, memory: dict[str, Any]) -> None:
         """Go on from what `memory` returned."""
         self._row[...] = memory["row"]
-        self._looked = int(memory.get("looked", -1))
+        self.looked = int(memory.get("looked", -1))
         for sensor, where in zip(self.sensors, self._channels, strict=True):
             self.latest[sensor.name] = self._row[..., where].copy()
         self._waiting = [

@@ -1,0 +1,65 @@
+"""Sampled controllers are asked once at each of their times, however a run is cut and recorded."""
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+
+MODEL = tb.load("pendulum")
+(NAME,) = MODEL.v_names
+
+
+def ramp(state):
+    """Count how often it was asked, in its own command."""
+    return {NAME: state.u[..., 0] + 1.0}
+
+
+@tb.traced
+def inside(state):
+    return {NAME: state.u[0] + 1.0}
+
+
+def run(control, duration=0.5, **options):
+    return tb.simulate(MODEL, duration, control=control, control_dt=0.01, progress=False, **options)
+
+
+@pytest.mark.parametrize("record_dt", [0.01, 0.05, 0.001])
+@pytest.mark.parametrize("start", [np.zeros(1), np.zeros((2, 1))])
+def test_commands_count_the_times_of_asking(record_dt, start):
+    """One more at every hundredth of a second, natively as in Python."""
+    native = run(inside, q=start, record_dt=record_dt)
+    expected = 1.0 + np.floor(native.time / 0.01 + 1e-6)
+    assert np.array_equal(native.u.reshape(len(expected), -1)[:, 0], expected)
+    python = run(ramp, q=start, record_dt=record_dt)
+    assert np.array_equal(native.u, python.u)
+    assert np.array_equal(native.q, python.q)
+
+
+@pytest.mark.parametrize("control", [inside, ramp])
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "b2pc5"])
+def test_a_run_that_goes_on_is_not_asked_again(control, method, tmp_path):
+    """At the step where it was cut the command is known."""
+    whole = run(control, method=method)
+    half = run(control, 0.2, method=method)
+    half.save(tmp_path / "half.zarr")
+    later = tb.load_run(tmp_path / "half.zarr").resume(0.3, control=control)
+    assert np.array_equal(later.u, whole.u)
+    assert np.array_equal(later.q, whole.q)
+
+
+def test_events_do_not_ask_again():
+    """One that only tells changes nothing; one that acts leaves the times of asking alone."""
+
+    @tb.traced
+    def late(state):
+        return state.time - 0.0955
+
+    plain = run(inside)
+    told = run(inside, events=[tb.Event("late", late)])
+    assert [event.name for event in told.events] == ["late"]
+    assert np.array_equal(told.u, plain.u)
+    kick = tb.Event("late", late, action=lambda state: {"v": state.v + 0.1})
+    for control in (inside, ramp):
+        acted = run(control, events=[kick])
+        assert np.array_equal(acted.u, plain.u)
+        assert not np.array_equal(acted.q, plain.q)
