@@ -1,9 +1,11 @@
 """The function for many cases with straight-line code in this package's own assembly.
 
-Made where it is worth it and possible: long programs without calls, for x86-64 with AVX2 and FMA,
-whose 16 vector registers LLVM does not share out well among thousands of instructions. Everything
-else is LLVM's (`tiburon.native.module_many`), and so are here the loop over cases and the exchange
-of rows and lanes. The bits are the same.
+Made where it is worth it and possible: long programs whose calls can be written out, for x86-64
+with AVX2 and FMA, whose 16 vector registers LLVM does not share out well among thousands of
+instructions. Everything else is LLVM's (`tiburon.native.module_many`), and so are here the loop
+over cases and the exchange of rows and lanes. The bits are the same.
+
+What parameters alone decide is a function of its own, `prepare`: it runs when parameters are read.
 
 The last steps of a group of cases wait for each other. In programs that are not too long they run
 beside the first steps of the next group: the function `group` then begins one group and ends the
