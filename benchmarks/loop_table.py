@@ -12,7 +12,7 @@ LOOP_HEADINGS = (
     "",
     "code",
     "time",
-    "ours is faster",
+    "ratio",
     "left of loops",
     "energy error",
     "bound",
@@ -87,7 +87,7 @@ def print_loops(title: str, figures: Sequence[Figure], console: Console) -> None
     """Print one family of closed mechanisms; times are minima of one evaluation."""
     table = Table(box=None, pad_edge=False)
     for heading in LOOP_HEADINGS:
-        right = heading in ("time", "ours is faster")
+        right = heading in ("time", "ratio")
         table.add_column(heading, justify="right" if right else "left", no_wrap=True)
     for row in loop_rows(figures):
         table.add_row(*row[:-1], f"[bold red]{row[-1]}[/]" if row[-1] == "MISSED" else row[-1])

@@ -37,7 +37,8 @@ NOTE = (
 
 SETTINGS = (
     "settings: ours the default method of tb.simulate; Pinocchio with Baumgarte's gains 1e4 1/s^2 "
-    "and 200 1/s, stepped by a Python loop of which only the library's calls count; MuJoCo with "
+    "and 200 1/s, stepped by RK4 and semi-implicit Euler in a Python loop of which only the "
+    "library's calls count; MuJoCo with "
     "all defaults (Euler) and with time constant 2 ms, impedance 0.9999 (RK4), by mujoco.rollout; "
     "Drake's discrete plant with ball constraints (SAP); Exudyn's floating bodies with generalized "
     "alpha of index 3, modified Newton method to 1e-10, sparse solver, the build without checks"
@@ -83,7 +84,7 @@ def _compare(case: LoopCase, duration: float, missing: dict[str, str]) -> list[F
 
     ours = run_ours(case)
     scale = kinetic_scale(case, ours)
-    name = f"{case.name}, step of a run"
+    name = f"{case.name}, a step"
     kept = accuracy_of(case, ours, scale, (GAP_MUST, ENERGY_MUST))
     figures = [Figure(name, ours.time, accuracy=kept)]
     unbound = accuracy_of(case, ours, scale)

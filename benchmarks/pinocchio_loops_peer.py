@@ -87,4 +87,6 @@ def run_pinocchio(case: LoopCase, method: str, duration: float) -> LoopRun:
         count * (getattr(times["dynamics"], kind) + getattr(times["integrate"], kind))
         for kind in ("minimum", "median")
     ]
-    return LoopRun(f"Pinocchio, Baumgarte, {method}", ours.q, ours.v, Timing(*one), CLOSE[method])
+    return LoopRun(
+        f"Pinocchio, Baumgarte, {method.split()[-1]}", ours.q, ours.v, Timing(*one), CLOSE[method]
+    )
