@@ -10,6 +10,7 @@ from tests.actuation.stepping import FREE, Steps, moment, slider, stepper
 from tests.model.samples import random_tree
 from tiburon.actuation.defaults import as_elements, elements_of
 from tiburon.simulation.system import System
+from tiburon.trace import Table, read_rows
 from tiburon.trace.interpret import interpret
 
 RANDOM = np.random.default_rng()
@@ -275,3 +276,30 @@ def test_wrong_tables_and_parts_are_refused():
         tb.JointForceSchedule("s", "x", (0.0,), ((1.0, 2.0),)).check(slider())
     with pytest.raises(tb.ModelError, match="forces: expected an element, a Spring"):
         as_elements([math.sin])
+
+
+class Tide(tb.Element):
+    """An element of a user with a table of its own, read at the position of the block."""
+
+    name = "tide"
+
+    def __init__(self, places, forces):
+        self.table = Table(places, forces)
+
+    def tables(self):
+        return (self.table,)
+
+    def structure(self):
+        return self.table.form
+
+    def act(self, now):
+        return tb.Action({"x": read_rows(self.table.form, now.tables, now.q[0], line=True)})
+
+
+def test_elements_of_users_have_tables_too():
+    """A spring by table, of a thousand rows on a line: the swing of its stiffness."""
+    block = slider(2.0)
+    places = np.linspace(-2.0, 2.0, 1001)
+    run = tb.simulate(block, 1.0, q=[0.7], forces=[Tide(places, -8.0 * places)], world=FREE)
+    # w = sqrt(k / m) = 2 rad/s; rk4 leaves (w dt)^4 / 120 per radian
+    np.testing.assert_allclose(run.q[:, 0], 0.7 * np.cos(2.0 * run.time), rtol=0, atol=1e-11)

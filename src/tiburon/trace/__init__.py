@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         solve_tree_columns,
     )
     from tiburon.trace.primitives.norm import norm
+    from tiburon.trace.primitives.table_rows import Table, read_rows
 else:
     __getattr__ = load_on_use(
         globals(),
@@ -51,6 +52,7 @@ else:
                 "solve_tree_columns",
             ),
             "tiburon.trace.primitives.norm": ("norm",),
+            "tiburon.trace.primitives.table_rows": ("Table", "read_rows"),
         },
     )
 
@@ -62,6 +64,7 @@ __all__ = [
     "Output",
     "Program",
     "Scalar",
+    "Table",
     "TracedArray",
     "Value",
     "WhileResult",
@@ -79,6 +82,7 @@ __all__ = [
     "invert_tree",
     "jacobian",
     "norm",
+    "read_rows",
     "require",
     "reverse_derivative",
     "solve_least_squares",
