@@ -10,7 +10,9 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+import tiburon as tb
 from tiburon.cli.application import application
+from tiburon.cli.drive import _beyond_limits
 
 
 def test_help_shows_units_and_examples():
@@ -67,3 +69,17 @@ def test_headless_serves_until_ctrl_c_and_then_reports(tmp_path):
         process.kill()
     assert "ticks" in rest
     assert process.returncode == 0
+
+
+def test_arms_whose_zero_is_beyond_a_stop_start_in_a_named_pose():
+    """Otherwise the stop would throw them back at once."""
+    assert _beyond_limits(tb.load("panda"))
+    assert not _beyond_limits(tb.load("cart_pole"))
+
+
+def test_ways_to_wait_are_taken_and_told():
+    words = ["drive", "cart_pole", "--measure", "0.2", "--wait", "spin"]
+    result = CliRunner().invoke(application, words)
+    assert result.exit_code == 0, result.output
+    assert "ticks: awake all the time" in result.output
+    assert CliRunner().invoke(application, [*words[:-1], "dream"]).exit_code == 2

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
+    "AWAKE",
     "CATCH_UP",
     "LATE_BINS",
     "LATE_UNIT",
@@ -45,6 +46,9 @@ MARGIN_UP = 10_000
 
 MARGIN_DOWN = 10
 """How much later after one that was not [ns]: both balance where 1 of 1000 sleeps is too long."""
+
+AWAKE = 1 << 62
+"""Margin of a loop that never sleeps [ns]."""
 
 RING_BYTES = 8 << 20
 """Rough size of the ring of rows."""

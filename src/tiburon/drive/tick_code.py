@@ -10,6 +10,7 @@ import functools
 import platform
 
 from tiburon.drive.board import (
+    AWAKE,
     CATCH_UP,
     LATE_BINS,
     LATE_UNIT,
@@ -205,6 +206,7 @@ def _assembly() -> str:
         "CATCH_UP": CATCH_UP,
         "LONGEST": LONGEST,
         "SLICE": SLICE,
+        "AWAKE": AWAKE,
         "MARGIN_UP": MARGIN_UP,
         "MARGIN_DOWN": MARGIN_DOWN,
     }

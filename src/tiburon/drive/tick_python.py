@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable
 
 from tiburon.drive.board import (
+    AWAKE,
     CATCH_UP,
     LATE_BINS,
     LATE_UNIT,
@@ -153,6 +154,9 @@ def _count(board: Board, late: int) -> None:
     if late > words[Word.LIMIT]:
         # one gap makes many ticks late: gaps begin after a tick in time
         words[Word.GAPS] += 1 - before
+        # waiting awake is paid for in turns where others want the processor, too: less of it
+        if words[Word.MARGIN] < AWAKE:
+            words[Word.MARGIN] //= 2
         overruns = int(words[Word.OVERRUNS])
         board.log[overruns % LOG_SIZE] = tick, late
         words[Word.OVERRUNS] = overruns + 1

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.drive.board import Board, Word
+from tiburon.drive.board import AWAKE, Board, Word
 from tiburon.drive.footing import Footing
 from tiburon.drive.machine_time import MachineTime, Reading, read_machine, time_between
 from tiburon.drive.timing import TickReport, tick_report
@@ -40,9 +40,6 @@ FIRST_MARGIN = 50_000
 MOST_MARGIN = 250_000
 """Longest time that it waits awake by itself [ns], and at most a quarter of the ticks' distance:
 threads that never sleep get their turn last where others want the processor, too."""
-
-AWAKE = 1 << 62
-"""Margin of a loop that never sleeps [ns]."""
 
 SPEEDS = (1e-3, 100.0)
 """Slowest and fastest motion, 1 for real time."""
