@@ -33,10 +33,13 @@ REFUSED = {
     "coriolis_matrix": lambda m: tb.coriolis_matrix(m, Q, Q),
     "prepare_dynamics": lambda m: tb.prepare_dynamics(m, Q, Q),
     "regressor": lambda m: tb.regressor(m, Q, Q, Q),
-    "operational_space_inertia": lambda m: tb.operational_space_inertia(
-        m, Q, "rocker", part="position"
+    "floating_base_inverse_dynamics": lambda m: tb.floating_base_inverse_dynamics(m, Q, Q, Q),
+    "fossen_form": lambda m: tb.fossen_form(m, Q, Q),
+    "inverse_kinematics": lambda m: tb.inverse_kinematics(
+        m, Q, tb.FrameTarget("rocker", position=(0.1, 0.0, 0.2))
     ),
-    "apparent_inverse_inertia": lambda m: tb.apparent_inverse_inertia(m, Q, "rocker"),
+    "modes": lambda m: tb.modes(m, Q),
+    "trim": lambda m: tb.trim(m, Q),
 }
 
 
@@ -84,8 +87,10 @@ def test_every_function_of_the_library_has_decided():
     kinematics = {name for name, function in LIBRARY.items() if not function.of_trees}
     assert kinematics <= {
         "apparent_inertia",
+        "apparent_inverse_inertia",
         "center_of_mass",
         "center_of_mass_jacobian",
+        "cross_inverse_inertia",
         "forward_dynamics_derivatives",
         "forward_kinematics",
         "fin_force",
@@ -106,6 +111,8 @@ def test_every_function_of_the_library_has_decided():
         "keep_loops_closed",
         "close_loops",
         "momentum_matrix",
+        "operational_space_inertia",
+        "operational_space_inverse_inertia",
         "potential_energy",
         "prepared_dynamics",
         "thrust_after",

@@ -21,6 +21,7 @@ INSTEAD = {
     "bias_force": "inverse_dynamics for what actuators must do",
     "floating_base_inverse_dynamics": "hybrid_dynamics with the accelerations that are known",
     "gravity_force": "inverse_dynamics at rest for what actuators must do",
+    "inverse_kinematics": "assemble(model, q, place={frame: pose})",
     "inverse_mass_matrix": "forward_dynamics_derivatives(...).by_tau for what loops leave of it",
     "mass_matrix": "apparent_inertia for what is felt with loops closed",
     "modes": "linearize for the motion near a state",

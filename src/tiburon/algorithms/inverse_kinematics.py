@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import plan_and_gravity, refuse_loops
 from tiburon.algorithms.frame_target import (
     Array,
     FrameTarget,
@@ -230,6 +230,7 @@ def inverse_kinematics(
         Positions, outcomes and remaining errors.
 
     Raises:
+        ModelError: If the robot has loops: `assemble` places its frames.
         UnknownNameError: If the model has no such frame or joint.
         DomainError: If a target's orientation is no rotation, limits cross, or the tolerance is
             negative.
@@ -241,6 +242,7 @@ def inverse_kinematics(
             found = inverse_kinematics(arm, q, above, limits={"elbow": (-2.0, 2.0)}, starts=8)
             q = found.q if found.reached else q
     """
+    refuse_loops(model, "inverse_kinematics")
     listed = [targets] if isinstance(targets, FrameTarget) else list(targets)
     if not listed:
         raise ShapeError("targets", "at least one FrameTarget", 0)
