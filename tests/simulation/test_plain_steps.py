@@ -45,8 +45,8 @@ def both_ways(monkeypatch, model, duration, taken=True, **keywords):
     counts = []
     advance = PlainSteps.advance
 
-    def counted(self, end, *, waiting):
-        counts.append(advance(self, end, waiting=waiting))
+    def counted(self, end, *, mark, waiting):
+        counts.append(advance(self, end, mark=mark, waiting=waiting))
         return counts[-1]
 
     with monkeypatch.context() as patch:

@@ -12,6 +12,7 @@ import ctypes
 import functools
 import time
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +20,10 @@ from numpy.typing import NDArray
 from tiburon.native import cache
 from tiburon.native.code import WORTH_A_THREAD, Code
 from tiburon.native.engine import LoadedCode, compile_module, host
+from tiburon.native.layout import object_layout
 from tiburon.native.pool import default_threads, run_in_parts
 
-__all__ = ["BLOCK_BYTES", "RowLoop"]
+__all__ = ["BLOCK_BYTES", "RowLoop", "address_of"]
 
 BLOCK_BYTES = 200_000
 """What one step of a block of cases may read and write: it is to stay in a near cache."""
@@ -104,6 +106,14 @@ def _loops() -> tuple[LoadedCode, Callable[..., int], Callable[..., int]]:
     return loaded, one, _LOOP_OF_MANY(loaded.address("loop_of_many"))
 
 
+def address_of(array: NDArray[Any]) -> int:
+    """Return where the numbers of an array begin; `array.ctypes.data` says the same, slowly."""
+    layout = object_layout()
+    if layout is None:
+        return int(array.ctypes.data)
+    return ctypes.c_int64.from_address(id(array) + layout.data).value
+
+
 class RowLoop:
     """Runs the code of a kernel many times in a row."""
 
@@ -137,7 +147,7 @@ class RowLoop:
             How many calls went well before one met a number that is not finite.
         """
         return self._of_one(
-            self._code.one_address, table.ctypes.data, self.inputs, self.width, len(table)
+            self._code.one_address, address_of(table), self.inputs, self.width, len(table)
         )
 
     def run_many(

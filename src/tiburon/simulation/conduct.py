@@ -181,9 +181,9 @@ def _go(
         writer.hand_on()
         if not len(run.running):
             return
-        if mark and plain is not None:
+        if mark and plain is not None and done >= steps:
             plain.write_here()
-        elif mark:
+        elif mark and plain is None:
             time = course.begin + done * dt
             writer.write(time, _shown(run, run.state), run.held, _sensed(run, course))
         if done >= steps:
@@ -200,7 +200,7 @@ def _go(
             end = min(end, done - done % sensing.every + sensing.every)
         called = wall.perf_counter()
         waiting = asking is not None or course.sampling or sensing is not None
-        if plain is not None and plain.advance(end, waiting=waiting):
+        if plain is not None and plain.advance(end, mark=mark, waiting=waiting):
             now, mark = wall.perf_counter(), plain.pending
         else:
             counts, marks = _counts(done, end, steps, every, run.slots)

@@ -82,7 +82,7 @@ class FixedRun(CasesOnTheirWay):
         self._clock = np.array([*map(float, head), *[0.0] * self.stepper.slots])
         # what a multi-step method remembers comes after what is held; nothing yet
         room = self.stepper.carried - held.shape[1]
-        self.held = np.concatenate([held, np.zeros((len(held), room))], axis=1)
+        self.held = np.concatenate([held, np.zeros((len(held), room))], axis=1) if room else held
         self._fresh = np.ones(len(state))
         if system.sensed:
             self._clock[SAMPLE] = 0.0

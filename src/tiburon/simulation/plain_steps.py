@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.native.interpreted import native_code_wanted
+from tiburon.native.row_loop import RowLoop, address_of
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.recent_systems import known_step
 from tiburon.simulation.recorder import Room
@@ -20,7 +21,6 @@ from tiburon.simulation.step_source import NOW
 from tiburon.simulation.stepper import bind_parameters
 
 if TYPE_CHECKING:
-    from tiburon.native.row_loop import RowLoop
     from tiburon.simulation.conduct import Course, Run
 
 __all__ = ["PlainSteps"]
@@ -36,6 +36,7 @@ MOST_STEPS = 65_536
 """Steps of one native call at most: each has a row in its table of addresses."""
 
 NOBODY = np.arange(0)
+ORDINALS = np.arange(MOST_STEPS + 1)
 
 
 class PlainSteps:
@@ -62,6 +63,10 @@ class PlainSteps:
         # where a stretch starts, and two that steps between rows take turns with
         self._buffers: list[dict[str, Array]] = [{}, {}, {}]
         self._reached: tuple[Array, Mapping[str, Array]] | None = None
+        # what all steps read alike, where it lies, and for which commands it does
+        self._pointed: dict[str, Array] = {}
+        self._line = np.zeros(self._loop.width, dtype=np.int64)
+        self._line_for: Array | None = None
         self.again = 0
         self.pending = False
         """Whether the row of the step that was reached is yet to be written."""
@@ -80,11 +85,12 @@ class PlainSteps:
             return None
         return cls(run, course, writer)
 
-    def advance(self, end: int, *, waiting: bool) -> bool:
+    def advance(self, end: int, *, mark: bool, waiting: bool) -> bool:
         """Take steps and write the rows on the way.
 
         Args:
             end: Steps, counted from the start of the run, up to which to go at most.
+            mark: Whether the row of the present step is yet to be written: it is, in any case.
             waiting: Whether the row at the end must wait, for commands at its time are yet to come.
 
         Returns:
@@ -93,81 +99,103 @@ class PlainSteps:
         run, course = self._run, self._course
         done, every = run.done, course.record_every
         if done < self.again or not (run.all_running or 2 * len(run.running) > len(run.state)):
+            if mark:
+                self.write_here()
             return False
         end = min(end, done + MOST_STEPS)
-        first = done - done % every + every
-        marks = np.arange(first, end + 1, every)
+        # steps whose rows are written: the present one first, if it is yet to be
+        marks = np.arange(done if mark else done - done % every + every, end + 1, every)
         if end == course.steps and end % every:
             marks = np.append(marks, end)
         room = self._writer.room(len(marks))
+        if mark and room.size == 1 < len(marks):
+            self.write_here()
+            return self.advance(end, mark=False, waiting=waiting)
         if room.size < len(marks):
             marks = marks[: room.size]
             end = int(marks[-1])
+        if mark:
+            self._put(room)
         total = end - done
-        table = self._table(room, marks - done - 1, total)
-        good = self._take(table)
+        good = self._take(self._table(room, marks, total))
         if good < total:
             self.again = done + good + 1
             # what lies between rows is overwritten by blocks of cases that went on
             marks = marks[marks <= done + good]
-            if not len(marks):
-                self._reached = None
-                return False
-            end = int(marks[-1])
-        self._arrive(room, marks, end)
-        last_waits = waiting and len(marks) > 0 and int(marks[-1]) == end
+            end = int(marks[-1]) if len(marks) else done
+        if end > done:
+            self._arrive(room, marks, end)
+        else:
+            self._reached = None
+        # at the end of a stretch without steps, the present row does not wait any more
+        last_waits = waiting and end > done and len(marks) > 0 and int(marks[-1]) == end
         self.pending = last_waits
         self._write(room, marks[: len(marks) - last_waits])
-        return True
+        return end > done
 
     def write_here(self) -> None:
-        """Write the row of the step that is reached."""
-        run = self._run
-        room, place, dead = self._writer.room(1), 0, self._dead()
-        for key, width in self._widths.items():
-            room.views[key][0] = run.state[:, place : place + width]
-            room.views[key][0, dead] = np.nan
-            place += width
+        """Write the row of the present step."""
+        room = self._writer.room(1)
+        self._put(room)
         self.pending = False
-        self._write(room, np.array([run.done]))
+        self._write(room, np.array([self._run.done]))
+
+    def _put(self, room: Room) -> None:
+        """Put the present states into the first row."""
+        state, place, dead = self._run.state, 0, self._dead()
+        for key, width in self._widths.items():
+            row = room.views[key][0]
+            row[:] = state[:, place : place + width]
+            row[dead] = np.nan
+            place += width
+        if not len(dead):
+            self._reached = state, {key: room.views[key][0] for key in self._widths}
 
     # one native call
 
-    def _table(self, room: Room, rows: NDArray[np.intp], total: int) -> NDArray[np.int64]:
+    def _table(self, room: Room, marks: NDArray[np.intp], total: int) -> NDArray[np.int64]:
         """Return the addresses that each step reads and writes.
 
         Args:
             room: Where recorded states go.
-            rows: Which of the steps are recorded, by number.
+            marks: Which steps are recorded; that where the stretch starts may be among them.
             total: How many steps there are.
         """
         run, course, loop = self._run, self._course, self._loop
-        start = self._start(room)
-        self._pointed = {**self._numbers(), "u": self._held()}
-        line = [0] * loop.width
-        for name, values in self._pointed.items():
-            line[loop.names.index(name)] = _address(values)
+        skipped = int(len(marks) > 0 and marks[0] == run.done)
+        start = self._start(address_of(room.views["q"][skipped:]))
+        if run.held is not self._line_for:
+            self._point()
         table = np.empty((total, loop.width), dtype=np.int64)
-        table[:] = line
+        table[:] = self._line
+        rows = marks[skipped:] - (run.done + 1)
         for place, key in enumerate(self._widths):
             out, given = table[:, loop.inputs + place], table[:, loop.names.index(key)]
             view = room.views[key]
-            lines = _address(view) + view.strides[0] * np.arange(len(rows))
+            lines = ORDINALS[skipped : skipped + len(rows)] * view.strides[0] + address_of(view)
             if len(rows) < total:
-                out[0::2] = _address(self._buffer(1)[key])
-                out[1::2] = _address(self._buffer(2)[key])
+                out[0::2] = address_of(self._buffer(1)[key])
+                out[1::2] = address_of(self._buffer(2)[key])
                 out[rows] = lines
             else:
                 out[:] = lines
-            given[0] = _address(start[key])
+            given[0] = address_of(start[key])
             given[1:] = out[:-1]
         now = np.empty((total, len(NOW)))
-        now[:] = (course.begin, course.dt, course.dt, 0.0)
-        now[:, DONE] = np.arange(run.done, run.done + total)
-        table[:, loop.names.index("now")] = _address(now) + now.strides[0] * np.arange(total)
+        now[:] = (course.begin, course.dt, course.dt, run.done)
+        now[:, DONE] += ORDINALS[:total]
+        table[:, loop.names.index("now")] = ORDINALS[:total] * now.strides[0] + address_of(now)
         # all that is pointed to lives until the call is over
         self._kept = (now, start)
         return table
+
+    def _point(self) -> None:
+        """Find out where all lies that steps read alike."""
+        self._pointed = {**self._numbers(), "u": self._held()}
+        for name, values in self._pointed.items():
+            self._line[self._loop.names.index(name)] = address_of(values)
+        # with cases that have ended it is made for one stretch
+        self._line_for = self._run.held if self._run.all_running else None
 
     def _take(self, table: NDArray[np.int64]) -> int:
         """Run the native loop; return how many steps went well for all cases."""
@@ -182,12 +210,17 @@ class PlainSteps:
         run = self._run
         return self._loop.run_many(table, table_of_strides, len(run.state), run.threads)
 
-    def _start(self, room: Room) -> Mapping[str, Array]:
-        """Return where the cases are, an array for each part of the state."""
+    def _start(self, first: int) -> Mapping[str, Array]:
+        """Return where the cases are, an array for each part of the state.
+
+        Args:
+            first: Address to which the first row of positions will be written.
+        """
         run = self._run
         if self._reached is not None and self._reached[0] is run.state:
             start = self._reached[1]
-            if not any(np.may_share_memory(start[k], room.views[k][:1]) for k in start):
+            # where a store has one row a chunk, the next row takes the place of the last
+            if first != address_of(start["q"]):
                 return start
         state, dead = run.state, self._dead()
         if len(dead):
@@ -265,8 +298,3 @@ class PlainSteps:
             cases = len(self._run.state)
             found.update({key: np.empty((cases, width)) for key, width in self._widths.items()})
         return found
-
-
-def _address(array: Array) -> int:
-    """Return where the numbers of an array begin."""
-    return int(array.__array_interface__["data"][0])
