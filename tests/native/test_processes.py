@@ -211,7 +211,7 @@ def check_all(number=60):
 def test_kernels_come_from_the_disk(kernel_directory, nothing_in_memory, monkeypatch):
     """The second time nothing is compiled or traced."""
     check_all()
-    assert len(list(kernel_directory.iterdir())) == 3
+    assert len(list(kernel_directory.glob("*.kernel"))) == 3
     forget_codes()
     trampoline._trampoline.cache_clear()
 
@@ -260,7 +260,7 @@ def test_kernels_in_a_read_only_directory_are_used(kernel_directory, nothing_in_
 def test_damaged_entries_are_compiled_again(kernel_directory, nothing_in_memory, damage):
     """Every file of the cache spoiled: the same results, and good files again."""
     check_all()
-    files = sorted(kernel_directory.iterdir())
+    files = sorted(kernel_directory.glob("*.kernel"))
     sizes = [path.stat().st_size for path in files]
     for path in files:
         path.write_bytes(path.read_bytes()[:-100] if damage is None else damage)

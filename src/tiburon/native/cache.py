@@ -35,14 +35,7 @@ DEFAULT_SIZE_LIMIT = 512 << 20
 """Space the entries may take together [bytes]."""
 
 _SUFFIX = ".kernel"
-# patterns; compiled when a directory is listed, which a call of a kernel never does
-_ENTRY_NAME = r"[0-9a-f]+\.kernel"
-_TEMPORARY_NAME = r"[0-9a-f]+\.kernel\.[0-9]+-[0-9]+\.part"
 _SECONDS_PER_DAY = 86400.0
-# what is still being written after this long was left behind by a process that died
-_STALE_AFTER = 3600.0
-# pruning frees some room to spare, so that it is not needed again at once
-_PRUNED_SHARE = 0.9
 
 _warned: set[str] = set()
 _warned_lock = threading.Lock()
@@ -205,6 +198,9 @@ def store_entry(key: str, metadata: dict[str, Any], code: bytes) -> None:
     Warns:
         CacheWarning: Once per process, if the directory cannot be written.
     """
+    # loading kernels does without it
+    from tiburon.native.cache_space import keep_within
+
     if not cache_enabled():
         return
     content = pack_entry(key, metadata, code)
@@ -225,7 +221,7 @@ def store_entry(key: str, metadata: dict[str, Any], code: bytes) -> None:
             with contextlib.suppress(OSError):
                 temporary.unlink()
             raise
-        _prune(directory, limit, keep=path.name)
+        keep_within(directory, limit, stored=len(content), keep=path.name)
     except OSError as error:
         _warn_about_directory("write", error)
 
@@ -241,34 +237,6 @@ def _move(temporary: Path, path: Path) -> None:
         if os.name != "nt" or not path.exists():
             raise
         temporary.unlink()
-
-
-def _prune(directory: Path, limit: int, *, keep: str) -> None:
-    """Remove the entries not used for longest, if all together take more than the limit."""
-    found = []
-    with os.scandir(directory) as items:
-        for item in items:
-            # another process may have removed it meanwhile
-            with contextlib.suppress(FileNotFoundError):
-                if re.fullmatch(_ENTRY_NAME, item.name):
-                    status = item.stat()
-                    found.append((status.st_mtime, status.st_size, item.name))
-                elif re.fullmatch(_TEMPORARY_NAME, item.name) and _is_stale(item):
-                    os.unlink(item.path)
-    total = sum(size for _, size, _ in found)
-    if total <= limit:
-        return
-    for _, size, name in sorted(found):
-        if total <= _PRUNED_SHARE * limit:
-            break
-        if name != keep:
-            with contextlib.suppress(FileNotFoundError):
-                (directory / name).unlink()
-            total -= size
-
-
-def _is_stale(item: os.DirEntry[str]) -> bool:
-    return time.time() - item.stat().st_mtime > _STALE_AFTER
 
 
 def _size_limit() -> int:
@@ -312,6 +280,8 @@ def cache_entries() -> list[CacheEntry]:
     Returns:
         The entries; none if the directory does not exist or the cache is turned off.
     """
+    from tiburon.native.cache_space import ENTRY_NAME
+
     if not cache_enabled():
         return []
     entries = []
@@ -320,7 +290,7 @@ def cache_entries() -> list[CacheEntry]:
         os.scandir(cache_directory()) as items,
     ):
         for item in items:
-            if re.fullmatch(_ENTRY_NAME, item.name):
+            if re.fullmatch(ENTRY_NAME, item.name):
                 with contextlib.suppress(FileNotFoundError):
                     status = item.stat()
                     key = item.name.removesuffix(_SUFFIX)
@@ -338,6 +308,8 @@ def clear_cache() -> int:
     Raises:
         OSError: If an entry cannot be removed.
     """
+    from tiburon.native.cache_space import ENTRY_NAME, LEDGER_NAME, TEMPORARY_NAME
+
     removed = 0
     if not cache_enabled():
         return removed
@@ -346,8 +318,10 @@ def clear_cache() -> int:
         os.scandir(cache_directory()) as items,
     ):
         for item in items:
-            is_entry = re.fullmatch(_ENTRY_NAME, item.name) is not None
-            if is_entry or re.fullmatch(_TEMPORARY_NAME, item.name):
+            is_entry = re.fullmatch(ENTRY_NAME, item.name) is not None
+            # without a ledger the next store lists the directory, which is then short
+            of_ours = item.name == LEDGER_NAME or re.fullmatch(TEMPORARY_NAME, item.name)
+            if is_entry or of_ours:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(item.path)
                     removed += is_entry
