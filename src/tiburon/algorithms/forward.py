@@ -30,7 +30,7 @@ from tiburon.trace.count import count
 from tiburon.trace.primitives.spd import INLINE_SIZE
 from tiburon.trace.program import current_graph
 
-__all__ = ["METHODS", "cheaper_method", "forward_dynamics", "method_options"]
+__all__ = ["METHODS", "cheaper_method", "forward_dynamics", "method_of_runs", "method_options"]
 
 
 def articulated(plan: Plan, *given: Any) -> tuple[Scalar, ...]:
@@ -77,6 +77,15 @@ def cheaper_method(model: Model) -> str:
 
     # what is being traced around, if anything, must not be met: its numbers belong to its graph
     return min(METHODS, key=lambda method: Context().run(operations, method))
+
+
+def method_of_runs(model: Model, plan: Plan) -> Callable[..., tuple[Scalar, ...]]:
+    """Return what the steps of a simulation find accelerations with.
+
+    Articulated bodies; where joints follow others, what branches share may make them cost more than
+    the mass matrix.
+    """
+    return METHODS[cheaper_method(model)] if plan.has_couplings else aba
 
 
 def _run(around: Setting, *state: Sequence[Scalar]) -> Any:

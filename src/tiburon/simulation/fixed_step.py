@@ -9,11 +9,9 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tiburon.algorithms.aba import aba
 from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.conditions import Setting
-from tiburon.algorithms.forward import METHODS as SOLVERS
-from tiburon.algorithms.forward import cheaper_method
+from tiburon.algorithms.forward import method_of_runs
 from tiburon.algorithms.library import (
     GRAVITY,
     INERTIA,
@@ -78,8 +76,7 @@ def take_steps(
     """
     manifold = Manifold(model)
     around = Setting(model, (), (), *surroundings(model, None))
-    # what branches share through followers may cost more with articulated bodies
-    solve = SOLVERS[cheaper_method(model)] if around.plan.has_couplings else aba
+    solve = method_of_runs(model, around.plan)
 
     @function
     def acceleration(q: Scalars, v: Scalars, *time: Scalar) -> Scalars:

@@ -20,11 +20,10 @@ import numpy as np
 
 from tiburon.actuation.element import Element, Moment, Sight, structure_of
 from tiburon.actuation.loop_switch import LoopSwitch
-from tiburon.algorithms.aba import aba
 from tiburon.algorithms.binding import DEFAULT_WORLD, at_time, surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.external import forces_on_bodies
-from tiburon.algorithms.forward import METHODS, cheaper_method
+from tiburon.algorithms.forward import method_of_runs
 from tiburon.algorithms.library import (
     GRAVITY,
     INERTIA,
@@ -208,8 +207,7 @@ class System:
         tau = JointVector(force)
         if self.model.loops:
             return constrained_motion(here, q, v, tau, switches=self.switches(x)).vd
-        # what branches share through followers may cost more with articulated bodies
-        solve = METHODS[cheaper_method(self.model)] if here.plan.has_couplings else aba
+        solve = method_of_runs(self.model, here.plan)
         return solve(here.plan, q, v, tau, here.gravity, here.external)
 
     def settle(self, q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars, Scalar]:
