@@ -267,6 +267,53 @@ def test_models_compare_hash_and_pickle_by_all_data():
     assert model.without_loops().thrusters == model.thrusters
 
 
+def parts_of(model):
+    """Return all that a robot is made of, by kind."""
+    return {**model._parts._asdict(), "about": model.about, "joints": model.joints}
+
+
+def test_loops_motors_and_poses_are_added_and_nothing_is_lost():
+    model = rich()
+    closure = tb.LoopClosure("more", "lower", "hand", tb.Spherical("more joint"))
+    motor = tb.Actuator("m3", "wrist")
+    here = RANDOM.standard_normal(model.nq)
+    for changed, key, added in (
+        (model.with_loops(closure), "loops", (*model.loops, closure)),
+        (model.with_actuators(motor), "actuators", (*model.actuators, motor)),
+    ):
+        assert parts_of(changed) == {**parts_of(model), key: added}
+    changed = model.with_poses({"here": here, "home": {"elbow": 0.7}}, name="posed")
+    assert changed.name == "posed"
+    assert tuple(changed.poses) == ("home", "other", "here")
+    assert changed.poses["home"][1] == 0.7
+    assert changed.poses["here"] == tuple(here)
+    assert {**parts_of(changed), "poses": ()} == {**parts_of(model), "poses": ()}
+    assert model.with_loops(closure).without_loops() == model.without_loops()
+    assert model.with_loops() == model
+
+
+@pytest.mark.parametrize("name", ["tiburon_titan", "andrews_squeezer"])
+def test_shapes_water_thrusters_and_springs_stay_where_loops_are_added(name):
+    """A vehicle with thrusters and water numbers, a mechanism with loops and a spring."""
+    robot = tb.load(name)
+    joints = [joint.name for joint in robot.joints if joint.nv == 1][:2]
+    tie = tb.JointCoupling("tie", *joints, (0.0, 1.0))
+    changed = robot.with_loops(tie)
+    assert parts_of(changed) == {**parts_of(robot), "loops": (*robot.loops, tie)}
+    assert changed.without_loops() == robot.without_loops()
+
+
+def test_added_parts_are_checked():
+    with pytest.raises(tb.ModelError, match="'pin'"):
+        rich().with_loops(tb.LoopClosure("pin", "world", "tip", tb.Fixed("other")))
+    with pytest.raises(tb.UnknownNameError, match="elbwo"):
+        rich().with_actuators(tb.Actuator("m3", "elbwo"))
+    with pytest.raises(tb.UnknownNameError, match="elbwo"):
+        rich().with_poses({"home": {"elbwo": 1.0}})
+    with pytest.raises(tb.ModelError, match="expected a LoopClosure"):
+        rich().with_loops([tb.JointCoupling("tie", "elbow", "shoulder")])
+
+
 def test_actuators_say_which_joints_are_actuated():
     assert arm().actuated_joint_names == ("shoulder", "elbow", "wrist")
     # in the order of joints, not of actuators

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import ModelError
-from tiburon.model import actuation, composition, configuration
+from tiburon.model import actuation, composition
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import Body, Frame
 from tiburon.model.body_fluid import BodyFluid
@@ -16,12 +16,13 @@ from tiburon.model.contact_point import ContactPoint
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Joint
 from tiburon.model.mobility import immovable_joints, needs_check, nothing_resists
-from tiburon.model.named_parts import NamedParts, joint_slices
+from tiburon.model.named_parts import joint_slices
 from tiburon.model.numbers import check_name
 from tiburon.model.parts import Parts, checked, joint_positions
 from tiburon.model.plan import Plan
 from tiburon.model.pose import Pose
 from tiburon.model.spring import Spring
+from tiburon.model.state_space import StateSpace
 from tiburon.model.thruster import Thruster
 from tiburon.native.cache_file import blake2b
 
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class Model(NamedParts):
+class Model(StateSpace):
     """A robot: a tree of bodies held by joints, with named frames; immutable, compares by value.
 
     Bodies may be given in any order; the model keeps parents before children and otherwise the
@@ -188,79 +189,7 @@ class Model(NamedParts):
             f"{self.total_mass:.6g} kg{loops}>"
         )
 
-    # -- states ------------------------------------------------------------------------------------
-
-    def neutral(self) -> Array:
-        """Return the position at which every joint is unmoved, shape (nq,)."""
-        return configuration.neutral(self.joints)
-
-    def random_state(
-        self, rng: "np.random.Generator | int | None" = None, shape: tuple[int, ...] = ()
-    ) -> tuple[Array, Array]:
-        """Return random positions and velocities.
-
-        Args:
-            rng: NumPy generator, or a seed for a new one.
-            shape: Leading (batch) dimensions.
-
-        Returns:
-            q, shape (..., nq), covering all orientations; v, shape (..., nv), standard normal.
-        """
-        return configuration.random_state(self.joints, np.random.default_rng(rng), shape)
-
-    def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
-        """Return positions after a step of constant joint velocity.
-
-        Args:
-            q: Position, shape (..., nq).
-            dv: Velocity times duration, shape (..., nv).
-
-        Returns:
-            Position, shape (..., nq); free bodies follow the screw of their body velocity.
-        """
-        return configuration.over_joints(
-            self.joints,
-            lambda joint, x, dx: joint.integrate(x, dx),
-            (self._q("q", q), "q"),
-            (configuration.as_batch(dv, self.nv, "dv", self.describe_v()), "v"),
-        )
-
-    def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
-        """Return the step dv with integrate(q0, dv) = q1, shape (..., nv).
-
-        Free bodies turn by at most pi; revolute angles are subtracted as they are. A ball that
-        rolls is only brought to its orientation: see `displacement`.
-        """
-        return configuration.over_joints(
-            self.joints,
-            lambda joint, a, b: joint.difference(a, b),
-            (self._q("q0", q0), "q"),
-            (self._q("q1", q1), "q"),
-        )
-
-    def displacement(self, q0: ArrayLike, q1: ArrayLike) -> Array:
-        """Return how far q1 is from q0, one number per freedom of position.
-
-        The same as `difference`, shape (..., nv), but for balls that roll: they add the shift of
-        their center to their turn, since rolling binds velocities but not positions.
-        """
-        return configuration.over_joints(
-            self.joints,
-            lambda joint, a, b: joint.displacement(a, b),
-            (self._q("q0", q0), "q"),
-            (self._q("q1", q1), "q"),
-        )
-
-    def normalize(self, q: ArrayLike) -> Array:
-        """Return the same position with quaternions of length 1, shape (..., nq)."""
-        return configuration.over_joints(
-            self.joints,
-            lambda joint, x: joint.normalize(x),
-            (self._q("q", q), "q"),
-        )
-
-    def _q(self, argument: str, value: ArrayLike) -> Array:
-        return configuration.as_batch(value, self.nq, argument, self.describe_q())
+    # -- motors ------------------------------------------------------------------------------------
 
     @property
     def actuated_joint_names(self) -> tuple[str, ...]:
@@ -370,6 +299,49 @@ class Model(NamedParts):
         """Return this robot without a body, what it carries, and all that is fixed to them."""
         removed = self.body(body).name
         return self._changed(composition.without(self._parts, removed), name)
+
+    def with_loops(self, *loops: Closure, name: str | None = None) -> "Model":
+        """Return this robot with more loops; all it has stays, loops included.
+
+        Named poses stay as they are: see `assemble` for one in which the new loops are closed.
+
+        Args:
+            loops: Joints that close loops, and ties between joints.
+            name: Name of the result; by default that of this robot.
+
+        Example:
+            ``tree.with_loops(LoopClosure("pin", "coupler", "rocker", Revolute("pin", axis)))``
+        """
+        return self._changed(self._parts._replace(loops=(*self.loops, *loops)), name)
+
+    def with_actuators(self, *actuators: Actuator, name: str | None = None) -> "Model":
+        """Return this robot with more motors.
+
+        Args:
+            actuators: Motors and the joints they drive. The first ones that a robot gets leave its
+                other joints without motors.
+            name: Name of the result; by default that of this robot.
+        """
+        return self._changed(self._parts._replace(actuators=(*self.actuators, *actuators)), name)
+
+    def with_poses(
+        self,
+        poses: Mapping[str, ArrayLike | Mapping[str, ArrayLike]],
+        *,
+        name: str | None = None,
+    ) -> "Model":
+        """Return this robot with more named positions, or with others of the same names.
+
+        Args:
+            poses: By name, nq numbers, or numbers by joint name, as in `Model`.
+            name: Name of the result; by default that of this robot.
+
+        Example:
+            ``robot.with_poses({"home": assemble(robot).q})``
+        """
+        given = dict(joint_positions(self.name, self.joints, poses))
+        merged = {**dict(self._poses), **given}
+        return self._changed(self._parts._replace(poses=tuple(merged.items())), name)
 
     def without_loops(self, *, name: str | None = None) -> "Model":
         """Return the tree of this robot: the same bodies with every loop cut open."""

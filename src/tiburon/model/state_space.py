@@ -1,0 +1,87 @@
+"""Positions and velocities of a robot: where to begin, steps, and what lies between positions."""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.model import configuration
+from tiburon.model.named_parts import NamedParts
+
+Array = NDArray[np.float64]
+
+
+class StateSpace(NamedParts):
+    """Positions q and velocities v that the joints of a robot can have."""
+
+    __slots__ = ()
+
+    def neutral(self) -> Array:
+        """Return the position at which every joint is unmoved, shape (nq,)."""
+        return configuration.neutral(self.joints)
+
+    def random_state(
+        self, rng: "np.random.Generator | int | None" = None, shape: tuple[int, ...] = ()
+    ) -> tuple[Array, Array]:
+        """Return random positions and velocities.
+
+        Args:
+            rng: NumPy generator, or a seed for a new one.
+            shape: Leading (batch) dimensions.
+
+        Returns:
+            q, shape (..., nq), covering all orientations; v, shape (..., nv), standard normal.
+        """
+        return configuration.random_state(self.joints, np.random.default_rng(rng), shape)
+
+    def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
+        """Return positions after a step of constant joint velocity.
+
+        Args:
+            q: Position, shape (..., nq).
+            dv: Velocity times duration, shape (..., nv).
+
+        Returns:
+            Position, shape (..., nq); free bodies follow the screw of their body velocity.
+        """
+        return configuration.over_joints(
+            self.joints,
+            lambda joint, x, dx: joint.integrate(x, dx),
+            (self._q("q", q), "q"),
+            (configuration.as_batch(dv, self.nv, "dv", self.describe_v()), "v"),
+        )
+
+    def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
+        """Return the step dv with integrate(q0, dv) = q1, shape (..., nv).
+
+        Free bodies turn by at most pi; revolute angles are subtracted as they are. A ball that
+        rolls is only brought to its orientation: see `displacement`.
+        """
+        return configuration.over_joints(
+            self.joints,
+            lambda joint, a, b: joint.difference(a, b),
+            (self._q("q0", q0), "q"),
+            (self._q("q1", q1), "q"),
+        )
+
+    def displacement(self, q0: ArrayLike, q1: ArrayLike) -> Array:
+        """Return how far q1 is from q0, one number per freedom of position.
+
+        The same as `difference`, shape (..., nv), but for balls that roll: they add the shift of
+        their center to their turn, since rolling binds velocities but not positions.
+        """
+        return configuration.over_joints(
+            self.joints,
+            lambda joint, a, b: joint.displacement(a, b),
+            (self._q("q0", q0), "q"),
+            (self._q("q1", q1), "q"),
+        )
+
+    def normalize(self, q: ArrayLike) -> Array:
+        """Return the same position with quaternions of length 1, shape (..., nq)."""
+        return configuration.over_joints(
+            self.joints,
+            lambda joint, x: joint.normalize(x),
+            (self._q("q", q), "q"),
+        )
+
+    def _q(self, argument: str, value: ArrayLike) -> Array:
+        return configuration.as_batch(value, self.nq, argument, self.describe_q())
