@@ -50,6 +50,16 @@ def test_states_of_robots_with_loops_keep_them_closed():
     assert np.abs(states.v).min() > 1e-3
 
 
+def test_kicks_that_loops_cannot_follow_are_smaller():
+    """Fingers that hold a ball: far kicks leave their contacts open, near ones do not."""
+    hand = tb.load("three_finger_hand")
+    start = start_position(hand)
+    states = kicked_states(hand, start, 4, seed=0)
+    assert np.abs(tb.loop_gaps(hand, states.q)).max() < 1e-8
+    # each has moved
+    assert np.abs(hand.difference(np.tile(start, (4, 1)), states.q)).max(axis=1).min() > 1e-3
+
+
 def test_an_error_that_is_no_number_fails():
     assert judged("x", float("nan"), 1.0, "").verdict == "failed"
     assert judged("x", 1.0, 1.0, "").verdict == "passed"

@@ -16,6 +16,9 @@ Array = NDArray[np.float64]
 TURN = 0.2
 """Standard deviation of positions about the start [rad or m]."""
 
+CLOSED, HALVINGS = 1e-9, 8
+"""Gap of closed loops [m or rad]; how often a kick that they cannot follow is halved."""
+
 SPEED = 0.5
 """Standard deviation of velocities [rad/s or m/s]."""
 
@@ -68,6 +71,26 @@ def kicked_states(model: Model, q: Array, count: int, seed: int) -> Kicked:
             position[:, where] = np.clip(position[:, where], lower + inside, upper - inside)
     v = SPEED * random.standard_normal((count, model.nv))
     if model.loops:
-        position = close_loops(model, position).q
+        position = _closed(model, q, position)
         v = keep_loops_closed(model, position, v)
     return Kicked(position, v)
+
+
+def _closed(model: Model, q: Array, kicked: Array) -> Array:
+    """Return positions with closed loops: as far from the start as these can be closed.
+
+    Args:
+        model: The robot.
+        q: Position with closed loops [m or rad], shape (nq,).
+        kicked: Positions about it, shape (n, nq).
+    """
+    start = np.broadcast_to(q, kicked.shape)
+    share = np.ones((len(kicked), 1))
+    way = np.asarray(model.difference(start, kicked))
+    for _ in range(HALVINGS):
+        found = close_loops(model, model.integrate(start, share * way))
+        left_open = ~(np.asarray(found.gap) <= CLOSED)
+        if not left_open.any():
+            break
+        share[left_open] *= 0.5
+    return np.where(left_open[:, None], start, found.q)
