@@ -29,8 +29,15 @@ NEARLY = 1e-6
 DEPENDENT = 1e-5
 """Singular value of the Jacobian, relative to the largest, that counts as zero at the start."""
 
-ASIDE = 0.01
+ASIDE = (0.01, 0.1, 0.1)
 """How far to look for the rank of poses nearby [m or rad]; singular values grow in proportion."""
+
+AWAY = 1e-4
+"""Distance from which on a pose is another one [m or rad]."""
+
+MOST_STEPS, LONGEST, FAINT = 40, 0.3, 1e-8
+"""Newton steps that look for such a pose, the largest change of a joint in one of them [m or rad],
+and the singular value, relative to the largest, that counts as none."""
 
 
 class Start(NamedTuple):
@@ -166,21 +173,38 @@ def _check_rank(model: Model, q: Array, time: float) -> None:
         free = rows[int(ranks[case]) :]
         if not len(free):
             continue
-        along = rng.standard_normal(len(free)) @ free
-        moved = model.integrate(q[case], ASIDE / np.abs(along).max() * along)
-        beside = close_loops(model, moved, time=time)
-        if beside.gap > CLOSED:
-            continue
-        nearby = int(_ranks(loop_jacobian(model, beside.q, time=time)[None])[0])
-        if nearby > ranks[case]:
-            raise DomainError(
-                "v",
-                "a velocity, for this pose is singular and its loops let it go several ways",
-                f"none: {int(ranks[case])} independent constraints here, {nearby} beside it"
-                f"{_of_case(int(case), len(q))}",
-                advice="give a velocity that keeps loops closed (tb.keep_loops_closed), or start "
-                "beside this pose",
-            )
+        for size in ASIDE:
+            along = rng.standard_normal(len(free)) @ free
+            beside = model.integrate(q[case], size / np.abs(along).max() * along)
+            beside = _closed_nearby(model, beside, time)
+            # back where it was, or nowhere: there is no way to go
+            if beside is None or np.abs(model.difference(q[case], beside)).max() < AWAY:
+                continue
+            nearby = int(_ranks(loop_jacobian(model, beside, time=time)[None])[0])
+            if nearby > ranks[case]:
+                raise DomainError(
+                    "v",
+                    "a velocity, for this pose is singular and its loops let it go several ways",
+                    f"none: {int(ranks[case])} independent constraints here, {nearby} beside it"
+                    f"{_of_case(int(case), len(q))}",
+                    advice="give a velocity that keeps loops closed (tb.keep_loops_closed), or "
+                    "start beside this pose",
+                )
+
+
+def _closed_nearby(model: Model, q: Array, time: float) -> Array | None:
+    """Bring a position back onto the loops by Newton steps, however slow; None if they do not.
+
+    Next to a singular pose gaps shrink by a quarter a step, and projections leave them alone.
+    """
+    for _ in range(MOST_STEPS):
+        gaps = loop_gaps(model, q, time=time)
+        if np.abs(gaps).max() <= CLOSED:
+            return q
+        J = loop_jacobian(model, q, time=time)
+        step = np.linalg.lstsq(J, -gaps, rcond=FAINT)[0]
+        q = model.integrate(q, step * min(1.0, LONGEST / np.abs(step).max()))
+    return None
 
 
 def _ranks(J: Array) -> NDArray[np.intp]:
