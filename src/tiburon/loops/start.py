@@ -175,8 +175,8 @@ def _check_rank(model: Model, q: Array, time: float) -> None:
             continue
         for size in ASIDE:
             along = rng.standard_normal(len(free)) @ free
-            beside = model.integrate(q[case], size / np.abs(along).max() * along)
-            beside = _closed_nearby(model, beside, time)
+            moved = model.integrate(q[case], size / np.abs(along).max() * along)
+            beside = _closed_nearby(model, moved, time)
             # back where it was, or nowhere: there is no way to go
             if beside is None or np.abs(model.difference(q[case], beside)).max() < AWAY:
                 continue
