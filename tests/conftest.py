@@ -1,6 +1,7 @@
 """Settings shared by all tests."""
 
 import os
+import signal
 import zlib
 
 import numpy as np
@@ -20,6 +21,11 @@ settings.register_profile(
 # HYPOTHESIS_PROFILE=search looks for new counterexamples
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+# jobs in the background of a script ignore Ctrl-C and so do the programs they start: those that
+# tests interrupt would run for ever
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)

@@ -70,7 +70,8 @@ def test_the_live_scene_is_served_until_ctrl_c():
             url = said.split()[2].rstrip(";")
             with urllib.request.urlopen(url, timeout=60) as answer:
                 assert b"<html" in answer.read()
-        finally:
             process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=60) == 0
+            assert process.wait(timeout=60) == 0
+        finally:
+            process.kill()
         assert "Traceback" not in process.stderr.read()
