@@ -132,8 +132,6 @@ def test_ctrl_c_keeps_what_was_computed(tmp_path):
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        # a test run in the background must not hand down that it ignores Ctrl-C
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
         env=os.environ,
     )
     try:
