@@ -129,6 +129,7 @@ class RowLoop:
         )
         # time of one case in one call of a batch, 0 until it was measured [s]
         self._seconds = 0.0
+        self._many: int | None = None
         _, self._of_one, self._of_many = _loops()
 
     def guess_seconds(self, cases: int | None) -> float:
@@ -173,11 +174,12 @@ class RowLoop:
         lanes = host().lanes
         block = max(lanes, BLOCK_BYTES // (8 * max(row, 1)) // lanes * lanes)
         calls, good = len(table), []
+        many = self._many = self._many or self._code.many_address
 
         def part(begin: int, end: int) -> int:
             began = time.perf_counter()
             found = self._of_many(
-                self._code.many_address,
+                many,
                 table.ctypes.data,
                 self.inputs,
                 self.width,

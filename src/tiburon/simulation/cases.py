@@ -78,8 +78,8 @@ class CasesOnTheirWay:
         """End all cases that go on, in the states they are in."""
         model = self.system.model
         nq, nv, time = model.nq, model.nq + model.nv, self.time
-        # one copy for all: batches are large
-        self._others = CommonEnd(status, time, message, self.state.copy(), (nq, nv))
+        # nothing moves any more, so nothing is copied: batches are large
+        self._others = CommonEnd(status, time, message, self.state, (nq, nv))
         self._alive = np.arange(0)
 
     def all_outcomes(self) -> Outcomes:

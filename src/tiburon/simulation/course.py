@@ -121,7 +121,7 @@ def carry_out(
         sensing = Sensing(system, setup.sensors, setup.dt, batch)
         if "sensing" in checkpoint.notes:
             sensing.restore(checkpoint.notes["sensing"])
-    run = _run(setup, system, checkpoint, one, sensing)
+    run = _run(setup, system, checkpoint, one, sensing, shared=earlier is not None)
     header = _header(setup, system, batch, sensing)
     rows = len(range(0, setup.steps, setup.record_every)) + 1
     if earlier is None:
@@ -162,21 +162,37 @@ def carry_out(
         now,
     )
     conduct(run, course, writer, progress_of(progress, setup.model.name))
+    if run.state.base is None and run.held.base is None:
+        # nothing moves any more: outcomes and checkpoint share what is there
+        run.state.flags.writeable = run.held.flags.writeable = False
     outcomes = run.all_outcomes()
     happened = sorted(run.happenings, key=lambda one: one.time)
     return recorder.finish(outcomes, happened, now())
 
 
 def _run(
-    setup: RunSetup, system: System, checkpoint: Checkpoint, one: bool, sensing: Sensing | None
+    setup: RunSetup,
+    system: System,
+    checkpoint: Checkpoint,
+    one: bool,
+    sensing: Sensing | None,
+    *,
+    shared: bool,
 ) -> FixedRun | AdaptiveRun:
-    """Return the cases in the states of a checkpoint."""
+    """Return the cases in the states of a checkpoint.
+
+    They are copied from one that is shared with an earlier run; another is taken apart.
+    """
     jumps = setup.hold
     if system.sensed and sensing is not None:
         # commands also jump where sensors say something new
         jumps = math.gcd(sensing.every, setup.hold or 0)
     watch = Watch(setup.events) if setup.events else None
-    state, held = np.array(checkpoint.arrays["state"]), np.array(checkpoint.arrays["held"])
+    state, held = checkpoint.arrays["state"], checkpoint.arrays["held"]
+    if shared:
+        state, held = state.copy(), held.copy()
+    else:
+        state.flags.writeable = held.flags.writeable = True
     run: FixedRun | AdaptiveRun
     if setup.adaptive:
         run = AdaptiveRun(

@@ -244,7 +244,8 @@ class FixedRun(CasesOnTheirWay):
             )
             message = (
                 f"diverged in the step from {time:.6g} s on: {cause.quantity} first; take "
-                f"{_advice(self.method, cause.quantity)}, or check the state at the start and the forces"
+                f"{_advice(self.method, cause.quantity)}, or check the state at the start and "
+                "the forces"
             )
             self.close_as(
                 int(case),

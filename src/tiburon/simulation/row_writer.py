@@ -177,7 +177,8 @@ class RowWriter:
             room.views["u"][: len(times)] = found
         else:
             if self._lasting[0] is not held:
-                self._lasting = held, held[:, : len(self._system.command_names)].copy()
+                # whoever changes what is held makes it anew
+                self._lasting = held, held[:, : len(self._system.command_names)]
             steady["u"] = self._lasting[1]
         if sensed is not None:
             steady[SENSED] = sensed.copy()

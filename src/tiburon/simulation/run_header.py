@@ -189,7 +189,10 @@ class Checkpoint:
     """Anything else as plain data: numbers, texts, lists and dictionaries of these."""
 
     def __post_init__(self) -> None:
-        arrays = {name: np.array(value) for name, value in self.arrays.items()}
+        arrays = {
+            name: value if _is_final(value) else np.array(value)
+            for name, value in self.arrays.items()
+        }
         for name, value in arrays.items():
             if value.dtype == object:
                 raise DomainError(
@@ -197,3 +200,8 @@ class Checkpoint:
                 )
         # copies: a run goes on while its checkpoint is written
         object.__setattr__(self, "arrays", arrays)
+
+
+def _is_final(value: Any) -> bool:
+    """Tell whether nobody can change an array any more."""
+    return isinstance(value, np.ndarray) and value.base is None and not value.flags.writeable

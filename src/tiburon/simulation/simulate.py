@@ -204,6 +204,8 @@ def simulate(
     if model.loops:
         _close(system, state, setup.begin)
     setup = setup._replace(parameters=rows)
+    # handed over as they are: nobody else has them
+    state.flags.writeable = held.flags.writeable = False
     checkpoint = Checkpoint(0, setup.begin, {"state": state, "held": held})
     return carry_out(setup, system, batch, checkpoint, progress, budget, store=store)
 
