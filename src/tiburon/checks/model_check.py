@@ -16,7 +16,8 @@ from tiburon.checks.finding import FAILED, LOOK, PASSED, SKIPPED, Finding, judge
 from tiburon.checks.kicked import kicked_states, start_position
 from tiburon.checks.power import power_balance
 from tiburon.checks.steps import USUAL, advise_step
-from tiburon.errors import RunFileError, TiburonError
+from tiburon.errors import LoopError, RunFileError, TiburonError
+from tiburon.loops.assembly import assemble, is_closed
 from tiburon.loops.dynamics import close_loops
 from tiburon.model import Model, Water, World
 from tiburon.model.suspicions import suspicions
@@ -176,6 +177,13 @@ def _motion_checks(model: Model, start: Array, fluid: Water | None, seed: int) -
     if model.nv == 0:
         yield "dynamics", lambda: [Finding("dynamics", SKIPPED, "nothing of the robot moves")]
         return
+    if model.loops and not is_closed(model, start, POSE_GAP):
+        try:
+            start = assemble(model, start).q
+        except LoopError as error:
+            text = f"loops that are open have no motion to check: {error}"
+            yield "dynamics", lambda: [Finding("dynamics", FAILED, text)]
+            return
     states = kicked_states(model, start, STATES, seed)
     wet = fluid is not None and any(body.fluid is not None for body in model.bodies)
     water = replace(fluid, current=(0.0, 0.0, 0.0)) if fluid is not None and wet else None
@@ -211,9 +219,17 @@ def _doubts(model: Model, warnings: Sequence[str]) -> Iterator[Finding]:
 def _poses(model: Model) -> Iterator[Finding]:
     """Yield whether named poses keep the loops closed, or how far the neutral one is off."""
     if not model.poses:
-        gap = float(close_loops(model, model.neutral()).gap)
-        text = "opening that is left when the neutral position is closed [m or rad]"
-        yield judged("loops near the neutral position", gap, POSE_GAP, text)
+        neutral = model.neutral()
+        if is_closed(model, neutral, POSE_GAP):
+            text = "no pose has a name; in the neutral position they are closed"
+            yield Finding("loops in the neutral position", PASSED, text)
+            return
+        away = float(np.abs(model.difference(neutral, assemble(model, neutral).q)).max())
+        text = (
+            f"open; joints must move by up to {away:.3g} m or rad to close them: give the robot a "
+            "pose 'home' in which they are closed"
+        )
+        yield Finding("loops in the neutral position", LOOK, text)
         return
     for name, pose in model.poses.items():
         q = np.array(pose)

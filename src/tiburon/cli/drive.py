@@ -98,8 +98,9 @@ def run(
     how ticks kept to their times.
     """
     import tiburon as tb
+    from tiburon.cli.assembling import closed_start
     from tiburon.cli.loading import load_quietly
-    from tiburon.cli.run_options import start_of, surroundings
+    from tiburon.cli.run_options import surroundings
     from tiburon.drive.session import Drive
 
     model, said = load_quietly(source, package_path or [])
@@ -111,7 +112,7 @@ def run(
     if pose is None and q is None and model.poses and _beyond_limits(model):
         pose = next(iter(model.poses))
         print(f"note: starts in pose {pose!r}, for with all joints at zero it is beyond its limits")
-    start = start_of(model, pose, q)
+    start = closed_start(model, pose, q)
     print(f"{model.name}: {model.about}" if model.about else model.name, flush=True)
     drive = Drive(
         model,

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.tree import Tree
 
+    from tiburon.model import Model
+
 DEPTH = 12
 """Levels a tree is drawn with; what hangs deeper is listed without further indentation."""
 
@@ -43,13 +45,29 @@ def run(
 
     model, said = load_quietly(robot, package_path or ())
     described = describe(model)
-    described["warnings"] = [*said, *described["warnings"]]
+    described["warnings"] = [*said, *described["warnings"], *_assembly(model)]
     if as_json:
         import json
 
         print(json.dumps(described, indent=2))
         return
     _print(open_console(), described, None if everything else RUN)
+
+
+def _assembly(model: "Model") -> list[str]:
+    """Return what had to be done to close loops that are open where the robot would start."""
+    from tiburon.cli.assembling import assembled
+    from tiburon.cli.run_options import start_of
+    from tiburon.errors import LoopError
+
+    if not model.loops:
+        return []
+    try:
+        _, words = assembled(model, start_of(model, None, None))
+    except LoopError:
+        # what is known of its mobility says so, with the gaps
+        return []
+    return [f"{words}; save a pose 'home' that closes them"] if words else []
 
 
 def _mobility_words(robot: dict[str, Any]) -> str:

@@ -192,13 +192,13 @@ def _start(
     import numpy as np
 
     import tiburon as tb
+    from tiburon.cli.assembling import closed_start
     from tiburon.cli.loading import load_quietly
     from tiburon.cli.run_options import (
         commands_by_name,
         controller,
         errors_of_users_code,
         numbers_by_name,
-        start_of,
         surroundings,
     )
 
@@ -206,7 +206,7 @@ def _start(
     for warning in warnings if said else ():
         print(f"warning: {warning}", file=sys.stderr)
     pose, position, velocity = place
-    q = start_of(model, pose, position)
+    q = closed_start(model, pose, position)
     v = np.zeros(model.nv)
     if velocity is not None:
         v = numbers_by_name("--v", velocity, model.v_names, v)

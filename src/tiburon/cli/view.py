@@ -150,15 +150,15 @@ def _robot_of(source: str, pose: str | None, water: bool, package_paths: list[Pa
     import sys
 
     import tiburon as tb
+    from tiburon.cli.assembling import closed_start
     from tiburon.cli.loading import load_quietly
-    from tiburon.cli.run_options import start_of
 
     model, warnings = load_quietly(source, package_paths)
     for warning in warnings:
         print(f"warning: {warning}", file=sys.stderr)
-    return _OfMotion(
-        model, None, start_of(model, pose, None), {"fluid": tb.Water() if water else None}
-    )
+    # a robot that cannot be closed is looked at to find out why
+    q = closed_start(model, pose, None, must_close=False)
+    return _OfMotion(model, None, q, {"fluid": tb.Water() if water else None})
 
 
 def _mode_of(
