@@ -29,6 +29,8 @@ def test_every_number_is_as_close_as_it_should_be(name):
     assert len(set(quantities)) == len(quantities) >= 6
     # loops are compared wherever there are some
     assert any("gap" in quantity for quantity in quantities) == (name != "governor")
+    assert any("no loops" in remark for remark in found.remarks) == (name == "governor")
+    assert any("wall time" in remark for remark in found.remarks) == (name == "andrews")
 
 
 def test_a_mechanism_with_another_start_is_found_out(monkeypatch):
@@ -59,7 +61,7 @@ def test_an_unknown_problem_is_told_before_any_runs():
 
 def test_the_command_prints_rows_and_its_exit_code_tells_the_verdict(monkeypatch):
     row = BenchmarkRow("angle [rad]", 1.0, 1.0 + 1e-9, 1e-6)
-    good = Benchmark("bricard", "Bricard: 10 s", "library", 0.1234, 0.258, (row,))
+    good = Benchmark("bricard", "Bricard: 10 s", "library", 0.1234, 0.258, (row,), ("and more",))
     bad = replace(good, published_wall_time=None, rows=(row, replace(row, ours=2.0)))
     for shown, code, last in (
         ([good], 0, "1 numbers: 1 as close as they should be, 0 not"),
@@ -76,4 +78,5 @@ def test_the_command_prints_rows_and_its_exit_code_tells_the_verdict(monkeypatch
         assert asked == ["bricard"]
         assert result.output.splitlines()[-1] == last
         assert "wall time 0.123 s; OpenSim 3.2 on a Core i5-4570: 0.258 s" in result.output
+        assert "\n  and more\n" in result.output
         assert ("too far" in result.output) == bool(code)

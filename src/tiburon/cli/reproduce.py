@@ -123,7 +123,10 @@ def _print_benchmark(found: "Benchmark") -> None:
         print(f"  {row.quantity:<{wide}} {numbers}" + ("" if row.good else "  too far"))
     published = found.published_wall_time
     beside = "" if published is None else f"; OpenSim 3.2 on a Core i5-4570: {published:g} s"
-    print(f"  wall time {found.wall_time:.3f} s{beside}\n")
+    print(f"  wall time {found.wall_time:.3f} s{beside}")
+    for remark in found.remarks:
+        print(f"  {remark}")
+    print()
 
 
 def _print_table(table: "CountTable", summary: bool) -> None:
