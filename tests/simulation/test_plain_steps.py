@@ -1,6 +1,8 @@
 """Runs whose rows are written natively where they stay: the same bits as the general way."""
 
+import copy
 import os
+import pickle
 import signal
 
 import numpy as np
@@ -274,6 +276,16 @@ def test_commands_that_last_are_written_when_read():
     assert np.array_equal(run.u, np.tile([0.5, -1.0], (21, 3, 1)))
     longer = run.resume(0.01)
     assert np.array_equal(longer.u, np.tile([0.5, -1.0], (31, 3, 1)))
+
+
+def test_copies_of_a_run_hold_the_commands_that_last():
+    """A run that nobody has read yet goes to other processes whole."""
+    model = double_pendulum()
+    commands = RANDOM.standard_normal(model.nv)
+    run = tb.simulate(model, 0.02, command=commands, **start(model, ()))
+    copies = pickle.loads(pickle.dumps(run)), copy.deepcopy(run)
+    for one in (*copies, run):
+        np.testing.assert_array_equal(one.u, np.tile(commands, (len(run), 1)))
 
 
 def test_outcomes_of_a_batch_are_made_when_looked_at():

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,9 +67,19 @@ class MemoryRows:
 
     def read(self, key: str, start: int, stop: int) -> Array:
         """Return some rows of a column, or of "time", without copying them."""
-        waiting = [one for one in self._steady if one.key == key]
-        if waiting:
-            for one in waiting:
-                one.fill()
-            self._steady = [one for one in self._steady if one.key != key]
+        if self._steady:
+            self._fill([one for one in self._steady if one.key == key])
         return self._arrays[key][start:stop]
+
+    def _fill(self, waiting: Iterable[Steady]) -> None:
+        """Write rows that are the same, all of their columns."""
+        filled = set()
+        for one in waiting:
+            one.fill()
+            filled.add(one.key)
+        self._steady = [one for one in self._steady if one.key not in filled]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return what copies and other processes get: written out, as they share no arrays."""
+        self._fill(self._steady)
+        return self.__dict__
