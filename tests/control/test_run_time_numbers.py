@@ -132,3 +132,19 @@ def test_a_controller_within_another_keeps_its_own_numbers(pendulum):
     run = tb.simulate(pendulum, 0.2, control=outer)
     alone = tb.simulate(pendulum, 0.2, control=inner)
     assert_close(run.q, alone.q)
+
+
+def test_what_users_derive_is_known_by_its_graph_also_inside_others():
+    """A derived controller inherits what tells the code of its base, not of its own."""
+
+    def derived(gain):
+        @tb.traced
+        class Derived(tb.PD):
+            def __call__(self, state):
+                return {"wrist": gain * np.sin(state.time)}
+
+        return Derived(0.0, 80.0, 9.0)
+
+    for wrap in (lambda one: one, lambda one: tb.CombinedControl((one, tb.PD(0.1, 80.0, 9.0)))):
+        keys = [System(arm(), control=wrap(derived(gain))).key for gain in (1.0, 5.0)]
+        assert keys[0] != keys[1]

@@ -288,6 +288,30 @@ def test_copies_of_a_run_hold_the_commands_that_last():
         np.testing.assert_array_equal(one.u, np.tile(commands, (len(run), 1)))
 
 
+@pytest.mark.parametrize("shape", [(), (3,)])
+def test_a_controller_may_calculate_in_its_arrays(shape):
+    """Errors made in place, as `state.q -= target`, move nobody."""
+    model = double_pendulum()
+    begin = start(model, shape)
+    sensors = [tb.JointSensor("joints", rate=50.0)]
+
+    def in_place(state):
+        for array in (state.q, state.v, state.u, *state.sensors.values()):
+            array -= 0.3
+        return -2.0 * state.v
+
+    def aside(state):
+        return -2.0 * (state.v - 0.3)
+
+    for more in ({}, {"sensors": sensors}):
+        one, other = (
+            tb.simulate(model, 0.1, control=c, **begin, **more) for c in (in_place, aside)
+        )
+        np.testing.assert_array_equal(one.q, other.q)
+        np.testing.assert_array_equal(one.v, other.v)
+        np.testing.assert_array_equal(one.u, other.u)
+
+
 def test_outcomes_of_a_batch_are_made_when_looked_at():
     """They behave as a tuple does."""
     model = double_pendulum()

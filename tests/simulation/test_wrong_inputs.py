@@ -62,6 +62,7 @@ WRONG = {
     "a parameter as text": ({"parameters": {"inertia": "a"}}, tb.ShapeError, "'inertia'"),
     "no threads": ({"threads": 0}, tb.DomainError, "threads: expected a whole number"),
     "budget as text": ({"budget": "1"}, tb.DomainError, "budget: expected a number"),
+    "passive as a list": ({"passive": [True]}, tb.OptionError, "passive: expected True"),
     "limits as text": ({"limits": "no"}, tb.OptionError, "limits: expected True or False"),
 }
 

@@ -339,16 +339,17 @@ class _Asking:
         run, course = self._run, self._course
         system, nq, nv = run.system, self._nq, self._nv
         time = course.begin + done * course.dt
-        sensors = None if course.sensing is None else course.sensing.latest
+        # a controller gets arrays of its own, and may calculate in them
+        sensors = None if course.sensing is None else course.sensing.latest.copied()
         assert course.control is not None
-        held = run.held.copy()
+        held, states = run.held.copy(), run.state.copy()
         if course.one:
-            y, u = run.state[0], held[0, : self._commands]
+            y, u = states[0], held[0, : self._commands]
             state = State(system, time, y[:nq], y[nq:nv], y[nv:], u.copy(), None, sensors)
             answer = course.control(state)
             self._row.write(u, answer)
         else:
-            y = run.state.reshape(*course.batch, -1)
+            y = states.reshape(*course.batch, -1)
             u = held[:, : self._commands].reshape(*course.batch, -1)
             state = State(
                 system, time, y[..., :nq], y[..., nq:nv], y[..., nv:], u.copy(), None, sensors

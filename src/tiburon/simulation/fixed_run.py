@@ -27,12 +27,14 @@ HOLD = Clock._fields.index("hold")
 
 def _advice(method: str, quantity: str) -> str:
     """Return what to do about steps of a method that grow without end, or open loops."""
-    shorter = "a smaller dt (`tiburon check` advises one)"
+    if quantity.startswith("command "):
+        return "look into the controller, which gave what is no finite number"
+    change = "a smaller dt (`tiburon check` advises one)"
     if quantity.startswith("gap of loop"):
-        return "a smaller dt, a motion that its loops can follow"
-    if method == "rosenbrock":
-        return shorter
-    return f'method="rosenbrock" where springs, dampers or stops are stiff, {shorter}'
+        change = "a smaller dt, a motion that its loops can follow"
+    elif method != "rosenbrock":
+        change = f'method="rosenbrock" where springs, dampers or stops are stiff, {change}'
+    return f"take {change}, or check the state at the start and the forces"
 
 
 class FixedRun(CasesOnTheirWay):
@@ -243,9 +245,8 @@ class FixedRun(CasesOnTheirWay):
                 thorough=number < 32,
             )
             message = (
-                f"diverged in the step from {time:.6g} s on: {cause.quantity} first; take "
-                f"{_advice(self.method, cause.quantity)}, or check the state at the start and "
-                "the forces"
+                f"diverged in the step from {time:.6g} s on: {cause.quantity} first; "
+                f"{_advice(self.method, cause.quantity)}"
             )
             self.close_as(
                 int(case),

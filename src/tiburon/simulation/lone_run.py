@@ -75,7 +75,9 @@ def fly(
         if plan is None:
             plan = plans[phase] = _plan(run, phase, hold, every)
         clock, rows, slot = plan
-        state = State(system, begin + done * dt, y[:nq], y[nq:nv], y[nv:], held.copy())
+        # its own: what a controller does to its arrays is nobody else's business
+        own = y.copy()
+        state = State(system, begin + done * dt, own[:nq], own[nq:nv], own[nv:], held.copy())
         answer = control(state)
         if type(answer) is np.ndarray and answer.shape == shape:
             held[:count] = answer

@@ -11,8 +11,9 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from tiburon.actuation.defaults import elements_of
+from tiburon.actuation.defaults import PASSIVES, elements_of
 from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
+from tiburon.errors import OptionError
 from tiburon.model import Model, Water, World
 from tiburon.simulation.run_header import Column, state_columns
 from tiburon.simulation.step_source import StepSource
@@ -75,6 +76,8 @@ def surrounded(
     model: Model, world: World | None, fluid: Water | None, passive: bool | str, limits: bool
 ) -> Surrounded:
     """Return a robot in its surroundings, put together lately or now."""
+    if not isinstance(passive, (bool, str)):
+        raise OptionError("passive", PASSIVES, passive)
     key = (id(model), id(world), id(fluid), passive, bool(limits))
     known = _recent.known
     found = known.get(key)

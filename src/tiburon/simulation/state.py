@@ -24,6 +24,10 @@ class Readings(dict[str, Any]):
             )
         raise UnknownNameError("sensor", name, tuple(self), where="state.sensors")
 
+    def copied(self) -> "Readings":
+        """Return the same readings in arrays of their own."""
+        return Readings({name: values.copy() for name, values in self.items()})
+
 
 _NOTHING = Readings()
 

@@ -48,6 +48,7 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.table_rows import HANDLE
 from tiburon.trace.program import Input, Program, current_graph
+from tiburon.trace.traced import tells_structure
 
 __all__ = ["CONTROL", "ELEMENTS", "OPEN", "TABLES", "Driving", "System"]
 
@@ -442,10 +443,7 @@ class System:
         What users wrote is known by its graph: the text of a function does not tell what it does.
         """
         ours = not any(e.by_user for e in self.elements)
-        known = self.control is None or (
-            type(self.control).__module__.startswith("tiburon.")
-            and hasattr(self.control, "structure")
-        )
+        known = self.control is None or tells_structure(self.control)
         control = self.control.structure() if self.control is not None and known else None  # type: ignore[attr-defined]
         graph = None if ours and known else self._drive_key()
         kind = type(self.control).__qualname__ if known else None

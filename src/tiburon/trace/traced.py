@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-__all__ = ["is_traced", "traced"]
+__all__ = ["is_traced", "tells_structure", "traced"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -37,3 +37,12 @@ def traced(function: Function) -> Function:
 def is_traced(function: object) -> bool:
     """Return whether a function, or the class of an object, was marked with `traced`."""
     return bool(getattr(function, MARK, False))
+
+
+def tells_structure(thing: object) -> bool:
+    """Return whether an object tells by `structure` all that its code depends on.
+
+    Only classes of this package do: what users wrote is known by its graph, and that of a class
+    derived from one here is not what the inherited `structure` tells.
+    """
+    return type(thing).__module__.startswith("tiburon.") and hasattr(thing, "structure")
