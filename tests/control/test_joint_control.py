@@ -180,6 +180,37 @@ def test_with_its_weight_borne_an_arm_stays():
     assert np.abs(loose.q[-1] - q).max() > 0.5
 
 
+@pytest.mark.parametrize("fluid", [None, tb.Water()], ids=["dry", "wet"])
+def test_with_its_weight_borne_a_robot_with_loops_stays(fluid):
+    """The crank's motor alone bears all links, in water less what they displace."""
+    bar = tb.load("four_bar")
+    wet = tb.BodyFluid(volume=2e-4, center_of_buoyancy=(0.1, 0.0, 0.0))
+    model = bar.with_fluids({body.name: wet for body in bar.bodies})
+    home = np.array(model.poses["home"])
+    run = tb.simulate(model, 0.5, q=home, fluid=fluid, control=GravityCompensation())
+    assert_close(run.q[-1], home, 1e-9)
+    loose = tb.simulate(model, 0.5, q=home, fluid=fluid)
+    assert np.abs(loose.q[-1] - home).max() > 0.1
+
+
+def test_currents_are_no_weight_with_loops_either():
+    bar = tb.load("four_bar")
+    wet = tb.BodyFluid(volume=2e-4, drag=(tb.SphereDrag(0.1),))
+    model = bar.with_fluids({body.name: wet for body in bar.bodies})
+    q, v = np.array(model.poses["home"]), np.zeros(model.nv)
+    still, moving = (
+        tb.inverse_dynamics(model, q, v, v, fluid=tb.Water(current=current))
+        for current in ((0.0, 0.0, 0.0), (2.0, 0.0, 1.0))
+    )
+    assert np.abs(moving - still).max() > 0.1
+    world = tb.World(fluid=tb.Water(current=(2.0, 0.0, 1.0)))
+    control = GravityCompensation()
+    system = System(model, world, (), control)
+    borne, _ = answer(control, system, 0.0, q, v, np.zeros(0))
+    names = list(system.command_names)
+    assert_close([borne[names.index(name)] for name in model.v_names], still)
+
+
 def test_joints_with_quaternions_turn_the_short_way():
     """A ball joint under PD in space comes to rest at its target, whichever sign that has."""
     model = ball()

@@ -6,6 +6,7 @@ by itself (Craig 2005, "Introduction to robotics", sec. 10.4).
 """
 
 from collections.abc import Hashable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -124,7 +125,10 @@ class ComputedTorque:
 @traced
 @record
 class GravityCompensation:
-    """Forces that bear the weight of the robot, less buoyancy in water: its joints then float."""
+    """Forces that bear the weight of the robot, less buoyancy in water: its joints then float.
+
+    Of a robot with loops, those joints bear it that have motors.
+    """
 
     joints: tuple[str, ...] = ()
     """Names of joints; all but a floating base by default."""
@@ -148,7 +152,12 @@ class GravityCompensation:
         """Return the commands in a state."""
         chosen = chosen_joints(state.model, self.joints)
         model, around = self.model or state.model, self.world or state.system.world
-        tau = gravity_force(model, state.q, world=around, **_now(state))
+        if model.loops:
+            # at rest, motors bear through the loops what the other joints cannot
+            rest = 0.0 * state.v
+            tau = inverse_dynamics(model, state.q, rest, rest, world=_still(around), **_now(state))
+        else:
+            tau = gravity_force(model, state.q, world=around, **_now(state))
         share = run_time_fields(self, state, ("share",))["share"]
         return commands_of(state, chosen, share * taken(tau, chosen.v), self.through)
 
@@ -159,6 +168,13 @@ class GravityCompensation:
     def structure(self) -> Hashable:
         """Return what the code depends on: joints, and its own idea of the robot."""
         return (self.joints, self.through, model_key(self.model), self.world)
+
+
+def _still(world: World) -> World:
+    """Return surroundings whose water, if there is any, does not move."""
+    if world.fluid is None:
+        return world
+    return replace(world, fluid=replace(world.fluid, current=(0.0, 0.0, 0.0)))
 
 
 def _now(state: State) -> dict[str, Any]:
