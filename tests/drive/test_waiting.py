@@ -242,3 +242,24 @@ def test_time_of_threads_and_machine():
     assert passed.waited >= 0.0
     assert passed.stolen >= 0.0
     assert time_between(first, read_machine(None)).ran is None
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"dt": 0.0},
+        {"dt": -1e-3},
+        {"dt": math.nan},
+        {"dt": 1e-9},
+        {"dt": 1e9},
+        {"steps": 0},
+        {"steps": 2.5},
+        {"limit": math.nan},
+        {"limit": -1.0},
+    ],
+)
+def test_ticks_that_no_clock_can_count_are_refused(system, given):
+    """Native code divides by their distance: zero would end the whole process."""
+    (name,) = given
+    with pytest.raises(tb.DomainError, match=f"^{name}: expected"):
+        Ticker(system, np.zeros(4), np.zeros(system.drive_size), native=False, **given)

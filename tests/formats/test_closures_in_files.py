@@ -219,6 +219,8 @@ def _load(tmp_path, equality):
         '<tendon name="e" tendon1="long" tendon2="short" polycoef="0.1 2 0.3 -0.2 0.5"/>',
         '<tendon name="e" tendon1="long" tendon2="short"/>',
         '<tendon name="e" tendon1="long" polycoef="0.2 0 0 0 0"/>',
+        # the other tendon has no part in it
+        '<tendon name="e" tendon1="long" tendon2="short" polycoef="0.2 0 0 0 0"/>',
         # of the joints of the tendon one follows another and one stands still
         '<tendon name="e" tendon1="long" tendon2="short" polycoef="0.1 2 0.3 0 0"/>'
         '<joint joint1="b" joint2="c" polycoef="0.4 3 0 0 0"/>'

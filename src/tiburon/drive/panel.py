@@ -218,7 +218,8 @@ def _close(
     q = resting_position(model)
     J = np.asarray(loop_jacobian(model, q))
     _, sizes, rows = np.linalg.svd(J)
-    rank = int((sizes > RANK * max(sizes[0], 1e-300)).sum())
+    # loops may bind nothing at all
+    rank = int((sizes > RANK * max(sizes.max(initial=0.0), 1e-300)).sum())
     N = rows[rank:].T
     if not driven or not N.shape[1]:
         return

@@ -44,6 +44,12 @@ threads that never sleep get their turn last where others want the processor, to
 SPEEDS = (1e-3, 100.0)
 """Slowest and fastest motion, 1 for real time."""
 
+TICKS = (1e-6, 1e3)
+"""Shortest and longest distance of ticks at real time [s]: at every speed it is a number of ns."""
+
+LATEST = 1e6
+"""Lateness beyond which a limit means nothing [s]."""
+
 
 class Row(NamedTuple):
     """Where the robot is after a tick."""
@@ -111,6 +117,7 @@ class Ticker:
             raise OptionError("method of ticks", known, method)
         if wait not in WAITS:
             raise OptionError("wait", WAITS, wait)
+        _check_lengths(dt, steps, limit)
         if system.held:
             raise OptionError("control of ticks", ("at every stage",), "sampled")
         self.system, self.dt, self.steps, self.begin = system, dt, steps, begin
@@ -399,6 +406,20 @@ class Ticker:
             from tiburon.drive.tick_python import clear_counts
 
             clear_counts(self.board)
+
+
+def _check_lengths(dt: float, steps: int, limit: float) -> None:
+    """Raise unless ticks come at a distance that the clock can count."""
+    count: object = steps
+    if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
+        raise DomainError("steps", "a whole number of at least 1", f"{steps!r}")
+    shortest, longest = TICKS
+    # comparisons with what is no number are false
+    if not (dt > 0.0 and shortest <= dt * steps <= longest):
+        expected = f"steps whose ticks, dt times {steps}, last {shortest:g} to {longest:g} s"
+        raise DomainError("dt", expected, f"{dt!r}")
+    if not 0.0 <= limit <= LATEST:
+        raise DomainError("limit", f"a lateness from 0 to {LATEST:g} s", f"{limit!r}")
 
 
 def _has_sleep() -> bool:

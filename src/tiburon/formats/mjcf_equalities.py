@@ -152,8 +152,8 @@ def _tendon_tie(compiled: Any, names: Names, i: int, follows: Follows) -> Tendon
     if others:
         leader_arms, still = _arms(compiled, names, others[0], follows)
         powers = _shifted(coefficients, float(compiled.tendon_length0[others[0]]) - still)
-    if not leader_arms:
-        powers = powers[:1]
+    if len(powers) == 1 or not any(leader_arms.values()):
+        leader_arms, powers = {}, powers[:1]
     if not any(arms.values()):
         return None
     return TendonCoupling(

@@ -64,6 +64,8 @@ def _read(
             f"{element.describe()}: left out, no joint moves its successor alone", element.line
         )
         return None
+    if not any(leaders.values()):
+        leaders = {}
     coefficients = (ratio * start - own, ratio) if leaders else (ratio * start - own,)
     try:
         return TendonCoupling(

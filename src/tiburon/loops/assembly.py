@@ -117,7 +117,8 @@ def is_closed(model: Model, q: ArrayLike, tolerance: float = CLOSED) -> bool:
     """
     position = model.normalize(q)
     gaps = constraints(model, model.plan, [float(x) for x in position]).value
-    wide = any(abs(float(gap)) > tolerance for gap in gaps)
+    # what is no number is not closed either
+    wide = not all(abs(float(gap)) <= tolerance for gap in gaps)
     return not wide and not reversed_loops(model, position)
 
 

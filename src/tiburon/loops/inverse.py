@@ -98,7 +98,8 @@ class Sharing:
         self.live = [k for k, used in enumerate(entries_in_use(model)) if used]
         self.driven = [int(i) for i in model.indices(actuators, of="v")]
         rows = [[jacobian[k].get(i, 0.0) for i in range(nv)] for k in self.live]
-        self.loops = factor_orthogonal(as_traced(rows))
+        # a row of zeros stands for loops that bind nothing
+        self.loops = factor_orthogonal(as_traced(rows or [[0.0] * nv]))
         columns = [
             self.allowed([1.0 if i == place else 0.0 for i in range(nv)]) for place in self.driven
         ]
@@ -158,7 +159,7 @@ def forces(
         for t in tau
     ]
     multipliers: list[Scalar] = [0.0] * len(held.value)
-    for k, force in zip(among.live, carried, strict=True):
+    for k, force in zip(among.live, carried[: len(among.live)], strict=True):
         multipliers[k] = force
     return ActuatedForces(tau, multipliers)
 

@@ -68,7 +68,7 @@ def actuated_derivatives(
 
     @function
     def solved(w: Scalars, opening: Scalars) -> list[Scalar]:
-        back = list(sharing.loops.solve(as_traced(list(opening))))
+        back = list(sharing.loops.solve(as_traced(list(opening) or [0.0])))
         g = sharing.spread([-back[i] for i in sharing.driven])
         rest = sharing.spread(sharing.shares([x - y for x, y in zip(w, g, strict=True)]))
         return [x + y for x, y in zip(g, rest, strict=True)]

@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.jacobian import jacobian_columns
 from tiburon.algorithms.kinematics import body_places
-from tiburon.errors import ShapeError
+from tiburon.errors import DomainError, ShapeError
 from tiburon.loops.assembly_joint import places_of
-from tiburon.loops.constraints import constraints
+from tiburon.loops.constraints import constraint_names, constraints
 from tiburon.loops.mobility_jacobian import RANK, condition, cycle_jacobian, rank_of
 from tiburon.loops.mobility_words import constraint_words, mobility_words
 from tiburon.loops.topology import topology
@@ -186,13 +186,27 @@ def loop_rows(model: Model, q: Array) -> tuple[Array, Array]:
     """Return gaps and Jacobian of all loops on plain numbers, shapes (n,) and (n, nv).
 
     Nothing is compiled: a robot is asked how it can move once or twice.
+
+    Raises:
+        DomainError: If a loop has no numbers at this position.
     """
     held = constraints(model, model.plan, [float(x) for x in q])
     J = np.zeros((len(held.value), model.nv))
     for k, row in enumerate(held.jacobian):
         for i, x in row.items():
             J[k, i] = x
-    return np.array(held.value, dtype=np.float64), J
+    gaps = np.array(held.value, dtype=np.float64)
+    broken = ~(np.isfinite(gaps) & np.isfinite(J).all(axis=1))
+    if broken.any():
+        loop = constraint_names(model)[int(np.argmax(broken))].rpartition(".")[0]
+        raise DomainError(
+            "q",
+            "a position at which all loops have numbers",
+            f"none of loop {loop!r}",
+            advice="a function is outside its domain there, an edge stands on end or a disc lies "
+            "flat: take another position",
+        )
+    return gaps, J
 
 
 def null_space(J: Array) -> Array:
@@ -239,7 +253,7 @@ def _regular(model: Model, q: Array, free: Array, freedoms: int) -> int:
     at = model.integrate(q, BESIDE * step / np.linalg.norm(step))
     for _ in range(CLOSING_STEPS):
         gaps, J = loop_rows(model, at)
-        if float(np.abs(gaps).max()) < ROUNDING:
+        if float(np.abs(gaps).max(initial=0.0)) < ROUNDING:
             break
         at = model.integrate(at, -np.linalg.lstsq(J, gaps, rcond=FAINT)[0])
     return min(freedoms, int(null_space(J).shape[1]))

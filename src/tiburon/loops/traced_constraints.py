@@ -18,10 +18,12 @@ from tiburon.algorithms.frame_motion import Moving
 from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import to_root
+from tiburon.errors import ModelError
 from tiburon.loops.constraint_rows import Constraints, End, Felt, Row, end_of, transmitter
 from tiburon.model import Model, Plan, TracedClosure
 from tiburon.model.closure_program import MOTION, ClosureProgram, Seen, closure_program
 from tiburon.model.plan import WORLD_BODY
+from tiburon.model.surface_contact import SurfaceContact
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.spatial.vec3 import add_cross, matrix_vector, transpose_vector
 from tiburon.trace.value import Value, require
@@ -200,24 +202,30 @@ def traced_entries(loop: TracedClosure, model: Model, never: float) -> list[set[
 
     Functions may have slopes that vanish over whole regions, or no values at random positions, so
     that their graphs are asked: any wrench that a residual could have tells which joints it feels.
-    Joints that move all frames together are asked by numbers.
+    Joints that move all frames together are asked by numbers where the residuals have no pieces;
+    elsewhere a piece that no sample hits may see them.
 
     Args:
         loop: The closure.
         model: The robot.
         never: Size of an entry that rounding alone explains.
+
+    Raises:
+        ModelError: If a blade or a disc touches its plane at no one point, wherever the robot is.
     """
     plan = model.plan
     rng = np.random.default_rng(7)
     shared: set[int] | None = None
     found: list[set[int]] = []
     moved: list[set[int]] = []
+    touches = not isinstance(loop, SurfaceContact)
     for number in range(CANCELLED_POSITIONS):
         q = JointVector([x for joint in model.joints for x in joint.random(rng)])
         places, transmit = body_places(plan, q), transmitter(q)
         program, seen, ends = _held(loop, model, plan, q, None, places, None)
         if shared is None:
-            shared = set(_borne_by_all(plan, [body for body, _ in ends]))
+            together = _borne_by_all(plan, [body for body, _ in ends])
+            shared = set(together) if program.is_smooth("gradient") else set()
             found = [set() for _ in program.pattern()]
             moved = [set() for _ in found]
         if number < GENERIC_POSITIONS:
@@ -229,15 +237,22 @@ def traced_entries(loop: TracedClosure, model: Model, never: float) -> list[set[
             rows = _rows(model, plan, loop, program, ends, any_slope, transmit)
             for used, row in zip(found, rows, strict=True):
                 used |= {i for i, x in row.items() if abs(x) > never}
+            touches = touches or bool(np.isfinite(program.evaluate("gradient", seen)).all())
         if not shared:
             continue
         rows = _rows(model, plan, loop, program, ends, program.evaluate("gradient", seen), transmit)
         for used, row in zip(moved, rows, strict=True):
             # what is no number may be anything
             used |= {i for i, x in row.items() if not abs(x) <= never}
-    together = shared or set()
+    if not touches:
+        raise ModelError(
+            f"loop {loop.name!r}: its {loop.kind} has no point of contact wherever the robot is, "
+            "for it stands on end or lies flat on its plane; turn pose or second_pose",
+            name=loop.name,
+        )
+    invisible = shared or set()
     return [
-        used - (together - seen_to_move) for used, seen_to_move in zip(found, moved, strict=True)
+        used - (invisible - seen_to_move) for used, seen_to_move in zip(found, moved, strict=True)
     ]
 
 

@@ -42,6 +42,13 @@ __all__ = ["ClosureProgram", "Seen", "closure_program", "seen_joints"]
 POSE = 12
 """Numbers of x per frame."""
 
+SMOOTH = frozenset({"input", "const", "add", "sub", "mul", "div", "neg", "sqrt", "pow", "hypot"})
+SMOOTH |= {"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "exp", "expm1", "log"}
+SMOOTH |= {"sinh", "cosh", "tanh"}
+# requirements and their conditions choose no piece
+SMOOTH |= {"require", "truth", "less", "less_equal", "equal", "and", "or", "not"}
+"""Operations without pieces: what they make is zero everywhere or almost nowhere."""
+
 MOTION = 6
 """Numbers of y, of z and of a gradient per frame."""
 
@@ -85,6 +92,11 @@ class ClosureProgram(NamedTuple):
         graph = self.program.graph
         live = graph.live(self._nodes(output))
         return any(graph.ops[n] == "input" and graph.payloads[n][0] == argument for n in live)
+
+    def is_smooth(self, output: str) -> bool:
+        """Return whether an output is made of one piece, so that samples tell what is zero."""
+        graph = self.program.graph
+        return all(graph.ops[node] in SMOOTH for node in graph.live(self._nodes(output)))
 
     def _nodes(self, output: str) -> tuple[int, ...]:
         return next(found.nodes for found in self.program.outputs if found.name == output)

@@ -11,7 +11,7 @@ from tiburon.model.body import WORLD
 from tiburon.model.closure_program import MOTION, ClosureProgram, Seen, closure_program, seen_joints
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.orientation import random_quaternion
-from tiburon.model.numbers import check_name
+from tiburon.model.numbers import check_name, check_names
 from tiburon.model.pose import Pose
 from tiburon.model.traced_closure import TracedClosure
 from tiburon.record import field, record
@@ -97,17 +97,15 @@ class ConstraintFunction(TracedClosure):
         if self.level not in LEVELS:
             raise OptionError("level", LEVELS, self.level)
         count: object = self.count
-        if not isinstance(count, int) or isinstance(count, bool) or count < 1:
+        if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
             raise ModelError(
                 f"{element}: count must be the number of residuals, at least 1, got {self.count!r}",
                 name=self.name,
             )
-        for quantity in ("frames", "joints", "units"):
-            names = getattr(self, quantity)
-            listed = (names,) if isinstance(names, str) else tuple(names)
-            for name in listed if quantity != "units" else ():
-                check_name(name, f"{element}: {quantity}")
-            object.__setattr__(self, quantity, listed)
+        object.__setattr__(self, "count", int(count))
+        for quantity in ("frames", "joints"):
+            names = check_names(getattr(self, quantity), element, quantity)
+            object.__setattr__(self, quantity, names)
         if not self.frames and not self.joints:
             raise ModelError(
                 f"{element}: must look at something; name frames= or joints=", name=self.name
@@ -124,7 +122,8 @@ class ConstraintFunction(TracedClosure):
         self._check_lengths(element)
 
     def _check_lengths(self, element: str) -> None:
-        poses = tuple(self.poses)
+        one: object = self.poses
+        poses = (one,) if isinstance(one, Pose) else tuple(self.poses)
         object.__setattr__(self, "poses", poses)
         if poses and (
             len(poses) != len(self.frames) or not all(isinstance(pose, Pose) for pose in poses)
@@ -134,12 +133,17 @@ class ConstraintFunction(TracedClosure):
                 f"{self.poses!r}",
                 name=self.name,
             )
-        if self.units and len(self.units) != self.count:
+        given: object = self.units
+        units = (given,) if isinstance(given, str) else given
+        if not isinstance(units, Sequence) or not all(isinstance(unit, str) for unit in units):
+            units = None
+        if units is None or len(units) not in (0, self.count):
+            got = repr(given) if units is None else str(len(units))
             raise ModelError(
-                f"{element}: units must be one for each of {self.count} residuals, got "
-                f"{len(self.units)}",
+                f"{element}: units must be one for each of {self.count} residuals, got {got}",
                 name=self.name,
             )
+        object.__setattr__(self, "units", tuple(units))
 
     @property
     def ends(self) -> tuple[tuple[str, Pose], ...]:

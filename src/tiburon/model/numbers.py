@@ -36,6 +36,26 @@ def check_name(name: object, kind: str) -> str:
     return name
 
 
+def check_names(given: object, element: str, quantity: str) -> tuple[str, ...]:
+    """Return names as a tuple; one alone may be given as it is.
+
+    Args:
+        given: A string, or a sequence of them.
+        element: Leads the message, such as "loop 'cable'".
+        quantity: What the names are, such as "joints".
+
+    Raises:
+        ModelError: If something else is given.
+    """
+    if isinstance(given, str):
+        given = (given,)
+    if not isinstance(given, Iterable):
+        raise ModelError(
+            f"{element}: {quantity} must be names, got {given!r}; write {quantity}=('name',)"
+        )
+    return tuple(check_name(name, f"{element}: {quantity}") for name in given)
+
+
 def finite_array(
     value: ArrayLike, shape: tuple[int, ...], element: str, quantity: str, name: str | None = None
 ) -> NDArray[np.float64]:

@@ -50,7 +50,7 @@ class Parts(NamedTuple):
 _KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
     ("bodies", (Body,), "a Body"),
     ("frames", (Frame,), "a Frame"),
-    ("loops", (LoopClosure, JointCoupling, TracedClosure), "a LoopClosure or JointCoupling"),
+    ("loops", (LoopClosure, JointCoupling, TracedClosure), "a LoopClosure or another closure"),
     ("thrusters", (Thruster,), "a Thruster"),
     ("contacts", (ContactPoint,), "a ContactPoint"),
     ("actuators", (Actuator,), "an Actuator"),

@@ -8,7 +8,7 @@ import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.joints.joint import Joint
-from tiburon.model.numbers import check_name, finite_array
+from tiburon.model.numbers import check_name, check_names, finite_array
 from tiburon.model.pose import Pose
 from tiburon.model.traced_closure import TracedClosure
 from tiburon.record import field, record
@@ -45,7 +45,7 @@ class TendonCoupling(TracedClosure):
     """The same numbers of the other tendon."""
 
     coefficients: tuple[float, ...] = field(default=(0.0,), kw_only=True)
-    """c0, c1, ...; c0 alone where there are no leaders."""
+    """c0, c1, ...; c0 alone where there are no leaders, at least c0 and c1 where there are."""
 
     kind: ClassVar[str] = "tendon"
 
@@ -53,10 +53,7 @@ class TendonCoupling(TracedClosure):
         check_name(self.name, "loop")
         element = f"loop {self.name!r}"
         for names, arms in (("joints", "arms"), ("leaders", "leader_arms")):
-            given = getattr(self, names)
-            listed = (given,) if isinstance(given, str) else tuple(given)
-            for name in listed:
-                check_name(name, f"{element}: {names}")
+            listed = check_names(getattr(self, names), element, names)
             if len(set(listed)) < len(listed):
                 twice = next(name for name in listed if listed.count(name) > 1)
                 raise ModelError(
@@ -78,6 +75,13 @@ class TendonCoupling(TracedClosure):
             raise ModelError(
                 f"{element}: a tie to no joint has one coefficient, its length, got {count}; "
                 "name the leaders or leave the others out",
+                name=self.name,
+            )
+        if self.leaders and (count == 1 or not any(self.leader_arms)):
+            missing = "coefficients=(c0, c1)" if count == 1 else "leader_arms other than zero"
+            raise ModelError(
+                f"{element}: leaders {', '.join(self.leaders)} would have no part in it; give "
+                f"{missing}, or leave them out",
                 name=self.name,
             )
 
