@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 import tiburon as tb
 from tiburon.checks.model_check import _poses
 from tiburon.cli.application import application
-from tiburon.cli.assembling import assembled, closed_start
+from tiburon.cli.assembling import assembled, closed_start, closed_velocity
 
 AXIS = (0, -1, 0)
 """Of all hinges: the linkage moves in the xz plane."""
@@ -106,8 +106,31 @@ def test_loops_that_cannot_close_are_told_with_their_gaps(capsys):
     assert "shown as it is: loops are open ('closure' by 4.4" in capsys.readouterr().err
 
 
+def test_joints_that_no_speed_names_go_along(capsys):
+    """--v motor=2 turns the crank; elbow and pivot follow, as differences of positions say."""
+    robot = linkage(1.0)
+    q = closed_start(robot, None, "motor=1.0")
+    capsys.readouterr()
+    v = closed_velocity(robot, q, "motor=2.0")
+    assert v[0] == 2.0
+    h = 1e-6
+    there = tb.assemble(robot, q + h * v, hold={"motor": 1.0 + 2.0 * h}).q
+    # a step of 1e-6 leaves curvature of 1e-6 and rounding of 1e-10
+    np.testing.assert_allclose((there - q) / h, v, atol=1e-4)
+    assert capsys.readouterr().err.startswith("note: to keep loops closed, ")
+    with pytest.raises(tb.DomainError, match=r"--v: .*opens them by at least .*fewer joints"):
+        closed_velocity(robot, q, "motor=2.0,elbow=5.0,pivot=-3.0")
+    np.testing.assert_array_equal(closed_velocity(robot, q, "1,2,3"), [1.0, 2.0, 3.0])
+    np.testing.assert_array_equal(closed_velocity(robot, q, None), np.zeros(3))
+    tree = robot.without_loops()
+    np.testing.assert_array_equal(closed_velocity(tree, q, "motor=2.0"), [2.0, 0.0, 0.0])
+    assert capsys.readouterr().err == ""
+
+
 def test_simulate_runs_a_robot_whose_loops_are_open(files):
-    result = invoke("simulate", files / "near.toml", "-t", 0.05, "--q", "motor=0.8", "--json")
+    result = invoke(
+        "simulate", files / "near.toml", "-t", 0.05, "--q", "motor=0.8", "--v", "motor=1", "--json"
+    )
     assert result.exit_code == 0, result.output
     assert "assembled by moving" in result.stderr
     # standard output stays JSON

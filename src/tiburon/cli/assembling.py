@@ -3,9 +3,11 @@
 import sys
 from typing import TYPE_CHECKING
 
-from tiburon.cli.run_options import start_of
+from tiburon.cli.run_options import numbers_by_name, start_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import numpy as np
     from numpy.typing import NDArray
 
@@ -15,7 +17,10 @@ MOST_LISTED = 6
 """Joints, and loops, of one sentence."""
 
 MOVED = 1e-6
-"""How far a joint must have moved to be told of [m or rad]."""
+"""How far a joint must have moved to be told of [m or rad], or how fast it goes [m/s or rad/s]."""
+
+DEPENDENT = 1e-9
+"""Singular value of constraints, relative to the largest, that counts as zero."""
 
 
 def closed_start(
@@ -49,6 +54,51 @@ def closed_start(
     return position
 
 
+def closed_velocity(
+    model: "Model", q: "NDArray[np.float64]", text: str | None
+) -> "NDArray[np.float64]":
+    """Return the velocity that words ask for; what is not named in it goes along with the loops.
+
+    The slowest such velocity is taken, and printed to the standard error. Numbers of all joints,
+    and velocities of robots that time moves, are left as they are.
+
+    Args:
+        model: The robot.
+        q: Position with closed loops [m or rad], shape (nq,).
+        text: "0.1,0.2", or "crank=2" [m/s or rad/s]; None for a robot at rest.
+
+    Raises:
+        DomainError: If loops do not let the named joints move so.
+    """
+    import numpy as np
+
+    import tiburon as tb
+    from tiburon.loops.mobility import loop_rows
+
+    v = np.zeros(model.nv)
+    if text is None:
+        return v
+    v = numbers_by_name("--v", text, model.v_names, v)
+    named = {entry.partition("=")[0].strip() for entry in text.split(",") if "=" in entry}
+    if not model.loops or not named or model.plan.depends_on_time:
+        return v
+    _, J = loop_rows(model, q)
+    free = [k for k, name in enumerate(model.v_names) if name not in named]
+    v[free] = np.linalg.lstsq(J[:, free], -J @ v, rcond=DEPENDENT)[0]
+    opening = float(np.abs(J @ v).max(initial=0.0))
+    if opening > MOVED * float(np.abs(v).max()):
+        raise tb.DomainError(
+            "--v",
+            "speeds that keep loops closed",
+            f"{text}, which opens them by at least {opening:.3g} m/s or rad/s",
+            advice="name fewer joints, the others go along",
+        )
+    words = _listed(model, v, free, " at ", "/s")
+    if words:
+        print(f"note: to keep loops closed, {words}", file=sys.stderr)
+    return v
+
+
 def assembled(
     model: "Model", q: "NDArray[np.float64]", held: tuple[str, ...] = ()
 ) -> "tuple[NDArray[np.float64], str]":
@@ -73,10 +123,9 @@ def assembled(
         return q, ""
     found = assemble(model, q, hold=held).q
     kept = f", with {', '.join(held)} held" if held else ""
-    return found, (
-        f"{_open_words(model, q)} in the position given; assembled by moving "
-        f"{_moved_words(model, q, found)}{kept}"
-    )
+    moved = _listed(model, model.difference(q, found), range(model.nv), " by ")
+    opened = _open_words(model, q)
+    return found, f"{opened} in the position given; assembled by moving {moved}{kept}"
 
 
 def _open_words(model: "Model", q: "NDArray[np.float64]") -> str:
@@ -96,22 +145,18 @@ def _open_words(model: "Model", q: "NDArray[np.float64]") -> str:
     return f"loops are open ({told}{more} [m or rad])"
 
 
-def _moved_words(
-    model: "Model", before: "NDArray[np.float64]", after: "NDArray[np.float64]"
+def _listed(
+    model: "Model", numbers: "NDArray[np.float64]", which: "Sequence[int]", word: str, per: str = ""
 ) -> str:
-    """Return how far joints were moved, farthest first."""
+    """Return how far joints go, or how fast, those that go farthest first."""
     from tiburon.simulation.units import velocity_units
 
-    steps = model.difference(before, after).tolist()
-    units = (unit.removesuffix("/s") for unit in velocity_units(model))
-    moved = [
-        (abs(step), f"{name} by {step:+.3g} {unit}")
-        for name, step, unit in zip(model.v_names, steps, units, strict=True)
-        if abs(step) > MOVED
-    ]
-    moved.sort(key=lambda entry: -entry[0])
-    more = f", and {len(moved) - MOST_LISTED} more" if len(moved) > MOST_LISTED else ""
-    return ", ".join(text for _, text in moved[:MOST_LISTED]) + more
+    units = [unit.removesuffix("/s") + per for unit in velocity_units(model)]
+    going = [k for k in which if abs(numbers[k]) > MOVED]
+    going.sort(key=lambda k: -abs(numbers[k]))
+    told = [f"{model.v_names[k]}{word}{numbers[k]:+.3g} {units[k]}" for k in going[:MOST_LISTED]]
+    more = f", and {len(going) - MOST_LISTED} more" if len(going) > MOST_LISTED else ""
+    return ", ".join(told) + more
 
 
 def _named_joints(model: "Model", q: str | None) -> tuple[str, ...]:

@@ -189,16 +189,13 @@ def _start(
     """Load a robot and run it."""
     import sys
 
-    import numpy as np
-
     import tiburon as tb
-    from tiburon.cli.assembling import closed_start
+    from tiburon.cli.assembling import closed_start, closed_velocity
     from tiburon.cli.loading import load_quietly
     from tiburon.cli.run_options import (
         commands_by_name,
         controller,
         errors_of_users_code,
-        numbers_by_name,
         surroundings,
     )
 
@@ -207,9 +204,7 @@ def _start(
         print(f"warning: {warning}", file=sys.stderr)
     pose, position, velocity = place
     q = closed_start(model, pose, position)
-    v = np.zeros(model.nv)
-    if velocity is not None:
-        v = numbers_by_name("--v", velocity, model.v_names, v)
+    v = closed_velocity(model, q, velocity)
     world = surroundings(*around)
     held = commands_by_name("--command", commands)
     decides = controller(control, model, world, q)
