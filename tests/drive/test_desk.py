@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.drive.vehicles import rov, wait
 from tiburon.drive.desk import Desk
 from tiburon.drive.door import Door, is_loopback
-from tiburon.drive.messages import FORMATS, LONGEST_MESSAGE, encode
+from tiburon.drive.messages import FORMATS, LONGEST_MESSAGE, decode, encode
 
 
 @pytest.fixture(scope="module")
@@ -281,3 +281,21 @@ def test_doors():
     assert is_loopback("::1")
     assert not is_loopback("192.168.0.4")
     assert not is_loopback("example.org")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type": "hello", "id": 18446744073709551616}',
+        '{"type": "snapshot", "name": "\\ud800", "id": "\\udfff"}',
+        '{"type": "\\ud800"}',
+    ],
+)
+def test_answers_to_json_can_be_written_in_every_format(desk, text):
+    """Numbers beyond 64 bits and halves of characters, which MessagePack does not know."""
+    answer = desk.handle(desk.join("client"), text)
+    for form in FORMATS:
+        assert decode(encode(answer, form), form)["type"] == answer["type"]
+    if "184467" in text:
+        assert answer["message"].startswith("id: expected a number of at most 64 bits")
+        assert answer["request"] == "hello"

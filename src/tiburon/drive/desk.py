@@ -113,10 +113,12 @@ class Desk:
 
     def handle(self, client: Client, data: str | bytes) -> dict[str, Any]:
         """Carry out a message and return the answer: never raises, whatever the data."""
-        kind, number = None, None
+        kind: Any = None
+        number: int | str | None = None
         try:
             message = decode(data, client.format)
-            kind, number = message.get("type"), message.get("id")
+            kind = message.get("type")
+            number = _echoed(message.get("id"))
             answer = self._carry_out(client, kind, message)
         except (MessageError, TiburonError) as error:
             answer = {"type": "error", "message": str(error)}
@@ -124,8 +126,8 @@ class Desk:
             answer = {"type": "error", "message": f"file: {error}"}
         if isinstance(kind, str):
             answer.setdefault("request", kind[:64])
-        if isinstance(number, (int, str)) and not isinstance(number, bool):
-            answer["id"] = number if isinstance(number, int) else number[:64]
+        if number is not None:
+            answer["id"] = number
         return answer
 
     def _carry_out(self, client: Client, kind: Any, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -318,6 +320,21 @@ class Desk:
         while (path := self.folder / f"{stem}-{count}.{suffix}").exists():
             count += 1
         return path
+
+
+def _echoed(number: Any) -> int | str | None:
+    """Return what an answer repeats of the number of a message, None for nothing.
+
+    Raises:
+        MessageError: If it is a number that not every format can carry.
+    """
+    if isinstance(number, str):
+        return number[:64]
+    if not isinstance(number, int) or isinstance(number, bool):
+        return None
+    if not -(2**63) <= number < 2**64:
+        raise MessageError(f"id: expected a number of at most 64 bits, got {short(number)}")
+    return number
 
 
 def _number(

@@ -79,7 +79,8 @@ def encode(message: dict[str, Any], form: str = "json") -> bytes:
     if form == "msgpack":
         import msgpack
 
-        return bytes(msgpack.packb(message))
+        # halves of characters, which JSON can carry, are none in UTF-8
+        return bytes(msgpack.packb(message, unicode_errors="replace"))
     return json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
 
 
