@@ -37,7 +37,8 @@ def table_of(loop, rows, roots, gain):
             address(gain) if given[k] is None else address(given[k][call]) for k in loop.names
         ]
         lines.append([*inputs, address(rows[call + 1]), address(roots[call])])
-    return np.array(lines, dtype=np.int64)
+    table = np.array(lines, dtype=np.int64)
+    return row_loop_module.Calls(table, np.zeros_like(table), len(table))
 
 
 def expected(kernel, x, calls, gain):
@@ -64,6 +65,23 @@ def test_one_case_stops_before_the_call_that_fails(kernel):
     rows[0] = (1.0, 0.0)
     # lengths 2, 4, 8, 16: the fourth call finds no root
     assert loop.run_one(table_of(loop, rows, roots, gain)) == 3
+
+
+def test_tables_that_begin_anew_rise_from_turn_to_turn(kernel):
+    """Two lines for ten calls: every other result goes to a place of its own."""
+    loop, gain = kernel.__self__.row_loop(), np.array(1.01)
+    rows, between, roots = np.empty((6, 2)), np.empty(2), np.empty(1)
+    rows[0] = RANDOM.standard_normal(2)
+    at, beside = address(rows), address(between)
+    inputs = {"x": (at, beside), "gain": (address(gain),) * 2}
+    table = [
+        [*(inputs[k][j] for k in loop.names), (beside, at + 16)[j], address(roots)] for j in (0, 1)
+    ]
+    rises = np.zeros((2, loop.width), dtype=np.int64)
+    rises[0, loop.names.index("x")] = rises[1, loop.inputs] = rows.strides[0]
+    calls = row_loop_module.Calls(np.array(table, dtype=np.int64), rises, 10)
+    assert loop.run_one(calls) == 10
+    np.testing.assert_array_equal(rows, expected(kernel, rows[0], 10, gain)[::2])
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -12,7 +12,7 @@ import ctypes
 import functools
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,71 +23,102 @@ from tiburon.native.engine import LoadedCode, compile_module, host
 from tiburon.native.layout import object_layout
 from tiburon.native.pool import default_threads, run_in_parts
 
-__all__ = ["BLOCK_BYTES", "RowLoop", "address_of"]
+__all__ = ["BLOCK_BYTES", "Calls", "RowLoop", "address_of"]
 
 BLOCK_BYTES = 200_000
 """What one step of a block of cases may read and write: it is to stay in a near cache."""
 
-_ASSEMBLY = """
-define i64 @loop_of_one(ptr %one, ptr %table, i64 %inputs, i64 %width, i64 %calls) {
+# %place and %turn tell which line of the table is next, and how often it was used up
+_NEXT_ADDRESSES = """
+  %line = mul i64 %place, %width
+  %lines = getelementptr i64, ptr %table, i64 %line
+  %line_rises = getelementptr i64, ptr %rises, i64 %line
+  br label %fill
+fill:
+  %k = phi i64 [ 0, %body ], [ %k_next, %fill ]
+  %base_at = getelementptr i64, ptr %lines, i64 %k
+  %rise_at = getelementptr i64, ptr %line_rises, i64 %k
+  %base = load i64, ptr %base_at
+  %rise = load i64, ptr %rise_at
+  %risen = mul i64 %rise, %turn
+  %address = add i64 %base, %risen
+  %slot = getelementptr i64, ptr %given, i64 %k
+  store i64 %address, ptr %slot
+  %k_next = add i64 %k, 1
+  %filled = icmp eq i64 %k_next, %width
+  br i1 %filled, label %ready, label %fill
+ready:
+  %next = add i64 %call, 1
+  %place_up = add i64 %place, 1
+  %used_up = icmp eq i64 %place_up, %period
+  %place_next = select i1 %used_up, i64 0, i64 %place_up
+  %turn_up = zext i1 %used_up to i64
+  %turn_next = add i64 %turn, %turn_up
+"""
+
+_ASSEMBLY = f"""
+define i64 @loop_of_one(ptr %one, ptr %table, ptr %rises, i64 %inputs, i64 %width, i64 %period,
+                        i64 %calls) {{
 entry:
+  %given = alloca i64, i64 %width, align 16
+  %made = getelementptr i64, ptr %given, i64 %inputs
   br label %head
 head:
-  %call = phi i64 [ 0, %entry ], [ %next, %body ]
+  %call = phi i64 [ 0, %entry ], [ %next, %ready ]
+  %place = phi i64 [ 0, %entry ], [ %place_next, %ready ]
+  %turn = phi i64 [ 0, %entry ], [ %turn_next, %ready ]
   %more = icmp slt i64 %call, %calls
   br i1 %more, label %body, label %done
 body:
-  %place = mul i64 %call, %width
-  %given = getelementptr i64, ptr %table, i64 %place
-  %made = getelementptr i64, ptr %given, i64 %inputs
+{_NEXT_ADDRESSES}
   %status = call i32 %one(ptr %given, ptr %made)
-  %next = add i64 %call, 1
   %good = icmp eq i32 %status, 0
   br i1 %good, label %head, label %done
 done:
   ret i64 %call
-}
+}}
 
-define i64 @loop_of_many(ptr %many, ptr %table, i64 %inputs, i64 %width, i64 %calls,
-                         ptr %steps_in, ptr %steps_out, i64 %begin, i64 %end, i64 %block) {
+define i64 @loop_of_many(ptr %many, ptr %table, ptr %rises, i64 %inputs, i64 %width, i64 %period,
+                         i64 %calls, ptr %steps_in, ptr %steps_out, i64 %begin, i64 %end,
+                         i64 %block) {{
 entry:
-  br label %head
-head:
+  %given = alloca i64, i64 %width, align 16
+  %made = getelementptr i64, ptr %given, i64 %inputs
+  br label %outer
+outer:
   %first = phi i64 [ %begin, %entry ], [ %last, %after ]
-  %fewest = phi i64 [ %calls, %entry ], [ %good_calls, %after ]
-  %more = icmp slt i64 %first, %end
-  br i1 %more, label %start, label %done
+  %fewest = phi i64 [ %calls, %entry ], [ %call, %after ]
+  %left = icmp slt i64 %first, %end
+  br i1 %left, label %start, label %done
 start:
   %beyond = add i64 %first, %block
   %last = call i64 @llvm.smin.i64(i64 %beyond, i64 %end)
-  br label %inner
-inner:
-  %call = phi i64 [ 0, %start ], [ %next, %body ]
-  %rows = icmp slt i64 %call, %fewest
-  br i1 %rows, label %body, label %after
+  br label %head
+head:
+  %call = phi i64 [ 0, %start ], [ %next, %ready ]
+  %place = phi i64 [ 0, %start ], [ %place_next, %ready ]
+  %turn = phi i64 [ 0, %start ], [ %turn_next, %ready ]
+  %more = icmp slt i64 %call, %fewest
+  br i1 %more, label %body, label %after
 body:
-  %place = mul i64 %call, %width
-  %given = getelementptr i64, ptr %table, i64 %place
-  %made = getelementptr i64, ptr %given, i64 %inputs
+{_NEXT_ADDRESSES}
   %status = call i32 %many(ptr %given, ptr %steps_in, ptr %made, ptr %steps_out,
                            i64 %first, i64 %last)
-  %next = add i64 %call, 1
   %good = icmp eq i32 %status, 0
-  br i1 %good, label %inner, label %after
+  br i1 %good, label %head, label %after
 after:
-  %good_calls = phi i64 [ %call, %inner ], [ %call, %body ]
-  br label %head
+  br label %outer
 done:
   ret i64 %fewest
-}
+}}
 
 declare i64 @llvm.smin.i64(i64, i64)
 """
 
 _INTEGER, _POINTER = ctypes.c_longlong, ctypes.c_void_p
-_LOOP_OF_ONE = ctypes.CFUNCTYPE(_INTEGER, *[_POINTER] * 2, *[_INTEGER] * 3)
+_LOOP_OF_ONE = ctypes.CFUNCTYPE(_INTEGER, *[_POINTER] * 3, *[_INTEGER] * 4)
 _LOOP_OF_MANY = ctypes.CFUNCTYPE(
-    _INTEGER, *[_POINTER] * 2, *[_INTEGER] * 3, *[_POINTER] * 2, *[_INTEGER] * 3
+    _INTEGER, *[_POINTER] * 3, *[_INTEGER] * 4, *[_POINTER] * 2, *[_INTEGER] * 3
 )
 
 
@@ -114,6 +145,19 @@ def address_of(array: NDArray[Any]) -> int:
     return ctypes.c_int64.from_address(id(array) + layout.data).value
 
 
+class Calls(NamedTuple):
+    """Calls of a kernel, one after the other."""
+
+    table: NDArray[np.int64]
+    """Addresses of inputs and outputs of the first calls, shape (period, width)."""
+
+    rises: NDArray[np.int64]
+    """By how much each address rises when the table begins anew [bytes], of the same shape."""
+
+    number: int
+    """How many calls there are."""
+
+
 class RowLoop:
     """Runs the code of a kernel many times in a row."""
 
@@ -137,23 +181,31 @@ class RowLoop:
         pace = self._seconds or self._code.guess_seconds()
         return pace * (host().lanes if cases is None else cases)
 
-    def run_one(self, table: NDArray[np.int64]) -> int:
+    def run_one(self, calls: Calls) -> int:
         """Compute one case again and again.
 
         Args:
-            table: For each call the addresses of its inputs and outputs, contiguous float64 arrays
-                of one case; shape (calls, width).
+            calls: Where each finds its inputs and outputs, contiguous float64 arrays of one case.
 
         Returns:
             How many calls went well before one met a number that is not finite.
         """
-        return self._of_one(
-            self._code.one_address, address_of(table), self.inputs, self.width, len(table)
+        return self._of_one(self._code.one_address, *self._listed(calls))
+
+    def _listed(self, calls: Calls) -> tuple[int, ...]:
+        table, rises, number = calls
+        return (
+            address_of(table),
+            address_of(rises),
+            self.inputs,
+            self.width,
+            len(table),
+            number,
         )
 
     def run_many(
         self,
-        table: NDArray[np.int64],
+        calls: Calls,
         steps: NDArray[np.int64],
         cases: int,
         threads: int | None,
@@ -161,8 +213,7 @@ class RowLoop:
         """Compute a batch again and again.
 
         Args:
-            table: For each call the addresses of its inputs and outputs, shape (calls, width); rows
-                of outputs lie one behind the other.
+            calls: Where each finds its inputs and outputs; rows of outputs follow each other.
             steps: For each input the distance from one case to the next, in numbers.
             cases: How many there are.
             threads: Cores to use at most; None for as many as are worth it.
@@ -173,17 +224,14 @@ class RowLoop:
         row = int(steps.sum() + self._out_steps.sum())
         lanes = host().lanes
         block = max(lanes, BLOCK_BYTES // (8 * max(row, 1)) // lanes * lanes)
-        calls, good = len(table), []
+        listed, good = self._listed(calls), []
         many = self._many = self._many or self._code.many_address
 
         def part(begin: int, end: int) -> int:
             began = time.perf_counter()
             found = self._of_many(
                 many,
-                table.ctypes.data,
-                self.inputs,
-                self.width,
-                calls,
+                *listed,
                 steps.ctypes.data,
                 self._out_steps.ctypes.data,
                 begin,
@@ -195,7 +243,7 @@ class RowLoop:
             return 0
 
         seconds = self._seconds or self._code.guess_seconds()
-        useful = int(calls * cases * seconds / WORTH_A_THREAD)
+        useful = int(calls.number * cases * seconds / WORTH_A_THREAD)
         if useful > 1:
             useful = min(useful, default_threads() if threads is None else threads)
         run_in_parts(part, cases, threads=useful, granule=lanes)

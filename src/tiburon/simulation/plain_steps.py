@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.native.interpreted import native_code_wanted
-from tiburon.native.row_loop import RowLoop, address_of
+from tiburon.native.row_loop import Calls, RowLoop, address_of
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.recent_systems import known_step
 from tiburon.simulation.recorder import Room
@@ -29,8 +29,8 @@ Array = NDArray[np.float64]
 
 DONE = NOW.index("done")
 
-FIRST_SHARE = 0.1
-"""Share of the time of a native call that the first one may take by a guess of its pace."""
+FIRST_SECONDS = 0.002
+"""Wall time that the first native call may take, by a guess of its pace [s]."""
 
 MOST_STEPS = 65_536
 """Steps of one native call at most: each has a row in its table of addresses."""
@@ -71,7 +71,7 @@ class PlainSteps:
         self.pending = False
         """Whether the row of the step that was reached is yet to be written."""
         pace = self._loop.guess_seconds(cases)
-        self.first_steps = max(1, int(FIRST_SHARE * 0.02 / pace))
+        self.first_steps = max(1, int(FIRST_SECONDS / pace))
 
     @classmethod
     def of(cls, run: "Run", course: "Course", writer: RowWriter) -> "PlainSteps | None":
@@ -117,7 +117,7 @@ class PlainSteps:
         if mark:
             self._put(room)
         total = end - done
-        good = self._take(self._table(room, marks, total))
+        good = self._take(self._calls(room, marks, total))
         if good < total:
             self.again = done + good + 1
             # what lies between rows is overwritten by blocks of cases that went on
@@ -153,7 +153,7 @@ class PlainSteps:
 
     # one native call
 
-    def _table(self, room: Room, marks: NDArray[np.intp], total: int) -> NDArray[np.int64]:
+    def _calls(self, room: Room, marks: NDArray[np.intp], total: int) -> Calls:
         """Return the addresses that each step reads and writes.
 
         Args:
@@ -162,32 +162,44 @@ class PlainSteps:
             total: How many steps there are.
         """
         run, course, loop = self._run, self._course, self._loop
-        skipped = int(len(marks) > 0 and marks[0] == run.done)
-        start = self._start(address_of(room.views["q"][skipped:]))
+        every, skipped = course.record_every, int(len(marks) > 0 and marks[0] == run.done)
+        first = {
+            key: address_of(room.views[key]) + skipped * room.views[key].strides[0]
+            for key in self._widths
+        }
+        start = {key: address_of(part) for key, part in self._start(first["q"]).items()}
         if run.held is not self._line_for:
             self._point()
-        table = np.empty((total, loop.width), dtype=np.int64)
+        # steps from row to row are alike, if rows follow where the stretch starts
+        alike = (len(marks) - skipped) * every == total and all(
+            start[key] + room.views[key].strides[0] == first[key] for key in first
+        )
+        period = every if alike else total
+        table = np.empty((period, loop.width), dtype=np.int64)
         table[:] = self._line
-        rows = marks[skipped:] - (run.done + 1)
+        rises = np.zeros((period, loop.width), dtype=np.int64)
         for place, key in enumerate(self._widths):
-            out, given = table[:, loop.inputs + place], table[:, loop.names.index(key)]
-            view = room.views[key]
-            lines = ORDINALS[skipped : skipped + len(rows)] * view.strides[0] + address_of(view)
-            if len(rows) < total:
-                out[0::2] = address_of(self._buffer(1)[key])
-                out[1::2] = address_of(self._buffer(2)[key])
-                out[rows] = lines
+            out, given = loop.inputs + place, loop.names.index(key)
+            stride = room.views[key].strides[0]
+            if every > 1:
+                table[0::2, out] = address_of(self._buffer(1)[key])
+                table[1::2, out] = address_of(self._buffer(2)[key])
+            if alike:
+                table[-1, out] = first[key]
+                rises[-1, out] = rises[0, given] = stride
             else:
-                out[:] = lines
-            given[0] = address_of(start[key])
-            given[1:] = out[:-1]
-        now = np.empty((total, len(NOW)))
+                rows = marks[skipped:] - (run.done + 1)
+                table[rows, out] = ORDINALS[: len(rows)] * stride + first[key]
+            table[0, given] = start[key]
+            table[1:, given] = table[:-1, out]
+        now, place = np.empty((total, len(NOW))), loop.names.index("now")
         now[:] = (course.begin, course.dt, course.dt, run.done)
         now[:, DONE] += ORDINALS[:total]
-        table[:, loop.names.index("now")] = ORDINALS[:total] * now.strides[0] + address_of(now)
+        table[:, place] = ORDINALS[:period] * now.strides[0] + address_of(now)
+        rises[:, place] = period * now.strides[0]
         # all that is pointed to lives until the call is over
-        self._kept = (now, start)
-        return table
+        self._now = now
+        return Calls(table, rises, total)
 
     def _point(self) -> None:
         """Find out where all lies that steps read alike."""
@@ -197,10 +209,10 @@ class PlainSteps:
         # with cases that have ended it is made for one stretch
         self._line_for = self._run.held if self._run.all_running else None
 
-    def _take(self, table: NDArray[np.int64]) -> int:
+    def _take(self, calls: Calls) -> int:
         """Run the native loop; return how many steps went well for all cases."""
         if self._course.one:
-            return self._loop.run_one(table)
+            return self._loop.run_one(calls)
         widths = {
             name: values.shape[-1] for name, values in self._pointed.items() if values.ndim > 1
         }
@@ -208,7 +220,7 @@ class PlainSteps:
         strides = [widths.get(name, 0) for name in self._loop.names]
         table_of_strides = np.array(strides, dtype=np.int64)
         run = self._run
-        return self._loop.run_many(table, table_of_strides, len(run.state), run.threads)
+        return self._loop.run_many(calls, table_of_strides, len(run.state), run.threads)
 
     def _start(self, first: int) -> Mapping[str, Array]:
         """Return where the cases are, an array for each part of the state.
