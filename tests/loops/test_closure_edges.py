@@ -112,3 +112,20 @@ def test_functions_take_one_pose_and_any_whole_count():
         tb.ConstraintFunction("c", lambda a: a.p[0], frames=5)
     with pytest.raises(tb.ModelError, match="loop 'c': units must be one for each of 1"):
         tb.ConstraintFunction("c", lambda a: a.p[0], frames="a", units=5)
+
+
+def test_functions_that_change_their_mind_are_refused():
+    """A number outside that changed since: the first trace would be taken for the second."""
+    outside = {"place": 0.1}
+
+    def at(left):
+        return left.q[0] - outside["place"]
+
+    def model():
+        return _two_hands(tb.ConstraintFunction("c", at, joints="left"))
+
+    first = model()
+    assert model() == first
+    outside["place"] = 0.7
+    with pytest.raises(tb.ModelError, match="loop 'c': its function gives other residuals"):
+        model()

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from tiburon.model.pose import Pose
 from tiburon.model.traced_closure import TracedClosure
 from tiburon.record import field, record
 from tiburon.spatial import quaternion_to_matrix
+
+if TYPE_CHECKING:
+    from tiburon.trace.program import Program
 
 __all__ = ["ConstraintFunction"]
 
@@ -183,8 +186,7 @@ class ConstraintFunction(TracedClosure):
     def structure(self, joints: Mapping[str, Joint]) -> tuple[object, ...]:
         """Return what compiled code depends on: names, and the graph of the function."""
         program = closure_program(self, seen_joints(self, joints)).program
-        graph = program.graph.key(program.roots)
-        return (type(self).__qualname__, self.name, self.ends, self.joints, program.key, graph)
+        return (type(self).__qualname__, self.name, self.ends, self.joints, *_said(program))
 
     def check(self, joints: Mapping[str, Joint]) -> None:
         """Raise if the function cannot be a constraint on the joints it names."""
@@ -198,6 +200,7 @@ class ConstraintFunction(TracedClosure):
                     name=self.name,
                 )
         _check_function(self, seen_joints(self, joints))
+        _check_same(self, seen_joints(self, joints))
 
     def renamed(self, prefix: str) -> Self:
         """Return the constraint with a prefix before all names but the world's."""
@@ -246,6 +249,23 @@ def _check_function(closure: ConstraintFunction, joints: tuple[Joint, ...]) -> N
         )
     if closure.level == "velocity":
         _check_linear(closure, found, _tries(closure, joints, found))
+
+
+def _check_same(closure: ConstraintFunction, joints: tuple[Joint, ...]) -> None:
+    """Raise if a function says something else than when it was traced first."""
+    known = closure_program(closure, joints).program
+    now = closure_program.__wrapped__(closure, joints).program
+    if _said(now) != _said(known):
+        raise ModelError(
+            f"loop {closure.name!r}: its function gives other residuals than before, but it is "
+            "traced once; for other numbers make another function",
+            name=closure.name,
+        )
+
+
+def _said(program: "Program") -> tuple[object, object]:
+    """Return what tells a traced function from others."""
+    return program.key, program.graph.key(program.roots)
 
 
 def _tries(
