@@ -212,10 +212,11 @@ def errors_of_users_code(word: str | None) -> Iterator[None]:
             raise
         place = word.rpartition(":")[0]
         frames = traceback.extract_tb(error.__traceback__)
-        # the innermost line of the named file; of a module, the innermost of all
+        # the innermost line of the named file; of a module, the innermost that is not ours
         own = [frame for frame in frames if Path(frame.filename).name == Path(place).name]
-        last = (own or frames)[-1]
-        where = f"{Path(last.filename).name}, line {last.lineno}"
+        package = Path(tb.__file__).parent
+        own = own or [f for f in frames if package not in Path(f.filename).resolve().parents]
+        where = f"{Path(own[-1].filename).name}, line {own[-1].lineno}" if own else place
         if isinstance(error, SyntaxError) and error.filename:
             where = f"{Path(error.filename).name}, line {error.lineno}"
         raise tb.ModelError(
