@@ -255,6 +255,10 @@ def test_forces_may_go_through_actuators():
     ("make", "error", "text"),
     [
         (lambda: PD(0.0, -1.0, 0.0), tb.DomainError, "stiffness"),
+        (lambda: PD(0.0, np.inf, 0.0), tb.DomainError, "stiffness"),
+        (lambda: tb.PID(0.0, 1.0, 0.0, 1.0, limit=np.nan), tb.DomainError, "limit"),
+        (lambda: tb.ComputedTorque(0.0, 1.0, np.nan), tb.DomainError, "ComputedTorque: damping"),
+        (lambda: PD({"wrist": np.nan}, 1.0, 0.0), tb.DomainError, "target: expected finite"),
         (lambda: run_once(PD((0.0, 0.1), 1.0, 0.0)), tb.ShapeError, "3 positions"),
         (lambda: run_once(PD(0.0, (1.0, 2.0), 0.0)), tb.ShapeError, "stiffness"),
         (lambda: run_once(PD(0.0, 1.0, 0.0, joints=("rist",))), tb.UnknownNameError, "wrist"),

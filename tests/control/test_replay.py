@@ -128,5 +128,7 @@ def test_what_cannot_be_read_is_told(tmp_path):
         Replay.from_csv(file)
     with pytest.raises(tb.OptionError, match="linear"):
         Replay.of(TIMES, ROWS, ["a", "b"], between="cubic")
+    with pytest.raises(tb.DomainError, match="'a' more than once"):
+        Replay.of(TIMES, ROWS, ["a", "a"])
     with pytest.raises(tb.ShapeError, match="one per name"):
         Replay.of(TIMES, ROWS, ["a"])

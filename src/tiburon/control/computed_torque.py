@@ -9,14 +9,12 @@ from collections.abc import Hashable
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.control.joint_choice import (
     Numbers,
     Target,
-    as_numbers,
+    as_gains,
     as_target,
     chosen_joints,
     commands_of,
@@ -28,7 +26,6 @@ from tiburon.control.joint_choice import (
     wanted_at,
 )
 from tiburon.control.run_time import flat_numbers, forms, run_time_fields
-from tiburon.errors import DomainError
 from tiburon.model import Model, World
 from tiburon.record import record
 from tiburon.simulation.state import State
@@ -75,9 +72,7 @@ class ComputedTorque:
 
     def __post_init__(self) -> None:
         for name in ("stiffness", "damping"):
-            value = as_numbers(getattr(self, name))
-            if not np.all(np.asarray(value) >= 0.0):
-                raise DomainError(f"ComputedTorque: {name}", "numbers of at least 0", f"{value!r}")
+            value = as_gains(getattr(self, name), f"ComputedTorque: {name}")
             object.__setattr__(self, name, value)
         target = as_target(self.target)
         object.__setattr__(self, "target", target)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tiburon.control.joint_path import JointPath, plain_places
 from tiburon.control.run_time import row_of
-from tiburon.errors import ModelError, OptionError, ShapeError
+from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.model import Joint, Model
 from tiburon.simulation.state import State
 from tiburon.trace.array import TracedArray, as_traced
@@ -79,9 +79,12 @@ def as_target(target: Any) -> Target:
     """Return a target in a form that compares by value."""
     if isinstance(target, JointPath):
         return target
+    for x in target.values() if isinstance(target, Mapping) else (target,):
+        if not np.isfinite(x).all():
+            raise DomainError("target", "finite numbers", f"{target!r}")
     if isinstance(target, Mapping):
         return tuple((name, tuple(np.ravel(x).tolist())) for name, x in target.items())
-    return float(target) if np.ndim(target) == 0 else tuple(np.ravel(target).tolist())
+    return as_numbers(target)
 
 
 def target_joints(target: Target, joints: Sequence[str]) -> tuple[str, ...]:
@@ -229,6 +232,24 @@ def gains(value: Numbers, count: int, what: str) -> Any:
     if np.ndim(row) and len(row) != count:
         raise ShapeError(what, f"one number or {count}", len(row))
     return row
+
+
+def as_gains(value: Any, what: str, *, endless: bool = False) -> Numbers:
+    """Return one number, or a tuple of them, none of which drives away.
+
+    Args:
+        value: What was given.
+        what: Leads the message.
+        endless: Whether infinity is a number here.
+
+    Raises:
+        DomainError: If one is negative, or none.
+    """
+    found = as_numbers(value)
+    numbers = np.asarray(found)
+    if not np.all((numbers >= 0.0) & (endless | np.isfinite(numbers))):
+        raise DomainError(what, "numbers of at least 0", f"{found!r}")
+    return found
 
 
 def as_numbers(value: Any) -> Numbers:

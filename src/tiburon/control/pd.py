@@ -9,7 +9,7 @@ from tiburon.control.joint_choice import (
     Chosen,
     Numbers,
     Target,
-    as_numbers,
+    as_gains,
     as_target,
     chosen_joints,
     commands_of,
@@ -18,7 +18,6 @@ from tiburon.control.joint_choice import (
     wanted_at,
 )
 from tiburon.control.run_time import flat_numbers, forms, run_time_fields
-from tiburon.errors import DomainError
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.simulation.state import State
@@ -165,9 +164,7 @@ def _set_up(controller: Any, names: tuple[str, ...]) -> None:
     """Bring fields into a form that compares by value; refuse gains that drive away."""
     kind = type(controller).__name__
     for name in names:
-        value = as_numbers(getattr(controller, name))
-        if not np.all(np.asarray(value) >= 0.0):
-            raise DomainError(f"{kind}: {name}", "numbers of at least 0", f"{value!r}")
+        value = as_gains(getattr(controller, name), f"{kind}: {name}", endless=name == "limit")
         object.__setattr__(controller, name, value)
     target = as_target(controller.target)
     object.__setattr__(controller, "target", target)

@@ -62,6 +62,9 @@ class Replay:
         times, rows = checked_points(self.times, self.rows)
         if rows.shape[1] != len(self.names):
             raise ShapeError("commands", f"{len(self.names)} columns, one per name", rows.shape)
+        for name in self.names:
+            if tuple(self.names).count(name) > 1:
+                raise DomainError("names", "one column per command", f"{name!r} more than once")
         object.__setattr__(self, "names", tuple(self.names))
         object.__setattr__(self, "times", Column.of(times))
         object.__setattr__(self, "rows", Column.of(rows))
