@@ -7,7 +7,7 @@ import numpy as np
 
 from tiburon.errors import ModelError
 from tiburon.model.joints.joint import Joint
-from tiburon.model.numbers import check_name, finite_array
+from tiburon.model.numbers import check_name, check_places, finite_array
 from tiburon.model.pose import Pose
 from tiburon.model.traced_closure import TracedClosure
 from tiburon.record import field, record
@@ -40,15 +40,8 @@ class LoopClosure:
     """The frame moved by the joint, in axes of the second."""
 
     def __post_init__(self) -> None:
-        check_name(self.name, "loop")
+        check_places(self.name, self.first, self.second)
         element = f"loop {self.name!r}"
-        check_name(self.first, f"{element}: first")
-        check_name(self.second, f"{element}: second")
-        if self.first == self.second:
-            raise ModelError(
-                f"{element}: must tie two different places, got {self.first!r} twice; name another",
-                name=self.name,
-            )
         joint: object = self.joint
         if not isinstance(joint, Joint) or joint.depends_on_time or joint.follows is not None:
             raise ModelError(

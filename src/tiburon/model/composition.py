@@ -349,8 +349,8 @@ def _with_locked(
         return loop
     if not isinstance(loop, JointCoupling):
         raise ModelError(
-            f"loop {loop.name!r}: its function looks at {sorted(touched)[0]!r}, which cannot be "
-            "locked then; let it look at a frame instead, or leave the loop out",
+            f"loop {loop.name!r}: looks at the joint {sorted(touched)[0]!r}, which cannot be "
+            "locked then; write the loop without it, or leave the loop out",
             name=loop.name,
         )
     if loop.joint not in still:

@@ -56,6 +56,19 @@ def check_names(given: object, element: str, quantity: str) -> tuple[str, ...]:
     return tuple(check_name(name, f"{element}: {quantity}") for name in given)
 
 
+def check_places(name: str, first: object, second: object) -> None:
+    """Raise unless a loop has a name and stands between two places."""
+    check_name(name, "loop")
+    element = f"loop {name!r}"
+    check_name(first, f"{element}: first")
+    check_name(second, f"{element}: second")
+    if first == second:
+        raise ModelError(
+            f"{element}: must tie two different places, got {first!r} twice; name another",
+            name=name,
+        )
+
+
 def finite_array(
     value: ArrayLike, shape: tuple[int, ...], element: str, quantity: str, name: str | None = None
 ) -> NDArray[np.float64]:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 from tiburon.errors import ModelError
 from tiburon.model.body import WORLD
 from tiburon.model.joints.joint import Joint
-from tiburon.model.numbers import check_name
+from tiburon.model.numbers import check_places
 from tiburon.model.pose import Pose
 from tiburon.model.traced_closure import FrameMotion, FramePose, TracedClosure
 from tiburon.record import field, record
@@ -62,15 +62,8 @@ class SurfaceContact(TracedClosure):
     """The frame that touches, in axes of the second."""
 
     def __post_init__(self) -> None:
-        check_name(self.name, "loop")
+        check_places(self.name, self.first, self.second)
         element = f"loop {self.name!r}"
-        check_name(self.first, f"{element}: first")
-        check_name(self.second, f"{element}: second")
-        if self.first == self.second:
-            raise ModelError(
-                f"{element}: must tie two different places, got {self.first!r} twice; name another",
-                name=self.name,
-            )
         for quantity in ("pose", "second_pose"):
             given = getattr(self, quantity)
             if not isinstance(given, Pose):
