@@ -303,7 +303,7 @@ def test_a_robot_with_a_wire_is_carried_by_another():
     assert not whole.without("b_bead").loops
     tie = tb.ConstraintFunction("tie", lambda crank: crank.q[0], joints="crank")
     tied = tb.Model("m", [link("crank", "world", tb.Revolute("crank"))], loops=[tie])
-    with pytest.raises(tb.ModelError, match="loop 'tie': its function looks at 'crank', which"):
+    with pytest.raises(tb.ModelError, match="loop 'tie': looks at the joint 'crank', which"):
         tied.lock("crank")
 
 
