@@ -224,6 +224,18 @@ def test_sensors_look_between_rows(monkeypatch):
     assert np.isfinite(run.array("sensed")).all()
 
 
+def test_robots_without_positions_take_the_general_way():
+    """A propeller on a test stand has a lag and nothing that moves."""
+    thruster = tb.Thruster("t", body="stand", direction=(1, 0, 0), time_constant=0.2)
+    stand = tb.Body("stand", joint=tb.Fixed("bolts"), inertia=tb.Inertia.point(1.0))
+    model = tb.Model("stand", [stand], thrusters=[thruster])
+    run = tb.simulate(model, 0.1, v=np.zeros((3, 0)), command={"t": 3.0})
+    # order four at steps of 1/200 of the lag: 1e-12
+    np.testing.assert_allclose(run.x[-1], 3.0 * (1.0 - np.exp(-0.5)), rtol=1e-10)
+    with pytest.raises(tb.ModelError, match="expected a joint that moves"):
+        tb.simulate(tb.Model("rock", [stand]), 0.1)
+
+
 def test_events_take_the_general_way(monkeypatch):
     """Nothing may be missed."""
     model = double_pendulum()

@@ -81,7 +81,8 @@ class PlainSteps:
         system = run.system
         more = system.held or run.stepper.carried != len(system.commands)
         lone_control = course.one and course.control is not None
-        if more or lone_control or not len(run.state) or not native_code_wanted():
+        # positions tell where rows lie; a robot without any has inner states only
+        if more or lone_control or not system.model.nq or not native_code_wanted():
             return None
         return cls(run, course, writer)
 

@@ -200,6 +200,12 @@ def simulate(
         budget = _time("budget", budget)
     plain = not forces and not setup.traced
     system = around.system if plain else setup.system()
+    if not model.nq + system.nx:
+        raise ModelError(
+            f"model {model.name!r}: expected a joint that moves, got none; give a body another "
+            "joint than fixed or driven ones",
+            name=model.name,
+        )
     batch, state, held, rows = _start(system, q, v, x, command, parameters or {})
     if model.loops:
         _close(system, state, setup.begin)
