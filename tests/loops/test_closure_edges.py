@@ -129,3 +129,17 @@ def test_functions_that_change_their_mind_are_refused():
     outside["place"] = 0.7
     with pytest.raises(tb.ModelError, match="loop 'c': its function gives other residuals"):
         model()
+
+
+def test_singular_starts_are_told_where_functions_end_beside_them():
+    """By the way that is there, or taken; not by a position that only the search looked at."""
+
+    def fork(left, right):
+        return (left.q[0] - right.q[0]) * (np.sqrt(left.q[0] + 0.005) - np.sqrt(0.005))
+
+    model = _two_hands(
+        tb.ConstraintFunction("fork", fork, joints=("left", "right")),
+        trunk=tb.Revolute("waist", (0, 0, 1)),
+    )
+    with pytest.raises(tb.DomainError, match=r"^v: expected a velocity, for this pose is singular"):
+        tb.simulate(model, 0.01, q=np.zeros(3))

@@ -198,12 +198,15 @@ def _closed_nearby(model: Model, q: Array, time: float) -> Array | None:
     Next to a singular pose gaps shrink by a quarter a step, and projections leave them alone.
     """
     for _ in range(MOST_STEPS):
-        gaps = loop_gaps(model, q, time=time)
+        try:
+            gaps, J = loop_gaps(model, q, time=time), loop_jacobian(model, q, time=time)
+        except DomainError:
+            # functions of loops may end nearby
+            return None
         if np.abs(gaps).max() <= CLOSED:
             return q
-        J = loop_jacobian(model, q, time=time)
         step = np.linalg.lstsq(J, -gaps, rcond=FAINT)[0]
-        q = model.integrate(q, step * min(1.0, LONGEST / np.abs(step).max()))
+        q = model.integrate(q, step * (LONGEST / max(LONGEST, float(np.abs(step).max()))))
     return None
 
 
