@@ -7,7 +7,7 @@ import pytest
 
 import tiburon as tb
 from tiburon.checks import power
-from tiburon.checks.kicked import kicked_states
+from tiburon.checks.kicked import Kicked, kicked_states
 from tiburon.checks.power import KNOWN, _Account, _verdict, power_balance
 
 LAND = tb.World()
@@ -67,6 +67,20 @@ def test_forces_that_are_left_out_fail(damped, states, monkeypatch):
         power, "energy_flow", lambda run: true(run)._replace(driven=np.zeros(len(run)))
     )
     assert found_by_name(damped, LAND, states)["power balance"].verdict == "failed"
+
+
+def test_shorter_steps_that_end_early_are_told(damped, states, monkeypatch):
+    """One row that is left of a run balances, whatever acts."""
+    true = power.run_of
+
+    def thrown(model, states, h, world, **options):
+        faster = states if h >= 1e-3 else Kicked(states.q, 1e200 * states.v)
+        return true(model, faster, h, world, **options)
+
+    monkeypatch.setattr(power, "run_of", thrown)
+    found = found_by_name(damped, LAND, states)["power balance"]
+    assert found.verdict == "failed"
+    assert "steps of 0.5 ms ended early: diverged" in found.text
 
 
 def test_damping_that_drives_fails(damped, states):
