@@ -38,7 +38,6 @@ REFUSED = {
     "inverse_kinematics": lambda m: tb.inverse_kinematics(
         m, Q, tb.FrameTarget("rocker", position=(0.1, 0.0, 0.2))
     ),
-    "modes": lambda m: tb.modes(m, Q),
     "trim": lambda m: tb.trim(m, Q),
 }
 

@@ -78,7 +78,6 @@ def test_functions_for_trees_alone_say_so_and_what_to_take():
         "regressor": (q, v, v),
         "floating_base_inverse_dynamics": (q, v, v),
         "prepare_dynamics": (q, v),
-        "modes": (),
         "trim": (),
     }
     for name, arguments in calls.items():

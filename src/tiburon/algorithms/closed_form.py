@@ -24,7 +24,6 @@ INSTEAD = {
     "inverse_kinematics": "assemble(model, q, place={frame: pose})",
     "inverse_mass_matrix": "forward_dynamics_derivatives(...).by_tau for what loops leave of it",
     "mass_matrix": "apparent_inertia for what is felt with loops closed",
-    "modes": "linearize for the motion near a state",
     "prepare_dynamics": "forward_dynamics",
     "trim": "loop_inverse_dynamics for what holds a position",
 }

@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["EigenModes", "eigen_modes"]
+__all__ = ["EigenModes", "eigen_modes", "modes_within"]
 
 Array = NDArray[np.float64]
 Complex = NDArray[np.complex128]
@@ -54,28 +54,41 @@ def eigen_modes(A: Array, H: Array, slowest: float) -> EigenModes:
         H: Mass matrix, shape (nv, nv), n >= 2 nv.
         slowest: Frequencies below this fraction of the highest count as zero.
     """
-    n, nv = len(A), len(H)
-    scale = _energy_scale(A, H)
+    root = np.asarray(np.linalg.cholesky(H), dtype=np.float64).T
+    return modes_within(A, root, root, np.eye(len(A)), slowest)
+
+
+def modes_within(A: Array, steps: Array, speeds: Array, into: Array, slowest: float) -> EigenModes:
+    """Find eigenvalues and vectors of motion in coordinates of a part of all states.
+
+    Args:
+        A: Rate of [a, b, x]: coordinates of steps, of velocities, inner states; shape (n, n).
+        steps: What takes a to coordinates in which energy is that of unit masses, shape (k, k).
+        speeds: The same for b, shape (j, j), k + j <= n.
+        into: What takes [a, b, x] to [dq, v, x], shape (m, n); vectors are of length m.
+        slowest: Frequencies below this fraction of the highest count as zero.
+    """
+    n, moving = len(A), len(steps) + len(speeds)
+    scale = _energy_scale(A, steps, speeds)
     inverse = np.linalg.inv(scale)
     B = scale @ A @ inverse
-    factors = _balance(B) if n > 2 * nv else np.ones(n)
+    factors = _balance(B) if n > moving else np.ones(n)
     B = B * factors[:, None] / factors
-    back = inverse / factors  # from scaled to plain variables
+    back = into @ (inverse / factors)  # from scaled to plain variables
     values, vectors, free, zeros = _deflated(B, slowest)
     order = np.lexsort((-values.real, np.round(np.abs(values), 12)))
     kept = [k for k in order if values[k].imag >= 0.0]
     return EigenModes(values[kept], vectors[kept] @ back.T, _reduced_rows(free @ back.T), n - zeros)
 
 
-def _energy_scale(A: Array, H: Array) -> Array:
+def _energy_scale(A: Array, steps: Array, speeds: Array) -> Array:
     """Return the matrix that measures steps and velocities by their energy, in one unit of time."""
-    n, nv = len(A), len(H)
-    lower = np.asarray(np.linalg.cholesky(H), dtype=np.float64)
-    stiffness = lower.T @ A[nv : 2 * nv, :nv] @ np.linalg.inv(lower.T)
-    rate = np.sqrt(np.linalg.norm(stiffness, 2)) or 1.0
-    scale = np.eye(n)
-    scale[:nv, :nv] = rate * lower.T
-    scale[nv : 2 * nv, nv : 2 * nv] = lower.T
+    k, moving = len(steps), len(steps) + len(speeds)
+    stiffness = speeds @ A[k:moving, :k] @ np.linalg.inv(steps)
+    rate = np.sqrt(np.linalg.norm(stiffness, 2)) if stiffness.size else 1.0
+    scale = np.eye(len(A))
+    scale[:k, :k] = (rate or 1.0) * steps
+    scale[k:moving, k:moving] = speeds
     return scale
 
 

@@ -10,7 +10,7 @@ those of Q and of the rates of inner states are taken of their graph. An equilib
 ID(q, v, 0) with constant inner states, is found by Newton's method with steps that are halved until
 they help (Nocedal and Wright 2006, "Numerical optimization", sec. 11.2). Directions in which
 nothing drives back make the equations singular: of all steps that solve them, the smallest is
-taken.
+taken. Robots with loops step along what their loops allow: see `closed_motion`.
 """
 
 from collections.abc import Mapping
@@ -25,6 +25,7 @@ from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.library import scalars
 from tiburon.algorithms.thrusters import projected
 from tiburon.errors import DomainError
+from tiburon.simulation.eigenmodes import EigenModes, eigen_modes
 from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.derivative import jacobian
@@ -166,8 +167,20 @@ class SmallMotion:
         here = self.balance(q, x)
         return here.force - self._needed(q, np.zeros(self.model.nv)).tau, here.rates
 
+    def directions(self, q: Array) -> Array:
+        """Return the steps of position that are open, one column each, shape (nv, steps)."""
+        return np.eye(self.model.nv)
+
+    def moved(self, q: Array, step: Array) -> Array | None:
+        """Return the position after a step; None if there is none."""
+        return self.model.integrate(q, step)
+
+    def by_joint(self, q: Array, force: Array) -> Array:
+        """Return the first part of `unbalanced` as joint forces [N or N m], shape (nv,)."""
+        return force
+
     def slopes(self, q: Array, x: Array) -> tuple[Array, Array]:
-        """Return how `unbalanced` changes with steps of position and inner states."""
+        """Return how `unbalanced` changes with steps along `directions` and inner states."""
         nv, here = self.model.nv, self.balance(q, x)
         whole = np.hstack([here.by_step, here.by_w[:, nv:]])
         whole[:nv, :nv] -= self._needed(q, np.zeros(nv)).by_q
@@ -184,14 +197,29 @@ class SmallMotion:
         change = np.hstack([here.by_step, here.by_w])
         change[:nv, :nv] -= needed.by_q
         change[:nv, nv : 2 * nv] -= needed.by_v
-        A = np.zeros((2 * nv + len(x),) * 2)
+        return self._stacked(np.asarray(np.linalg.solve(needed.by_vd, change[:nv])), change[nv:])
+
+    def _stacked(self, accelerations: Array, rates: Array) -> Array:
+        """Return A from its lower rows."""
+        nv = self.model.nv
+        A = np.zeros((accelerations.shape[1],) * 2)
+        A[:nv, :nv] = self._turning()
         A[:nv, nv : 2 * nv] = np.eye(nv)
+        A[nv : 2 * nv] = accelerations
+        A[2 * nv :] = rates
+        return A
+
+    def _turning(self) -> Array:
+        """Return how steps change at constant velocity, seen from bodies that turn."""
+        found = np.zeros((self.model.nv,) * 2)
         for joint, _, own in movable_joints(self.model):
             for k, unit in enumerate(np.eye(joint.nv).tolist(), start=own.start):
-                A[own, k] = joint.bracket(unit, self.v[own].tolist())
-        A[nv : 2 * nv] = np.linalg.solve(needed.by_vd, change[:nv])
-        A[2 * nv :] = change[nv:]
-        return A
+                found[own, k] = joint.bracket(unit, self.v[own].tolist())
+        return found
+
+    def members(self, A: Array, q: Array, x: Array, slowest: float) -> EigenModes:
+        """Return eigenvalues of A, but for zeros, and vectors of [dq, v, x]."""
+        return eigen_modes(A, self.mass(q), slowest)
 
     def mass(self, q: Array) -> Array:
         """Return the mass matrix, shape (nv, nv)."""
@@ -224,30 +252,38 @@ def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[A
 
     for _ in range(ITERATIONS):
         forces, rows = motion.slopes(q, x)
+        directions = motion.directions(q)
+        count = directions.shape[1]
         # rates of inner states count by the changes of state that would undo them
-        size = np.abs(rows[:, nv:]).max(axis=1, initial=0.0)
+        size = np.abs(rows[:, count:]).max(axis=1, initial=0.0)
         size = np.where(size > 0.0, size, np.abs(rows).max(axis=1, initial=LEAST))
         scale = 1.0 / size
         left = missing(q, x, scale)
         if float(np.linalg.norm(left)) <= ROUNDING:
             break
         slopes = np.vstack([forces / motion.weight, rows * scale[:, None]])
-        columns = np.ones(nv + len(x))
-        columns[nv:] = 1.0 / np.maximum(np.abs(slopes[:, nv:]).max(axis=0, initial=0.0), LEAST)
+        columns = np.ones(count + len(x))
+        columns[count:] = 1.0 / np.maximum(
+            np.abs(slopes[:, count:]).max(axis=0, initial=0.0), LEAST
+        )
         step = -np.linalg.lstsq(slopes * columns, left, rcond=RANK)[0] * columns
-        length = float(np.linalg.norm(step[:nv]))
+        length = float(np.linalg.norm(step[:count]))
         step *= min(1.0, LONGEST / length) if length > 0.0 else 1.0
         for _ in range(HALVINGS):
-            there = model.integrate(q, step[:nv]), x + step[nv:]
-            if np.linalg.norm(missing(*there, scale)) < 0.999 * np.linalg.norm(left):
-                break
+            there, inner = motion.moved(q, directions @ step[:count]), x + step[count:]
+            if there is not None:
+                after = missing(there, inner, scale)
+                if np.linalg.norm(after) < 0.999 * np.linalg.norm(left):
+                    break
             step = 0.5 * step
         else:
             # no step helps: the last digit is reached, or there is nothing to reach
             break
-        q, x = there
-    worst = int(np.argmax(np.abs(left)))
-    if float(np.abs(left[worst])) > tolerance:
+        q, x = there, inner
+    borne = len(left) - len(x)
+    left = np.concatenate([motion.by_joint(q, left[:borne]), left[borne:]])
+    worst = int(np.argmax(np.abs(left))) if len(left) else 0
+    if float(np.abs(left).max(initial=0.0)) > tolerance:
         name = (*model.v_names, *motion.system.x_names)[worst]
         much = f"{left[worst] * motion.weight:.3g} N or N m" if worst < nv else "a rate"
         raise DomainError(

@@ -102,13 +102,18 @@ class Modes:
     """Acceleration that is left there [m/s^2 or rad/s^2], shape (nv,)."""
 
     A: Array
-    """The linearized motion of [dq, v, x], shape (2 nv + nx, 2 nv + nx)."""
+    """The linearized motion of [dq, v, x], shape (2 nv + nx, 2 nv + nx); with loops as that of
+    `linearize`."""
 
     members: tuple[Mode, ...]
     """Free modes, then the others, slowest first."""
 
     zeros: int
-    """How often zero is an eigenvalue of A: twice for a direction in which a body drifts on."""
+    """How often zero is an eigenvalue of A, on the loops: twice for a direction in which a body
+    drifts on."""
+
+    time: float = 0.0
+    """When [s], where joints or water move by themselves."""
 
     def __len__(self) -> int:
         """Return the number of modes."""
@@ -152,13 +157,19 @@ class Modes:
             phase: Of the oscillation [rad], shape (...).
 
         Returns:
-            Positions [m or rad], shape (..., nq).
+            Positions [m or rad], shape (..., nq); with closed loops where there are any.
+
+        Raises:
+            DomainError: If loops do not let the robot go so far.
         """
         turned = np.exp(1j * np.asarray(phase, dtype=np.float64))[..., None]
         steps = amplitude * np.real(turned * self.members[mode].shape)
-        return self.model.integrate(
-            np.broadcast_to(self.q, (*steps.shape[:-1], len(self.q))), steps
-        )
+        start = np.broadcast_to(self.q, (*steps.shape[:-1], len(self.q)))
+        if not self.model.loops:
+            return self.model.integrate(start, steps)
+        from tiburon.simulation.mode_motion import along_loops
+
+        return along_loops(self.model, start, steps, self.time)
 
     def save_html(
         self,

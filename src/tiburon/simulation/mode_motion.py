@@ -16,9 +16,10 @@ from tiburon.viewer.scene_stand_in import robot_size
 if TYPE_CHECKING:
     import os
 
+    from tiburon.model import Model
     from tiburon.simulation.mode import Mode, Modes
 
-__all__ = ["film_of_mode", "save_mode", "swing", "view_mode"]
+__all__ = ["along_loops", "film_of_mode", "save_mode", "swing", "view_mode"]
 
 Array = NDArray[np.float64]
 
@@ -34,8 +35,52 @@ SEEN = 0.2
 LARGEST_ANGLE = 0.5
 """Largest amplitude by default [rad or m]: shapes are those of small motions."""
 
+HALVINGS = 10
+"""How often an amplitude is halved before loops are said to allow none."""
+
+STRIDE = 0.05
+"""Longest step of a joint before loops are closed again [rad or m]."""
+
+FAR = 4.0
+"""How much longer than the step to be made a step with closed loops may be."""
+
+CLOSED = 1e-12
+"""Gap at which a loop counts as closed [m or rad]."""
+
 REST: tuple[float, float, float, float] = (0.62, 0.66, 0.70, 0.25)
 """Color of the equilibrium beside the mode."""
+
+
+def along_loops(model: "Model", q: Array, steps: Array, time: float) -> Array:
+    """Go along steps with loops closed, a little at a time so that none jumps to another branch.
+
+    Args:
+        model: The robot; it has loops.
+        q: Where to start, with closed loops [m or rad], shape (..., nq).
+        steps: Where to go, to first order [m or rad], shape (..., nv).
+        time: When [s].
+
+    Raises:
+        DomainError: If loops cannot be closed so far away.
+    """
+    from tiburon.loops.dynamics import close_loops
+
+    longest = float(np.abs(steps).max(initial=0.0))
+    parts = max(1, int(np.ceil(longest / STRIDE)))
+    when = np.full(q.shape[:-1], time) if model.plan.depends_on_time else None
+    for part in range(1, parts + 1):
+        found = close_loops(model, model.integrate(q, steps / parts), time=when)
+        # a projection that leaps has met the end of what loops allow
+        gone = np.abs(model.difference(q, found.q)).max(initial=0.0)
+        if np.max(found.gap, initial=0.0) > CLOSED or gone > FAR * longest / parts:
+            raise DomainError(
+                "amplitude",
+                "one that loops allow",
+                f"loops that open after {part - 1} / {parts} of it",
+                advice="take a smaller one",
+            )
+        q = found.q
+    return q
 
 
 def swing(modes: "Modes", place: int, amplitude: float | None = None) -> tuple[Array, Array, float]:
@@ -67,7 +112,21 @@ def _visible(modes: "Modes", place: int) -> float:
     _, p = forward_kinematics(model, rows, model.body_names)
     moved = float(np.linalg.norm(p[1:] - p[0], axis=-1).max(initial=0.0)) / step
     wanted = SEEN * robot_size(model)
-    return LARGEST_ANGLE if moved * LARGEST_ANGLE <= wanted else wanted / moved
+    found = LARGEST_ANGLE if moved * LARGEST_ANGLE <= wanted else wanted / moved
+    return _within_loops(modes, place, found) if model.loops else found
+
+
+def _within_loops(modes: "Modes", place: int, amplitude: float) -> float:
+    """Return an amplitude, halved until loops allow it all around."""
+    phase = np.linspace(0.0, 2.0 * np.pi, FRAMES)
+    for _ in range(HALVINGS):
+        try:
+            modes.position(place, amplitude, phase)
+        except DomainError:
+            amplitude *= 0.5
+        else:
+            break
+    return amplitude
 
 
 def _chosen(modes: "Modes", place: int | None) -> int:

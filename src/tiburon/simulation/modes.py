@@ -10,11 +10,13 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.actuation.defaults import as_elements, elements_of
 from tiburon.actuation.element import Element
 from tiburon.actuation.passive import PassiveJoints
-from tiburon.algorithms.binding import refuse_loops, world_with
+from tiburon.algorithms.binding import world_with
 from tiburon.algorithms.library import check_places
 from tiburon.errors import ModelError, ShapeError
+from tiburon.loops.start import resting_position
 from tiburon.model import Model, Water, World
-from tiburon.simulation.eigenmodes import EigenModes, eigen_modes
+from tiburon.simulation.closed_motion import ClosedMotion
+from tiburon.simulation.eigenmodes import EigenModes
 from tiburon.simulation.equilibrium import SmallMotion, settle
 from tiburon.simulation.mode import Mode, Modes
 from tiburon.simulation.system import System
@@ -51,11 +53,13 @@ def modes(
 
     All that acts in `simulate` acts here: water, springs and damping of joints, stops, thrusters
     and motors at held commands, further elements, a traced controller. Coulomb friction alone is
-    left out: near rest it is no small change of force but a jump.
+    left out: near rest it is no small change of force but a jump. Robots with loops move along
+    them: there are as many freedoms as loops leave.
 
     Args:
         model: The robot; its joints must have as many velocities as freedoms of position.
-        q: Position to start from [m or rad], shape (nq,); the neutral one by default.
+        q: Position to start from [m or rad], shape (nq,); the neutral one by default. With loops
+            a guess of a closed one, the pose "home" by default.
         v: Velocity that is kept [m/s or rad/s], shape (nv,): a steady motion; at rest by default.
         x: Inner states of elements to start from, shape (nx,); as in `simulate` by default.
         tau: Joint forces that are held [N or N m], shape (nv,); none by default.
@@ -77,14 +81,15 @@ def modes(
         The equilibrium and its modes, a sequence that prints as a table.
 
     Raises:
-        DomainError: If there is no equilibrium near the start.
+        DomainError: If there is no equilibrium near the start, or if it is a singular pose of
+            loops.
+        LoopError: If loops cannot be closed from the start.
         ModelError: If a joint rolls.
 
     Example:
         ``print(tb.modes(tb.load("double_pendulum")))``
     """
     check_places(model, world)
-    refuse_loops(model, "modes")
     if control is not None and not is_traced(control):
         raise ModelError(
             f"control: expected a function marked with traced, got {control!r}; modes need its "
@@ -99,13 +104,18 @@ def modes(
     if commands is not None:
         row = system.commands.fill(row, commands)
     rate = np.zeros(model.nv) if v is None else _sized("v", v, model.nv)
-    motion = SmallMotion(system, rate, np.array(row, dtype=np.float64), time)
-    position = model.neutral() if q is None else _sized("q", q, model.nq)
+    held = np.array(row, dtype=np.float64)
     states = system.x0.copy() if x is None else _sized("x", x, system.nx)
+    position = resting_position(model) if q is None else _sized("q", q, model.nq)
+    motion = (ClosedMotion if model.loops else SmallMotion)(system, rate, held, time)
+    if isinstance(motion, ClosedMotion):
+        position = motion.loops.start(position, is_guess=solve)
     if solve:
         position, states = settle(motion, position, states, tolerance)
+    if isinstance(motion, ClosedMotion):
+        motion.loops.check(position)
     A = motion.matrix(position, states)
-    found = eigen_modes(A, motion.mass(position), slowest)
+    found = motion.members(A, position, states, slowest)
     return Modes(
         model,
         position,
@@ -115,6 +125,7 @@ def modes(
         A,
         _members(found, model.nv),
         found.zeros,
+        time,
     )
 
 
