@@ -106,6 +106,14 @@ def test_what_is_no_table_is_refused():
     assert Table([0.0, 1.0], [1.0, 2.0]) != Table([0.0, 1.0], [1.0, 2.5])
 
 
+@pytest.mark.parametrize("count", [0, 2])
+def test_only_the_handle_of_one_table_is_read(count):
+    """Neither an element that lists no table, nor one that hands over two, reads any memory."""
+    table = Table([0.0, 1.0], [1.0, 2.0])
+    with pytest.raises(tb.ShapeError, match="handle of a table: expected 3 numbers"):
+        read_rows(table.form, table.handle * count, 0.5, line=True)
+
+
 def test_a_table_nobody_holds_is_not_read():
     """On floats its address is no longer known."""
     table = uneven(5)

@@ -188,7 +188,18 @@ def read_rows(form: TableForm, handle: Sequence[Any], x: Any, *, line: bool) -> 
 
     Returns:
         One number for each of a row.
+
+    Raises:
+        ShapeError: If the handle is not that of one table.
     """
+    if len(handle) != HANDLE:
+        # native code would read whatever lies there
+        raise ShapeError(
+            "handle of a table",
+            f"{HANDLE} numbers",
+            len(handle),
+            advice="list the table in `tables`, and hand over the numbers of this one alone",
+        )
     width, levels = form
     found = TableRows(width, levels).apply([*handle, x])
     begin, end, row = found[0], found[1], found[2 : 2 + width]
