@@ -52,3 +52,18 @@ def test_a_robot_that_cannot_be_assembled_says_so(tmp_path):
     text = info(tmp_path / "apart.toml")
     assert "it cannot be assembled: model 'apart': loops cannot be closed" in text
     assert "'pin' by 1 " in text
+
+
+def test_info_tells_of_robots_whose_loops_have_no_numbers_where_they_start(tmp_path):
+    """A coin that lies flat touches at no one point; all else is told."""
+    rim = tb.RollingDisc("rim", "world", "coin", radius=0.3, axis=(0, 0, 1))
+    coin = tb.Model("flat", [link("coin", "world", tb.Free("float"))], loops=[rim])
+    tb.save(coin, tmp_path / "coin.toml")
+    told = info(tmp_path / "coin.toml")
+    assert "how it moves is not known in this pose" in told
+    assert "lies flat on the plane" in told
+    result = CliRunner().invoke(
+        application, ["view", str(tmp_path / "coin.toml"), "--html", str(tmp_path / "coin.html")]
+    )
+    assert result.exit_code == 0, result.output
+    assert "shown as it is" in result.stderr

@@ -38,6 +38,7 @@ def closed_start(
 
     Raises:
         LoopError: If loops cannot be closed, with the gap that is left of each.
+        DomainError: If a loop has no gap there, as that of a disc which lies flat.
     """
     import tiburon as tb
 
@@ -49,6 +50,10 @@ def closed_start(
         if must_close:
             raise
         position, words = start, f"{error}; shown as it is: {_open_words(model, start)}"
+    except tb.DomainError as error:
+        if must_close:
+            raise
+        position, words = start, f"{error}; shown as it is"
     if words:
         print(f"note: {words}", file=sys.stderr)
     return position

@@ -58,13 +58,13 @@ def _assembly(model: "Model") -> list[str]:
     """Return what had to be done to close loops that are open where the robot would start."""
     from tiburon.cli.assembling import assembled
     from tiburon.cli.run_options import start_of
-    from tiburon.errors import LoopError
+    from tiburon.errors import DomainError, LoopError
 
     if not model.loops:
         return []
     try:
         _, words = assembled(model, start_of(model, None, None))
-    except LoopError:
+    except (LoopError, DomainError):
         # what is known of its mobility says so, with the gaps
         return []
     return [f"{words}; save a pose 'home' that closes them"] if words else []

@@ -3,7 +3,7 @@
 import math
 from typing import Any
 
-from tiburon.errors import LoopError
+from tiburon.errors import DomainError, LoopError
 from tiburon.loops.mobility import mobility
 from tiburon.loops.topology import topology
 from tiburon.model import Model
@@ -31,6 +31,9 @@ def describe_mobility(model: Model) -> dict[str, Any]:
         found = mobility(model)
     except LoopError as error:
         return {**described, "words": f"it cannot be assembled: {error}"}
+    except DomainError as error:
+        # an edge on end, a disc that lies flat: other poses have a mobility
+        return {**described, "words": f"how it moves is not known in this pose: {error}"}
     return {
         **described,
         "words": found.words,
