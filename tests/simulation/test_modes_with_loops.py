@@ -83,6 +83,15 @@ def test_modes_swing_with_closed_loops():
     _, frames, amplitude = swing(found, 0)
     assert amplitude > 0.1
     assert np.abs(tb.loop_gaps(model, frames)).max() < 1e-12
+    # joints of most mechanisms leave straight lines at once
+    model = tb.load("four_bar")
+    found = tb.modes(model)
+    straight = found.q + 0.3 * found[0].shape.real
+    assert np.abs(tb.loop_gaps(model, straight)).max() > 1e-3
+    q = found.position(0, 0.3, np.linspace(0.0, 6.0, 5))
+    assert np.abs(tb.loop_gaps(model, q)).max() < 1e-12
+    # there and back, not stuck where it started
+    assert np.abs(q[0] - found.q).max() > 0.2
     # what cannot be closed is not shown
     with pytest.raises(tb.DomainError, match="amplitude: expected one that loops allow"):
         along_loops(elbow(2.5), np.zeros(2), np.array([0.1, 0.0]), 0.0)
@@ -316,6 +325,61 @@ def test_a_platform_on_sprung_legs():
     assert_close(found.frequencies**2, np.sort(np.linalg.eigvals(np.linalg.solve(M, K)).real), 1e-9)
     assert len(found) == 3
     assert_close(found.q, start, 1e-9)
+
+
+def stewart(quaternion, center):
+    """A platform on six sprung legs, at rest in a given pose; with M and K by hand, world axes."""
+    m, moments, slider, barrel = 4.0, np.array([0.3, 0.4, 0.5]), 0.3, 0.06
+    R = np.array(tb.Pose.from_quaternion(quaternion).rotation)
+    bodies = [tb.Body("platform", joint=tb.Free("base"), inertia=tb.Inertia(m, (0, 0, 0), moments))]
+    loops, q = [], [*quaternion, *center]
+    M, K = np.zeros((6, 6)), np.zeros((6, 6))
+    M[:3, :3], M[3:, 3:] = R @ np.diag(moments) @ R.T, m * np.eye(3)
+    for k in range(6):
+        low, high = np.pi / 3 * (k + 0.4 * (-1) ** k), np.pi / 3 * (k - 0.3 * (-1) ** k)
+        foot = 0.9 * np.array([np.cos(low), np.sin(low), 0.0])
+        pin = 0.5 * np.array([np.cos(high), np.sin(high), -0.1])
+        arm = R @ pin
+        reach = center + arm - foot
+        length = np.linalg.norm(reach)
+        n = reach / length
+        side = np.cross(Y, n) / np.linalg.norm(np.cross(Y, n))
+        upright = tb.Pose(np.array([side, np.cross(n, side), n]).T, foot)
+        stiffness = 200.0 + 50.0 * k
+        spring = tb.JointPassive(stiffness=stiffness, rest=length)
+        bodies += [
+            tb.Body(
+                f"barrel {k}",
+                joint=tb.Universal(f"foot {k}", pose=upright),
+                inertia=tb.Inertia(1.0, (0, 0, 0), (barrel, barrel, 0.0)),
+            ),
+            tb.Body(
+                f"slider {k}",
+                f"barrel {k}",
+                joint=tb.Prismatic(f"leg {k}", (0, 0, 1), passive=spring),
+                inertia=tb.Inertia.point(slider),
+            ),
+        ]
+        ball = tb.Spherical(f"ball {k}", pose=at(*pin))
+        loops.append(tb.LoopClosure(f"ball {k}", "platform", f"slider {k}", ball))
+        # velocity of the ball per turn and shift of the platform
+        A = np.hstack([np.cross(np.eye(3), arm).T, np.eye(3)])
+        across = np.eye(3) - np.outer(n, n)
+        M += A.T @ (slider * np.eye(3) + barrel / length**2 * across) @ A
+        K += stiffness * A.T @ np.outer(n, n) @ A
+        q += [0.0, 0.0, length]
+    return tb.Model("platform", bodies, loops=loops), np.array(q), M, K
+
+
+@pytest.mark.slow
+def test_a_stewart_platform_on_springs():
+    """Six freedoms of 24, tilted: w^2 of K and M summed over the legs by hand."""
+    turn = np.array([1.0, 0.05, -0.08, 0.1])
+    model, start, M, K = stewart(turn / np.linalg.norm(turn), np.array([0.05, 0.1, 0.8]))
+    assert np.abs(tb.loop_gaps(model, start)).max() < 1e-12
+    found = tb.modes(model, start, world=WEIGHTLESS)
+    assert_close(found.frequencies**2, np.sort(np.linalg.eigvals(np.linalg.solve(M, K)).real), 1e-9)
+    assert len(found) == 6
 
 
 def test_a_runner_that_leads_or_trails():
