@@ -97,6 +97,23 @@ def test_modes_swing_with_closed_loops():
         along_loops(elbow(2.5), np.zeros(2), np.array([0.1, 0.0]), 0.0)
 
 
+def test_a_parallelogram_on_a_driven_carriage():
+    """At a frozen time it hangs along gravity less acceleration, and swings by its length."""
+    plain = parallelogram()
+    amplitude, rate, when = 0.02, 2.0 * np.pi * 1.5, 0.4
+    slide = tb.Driven("rail", tb.Prismatic("slide", (1, 0, 0)), tb.Harmonic(amplitude, 1.5, 0.3))
+    car = tb.Body("car", joint=slide, inertia=tb.Inertia.point(1.0))
+    carried = [replace(b, parent="car") if b.parent == "world" else b for b in plain.bodies]
+    model = tb.Model("carried", [car, *carried], loops=plain.loops)
+    found = tb.modes(model, time=when)
+    a = -amplitude * rate**2 * np.sin(rate * when + 0.3)
+    angle = np.arctan(a / G)
+    assert abs(angle) > 0.05
+    assert_close(found.q, angle * np.array([1.0, 1.0, -1.0]), 1e-9)
+    assert_close(found.frequencies, [swing_rate(2) * (1.0 + (a / G) ** 2) ** 0.25], 1e-9)
+    assert np.abs(tb.loop_gaps(model, found.position(0, 0.4), time=when)).max() < 1e-12
+
+
 def elbow(span):
     """Two rods, their ends held at a distance."""
     rod = tb.Inertia(1.0, (0.5, 0.0, 0.0), (1e-3, 0.1, 0.1))

@@ -63,14 +63,15 @@ class ClosedStates:
 
         Raises:
             LoopError: If a guess leads to no closed position.
-            DomainError: If another position is open.
+            DomainError: If another position is open, or if a guess is so at this time.
         """
         gaps = np.abs(self._gaps(self.held(self.model.normalize(q), self.v)))
         found = self.closed(q) if is_guess or gaps.max(initial=0.0) <= NEARLY else None
+        if found is None and is_guess:
+            # assembled with `Driven` joints where they are at time zero
+            found = self.closed(assemble(self.model, q).q)
         if found is not None:
             return found
-        if is_guess:
-            return assemble(self.model, q).q
         row = int(np.argmax(gaps))
         raise DomainError(
             "q",
