@@ -186,6 +186,21 @@ def test_batches_keep_their_shape(model):
     assert run.status.shape == (3, 4)
 
 
+def test_commands_of_a_joint_of_several_freedoms_are_not_cases():
+    """Three moments of one ball are one case; with cases they lead."""
+    inertia = tb.Inertia(1.0, (0.0, 0.02, -0.1), (0.1, 0.2, 0.25))
+    ball = tb.Model("ball", [tb.Body("arm", joint=tb.Spherical("ball"), inertia=inertia)])
+    moments = np.array([0.3, -0.2, 0.1])
+    one = tb.simulate(ball, 0.02, command={"ball": moments})
+    assert one.batch == ()
+    rows = np.outer([1.0, 2.0], moments)
+    two = tb.simulate(ball, 0.02, command={"ball": rows})
+    np.testing.assert_array_equal(two.u[-1], rows)
+    np.testing.assert_array_equal(two.v[:, 0], one.v)
+    with pytest.raises(tb.ShapeError, match=r"cases that broadcast, got ball \(2,\), ball.wx"):
+        tb.simulate(ball, 0.02, command={"ball": rows, "ball.wx": np.ones(3)})
+
+
 def test_commands_by_joint_and_by_name(model):
     """A dict, an array, and what is held meanwhile mean the same."""
     held = tb.simulate(model, 0.1, command={"elbow": 0.3})

@@ -59,6 +59,11 @@ WRONG = {
     "a sensor alone": ({"sensors": tb.JointSensor("a")}, tb.ModelError, r"sensors=\[\.\.\.\]"),
     "an event that is none": ({"events": [1]}, tb.ModelError, "events: expected Event"),
     "an unknown parameter": ({"parameters": {"mass": [1]}}, tb.OptionError, "'mass'"),
+    "a parameter of a case with NaN": (
+        {"parameters": {"gravity": [[-9.81], [np.nan]]}},
+        tb.NonFiniteError,
+        r"parameters\['gravity'\]: .* got nan at index \(1, 0\)",
+    ),
     "a parameter as text": ({"parameters": {"inertia": "a"}}, tb.ShapeError, "'inertia'"),
     "no threads": ({"threads": 0}, tb.DomainError, "threads: expected a whole number"),
     "budget as text": ({"budget": "1"}, tb.DomainError, "budget: expected a number"),

@@ -120,6 +120,30 @@ class CommandRow:
             told = f"shape {np.shape(given)}" if np.ndim(given) else f"{given!r}"
             raise ShapeError(argument, self.described, told, advice=EXAMPLE)
 
+    def cases(self, given: Any) -> tuple[int, ...]:
+        """Return the shape of the cases that commands at the start of a run are for.
+
+        Args:
+            given: By name of a command, shape (...), or of a joint, shape (..., freedoms); or an
+                array, shape (..., numbers).
+
+        Raises:
+            ShapeError: If these are no numbers, or for different cases.
+        """
+        named = given if isinstance(given, Mapping) else {"": given}
+        shapes: dict[str, tuple[int, ...]] = {}
+        try:
+            for name, value in named.items():
+                shape = np.asarray(value, dtype=np.float64).shape
+                shapes[name] = shape if name in self._places else shape[:-1]
+        except (TypeError, ValueError):
+            raise ShapeError("command", "numbers by name, or an array", f"{given!r}") from None
+        try:
+            return np.broadcast_shapes(*shapes.values())
+        except ValueError:
+            listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            raise ShapeError("command", "cases that broadcast", listed) from None
+
     @property
     def described(self) -> str:
         """How many numbers there are, in words."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.actuation.defaults import as_elements
 from tiburon.algorithms.library import check_places
-from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
+from tiburon.errors import DomainError, ModelError, NonFiniteError, OptionError, ShapeError
 from tiburon.loops.start import check_switched_start, closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
@@ -316,25 +316,23 @@ def _commands(system: System, command: Any) -> Array:
     count = len(system.command_names)
     if command is None:
         return np.zeros(count)
-    given = command.values() if isinstance(command, Mapping) else [command]
-    try:
-        shapes = [np.asarray(value, dtype=np.float64).shape for value in given]
-    except (TypeError, ValueError):
-        raise ShapeError("command", "numbers by name, or an array", f"{command!r}") from None
-    if not isinstance(command, Mapping):
-        shapes = [shape[:-1] for shape in shapes]
-    batch = max(shapes, key=len, default=())
-    row = np.zeros((*batch, count))
+    row = np.zeros((*system.commands.cases(command), count))
     system.commands.write(row, command, "command")
     return as_batch(row, count, "command", system.commands.described)
 
 
 def _numbers(name: str, values: Any) -> Array:
     """Return run-time numbers as an array."""
+    argument = f"parameters[{name!r}]"
     try:
-        return np.asarray(values, dtype=np.float64)
+        found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ShapeError(f"parameters[{name!r}]", "an array of numbers", f"{values!r}") from None
+        raise ShapeError(argument, "an array of numbers", f"{values!r}") from None
+    bad = np.argwhere(~np.isfinite(found))
+    if len(bad):
+        first = tuple(bad[0].tolist())
+        raise NonFiniteError(argument, first, float(found[first]))
+    return found
 
 
 def _listed(argument: str, given: Any, kind: Any, words: str) -> tuple[Any, ...]:
