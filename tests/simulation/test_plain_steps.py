@@ -350,8 +350,9 @@ def test_runs_of_one_robot_share_what_moves():
     again = tb.simulate(model, 0.01, **state)
     compare(first, again)
     assert not np.array_equal(first.v, moon.v)
-    free = tb.simulate(model, 0.01, passive=False, limits=False, **state)
-    assert free.header.elements == ()
+    for off in (False, np.False_):
+        free = tb.simulate(model, 0.01, passive=off, limits=off, **state)
+        assert free.header.elements == ()
 
 
 def test_many_short_runs_keep_few_systems():

@@ -11,6 +11,8 @@ from functools import cached_property
 from typing import Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from tiburon.actuation.defaults import PASSIVES, elements_of
 from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
 from tiburon.errors import OptionError
@@ -76,7 +78,7 @@ def surrounded(
     model: Model, world: World | None, fluid: Water | None, passive: bool | str, limits: bool
 ) -> Surrounded:
     """Return a robot in its surroundings, put together lately or now."""
-    if not isinstance(passive, (bool, str)):
+    if not isinstance(passive, (bool, np.bool_, str)):
         raise OptionError("passive", PASSIVES, passive)
     key = (id(model), id(world), id(fluid), passive, bool(limits))
     known = _recent.known

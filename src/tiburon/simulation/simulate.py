@@ -160,7 +160,7 @@ def simulate(
             f"control: expected a function of the state, got {control!r}; write def "
             "control(state): return {'name': command}, or make a controller such as PD(...)"
         )
-    if not isinstance(limits, bool):
+    if not isinstance(limits, (bool, np.bool_)):
         raise OptionError("limits", (True, False), limits)
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise OptionError("progress", (True, False, "a function"), progress)
