@@ -4,6 +4,7 @@ import errno
 import json
 import shutil
 import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -429,3 +430,15 @@ def test_large_batches_are_cut_into_several_files(tmp_path, monkeypatch):
     files = list((tmp_path / "run.zarr/joint_position/c/0").iterdir())
     assert len(files) == 2
     assert np.array_equal(tb.load_run(tmp_path / "run.zarr").q, columns["q"])
+
+
+def test_another_robot_is_refused_where_one_is_given(tmp_path):
+    """The run would go on with other numbers, and tell energies that are not its own."""
+    robot = tb.load("pendulum")
+    tb.simulate(robot, 0.02, q=[0.5], dt=0.01).save(tmp_path / "run.zarr")
+    assert len(tb.load_run(tmp_path / "run.zarr", model=robot).time) == 3
+    (bob,) = robot.bodies
+    heavier = tb.Model("pendulum", [replace(bob, inertia=replace(bob.inertia, mass=9.0))])
+    for other in (heavier, tb.load("double_pendulum")):
+        with pytest.raises(tb.RunFileError, match="pass the robot that was simulated"):
+            tb.load_run(tmp_path / "run.zarr", model=other)

@@ -1,6 +1,7 @@
 """What is known of a run before it starts, as text inside its file."""
 
 import json
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,7 @@ from tiburon.errors import RunFileError, TiburonError
 from tiburon.model import Model, World
 from tiburon.simulation.embedding import NotDataError, decode, encode, is_data
 from tiburon.simulation.run_header import RunHeader
+from tiburon.version import installed_version
 
 __all__ = ["header_from_text", "header_to_text"]
 
@@ -18,6 +20,8 @@ def header_to_text(header: RunHeader) -> str:
     return json.dumps(
         {
             "robot": header.model.name,
+            "robot_key": _robot_key(header.model),
+            "tiburon": installed_version(),
             "model": encode(header.model) if is_data(header.model) else None,
             "world": encode(header.world) if is_data(header.world) else None,
             "elements": encode(tuple(e if is_data(e) else e.name for e in header.elements)),
@@ -42,7 +46,8 @@ def header_from_text(
         world: What surrounds it, likewise.
 
     Raises:
-        RunFileError: If it cannot be understood, or the robot is not in it.
+        RunFileError: If it cannot be understood, the robot is not in it, or the one that is given
+            is another.
     """
     try:
         data: dict[str, Any] = json.loads(text)
@@ -52,6 +57,8 @@ def header_from_text(
                 f"robot {data['robot']!r} has parts that are code, which no file can hold; pass "
                 "it as tiburon.load_run(..., model=robot)",
             )
+        if model is not None:
+            _check_robot(path, data, model)
         return RunHeader(
             decode(data["model"]) if model is None else model,
             decode(data["world"]) if world is None else world,
@@ -68,3 +75,25 @@ def header_from_text(
         raise RunFileError(
             path, f"what it says of robot and run cannot be understood ({error}); update tiburon"
         ) from error
+
+
+def _robot_key(model: Model) -> str:
+    """Return a text that is equal for robots that move alike."""
+    return blake2b(model.parameters().tobytes(), key=model.structure_key()[:64]).hexdigest()
+
+
+def _check_robot(path: Path, data: dict[str, Any], model: Model) -> None:
+    """Refuse a robot that is not the one of the run.
+
+    Raises:
+        RunFileError: If it is another: the run would go on, and its energies would be told, with
+            numbers that are not its own.
+    """
+    # what keys are made of may change from version to version
+    known = data.get("robot_key") if data.get("tiburon") == installed_version() else None
+    if known is not None and known != _robot_key(model):
+        raise RunFileError(
+            path,
+            f"model= is robot {model.name!r}, the run is of {data['robot']!r}, and they differ in "
+            "joints, places, masses, loops or functions; pass the robot that was simulated",
+        )
