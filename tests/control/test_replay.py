@@ -93,6 +93,18 @@ def test_another_log_of_like_length_compiles_nothing():
     )
 
 
+def test_commands_after_the_end_of_a_case_are_not_given_again():
+    """One of two cases stops at an event; the other goes on."""
+    stop = tb.Event("far", lambda state: state.q[0] - 0.1, terminal=True)
+    run = tb.simulate(
+        slider(), 0.5, v=[[1.0], [0.1]], control=lambda state: -state.q, events=[stop]
+    )
+    assert list(run.status) == ["event", "finished"]
+    ends = [Replay.from_run(run, case=case).times[-1] for case in (0, 1)]
+    # the last row before 0.1 m at 1 m/s, a little slowed
+    assert_close(ends, [0.1, 0.5])
+
+
 def test_a_recorded_run_can_be_given_again(tmp_path):
     """Commands of a run with a controller, replayed without it: the same motion."""
     model = slider()

@@ -107,17 +107,19 @@ class Replay:
         """
         column = run.header.column("u")
         known = list(column.labels or ()) if column is not None else []
-        u = np.asarray(run.u, dtype=np.float64)
+        u = v = np.asarray(run.u, dtype=np.float64)
+        if run.header.column("v") is not None:
+            v = np.asarray(run.v)
         if u.ndim > 2:
             if case is None:
                 raise ShapeError("case", "the number of a case: the run is a batch", "none")
-            u = u.reshape(len(u), -1, u.shape[-1])[:, case]
+            u, v = (x.reshape(len(x), -1, x.shape[-1])[:, case] for x in (u, v))
         chosen = known if names is None else list(names)
         for name in chosen:
             if name not in known:
                 raise UnknownNameError("command", name, known)
-        # rows after the end of a run are not numbers
-        alive = np.isfinite(u).all(axis=1)
+        # states after the end of a case are not numbers
+        alive = np.isfinite(u).all(axis=1) & np.isfinite(v).all(axis=1)
         columns = [known.index(name) for name in chosen]
         return cls.of(np.asarray(run.time)[alive], u[alive][:, columns], chosen, between=between)
 

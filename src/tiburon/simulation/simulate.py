@@ -136,8 +136,8 @@ def simulate(
 
     Returns:
         The run. `run.outcome` tells how it ended: finished, by an event, diverged, interrupted or
-        out of budget; in a batch each case has its own in `run.outcomes`, and its rows after its
-        end are NaN.
+        out of budget; in a batch each case has its own in `run.outcomes`, and its states
+        after its end are NaN.
 
     Raises:
         ShapeError: If an array does not fit.
