@@ -183,7 +183,9 @@ def recent_kernel(source: "Source", numbers: dict[str, Any]) -> Callable[..., An
     # last in, last out
     _RECENT[key] = known
     if len(_RECENT) > MOST_RECENT:
-        del _RECENT[next(iter(_RECENT))]
+        # a list, and without complaint: another thread may do the same at this moment
+        oldest, *_ = list(_RECENT)
+        _RECENT.pop(oldest, None)
     return known[1]
 
 
