@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from tiburon.errors import ShapeError
 from tiburon.simulation.quantities import check_names
+from tiburon.simulation.result_memory import row_memory
 from tiburon.simulation.run_header import Checkpoint, RunHeader
 from tiburon.simulation.run_rows import MemoryRows, Rows, Steady
 
@@ -200,7 +201,7 @@ class _Memory:
         self._steady: list[Steady] = []
 
     def _block(self, rows: int) -> dict[str, Array]:
-        return {key: np.empty((rows, *shape)) for key, shape in self._shapes.items()}
+        return {key: row_memory((rows, *shape)) for key, shape in self._shapes.items()}
 
     def append(self, time: Array, columns: Mapping[str, Array], checkpoint: object) -> None:
         done = 0
