@@ -345,6 +345,11 @@ def test_which_programs_are_written_in_assembly():
     assert is_for_one_assembly(long, host())
     assert not is_for_assembly(PROGRAMS["arithmetic"], host())
     assert not is_for_assembly(PROGRAMS["regions"], host())
+    few = crowd(np.random.default_rng(1), 200, 5, 9)
+    # matrices that are almost empty, as the Jacobian of many loops is, would compile for minutes
+    sparse = trace(lambda x: (few(x), np.zeros(2000)), {"x": (5,)})
+    assert not is_for_assembly(sparse, host())
+    assert not is_for_one_assembly(sparse, host())
     for triple, lanes, fused in (
         ("aarch64-unknown-linux-gnu", 4, True),
         ("x86_64-unknown-linux-gnu", 8, True),

@@ -45,6 +45,10 @@ LANES = 4
 SHORTEST_PROGRAM = 300
 """Operations from which on a program is written this way; the shortest measured has 1000."""
 
+MOST_RESULTS = 1000
+"""Results up to which a program is written this way. LLVM hands them out one by one here: 1000 take
+it half a second, 4000 a quarter of a minute; its own code moves zeros and neighbors by loops."""
+
 LONGEST_OVERLAP = 1500
 """Steps up to which groups overlap. It makes the dynamics of an arm (1100 steps) a tenth faster and
 those of a quadruped (2600) up to a tenth slower, perhaps because two frames fill the first level of
@@ -57,7 +61,7 @@ _ADDRESSES_BEFORE = {"r8": "%frame0", "cx": "%parameters0"}
 
 def is_for_assembly(program: Program, host: Host) -> bool:
     """Tell whether a program is written this way for a machine."""
-    if not suits_assembly(host):
+    if not suits_assembly(host) or len(program.roots) > MOST_RESULTS:
         return False
     length = straight_length(program.graph, program.roots)
     return length is not None and length >= SHORTEST_PROGRAM
