@@ -84,3 +84,16 @@ def arms_on_object(freedoms, tie):
         grasp = tb.Pose(translation=tip + hand)
         loops.append(tb.LoopClosure(f"tie {k}", parent, "object", hold, grasp))
     return tb.Model("arms", bodies, loops=loops)
+
+
+def stretched_elbow():
+    """Two rods of 1 m pinned to the world 2 m apart: stretched out, and singular for it."""
+    rod = tb.Inertia(1.0, (0.5, 0.0, 0.0), (1e-3, 0.0, 0.0, 0.1, 0.0, 0.1))
+    tip = tb.Pose(translation=(1.0, 0.0, 0.0))
+    bodies = [
+        tb.Body("upper", joint=tb.Revolute("shoulder", (0, 1, 0)), inertia=rod),
+        tb.Body("lower", "upper", joint=tb.Revolute("elbow", (0, 1, 0), pose=tip), inertia=rod),
+    ]
+    pin = tb.Revolute("wrist", (0, 1, 0), pose=tip)
+    loop = tb.LoopClosure("wrist", "lower", "world", pin, tb.Pose(translation=(2.0, 0.0, 0.0)))
+    return tb.Model("stretched", bodies, loops=[loop])

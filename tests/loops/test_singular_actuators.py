@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.loops.mechanisms import stretched_elbow
 
 
 def test_a_platform_turned_by_a_quarter_is_let_go_by_its_legs():
@@ -35,15 +36,7 @@ def test_a_platform_turned_by_a_quarter_is_let_go_by_its_legs():
 
 def test_a_stretched_elbow_is_told_by_its_residual():
     """A velocity that keeps the loop closed to first order only: no acceleration can follow."""
-    rod = tb.Inertia(1.0, (0.5, 0.0, 0.0), (1e-3, 0.0, 0.0, 0.1, 0.0, 0.1))
-    tip = tb.Pose(translation=(1.0, 0.0, 0.0))
-    bodies = [
-        tb.Body("upper", joint=tb.Revolute("shoulder", (0, 1, 0)), inertia=rod),
-        tb.Body("lower", "upper", joint=tb.Revolute("elbow", (0, 1, 0), pose=tip), inertia=rod),
-    ]
-    pin = tb.Revolute("wrist", (0, 1, 0), pose=tip)
-    loop = tb.LoopClosure("wrist", "lower", "world", pin, tb.Pose(translation=(2.0, 0.0, 0.0)))
-    model = tb.Model("stretched", bodies, loops=[loop])
+    model = stretched_elbow()
     q, v = np.zeros(2), np.array([1.0, -2.0])
     np.testing.assert_allclose(tb.keep_loops_closed(model, q, v), v, atol=1e-12)
     found = tb.loop_dynamics(model, q, v, np.zeros(2))

@@ -5,6 +5,7 @@ import pytest
 
 import tiburon as tb
 from benchmarks.mechanisms import four_bar_state, four_bars
+from tests.loops.mechanisms import stretched_elbow
 from tiburon.loops.start import closed_start
 
 
@@ -24,14 +25,6 @@ def test_many_four_bars_flat_on_one_line_could_go_many_ways():
 
 def test_a_stretched_elbow_has_nowhere_to_go_and_may_rest():
     """Singular to first order, but no way leads away: nothing needs to be chosen."""
-    rod = tb.Inertia(1.0, (0.5, 0.0, 0.0), (1e-3, 0.0, 0.0, 0.1, 0.0, 0.1))
-    tip = tb.Pose(translation=(1.0, 0.0, 0.0))
-    bodies = [
-        tb.Body("upper", joint=tb.Revolute("shoulder", (0, 1, 0)), inertia=rod),
-        tb.Body("lower", "upper", joint=tb.Revolute("elbow", (0, 1, 0), pose=tip), inertia=rod),
-    ]
-    pin = tb.Revolute("wrist", (0, 1, 0), pose=tip)
-    loop = tb.LoopClosure("wrist", "lower", "world", pin, tb.Pose(translation=(2.0, 0.0, 0.0)))
-    model = tb.Model("stretched", bodies, loops=[loop])
+    model = stretched_elbow()
     start = closed_start(model, np.zeros((1, 2)), np.zeros((1, 2)), 0.0)
     assert not start.q.any()
