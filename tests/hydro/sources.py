@@ -67,7 +67,7 @@ def fixture_b():
     )
 
     def fluid(added, displaced, b):
-        return BodyFluid(displaced / RHO_B, b, added, (cylinder,))
+        return BodyFluid(displaced / RHO_B, b, added, (cylinder,), reference_density=RHO_B)
 
     C = np.array([[0, 0, 0], [0, 0, -0.6], [0, 0.6, 0]])
     link_added = np.block([[np.diag([0.01, 0.2, 0.2]), C], [C.T, np.diag([0.3, 3.0, 3.0])]])

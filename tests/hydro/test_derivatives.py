@@ -55,7 +55,10 @@ def test_drag_at_rest_has_the_derivative_zero():
 
 def test_linear_models_in_water():
     """A vehicle on its trim: damping in the stream shows in the linear model."""
-    fluid = tb.BodyFluid(0.03, (0, 0, 0.02), ADDED, linear_damping=np.diag([1.0, 2, 3, 4, 5, 6]))
+    damping = np.diag([1.0, 2, 3, 4, 5, 6])
+    fluid = tb.BodyFluid(
+        0.03, (0, 0, 0.02), ADDED, linear_damping=damping, reference_density=1000.0
+    )
     inertia = tb.Inertia(30.0, (0, 0, 0), (1, 2, 2.5))
     model = tb.Model("auv", [tb.Body("hull", joint=tb.Free("f"), inertia=inertia, fluid=fluid)])
     q, v, tau = model.neutral(), np.zeros(6), np.zeros(6)

@@ -11,7 +11,7 @@ STILL = tb.World(gravity=(0.0, 0.0, 0.0), fluid=tb.Water(RHO))
 
 
 def hull(mass=30.0, volume=0.03, added=None, drag=(), moments=(1.0, 2.0, 2.5), com=(0, 0, 0)):
-    fluid = tb.BodyFluid(volume, com, added, drag)
+    fluid = tb.BodyFluid(volume, com, added, drag, reference_density=RHO)
     inertia = tb.Inertia(mass, com, moments)
     return tb.Model("hull", [tb.Body("hull", joint=tb.Free("float"), inertia=inertia, fluid=fluid)])
 
@@ -142,7 +142,7 @@ def test_speed_decays_under_quadratic_drag():
 
 def test_linear_damping_decays_exponentially():
     mass, D = 5.0, 3.0
-    fluid = tb.BodyFluid(0.0, linear_damping=np.diag([0, 0, 0, D, D, D]))
+    fluid = tb.BodyFluid(0.0, linear_damping=np.diag([0, 0, 0, D, D, D]), reference_density=RHO)
     inertia = tb.Inertia(mass, (0, 0, 0), (1, 1, 1))
     model = tb.Model("x", [tb.Body("x", joint=tb.Free("x"), inertia=inertia, fluid=fluid)])
     q, v = at_rest()
@@ -201,7 +201,12 @@ def test_bodies_of_any_size_move_alike(size):
 def test_water_meets_a_body_that_displaces_none_where_it_says():
     """Sheets and frames of no volume feel shear at the place given, whatever frame they are in."""
     shear = tb.Water(RHO, tb.LinearShear((1.0, 0.0, 0.0), 10.0))
-    fluid = tb.BodyFluid(0.0, (0.0, 0.0, -4.0), linear_damping=np.diag([0, 0, 0, 5.0, 5.0, 5.0]))
+    fluid = tb.BodyFluid(
+        0.0,
+        (0.0, 0.0, -4.0),
+        linear_damping=np.diag([0, 0, 0, 5.0, 5.0, 5.0]),
+        reference_density=RHO,
+    )
     inertia = tb.Inertia(10.0, (0, 0, 0), (1.0, 1.0, 1.0))
     model = tb.Model("m", [tb.Body("b", joint=tb.Free("f"), inertia=inertia, fluid=fluid)])
     q, v = at_rest()

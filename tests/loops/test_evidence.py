@@ -134,7 +134,10 @@ def test_four_bars_under_water_are_a_slower_pendulum(added, displaced):
         [0.0, added / 12, added / 12, added, added, added], about=tuple(middle)
     )
     fluid = tb.BodyFluid(
-        volume=displaced / 1000.0, center_of_buoyancy=tuple(middle), added_mass=own
+        volume=displaced / 1000.0,
+        center_of_buoyancy=tuple(middle),
+        added_mass=own,
+        reference_density=1000.0,
     )
     model = dry.with_fluids({body.name: fluid for body in dry.bodies})
     start = np.where([name.startswith("pivot") for name in model.v_names], -1.0, 1.0)

@@ -208,6 +208,9 @@ def test_rexrov_added_mass_is_in_our_order_and_axes():
     assert M[3, 1] == 165.54
     # z and yaw: both flip; the two printed values are averaged
     assert M[5, 2] == pytest.approx(10.7745, rel=1e-12)
+    # read so, it acts where the buoyancy does: above the center of mass, in surge and in sway
+    assert M[3, 1] / M[3, 3] == pytest.approx(0.2123, abs=1e-4)
+    assert -M[4, 0] / M[4, 4] == pytest.approx(0.3351, abs=1e-4)
 
 
 def test_flexible_arm_bends_at_the_frequency_of_the_beam():

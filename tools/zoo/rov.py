@@ -126,6 +126,7 @@ def vehicle() -> tb.Body:
             added_mass=0.5 * (added + added.T),
             linear_damping=tuple(linear.tolist()),
             quadratic_damping=tuple(quadratic.tolist()),
+            reference_density=SEA,
         ),
         shapes=(
             tb.Shape(tb.BoxShape((x, y, 0.3 * z)), pose=at(z=0.35 * z), color=YELLOW),

@@ -61,6 +61,7 @@ def remus100() -> Sheet:
             volume=mass / density,
             added_mass=added,
             linear_damping=damping,
+            reference_density=density,
             drag=(tb.CylinderDrag(b, length, (-a, 0.0, 0.0), X, 1.1, (0.42, 0.42)),),
             fins=(
                 _remus_fin("rudder", 0.005, 0.5, (0.0, 0.0, 1.0)),
@@ -123,6 +124,7 @@ def rexrov_fluid() -> tb.BodyFluid:
         ),
         linear_damping=linear_first(REXROV_LINEAR),
         quadratic_damping=linear_first(REXROV_QUADRATIC),
+        reference_density=1028.0,
     )
 
 
@@ -175,7 +177,15 @@ UUV simulator, uuv_descriptions (rexrov_base.xacro, rexrov_actuators.xacro, rexr
 which takes the hydrodynamics of the SF 30k from Berg 2012 (pp. 28 to 31) and Dukan 2014: mass,
 inertia, volume, center of buoyancy, added mass (full matrix, linear first, marine axes; entry
 (3, 6) 10.774 against (6, 3) 10.775, averaged), linear and quadratic damping, thrusters (thrust
-0.00031 w|w| N at w rad/s, time constant 0.05 s), collision boxes."""
+0.00031 w|w| N at w rad/s, time constant 0.05 s), collision boxes. Water of 1028 kg/m^3, as the
+simulator's robot files set it.
+
+Axes: the source gives the inertia in the z-up axes of its link and applies the added mass in z-down
+axes (its plugin turns velocities to NED first); both are read so. Berg 2012 itself was not at hand.
+For z-up: the source notes that the center of buoyancy on the same page of Berg, z = +0.387 m, can
+only be z-up. For z-down: the added mass then acts 0.21 m (surge) and 0.34 m (sway) above the center
+of mass, on the side of the buoyancy; read z-up it would act below. The products of inertia xy and
+xz (1.44 and 33.41 kg m^2) are the only entries of the inertia whose sign depends on this."""
     notes = {
         "hull": "UUV simulator, after Berg 2012.",
         "thruster_0": "UUV simulator, rexrov_actuators.xacro, as all thrusters.",
@@ -239,6 +249,7 @@ def bluerov2_heavy() -> Sheet:
             added_mass=linear_first(added),
             linear_damping=linear_first((13.7, 0.0, 33.0, 0.0, 0.8, 0.0)),
             quadratic_damping=linear_first((141.0, 217.0, 190.0, 1.192, 0.47, 1.5)),
+            reference_density=1000.0,
         ),
         shapes=HULL,
     )
@@ -252,7 +263,8 @@ def bluerov2_heavy() -> Sheet:
 von Benzon, Sorensen, Uth, Jouffroy, Liniger and Pedersen 2022 ("An open-source benchmark
 simulator: control of a BlueROV2 underwater robot"): mass, moments of inertia, volume, center of
 buoyancy 0.01 m above the center of mass, added mass, linear and quadratic damping. The origin is
-the center of mass. Other published sets differ by factors of two. Shapes: rough boxes.
+the center of mass. Identified in fresh water, taken as 1000 kg/m^3. Other published sets differ by
+factors of two. Shapes: rough boxes.
 {THRUSTERS}"""
     notes = {
         "hull": "von Benzon et al. 2022; shapes: rough boxes.",
@@ -288,6 +300,7 @@ def bluerov2_alpha() -> Sheet:
             added_mass=(0.0, 0.0, 0.0, 5.5, 12.7, 14.57),
             linear_damping=linear_first((4.03, 6.22, 5.18, 0.07, 0.07, 0.07)),
             quadratic_damping=linear_first((18.18, 21.66, 36.99, 1.55, 1.55, 1.55)),
+            reference_density=1000.0,
         ),
         shapes=HULL,
     )
@@ -341,6 +354,7 @@ def bluerov2_alpha() -> Sheet:
                     center_of_buoyancy=com,
                     added_mass=tb.added_mass_from((0.0, 0.0, 0.0, added, added, added), about=com),
                     quadratic_damping=None if drag is None else (0.0, 0.0, 0.0, *drag),
+                    reference_density=1000.0,
                 ),
                 shapes=(line_shape(tuple(ends[0].tolist()), tuple(ends[1].tolist()), 0.02, color),),
             )

@@ -107,12 +107,15 @@ def water_around(
         time: When [s].
     """
     given = iter(bodies)
+    density, field, surface = water.state(numbers)
     links = tuple(
-        tuple(part.with_numbers([next(given) for _ in part.numbers()]) for part in link)
+        tuple(
+            part.with_numbers([next(given) for _ in part.numbers()]).in_fluid(density)
+            for part in link
+        )
         for link in immersions(model, water.meets_bodies_apart)
     )
     added = tuple(map(added_to, links))
-    density, field, surface = water.state(numbers)
     strips = Strips(water.strips, water.split_strips)
     floating = None
     if surface is not None:

@@ -28,6 +28,8 @@ def read_fluid(block: Block) -> BodyFluid | None:
         added_mass=matrix if any(added) else None,  # type: ignore[arg-type]
         drag=drag,
         quadratic_damping=quadratic,  # type: ignore[arg-type]
+        # the density is in another file, and DynaMechs takes the matrix as it stands in any fluid
+        reference_density=None,
     )
 
 

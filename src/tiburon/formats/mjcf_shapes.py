@@ -149,6 +149,7 @@ def _ellipsoids(compiled: Any, immersed: list[int], density: float, viscosity: f
         added_mass=added if added.any() else None,  # type: ignore[arg-type]
         drag=tuple(drag),
         linear_damping=damping if damping.any() else None,  # type: ignore[arg-type]
+        reference_density=density or None,
     )
 
 
@@ -165,6 +166,8 @@ def _inertia_box(compiled: Any, body: int, density: float, viscosity: float) -> 
     return BodyFluid(
         drag=(BoxDrag((x, y, z), pose=pose),) if density > 0.0 else (),
         linear_damping=damping if damping.any() else None,  # type: ignore[arg-type]
+        # viscous resistance in a fluid without density holds as it stands
+        reference_density=density or None,
     )
 
 

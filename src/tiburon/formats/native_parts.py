@@ -165,6 +165,11 @@ def read_fluid(table: Table) -> BodyFluid:
         damping = table.table(key)
         if damping is not None:
             values[key] = _stated(six_by_six_from, damping)
+    if table.has("reference_density"):
+        # a word, since the format has no empty value
+        given = table.get("reference_density")
+        any_fluid = given == schema.ANY_FLUID
+        values["reference_density"] = None if any_fluid else table.numbers("reference_density")
     drags = tuple(read_kinded(schema.DRAGS, drag) for drag in table.tables("drag"))
     fins = tuple(_read_fin(fin) for fin in table.tables("fin"))
     table.finish()

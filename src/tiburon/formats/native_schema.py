@@ -212,6 +212,9 @@ CYLINDER = Record(
 DAMPINGS = ("linear_damping", "quadratic_damping")
 """Matrices of a submerged body beside its added mass."""
 
+ANY_FLUID = "any"
+"""Reference density of matrices that do not depend on the density of the fluid."""
+
 
 def word_of(records: Mapping[str, Record], value: object) -> str | None:
     """Return the word for the kind of a value; None if the format has none."""

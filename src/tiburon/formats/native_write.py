@@ -203,6 +203,9 @@ def _fluid(fluid: BodyFluid, body: str) -> dict[str, Any]:
                 "axes": "flu",
                 "matrix": _diagonal(matrix) or [list(row) for row in matrix],
             }
+    if any(name in table for name in ("added_mass", *schema.DAMPINGS)):
+        stated = fluid.reference_density
+        table["reference_density"] = schema.ANY_FLUID if stated is None else stated
     if fluid.drag:
         element = f"body {body!r}, drag"
         table["drag"] = [_kinded(schema.DRAGS, drag, element) for drag in fluid.drag]

@@ -92,7 +92,9 @@ def read_fluid(link: XmlElement) -> BodyFluid | None:
         # inertial axes to link axes, for turning and linear motion alike
         R = np.kron(np.eye(2), np.array(pose.rotation))
         matrix = added_mass_from(R @ matrix @ R.T, about=pose.translation, symmetrize=True)
-        return BodyFluid(added_mass=tuple(map(tuple, matrix.tolist())))
+        rows = tuple(map(tuple, matrix.tolist()))
+        # the file names no density: simulators take the matrix as it stands in any fluid
+        return BodyFluid(added_mass=rows, reference_density=None)
     except ModelError as error:
         added.blame(error)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from tiburon.errors import ModelError
 from tiburon.hydro.coefficients import estimate_water
 from tiburon.model import Body, BodyFluid, Model, Shape
-from tiburon.model.numbers import number
+from tiburon.model.numbers import positive_density
 
 __all__ = ["AddedWater", "BodyWater", "add_water"]
 
@@ -53,7 +53,7 @@ def add_water(
 
     Args:
         model: The robot.
-        density: Of the water [kg/m^3]; added masses go with it.
+        density: Of the water [kg/m^3], positive: the reference density of the estimates.
         overwrite: Whether to estimate also bodies that have water numbers.
         panels: How many to use for the added mass of a mesh, 20 to 4000.
 
@@ -63,7 +63,7 @@ def add_water(
     Example:
         ``tb.add_water(tb.load("arm.urdf")).model``
     """
-    density = number(density, "water numbers", "density", least=0.0)
+    density = positive_density(density, "water numbers")
     found = tuple(_body_water(body, density, overwrite, panels) for body in model.bodies)
     if not any(entry.fluid for entry in found):
         reasons = "; ".join(f"{entry.body!r}: {entry.reason}" for entry in found[:4])

@@ -21,7 +21,7 @@ from tiburon.errors import ModelError
 from tiburon.hydro.ellipsoid import ellipsoid_added_mass
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.drag import BoxDrag, CylinderDrag, Drag, EllipsoidDrag, SphereDrag
-from tiburon.model.numbers import Vec3, matrix6, number
+from tiburon.model.numbers import Vec3, matrix6, positive_density
 from tiburon.model.pose import Pose
 from tiburon.model.shape import (
     BoxShape,
@@ -121,13 +121,13 @@ def estimate_water(
     Args:
         shapes: One or several, in body axes; collision shapes where there are any, else visual
             ones.
-        density: Of the water [kg/m^3]; added masses go with it.
+        density: Of the water [kg/m^3], positive: the reference density of the estimate.
         panels: How many to use for the added mass of a mesh, 20 to 4000.
 
     Raises:
         ModelError: If a shape has no volume that is known here, or a mesh is not watertight.
     """
-    density = number(density, "water numbers", "density", least=0.0)
+    density = positive_density(density, "water numbers")
     shapes = (shapes,) if isinstance(shapes, Shape) else tuple(shapes)
     if not shapes:
         raise ModelError("water numbers: expected at least one shape, got none; add shapes=(...)")
@@ -156,6 +156,7 @@ def estimate_water(
         center_of_buoyancy=tuple((moment / volume).tolist()),
         added_mass=matrix6(0.5 * (total + total.T), "water numbers", "added_mass"),
         drag=tuple(drag),
+        reference_density=density,
     )
     return WaterEstimate(fluid, quality, tuple(remarks))
 

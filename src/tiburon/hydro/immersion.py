@@ -145,13 +145,32 @@ class Damping:
     linear: tuple[tuple[Scalar, ...], ...] | None
     quadratic: tuple[tuple[Scalar, ...], ...] | None
 
+    reference: float | None = None
+    """Density that the matrices are stated for [kg/m^3]; None where they hold as they stand."""
+
+    def in_fluid(self, density: Scalar) -> "Damping":
+        """Return the damping in a fluid of a density [kg/m^3]."""
+        if self.reference is None:
+            return self
+        return replace(self.scaled(density / self.reference), reference=None)
+
+    def scaled(self, factor: Scalar) -> "Damping":
+        """Return the damping times a factor."""
+
+        def times(
+            matrix: tuple[tuple[Scalar, ...], ...] | None,
+        ) -> tuple[tuple[Scalar, ...], ...] | None:
+            return matrix and tuple(tuple(factor * x for x in row) for row in matrix)
+
+        return replace(self, linear=times(self.linear), quadratic=times(self.quadratic))
+
 
 @record(slots=False)
 class Immersion:
     """A link under water, in its plan frame."""
 
     added: ArticulatedInertia
-    """Added mass about the origin [kg m^2, kg m, kg]."""
+    """Added mass about the origin at the reference density [kg m^2, kg m, kg]."""
 
     volume: Scalar
     """Displaced [m^3]."""
@@ -166,6 +185,29 @@ class Immersion:
     """Center of buoyancy, where water is taken to act on the whole link [m]: structure."""
 
     fins: tuple[PlacedFin, ...] = ()
+
+    constant_added: ArticulatedInertia | None = None
+    """Added mass that does not depend on the density of the fluid; None where there is none."""
+
+    reference: float | None = None
+    """Density that `added` is stated for [kg/m^3]; None where it is that of the fluid at hand."""
+
+    def in_fluid(self, density: Scalar) -> "Immersion":
+        """Return the link with the added mass and damping it has in a fluid of a density.
+
+        Coefficients scale with density from the one that they are stated for, so that they vanish
+        in a fluid of density zero.
+
+        Args:
+            density: Of the fluid [kg/m^3].
+        """
+        added = self.added
+        if self.reference is not None:
+            added = added * (density / self.reference)
+        if self.constant_added is not None:
+            added = added + self.constant_added
+        dampings = tuple(damping.in_fluid(density) for damping in self.dampings)
+        return replace(self, added=added, dampings=dampings, constant_added=None, reference=None)
 
     def force(self, around: Surroundings, strips: Strips) -> Force:
         """Return all that water does to the link beyond -I^A a', about the frame's origin.
@@ -196,6 +238,7 @@ class Immersion:
     def _scalars(self) -> Iterator[Scalar]:
         """Go through all numbers a kernel may take at run time, but for angles of fins."""
         yield from self.added
+        yield from self.constant_added or ()
         yield self.volume
         yield from self.moment
         for shape in self.shapes:
@@ -224,6 +267,7 @@ class Immersion:
             return tuple(next(all_of) for _ in range(count))
 
         added = ArticulatedInertia.from_array(take(21))
+        constant = self.constant_added and ArticulatedInertia.from_array(take(21))
         (volume,) = take(1)
         x, y, z = take(3)
         shapes = tuple(replace(s, numbers=take(len(s.numbers))) for s in self.shapes)
@@ -239,14 +283,28 @@ class Immersion:
         fins = [
             fin if fin.deflection is None else replace(fin, deflection=next(given)) for fin in fins
         ]
-        return Immersion(added, volume, (x, y, z), shapes, dampings, self.place, tuple(fins))
+        return replace(
+            self,
+            added=added,
+            constant_added=constant,
+            volume=volume,
+            moment=(x, y, z),
+            shapes=shapes,
+            dampings=dampings,
+            fins=tuple(fins),
+        )
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
         return (
             tuple(x != 0.0 for x in self._scalars()),
             tuple((s.kind, s.geometry, len(s.numbers)) for s in self.shapes),
-            tuple((d.transform, d.linear is None, d.quadratic is None) for d in self.dampings),
+            tuple(
+                (d.transform, d.linear is None, d.quadratic is None, d.reference)
+                for d in self.dampings
+            ),
+            self.constant_added is None,
+            self.reference,
             self.place,
             tuple(replace(fin, numbers=(), deflection=fin.deflection is None) for fin in self.fins),
         )
@@ -269,14 +327,21 @@ def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion:
         members: Numbers of each body, with the map of motion from the plan frame to its own; at
             least one.
     """
-    added = ArticulatedInertia.zero()
+    added = constant = ArticulatedInertia.zero()
+    # coefficients of all bodies are brought to the density that the first of them states
+    stated = (f.reference_density for f, _ in members if f.added_mass is not None)
+    reference = next((density for density in stated if density is not None), None)
     volume, moment, middle = 0.0, ZERO3, ZERO3
     shapes: list[PlacedDrag] = []
     dampings: list[Damping] = []
     fins: list[PlacedFin] = []
     for fluid, X in members:
         if fluid.added_mass is not None:
-            added = added + X.inertia_to_parent(ArticulatedInertia.from_matrix(fluid.added_mass))
+            own = X.inertia_to_parent(ArticulatedInertia.from_matrix(fluid.added_mass))
+            if fluid.reference_density is None or reference is None:
+                constant = constant + own
+            else:
+                added = added + own * (reference / fluid.reference_density)
         volume += fluid.volume
         center = X.point_to_parent(fluid.center_of_buoyancy)
         moment = add(moment, scale(center, fluid.volume))
@@ -284,14 +349,27 @@ def immersion_of(members: Sequence[tuple[BodyFluid, Transform]]) -> Immersion:
         shapes.extend(placed for drag in fluid.drag for placed in _placed(drag, X))
         fins.extend(placed_fin(fin, *_into(X)) for fin in fluid.fins)
         if fluid.linear_damping is not None or fluid.quadratic_damping is not None:
-            dampings.append(Damping(X, fluid.linear_damping, fluid.quadratic_damping))
+            matrices = (fluid.linear_damping, fluid.quadratic_damping)
+            dampings.append(Damping(X, *matrices, fluid.reference_density))
     # what is rounding goes with the size of the body: small ones have small numbers
-    clean = _without_rounding(tuple(added), 0.0)
+    clean, fixed = (
+        ArticulatedInertia.from_array(_without_rounding(tuple(sum_of), 0.0))
+        for sum_of in (added, constant)
+    )
     # where nothing is displaced, water still meets the bodies where they say
     place = _vec(scale(moment, 1.0 / volume) if volume else middle)
     x, y, z = _without_rounding(moment, volume)
-    added = ArticulatedInertia.from_array(clean)
-    return Immersion(added, volume, (x, y, z), tuple(shapes), tuple(dampings), place, tuple(fins))
+    return Immersion(
+        clean,
+        volume,
+        (x, y, z),
+        tuple(shapes),
+        tuple(dampings),
+        place,
+        tuple(fins),
+        fixed if any(fixed) else None,
+        reference,
+    )
 
 
 def _into(X: Transform) -> tuple[Callable[[Vector], Vec3], Callable[[Vector], Vec3]]:

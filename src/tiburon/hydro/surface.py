@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from tiburon.hydro.hull import TILT, Hull
-from tiburon.hydro.immersion import Damping, Immersion, PlacedDrag, Waterline
+from tiburon.hydro.immersion import Immersion, PlacedDrag, Waterline
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, dot, scale, subtract
 
@@ -48,7 +48,7 @@ def under_surface(link: Immersion, hulls: Sequence[Hull], up: Vec3, depth: Scala
         volume=link.volume * phi,
         moment=add(scale(moment, link.volume), scale(beside, phi)),
         shapes=tuple(_cut(shape, phi, up, depth) for shape in link.shapes),
-        dampings=tuple(_less(damping, phi) for damping in link.dampings),
+        dampings=tuple(damping.scaled(phi) for damping in link.dampings),
         fins=tuple(replace(fin, numbers=tuple(phi * x for x in fin.numbers)) for fin in link.fins),
     )
 
@@ -64,14 +64,3 @@ def _cut(shape: PlacedDrag, phi: Scalar, up: Vec3, depth: Scalar) -> PlacedDrag:
     reach = shape.radius * np.sqrt(b * b + c * c + TILT * TILT)
     first = depth - dot(up, start)  # type: ignore[arg-type]
     return replace(shape, waterline=Waterline(first, rise, reach))
-
-
-def _less(damping: Damping, phi: Scalar) -> Damping:
-    """Return lumped damping times a share."""
-
-    def scaled(
-        matrix: tuple[tuple[Scalar, ...], ...] | None,
-    ) -> tuple[tuple[Scalar, ...], ...] | None:
-        return matrix and tuple(tuple(phi * x for x in row) for row in matrix)
-
-    return replace(damping, linear=scaled(damping.linear), quadratic=scaled(damping.quadratic))

@@ -6,7 +6,7 @@ from tiburon.errors import ModelError
 from tiburon.model.added_mass import symmetric
 from tiburon.model.drag import Drag
 from tiburon.model.fin import Fin
-from tiburon.model.numbers import Matrix6, Vec3, matrix6, number, vec3
+from tiburon.model.numbers import Matrix6, Vec3, matrix6, number, positive_density, vec3
 from tiburon.record import record
 
 DEFINITE = 1e-9
@@ -45,6 +45,12 @@ class BodyFluid:
     fins: tuple[Fin, ...] = ()
     """Fins, which lift as well as drag."""
 
+    reference_density: float | None = 1025.0
+    """Density of the fluid that `added_mass`, `linear_damping` and `quadratic_damping` are stated
+    for [kg/m^3]; sea water by default. In another fluid they scale with its density, so that
+    they vanish with it. None for coefficients that hold in any fluid as they stand.
+    """
+
     def __post_init__(self) -> None:
         element = "body fluid"
         object.__setattr__(self, "volume", number(self.volume, element, "volume", least=0.0))
@@ -77,6 +83,9 @@ class BodyFluid:
         if not isinstance(fins, (tuple, list)) or not all(isinstance(f, Fin) for f in fins):
             raise ModelError(f"{element}: fins must be a tuple of Fin(...), got {fins!r}")
         object.__setattr__(self, "fins", tuple(fins))
+        if self.reference_density is not None:
+            density = positive_density(self.reference_density, element, "reference_density")
+            object.__setattr__(self, "reference_density", density)
 
 
 def _check_damping(matrix: Matrix6 | None, element: str, quantity: str) -> None:

@@ -149,6 +149,17 @@ def number(
     return x
 
 
+def positive_density(value: object, element: str, quantity: str = "density") -> float:
+    """Convert to the density of a fluid that coefficients are stated for [kg/m^3]: above zero."""
+    density = number(value, element, quantity)
+    if density <= 0.0:
+        raise ModelError(
+            f"{element}: {quantity} must be positive, got {density:g} kg/m^3; give the density "
+            "that the coefficients are measured or computed for"
+        )
+    return density
+
+
 def per_freedom(
     value: object,
     element: str,
