@@ -1,10 +1,10 @@
-"""Drag of cylinders and solids against closed forms of the sources."""
+"""Drag of cylinders and balls against closed forms of the sources."""
 
 import numpy as np
 import pytest
 
 from tests.tolerances import assert_close
-from tiburon.hydro.strips import ball_drag, cylinder_drag, face_drag, gauss_points
+from tiburon.hydro.strips import ball_drag, cylinder_drag, gauss_points
 from tiburon.spatial.vec3 import add_cross
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
@@ -129,17 +129,3 @@ def test_a_ball_is_pushed_through_its_center():
     force = ball_drag(lambda p: (3.0, 4.0, 0.0), center=(0.0, 0.0, 2.0), factor=0.1)
     assert_close(np.array(force.force), (-1.5, -2.0, 0.0))
     assert_close(np.array(force.moment), np.cross((0, 0, 2.0), (-1.5, -2.0, 0.0)))
-
-
-def test_a_cut_at_rest_in_its_middle_still_resists_turning():
-    """Two points at distance d from the axis, each half of the area: n = -factor d^3 w|w|."""
-    d, factor, w = 0.5, 8.0, 2.0
-    points = ((0.0, d, 0.0), (0.0, -d, 0.0))
-    force = face_drag(
-        lambda p: add_cross((0.0, 0.0, 0.0), (0.0, 0.0, w), p),
-        normal=X,
-        points=points,
-        factor=factor,
-    )
-    assert_close(np.array(force.force), np.zeros(3))
-    assert_close(force.moment[2], -factor * d**3 * w * abs(w))

@@ -6,6 +6,8 @@ the center of buoyancy; drag point by point. The acceleration of the water is a 
 the path of a particle.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 import tiburon as tb
@@ -133,31 +135,84 @@ def _drag(drag, pose, speed, density, flow, time, strips):
             across = u - axis * (axis @ u)
             area = 2.0 * drag.radius * drag.length * 0.5 * weight
             yield point, -0.5 * density * drag.side_coefficient * area * _squared(across)
-        along = axis * (axis @ relative(start))
-        end = drag.end_coefficients[int(along @ axis > 0.0)]
-        yield start, -0.5 * density * end * np.pi * drag.radius**2 * _squared(along)
+        faces = ((start, -axis), (start + drag.length * axis, axis))
+        for (point, outward), end in zip(faces, drag.end_coefficients, strict=True):
+            ahead = max(outward @ relative(point), 0.0) * outward
+            yield point, -0.5 * density * end * np.pi * drag.radius**2 * _squared(ahead)
     elif isinstance(drag, tb.SphereDrag):
         point = R @ drag.center + p
         area = np.pi * drag.radius**2
         yield point, -0.5 * density * drag.coefficient * area * _squared(relative(point))
     else:
-        yield from _cuts(drag, R, p, density, relative)
+        yield from _sections(drag, R, p, density, relative, (strips + 1) // 2)
 
 
-def _cuts(drag, R, p, density, relative):
-    """Four points in each middle plane, where products of two coordinates average as they do."""
+def _sections(drag, R, p, density, relative, count):
+    """The three middle sections: the linear fit to the flow, and what it leaves at few points."""
     axes = R @ np.array(drag.pose.rotation)
     middle = R @ drag.pose.translation + p
     box = isinstance(drag, tb.BoxDrag)
     half = np.array(drag.size) / 2.0 if box else np.array(drag.radii)
-    reach = half / np.sqrt(3.0) if box else half / 2.0
     for k in range(3):
         i, j = [n for n in range(3) if n != k]
-        area = (4.0 if box else np.pi) * half[i] * half[j]
-        for a, b in ((1, 1), (1, -1), (-1, 1), (-1, -1)):
-            point = middle + a * reach[i] * axes[:, i] + b * reach[j] * axes[:, j]
-            u = axes[:, k] * (axes[:, k] @ relative(point))
-            yield point, -0.5 * density * drag.coefficients[k] * area / 4.0 * _squared(u)
+        factor = -0.5 * density * drag.coefficients[k] * (4.0 if box else np.pi)
+        factor *= half[i] * half[j]
+
+        def place(a, b, i=i, j=j):
+            return middle + a * half[i] * axes[:, i] + b * half[j] * axes[:, j]
+
+        few = np.array(list(_square_points(count) if box else _disk_points(count)))
+        basis = np.column_stack([np.ones(len(few)), few[:, :2]])
+        u = np.array([axes[:, k] @ relative(place(a, b)) for a, b, _ in few])
+        fit = np.linalg.lstsq(basis * np.sqrt(few[:, 2:]), u * np.sqrt(few[:, 2]), rcond=None)[0]
+        for (a, b, weight), exact, line in zip(few, u, basis @ fit, strict=True):
+            rest = abs(exact) * exact - abs(line) * line
+            yield place(a, b), factor * weight * rest * axes[:, k]
+        for a, b, weight in _cut_square(fit) if box else _cut_disk(fit):
+            line = fit @ (1.0, a, b)
+            yield place(a, b), factor * weight * abs(line) * line * axes[:, k]
+
+
+def _square_points(count):
+    places, weights = np.polynomial.legendre.leggauss(count)
+    for a, g in zip(places, weights, strict=True):
+        for b, h in zip(places, weights, strict=True):
+            yield a, b, 0.25 * g * h
+
+
+def _disk_points(count):
+    """Chebyshev points along a, Legendre points on the chords there."""
+    places, weights = np.polynomial.legendre.leggauss(count)
+    for turn in np.arange(1, count + 1) * np.pi / (count + 1):
+        for b, h in zip(places, weights, strict=True):
+            weight = np.sin(turn) ** 2 / (count + 1) * h
+            yield np.cos(turn), b * np.sin(turn), weight
+
+
+def _pieces(low, high, cuts):
+    """Gauss points of the pieces of an interval between cuts."""
+    places, weights = np.polynomial.legendre.leggauss(24)
+    ends = np.array([low, *sorted(x for x in cuts if low < x < high), high])
+    for x, y in pairwise(ends):
+        yield from zip(0.5 * (x + y) + 0.5 * (y - x) * places, 0.5 * (y - x) * weights, strict=True)
+
+
+def _cut_square(fit):
+    """Points on the square, cut where c + p a + q b changes sign."""
+    c, p, q = fit
+    for a, g in _pieces(-1.0, 1.0, [-(c + q) / p, -(c - q) / p] if p else []):
+        for b, h in _pieces(-1.0, 1.0, [-(c + p * a) / q] if q else []):
+            yield a, b, 0.25 * g * h
+
+
+def _cut_disk(fit):
+    """Points on the line along the gradient, which stand for chords across it."""
+    c, p, q = fit
+    g = np.hypot(p, q)
+    along = np.array([p, q]) / g if g else np.array([1.0, 0.0])
+    cut = [np.arcsin(-c / g)] if abs(c) < g else []
+    for turn, weight in _pieces(-0.5 * np.pi, 0.5 * np.pi, cut):
+        yield *(np.sin(turn) * along), 2.0 / np.pi * weight * np.cos(turn) ** 2
 
 
 def _squared(u):

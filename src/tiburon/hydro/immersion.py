@@ -19,9 +19,10 @@ from numpy.typing import NDArray
 from tiburon.hydro.added_mass import added_mass_bias
 from tiburon.hydro.buoyancy import total_buoyancy
 from tiburon.hydro.damping import damping_force
+from tiburon.hydro.faces import face_drag
 from tiburon.hydro.hull import strip_share
 from tiburon.hydro.lift import PlacedFin, placed_fin
-from tiburon.hydro.strips import ball_drag, cylinder_drag, face_drag
+from tiburon.hydro.strips import ball_drag, cylinder_drag
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.drag import BoxDrag, CylinderDrag, Drag, EllipsoidDrag, SphereDrag
 from tiburon.record import record
@@ -63,13 +64,18 @@ class Surroundings(NamedTuple):
 
 
 class Strips(NamedTuple):
-    """How cylinders are cut for drag."""
+    """How cylinders, and sections of other solids, are cut for drag."""
 
     points: int = 4
-    """Number of strips; the sources take four."""
+    """Number of strips of a cylinder; the sources take four."""
 
     split: bool = False
     """Whether to cut where the flow across the cylinder is slowest, and take both parts."""
+
+    @property
+    def across(self) -> int:
+        """Points along each axis of a section of a box or an ellipsoid, in water that varies."""
+        return (self.points + 1) // 2
 
 
 @record(slots=False)
@@ -130,8 +136,18 @@ class PlacedDrag:
         if self.kind == "ball":
             return ball_drag(around.relative, center=geometry[0], factor=factors[0])
         total = Force.zero()
-        for (normal, points), factor in zip(geometry, factors, strict=True):
-            total = total + face_drag(around.relative, normal=normal, points=points, factor=factor)
+        for (axes, center, halves), factor in zip(geometry, factors, strict=True):
+            total = total + face_drag(
+                around.w,
+                around.relative,
+                disk=self.kind == "ellipsoid",
+                axes=axes,
+                center=center,
+                halves=halves,
+                factor=factor,
+                points=strips.across,
+                uniform=around.flow is None,
+            )
         return total
 
 
@@ -408,25 +424,19 @@ def _solid(
     turned: Callable[[Vector], Vec3],
     moved: Callable[[Vector], Vec3],
 ) -> PlacedDrag:
-    """Cut a solid in its three middle planes; points and weights integrate cubics exactly."""
+    """Cut a solid in its three middle planes."""
     if isinstance(drag, BoxDrag):
-        halves = [0.5 * s for s in drag.size]
-        share, reach = 4.0, 1.0 / math.sqrt(3.0)
+        kind, share, halves = "box", 4.0, [0.5 * s for s in drag.size]
     else:
-        halves = list(drag.radii)
-        share, reach = math.pi, 0.5
-    R, p = np.array(drag.pose.rotation), np.array(drag.pose.translation)
-    cuts, numbers = [], []
+        kind, share, halves = "ellipsoid", math.pi, list(drag.radii)
+    R, center = np.array(drag.pose.rotation), moved(drag.pose.translation)
+    axes = [turned(R[:, k]) for k in range(3)]
+    sections, numbers = [], []
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3
-        points = [
-            moved(p + R[:, i] * (a * reach * halves[i]) + R[:, j] * (b * reach * halves[j]))
-            for a in (-1.0, 1.0)
-            for b in (-1.0, 1.0)
-        ]
-        cuts.append((turned(R[:, k]), tuple(points)))
+        sections.append(((axes[k], axes[i], axes[j]), center, (halves[i], halves[j])))
         numbers.append(0.5 * drag.coefficients[k] * share * halves[i] * halves[j])
-    return PlacedDrag("cuts", tuple(cuts), tuple(numbers))
+    return PlacedDrag(kind, tuple(sections), tuple(numbers))
 
 
 def _sides(axis: Vec3) -> tuple[Vec3, Vec3]:

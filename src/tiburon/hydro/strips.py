@@ -1,4 +1,4 @@
-"""Pressure drag of bodies cut into strips.
+"""Pressure drag of cylinders, cut into strips, and of balls.
 
 Symbols (McMillan 1994, eqs. 6.22-6.30; McMillan, Orin and McGhee 1995, eqs. 17-22):
     w       angular velocity of the body
@@ -18,7 +18,7 @@ import numpy as np
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.spatial.vec3 import add, add_cross, cross, dot, scale
 
-__all__ = ["ball_drag", "cylinder_drag", "face_drag", "gauss_points", "speed"]
+__all__ = ["ball_drag", "cylinder_drag", "gauss_points", "speed"]
 
 TINY = 1e-200
 """Square of a speed that nothing can feel; it keeps the derivative of a length finite at rest."""
@@ -62,8 +62,8 @@ def cylinder_drag(
 ) -> Force:
     """Return the drag of a cylinder, about the body origin in body axes.
 
-    Strips across the axis feel the flow normal to it; the face that meets the water feels the flow
-    along it (1995, eqs. 20-22, for an axis anywhere in the body).
+    Strips across the axis feel the flow normal to it; a face that meets the water feels the flow
+    along the axis at its center (1995, eqs. 20-22, for an axis anywhere in the body).
 
     Args:
         w: Angular velocity, body axes [rad/s].
@@ -76,8 +76,9 @@ def cylinder_drag(
         end_factors: 1/2 rho C pi r^2 of the first and of the other face [kg/m].
         points: Number of strips.
         uniform: Whether the fluid moves alike along the cylinder.
-        split: Whether to cut the cylinder where the flow across it is slowest: exact then where
-            it changes sign, for twice the strips. A fluid that moves alike only.
+        split: Whether to cut the cylinder where the flow across it is slowest, for twice the
+            strips: exact then where it changes sign. In a fluid that varies, the place follows
+            from the flow at the two ends.
         wet: Share of a strip that is under water, by its distance from the first face [m]; None
             where all of them are.
     """
@@ -85,11 +86,16 @@ def cylinder_drag(
     u_0 = u(start)
     # where the fluid moves alike, the flow across the axis is linear along it
     u_b, u_c, w_b, w_c = dot(b, u_0), dot(c, u_0), dot(b, w), dot(c, w)
+    u_1 = u_0 if uniform else u(add(start, scale(axis, length)))
     spans: Sequence[tuple[Scalar, Scalar]] = ((0.0, length),)
-    if split and uniform:
+    if split and length > 0.0:
         # the cut lies at s = -(u . u') / |u'|^2; without a slope any place will do
-        slope = w_b * w_b + w_c * w_c
-        cut = (u_c * w_b - u_b * w_c) / np.where(slope > 0.0, slope, 1.0)
+        rate_b, rate_c = w_c, -w_b
+        if not uniform:
+            rate_b = (dot(b, u_1) - u_b) * (1.0 / length)
+            rate_c = (dot(c, u_1) - u_c) * (1.0 / length)
+        slope = rate_b * rate_b + rate_c * rate_c
+        cut = -(u_b * rate_b + u_c * rate_c) / np.where(slope > 0.0, slope, 1.0)
         cut = np.minimum(np.maximum(cut, 0.0), length)
         spans = ((0.0, cut), (cut, length - cut))
     total: list[Scalar] = [0.0, 0.0, 0.0, 0.0]
@@ -108,41 +114,21 @@ def cylinder_drag(
             for k, part in enumerate((f_b, f_c, s * f_b, s * f_c)):
                 total[k] = total[k] + part
     F_b, F_c, N_b, N_c = (side_factor * x for x in total)
-    u_a = dot(axis, u_0)
     first, other = end_factors
     if wet is not None:
         first, other = first * wet(0.0), other * wet(length)
-    # the face that leads meets the water
-    end = first if first is other else np.where(u_a > 0.0, other, first)
-    F_a = end * np.abs(u_a) * u_a
+    u_a = dot(axis, u_0)
+    # a face that leads meets the water, each with the flow where it is
+    if uniform:
+        end = first if first is other else np.where(u_a > 0.0, other, first)
+        F_a = end * np.abs(u_a) * u_a
+    else:
+        back, ahead = np.minimum(u_a, 0.0), np.maximum(dot(axis, u_1), 0.0)
+        F_a = other * ahead * ahead - first * back * back
     force = add(scale(axis, -F_a), add(scale(b, -F_b), scale(c, -F_c)))
     # s axis x (F_b b + F_c c) = s F_b c - s F_c b
     moment = add(scale(c, -N_b), scale(b, N_c))
     return Force(add_cross(moment, start, force), force)
-
-
-def face_drag(
-    u: Callable[[Vec3], Vec3],
-    *,
-    normal: Vec3,
-    points: Sequence[Vec3],
-    factor: Scalar,
-) -> Force:
-    """Return the drag of a flat cut through a body on the flow along its normal.
-
-    Args:
-        u: Velocity relative to the fluid of a point of the body, body axes [m/s].
-        normal: Unit vector across the cut.
-        points: Places of equal weight on the cut, body axes [m].
-        factor: 1/2 rho C A of the whole cut [kg/m].
-    """
-    total = Force.zero()
-    share = factor * (1.0 / len(points))
-    for point in points:
-        u_n = dot(normal, u(point))
-        f = scale(normal, -share * np.abs(u_n) * u_n)
-        total = total + Force(cross(point, f), f)
-    return total
 
 
 def ball_drag(u: Callable[[Vec3], Vec3], *, center: Vec3, factor: Scalar) -> Force:

@@ -33,11 +33,14 @@ class Water:
     """Dynamic viscosity [Pa s], for reports such as Reynolds numbers; 0 where it is not known."""
 
     strips: int = 4
-    """Into how many strips a cylinder is cut for drag."""
+    """Into how many strips a cylinder is cut for drag. Boxes and ellipsoids need none where the
+    current is uniform; elsewhere it is sampled at half as many points, rounded up, along each axis
+    of their three middle sections."""
 
     split_strips: bool = False
-    """Whether a cylinder is cut first where the flow across it is slowest: exact where that changes
-    sign, for twice the strips. In water that moves alike everywhere only."""
+    """Whether a cylinder is cut first where the flow across it is slowest, for twice the strips:
+    exact where that changes sign. Where the current varies, the place of the cut follows from the
+    flow at the two ends."""
 
     surface: float | None = None
     """Height of the level surface, world axes [m]; water fills all below. None for water without
