@@ -90,17 +90,6 @@ def test_a_bouncing_ball_keeps_its_closed_form(method):
     assert run.time[-1] == 2.5
 
 
-def test_bounces_without_end_stop_the_run_and_say_so():
-    """Zeno's ball: its bounces add up to a finite time, which no number of events passes."""
-    touch = tb.Event("touch", height, direction=-1, action=lambda state: {"v": -0.3 * state.v})
-    run = tb.simulate(ball(), 2.0, q=[0.5], events=[touch])
-    limit = np.sqrt(2 * 0.5 / GRAVITY) * (1 + 2 * 0.3 / 0.7)
-    assert run.status in ("budget", "finished")
-    if run.status == "budget":
-        assert "events in one step" in run.outcome.message
-    assert abs(run.events[-1].time - limit) < 1e-3
-
-
 def test_watching_changes_no_bit_of_the_motion():
     """Events that only tell leave no trace."""
     model = double_pendulum()

@@ -12,6 +12,9 @@ DIVERGED = 3
 BUDGET = 4
 """A run was out of wall time before its end."""
 
+ZENO = 5
+"""A run was stopped by events that happen without end (Zeno behavior)."""
+
 INTERRUPTED = 130
 """A run was stopped by Ctrl-C; what was computed is kept. The custom of shells: 128 + signal 2."""
 
@@ -20,6 +23,7 @@ OF_STATUS = {
     "event": GOOD,
     "diverged": DIVERGED,
     "budget": BUDGET,
+    "zeno": ZENO,
     "interrupted": INTERRUPTED,
 }
 """Code for each way a run can end."""

@@ -119,7 +119,7 @@ def run(
     """Run a robot in its world; tell how it ended; keep, draw and replay it.
 
     Exit codes: 0 finished or ended by an event, 1 bad input, 2 usage, 3 diverged, 4 out of budget,
-    130 interrupted (Ctrl-C keeps what was computed).
+    5 events without end, 130 interrupted (Ctrl-C keeps what was computed).
     """
     began = perf_counter()
     outputs = {"csv": csv, "plot": plot, "html": html, "report": report}

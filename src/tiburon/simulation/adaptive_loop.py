@@ -100,8 +100,9 @@ class AdaptiveSource:
 
     The kernel is called as ``kernel(memory, state, u, clock)``: what a case carries along, the
     state (*q, *v, *x) to start or go on from where that is asked, what is held, and the numbers of
-    an `AdaptiveClock` followed by times. It gives states at these times, what is carried on, what
-    is held, and which events stopped it.
+    an `AdaptiveClock` followed by times; where events are watched, also with the sides of zero to
+    assume at the start. It gives states at these times, what is carried on, what is held, and which
+    events stopped it.
     """
 
     system: System
@@ -126,7 +127,7 @@ class AdaptiveSource:
     def key(self) -> str:
         """Text that is equal exactly if the code is."""
         events = None if self.watch is None else self.watch.key(self.system)
-        text = repr(("adaptive loop 1", self.method, self.slots, self.system.key, events))
+        text = repr(("adaptive loop 2", self.method, self.slots, self.system.key, events))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def inputs(self) -> list[Input]:
@@ -137,6 +138,7 @@ class AdaptiveSource:
             Input("state", (model.nq + model.nv + system.nx,)),
             Input("u", (system.drive_size,)),
             Input("clock", (ADAPTIVE_CLOCK + self.slots,)),
+            *([] if self.watch is None else [Input("sides", (len(self.watch),))]),
         ]
 
     def program(self) -> Program:
@@ -177,6 +179,7 @@ class AdaptiveSource:
         at = _state(form, (clock.start > 0.5) & (clock.start < 1.5), started, at)
         limit = at.steps + at.refused + clock.attempts
         met: Scalars = (0.0,) * (0 if self.watch is None else len(self.watch))
+        sides: Scalars = () if self.watch is None else tuple(scalars(given["sides"]))
         rows = []
         for target in numbers[ADAPTIVE_CLOCK:]:
             if self.watch is None:
@@ -185,7 +188,7 @@ class AdaptiveSource:
                 )
             else:
                 at, met = self._watching(
-                    manifold, acceleration, at, u, target, clock, limit, settle
+                    manifold, acceleration, at, u, sides, target, clock, limit, settle
                 )
             q, w = state_at(manifold, at, target)
             if settle is not None:
@@ -205,6 +208,7 @@ class AdaptiveSource:
         acceleration: Any,
         at: AdaptiveState,
         u: Scalars,
+        sides: Scalars,
         target: Scalar,
         clock: AdaptiveClock,
         limit: Scalar,
@@ -255,6 +259,7 @@ class AdaptiveSource:
             return _Going(at, _chosen(taken, g, going.g), _chosen(taken, met, going.met))
 
         g = happening(at.q, at.w, u, at.time)
+        g = tuple(np.where(side == 0.0, x, side) for x, side in zip(g, sides, strict=True))
         last: _Going = while_loop(
             goes_on, attempt, _Going(at, g, (0.0,) * len(g)), MOST_STEPS
         ).state

@@ -16,8 +16,9 @@ from tiburon.simulation.adaptive_loop import (
 )
 from tiburon.simulation.cases import Cases, CasesOnTheirWay, Rows
 from tiburon.simulation.diverged import first_to_diverge
-from tiburon.simulation.event_search import MOST_EVENTS, EventValues, acted, happening_at
-from tiburon.simulation.events import Watch, locate
+from tiburon.simulation.event_instant import MOST_EVENTS, Ahead, EventValues, Instants, Meeting
+from tiburon.simulation.event_search import simultaneous
+from tiburon.simulation.events import TIME_TOLERANCE, TimeEvent, Watch, locate
 from tiburon.simulation.stepper import bind_parameters
 from tiburon.simulation.system import System
 
@@ -28,11 +29,15 @@ Array = NDArray[np.float64]
 ATTEMPTS = 256.0
 """Attempts of one native call, after which Python looks up."""
 
+MOST_TRIES = 16
+"""Attempts to look one step ahead."""
+
 SLOTS = 16
 """States one native call can give when it runs one robot."""
 
-START, TIME, STOP, TRIES, SAMPLE = (
-    AdaptiveClock._fields.index(name) for name in ("start", "time", "stop", "attempts", "sample")
+FIRST, START, TIME, STOP, TRIES, SAMPLE = (
+    AdaptiveClock._fields.index(name)
+    for name in ("first", "start", "time", "stop", "attempts", "sample")
 )
 
 
@@ -92,8 +97,8 @@ class AdaptiveRun(CasesOnTheirWay):
         """
         from tiburon.native.kernel import make_kernel
 
-        super().__init__(system, state, held, begin, dt)
-        self.method, self.events, self.hold, self._one = method, events, hold, one
+        super().__init__(system, state, held, begin, dt, events)
+        self.method, self.hold, self._one = method, hold, one
         cases = None if one else len(state)
         self._slots = SLOTS if one and events is None else 1
         source = AdaptiveSource(system, method, self._slots, events)
@@ -106,9 +111,12 @@ class AdaptiveRun(CasesOnTheirWay):
         self.memory = np.zeros((len(state), count)) if memory is None else memory
         self._start = 1.0 if memory is None else 0.0
         self._values: EventValues | None = None
+        self._instants: Instants | None = None
         if events is not None:
-            self._values = EventValues(system, events, parameters, cases)
-        self._pending: dict[int, list[tuple[float, int]]] = {}
+            self._values = values = EventValues(system, events, parameters, cases)
+            self._instants = Instants(system, events, values, self._ahead, self.happenings)
+        # located events that have not happened yet: time, number, side they come from
+        self._pending: dict[int, list[tuple[float, int, float]]] = {}
         self._acted: dict[int, int] = {}
 
     @property
@@ -118,7 +126,26 @@ class AdaptiveRun(CasesOnTheirWay):
 
     def arrays(self) -> dict[str, Array]:
         """Return the numbers that a checkpoint keeps."""
-        return {"state": self.state, "held": self.held, "memory": self.memory}
+        own = {"state": self.state, "held": self.held, "memory": self.memory}
+        return {**own, **self._event_arrays()}
+
+    def restore_events(self, arrays: Mapping[str, Array], notes: Mapping[str, Any]) -> None:
+        """Go on with the events where an earlier part of the run was cut."""
+        super().restore_events(arrays, notes)
+        for case, known in notes.get("pending", []):
+            self._pending[int(case)] = [(float(t), int(k), float(s)) for t, k, s in known]
+
+    def event_notes(self) -> dict[str, Any]:
+        """Return what a checkpoint notes of the events."""
+        found = super().event_notes()
+        # steps reach beyond the times of the grid, and what they met there is still to come
+        pending = [[case, [list(one) for one in p]] for case, p in self._pending.items() if p]
+        return {**found, "pending": pending} if pending else found
+
+    def start_events(self) -> None:
+        """Let the events happen that are due at the start of the run."""
+        if self._instants is not None:
+            self._start_events(self._instants)
 
     def jump(self) -> None:
         """Tell that commands have jumped: steps start again, as long as before."""
@@ -173,20 +200,27 @@ class AdaptiveRun(CasesOnTheirWay):
             return FAR
         return self.begin + (self.done - self.done % self.hold + self.hold) * self.dt
 
-    def _call(self, memory: Array, state: Array, cases: Cases, clock: Array) -> _Found:
-        u = self.held[cases]
+    def _call(
+        self,
+        memory: Array,
+        state: Array,
+        cases: Cases,
+        clock: Array,
+        sides: Array | None = None,
+    ) -> _Found:
+        given = [memory, state, self.held[cases], clock]
+        if self.events is not None:
+            given.append(np.zeros((len(cases), len(self.events))) if sides is None else sides)
         if self._one:
             parts = [
-                self._kernel(memory[k], state[k], u[k], clock[k], errors="flag")
+                self._kernel(*(array[k] for array in given), errors="flag")
                 for k in range(len(cases))
             ]
             found = [np.array([part[0][i] for part in parts]) for i in range(len(parts[0][0]))]
             failed = np.array([bool(part[1]) for part in parts])
         else:
             rows = {name: values[cases] for name, values in self._rows.items()}
-            answer, failed = self._kernel(
-                memory, state, u, clock, errors="flag", **rows, **self._options
-            )
+            answer, failed = self._kernel(*given, errors="flag", **rows, **self._options)
             found = list(answer)
         met = found[3] if self.events is not None else np.zeros((len(cases), 0))
         return _Found(np.moveaxis(found[0], 1, 0), found[1], found[2], met, failed)
@@ -263,31 +297,66 @@ class AdaptiveRun(CasesOnTheirWay):
             self.patience()
             self._handle_pending(time)
             running = self.running
-            due = {c for c, known in self._pending.items() if known and known[0][0] <= time}
+            due = {c for c, known in self._pending.items() if known and _due(known[0][0], time)}
             behind = np.array(
                 [c for c in running if self.memory[c, 0] < time and int(c) not in due],
                 dtype=np.intp,
             )
             if len(behind):
-                clock = self._clocks(behind, time)
-                found = self._call(self.memory[behind], self.state[behind], behind, clock)
+                clock, sides = self._clocks(behind, time), self.sides[behind]
+                steps = self._steps(behind)
+                found = self._call(self.memory[behind], self.state[behind], behind, clock, sides)
                 self._keep(found, behind)
                 met = (found.met > 0.0) & ~found.failed[:, None]
+                many = self._steps(behind) - steps > 1.0
+                # after a step without a crossing the values are on these sides
+                self.sides[behind[many]] = 0.0
                 self._locate(behind, met)
+                quiet = behind[~met.any(axis=1) & (self._steps(behind) > steps)]
+                self.sides[quiet] = 0.0
             elif not due:
                 break
         running = self.running
         if len(running):
             row[running] = self._at(running, np.full(len(running), time))
 
-    def _at(self, cases: Cases, times: Array) -> Array:
-        """Return states within the last step of each case."""
+    def _steps(self, cases: Cases) -> Array:
+        """Return how many steps cases have taken since they started."""
+        # as `AdaptiveState` lists them, the last three: steps, refused, status
+        found: Array = self.memory[cases, -3]
+        return found
+
+    def _at(self, cases: Cases, times: Array, memory: Array | None = None) -> Array:
+        """Return states within the last step of each case, or of another memory."""
         clock = self._clocks(cases, 0.0)
         clock[:, TRIES] = 0.0
         clock[:, ADAPTIVE_CLOCK] = times
-        found = self._call(self.memory[cases], self.state[cases], cases, clock)
-        states: Array = found.states[0]
+        memory = self.memory[cases] if memory is None else memory
+        states: Array = self._call(memory, self.state[cases], cases, clock).states[0]
         return states
+
+    def _ahead(self, case: int, time: float, row: Array, held: Array) -> Ahead:
+        """Return the motion of a case from a state on, over its first step from there."""
+        one = np.array([case])
+        clock = self._clocks(one, FAR)
+        clock[:, START], clock[:, TIME], clock[:, TRIES], clock[:, STOP] = 1.0, time, 1.0, FAR
+        # a first step by choice may be shorter than what is to be seen
+        clock[:, FIRST] = self.dt
+        memory = self.memory[one]
+        for _ in range(MOST_TRIES):
+            found = self._call(memory, row[None], one, clock)
+            if found.failed.any():
+                break
+            memory = found.memory
+            if memory[0, 0] > time:
+                break
+            clock[:, START] = 0.0
+
+        def at(length: float) -> Array:
+            found: Array = self._at(one, np.array([time + length]), memory)[0]
+            return found
+
+        return Ahead(max(0.0, float(memory[0, 0]) - time) if not found.failed.any() else 0.0, at)
 
     def _locate(self, cases: Cases, met: NDArray[np.bool_]) -> None:
         """Find when the events of the last steps happened, on their interpolation."""
@@ -305,7 +374,13 @@ class AdaptiveRun(CasesOnTheirWay):
         edges.append(self.memory[met_cases, 0])
         held = self.held[met_cases]
         g = [values(self._at(met_cases, edge), held, edge, met_cases) for edge in edges]
+        # sides are assumed at the start of the first step after an instant; later there are none
+        sides, until = self.sides[met_cases], self.until[met_cases]
+        g[0] = np.where(sides != 0.0, sides, g[0])
         for part in range(PARTS):
+            # before the time up to which its side is known no expression has come back
+            known = (sides != 0.0) & (until >= edges[part + 1][:, None])
+            g[part + 1] = np.where(known, sides, g[part + 1])
             crossed = self.events.crossed(list(g[part].T), list(g[part + 1].T))
             pairs = np.argwhere(np.stack(crossed, axis=-1) > 0.0)
             if len(pairs):
@@ -314,13 +389,22 @@ class AdaptiveRun(CasesOnTheirWay):
                 found = self._searched(
                     met_cases[local],
                     event,
-                    edges[part][local],
+                    np.where(
+                        sides[chosen] != 0.0,
+                        np.clip(until[chosen], edges[part][local], edges[part + 1][local]),
+                        edges[part][local],
+                    ),
                     edges[part + 1][local],
                     g[part][chosen],
                     g[part + 1][chosen],
                 )
-                for case, when, number in zip(met_cases[local], found, event, strict=True):
-                    self._pending.setdefault(int(case), []).append((float(when), int(number)))
+                for case, when, number, before in zip(
+                    met_cases[local], found, event, np.sign(g[part][chosen]), strict=True
+                ):
+                    one = (float(when), int(number), float(before))
+                    self._pending.setdefault(int(case), []).append(one)
+        # what is known beyond the step stays
+        self.sides[met_cases] = np.where(known, sides, 0.0)
         for case in met_cases:
             self._pending.get(int(case), []).sort()
 
@@ -342,41 +426,56 @@ class AdaptiveRun(CasesOnTheirWay):
             g: Array = self._values(self._at(cases, time), held, time, cases)[chosen]
             return g
 
-        return first + locate(value, before, after, last - first)
+        found = first + locate(value, before, after, last - first)
+        assert self.events is not None
+        for place, number in enumerate(event):
+            known = self.events.events[number]
+            if isinstance(known, TimeEvent):
+                found[place] = np.clip(known.time, first[place], last[place])
+        return found
 
     def _handle_pending(self, time: float) -> None:
         """Let events up to a time happen."""
-        assert self.events is not None
+        assert self._instants is not None
         for case in [int(c) for c in self.running]:
             known = self._pending.get(case, [])
-            while known and known[0][0] <= time:
-                when, number = known.pop(0)
-                event = self.events.events[number]
-                row = self._at(np.array([case]), np.array([when]))[0]
-                self.happenings.append(happening_at(self.system, event, when, case, row))
-                if event.action is not None:
-                    row = acted(self.system, event, when, row, self.held[case])
-                if event.terminal:
-                    self.state[case] = row
-                    message = f"ended by event {event.name!r} at {when:.9g} s"
-                    self.close_as(case, "event", when, message, event=event.name)
-                    self.leave(np.array([case]))
-                    known.clear()
-                elif event.action is not None:
-                    known.clear()
-                    self._go_on_from(case, row, when)
+            while known and _due(known[0][0], time):
+                times = np.array([when for when, _, _ in known])
+                numbers = np.arange(len(known))
+                when, places = next(simultaneous(times, numbers))
+                sides = {known[place][1]: known[place][2] for place in places}
+                del known[: len(places)]
+                # located at the end of a bracket, which may reach beyond the time
+                when = min(when, max(time, float(times[0])))
+                one = np.array([case])
+                row = self._at(one, np.array([when]))[0]
+                instant = self._instants.happen(Meeting(case, when, row, self.held[case], sides))
+                if instant.ended is None and not instant.acted:
+                    continue
+                known.clear()
+                self.sides[case], self.until[case] = instant.sides, instant.until
+                endless = instant.endless
+                self._acted[case] = self._acted.get(case, 0) + 1
+                if self._acted[case] > MOST_EVENTS:
+                    assert self.events is not None
+                    endless = self.events.events[min(sides)].name
+                if instant.ended is not None or endless is not None:
+                    self.state[case] = instant.row
+                    ended = {} if instant.ended is None else {0: instant.ended}
+                    stuck = {} if endless is None else {0: endless}
+                    self._end_by_events(one, ended, stuck, np.array([when]))
+                else:
+                    self._go_on_from(case, instant.row, when)
 
     def _go_on_from(self, case: int, row: Array, time: float) -> None:
         """Restart a case in a new state."""
-        self._acted[case] = self._acted.get(case, 0) + 1
-        if self._acted[case] > MOST_EVENTS:
-            self.state[case] = row
-            message = f"stopped at {time:.9g} s after {MOST_EVENTS} events in {self.dt:g} s"
-            self.close_as(case, "budget", time, message)
-            self.leave(np.array([case]))
-            return
         one = np.array([case])
         clock = self._clocks(one, time)
         # a step of the length of before might leap over what the action leads to
         clock[:, START], clock[:, TIME], clock[:, TRIES] = 1.0, time, 0.0
         self._keep(self._call(self.memory[one], row[None], one, clock), one)
+
+
+def _due(when: float, time: float) -> bool:
+    """Return whether an event has happened by a time, as far as it is located."""
+    return when <= time + TIME_TOLERANCE

@@ -1,12 +1,13 @@
 """Cases on their way: where they are, which go on, and how the others ended."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.simulation.events import Happening
+from tiburon.simulation.event_instant import Instants
+from tiburon.simulation.events import Happening, Watch
 from tiburon.simulation.outcome import CommonEnd, Outcome, Outcomes
 from tiburon.simulation.system import System
 
@@ -41,11 +42,23 @@ class CasesOnTheirWay:
         outcomes: How cases ended, by number; those that go on are missing, and those that ended
             together because the run did.
         happenings: Events that happened, in the order in which they were found.
+        events: Events to look for on the way; None for none.
+        sides: For each case and event the side of zero to assume, 1 or -1; 0 to go by the value.
+        until: Until when that is known [s], shape (cases, events).
+        started: Whether the events at the start of the run have happened.
         seconds_per_step: Wall time of a step of all cases, as far as it is known.
         patience: Called between native calls of unknown length; raises what ends the run.
     """
 
-    def __init__(self, system: System, state: Array, held: Array, begin: float, dt: float) -> None:
+    def __init__(
+        self,
+        system: System,
+        state: Array,
+        held: Array,
+        begin: float,
+        dt: float,
+        events: Watch | None = None,
+    ) -> None:
         """Put cases at their start."""
         self.system = system
         self.state, self.held = state, held
@@ -54,6 +67,11 @@ class CasesOnTheirWay:
         self.asked = -1
         self.outcomes: dict[int, Outcome] = {}
         self.happenings: list[Happening] = []
+        self.events = events
+        count = 0 if events is None else len(events)
+        self.sides = np.zeros((len(state), count))
+        self.until = np.full((len(state), count), -np.inf)
+        self.started = False
         self.seconds_per_step = np.inf
         self.patience: Callable[[], None] = _endless
         self._alive: Cases | None = None
@@ -98,6 +116,71 @@ class CasesOnTheirWay:
         row = self.state[case].copy()
         parts = row[:nq], row[nq:nv], row[nv:]
         self.outcomes[case] = Outcome(status, time, message, *parts, **more)
+
+    def restore_events(self, arrays: Mapping[str, Array], notes: Mapping[str, Any]) -> None:
+        """Go on with the events where an earlier part of the run was cut."""
+        self.happenings += [Happening(*fields) for fields in notes.get("events", [])]
+        self.started = bool(notes.get("started", False))
+        if "sides" in arrays and arrays["sides"].shape == self.sides.shape:
+            self.sides, self.until = arrays["sides"].copy(), arrays["until"].copy()
+
+    def event_notes(self) -> dict[str, Any]:
+        """Return what a checkpoint notes of the events."""
+        found: dict[str, Any] = {"started": True} if self.started else {}
+        if self.happenings:
+            found["events"] = [[h.name, h.time, h.case, h.q, h.v, h.x] for h in self.happenings]
+        return found
+
+    def start_events(self) -> None:
+        """Let the events happen that are due at the start of the run."""
+
+    def _event_arrays(self) -> dict[str, Array]:
+        """Return the numbers of a checkpoint that belong to events."""
+        return {} if self.events is None else {"sides": self.sides, "until": self.until}
+
+    def _start_events(self, instants: Instants) -> None:
+        """Let events happen at the start of the run."""
+        ended: dict[int, str] = {}
+        endless: dict[int, str] = {}
+        cases = self.running
+        found = instants.starting(cases, self.state[cases], self.held[cases], self.time)
+        if found:
+            self.state = self.state.copy()
+        for place, met in found:
+            instant, case = instants.happen(met), met.case
+            self.state[case] = instant.row
+            self.sides[case], self.until[case] = instant.sides, instant.until
+            if instant.ended is not None:
+                ended[place] = instant.ended
+            if instant.endless is not None:
+                endless[place] = instant.endless
+        self._end_by_events(cases, ended, endless, np.full(len(cases), self.time))
+
+    def _end_by_events(
+        self, cases: Cases, ended: Mapping[int, str], endless: Mapping[int, str], time: Array
+    ) -> Cases:
+        """End cases whose events are terminal, or happen without end; return which.
+
+        Args:
+            cases: Some cases.
+            ended: Terminal events by place of the case.
+            endless: Events that happen without end, by place of the case.
+            time: When, for all cases [s].
+        """
+        for place, name in endless.items():
+            message = (
+                f"event {name!r} happens without end from {time[place]:.9g} s on (Zeno behavior): "
+                "its action leaves the state where it happens again at once; let the event end the "
+                "run (terminal=True), or its action hold the state there or move it away"
+            )
+            self.close_as(int(cases[place]), "zeno", float(time[place]), message, event=name)
+        for place, name in ended.items():
+            message = f"ended by event {name!r} at {time[place]:.9g} s"
+            self.close_as(int(cases[place]), "event", float(time[place]), message, event=name)
+        over = cases[sorted({*endless, *ended})]
+        if len(over):
+            self.leave(over)
+        return over
 
     def sample(self) -> None:
         """Ask a traced controller, where that is not part of the native loop."""

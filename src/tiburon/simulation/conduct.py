@@ -180,12 +180,17 @@ def _go(
             run.asked = done
         writer.hand_on()
         if not len(run.running):
+            if not done:
+                # ended by events at the start, which is recorded all the same
+                writer.write(course.begin, run.state, run.held, _sensed(run, course))
             return
         if mark and plain is not None and done >= steps:
             plain.write_here()
         elif mark and plain is None:
             time = course.begin + done * dt
-            writer.write(time, _shown(run, run.state), run.held, _sensed(run, course))
+            # all cases have reached the start, also those that end there
+            shown = _shown(run, run.state) if done else run.state
+            writer.write(time, shown, run.held, _sensed(run, course))
         if done >= steps:
             run.end("finished", f"finished at {run.time:.6g} s")
             return

@@ -12,7 +12,7 @@ from tiburon.errors import DomainError, OptionError
 from tiburon.model import Model, World
 from tiburon.simulation.adaptive_run import AdaptiveRun
 from tiburon.simulation.conduct import Course, conduct
-from tiburon.simulation.events import Happening, Watch
+from tiburon.simulation.events import Watch
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.outcome import Outcome
 from tiburon.simulation.progress import Progress, progress_of
@@ -187,7 +187,7 @@ def _run(
     if system.sensed and sensing is not None:
         # commands also jump where sensors say something new
         jumps = math.gcd(sensing.every, setup.hold or 0)
-    watch = Watch(setup.events) if setup.events else None
+    watch = Watch(setup.events, setup.begin, setup.dt) if setup.events else None
     state, held = checkpoint.arrays["state"], checkpoint.arrays["held"]
     if shared:
         state, held = state.copy(), held.copy()
@@ -213,8 +213,13 @@ def _run(
         )
     else:
         run = _fixed_run(setup, system, watch, state, held, one, jumps)
+    run.restore_events(checkpoint.arrays, checkpoint.notes)
+    if watch is not None and not checkpoint.step and not run.started:
+        run.start_events()
+    run.started = True
+    if isinstance(run, FixedRun):
         if checkpoint.step:
-            run.go_on()
+            run.go_on(checkpoint.arrays.get("fresh"))
         elif system.held and not system.sensed:
             run.ask_first()
     run.done = checkpoint.step
@@ -223,7 +228,6 @@ def _run(
         run.jump()
     for case, fields in checkpoint.notes.get("ended", []):
         run.close(int(case), Outcome(*fields))
-    run.happenings += [Happening(*fields) for fields in checkpoint.notes.get("events", [])]
     return run
 
 
@@ -279,14 +283,13 @@ def _checkpoint(run: FixedRun | AdaptiveRun, sensing: Sensing | None) -> Checkpo
     ended = [
         [case, [o.status, o.time, o.message, o.q, o.v, o.x, o.event, o.body, o.quantity]]
         for case, o in sorted(run.outcomes.items())
-        if o.status in ("event", "diverged")
+        if o.status in ("event", "diverged", "zeno")
     ]
     if ended:
         notes["ended"] = ended
     if run.asked >= 0:
         notes["asked"] = run.asked
-    if run.happenings:
-        notes["events"] = [[h.name, h.time, h.case, h.q, h.v, h.x] for h in run.happenings]
+    notes |= run.event_notes()
     if sensing is not None:
         notes["sensing"] = sensing.memory()
     return Checkpoint(run.done, run.time, run.arrays(), notes)

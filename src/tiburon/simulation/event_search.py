@@ -1,20 +1,25 @@
-"""Steps in which events happen: where in the step, what is done there, and the rest of the step."""
+"""Equal steps in which events happen: where in the step, and the rest of the step after actions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import NonFiniteError, ShapeError
 from tiburon.record import record
-from tiburon.simulation.events import Event, Happening, TimeEvent, Watch, locate
+from tiburon.simulation.event_instant import (
+    MOST_EVENTS,
+    SIMULTANEOUS,
+    Ahead,
+    EventValues,
+    Instants,
+    Meeting,
+)
+from tiburon.simulation.events import Happening, TimeEvent, Watch, locate
 from tiburon.simulation.loop import CLOCK, Clock
-from tiburon.simulation.state import State
-from tiburon.simulation.stepper import Advance, FixedStepper, bind_parameters
-from tiburon.simulation.system import System
+from tiburon.simulation.stepper import Advance, FixedStepper
 
-__all__ = ["MOST_EVENTS", "Crossing", "EventSearch", "EventValues", "acted", "happening_at"]
+__all__ = ["Crossing", "EventSearch", "simultaneous"]
 
 Array = NDArray[np.float64]
 Cases: TypeAlias = NDArray[np.intp]
@@ -22,9 +27,6 @@ Cases: TypeAlias = NDArray[np.intp]
 BEGIN, DT, STEP, DONE, SAMPLE, WATCH = (
     Clock._fields.index(name) for name in ("begin", "dt", "step", "done", "sample", "watch")
 )
-
-MOST_EVENTS = 100
-"""Events with an action in one step, after which a case ends: bounces may pile up without end."""
 
 
 @record(eq=False)
@@ -37,27 +39,26 @@ class Crossing:
     held: Array
     """What is held there, shape (cases, numbers)."""
 
-    ended: NDArray[np.bool_]
-    """Cases that events ended, shape (cases,)."""
+    sides: Array
+    """Sides of zero to assume from there on, 0 to go by the values, shape (cases, events)."""
 
-    failed: NDArray[np.bool_]
-    """Cases that diverged in the step, shape (cases,)."""
-
-    names: list[str | None]
-    """The events that ended cases; None for too many events in one step."""
+    until: Array
+    """Until when [s], shape (cases, events)."""
 
     time: Array
     """When cases ended [s], shape (cases,)."""
 
+    ended: dict[int, str]
+    """The events that ended cases, by place."""
+
+    endless: dict[int, str]
+    """The events that happen without end, by place of the case."""
+
+    failed: NDArray[np.bool_]
+    """Cases that diverged in the step, shape (cases,)."""
+
     acted: NDArray[np.bool_]
     """Cases whose state an action may have changed, shape (cases,)."""
-
-    def message(self, place: int) -> str:
-        """Return what to say about a case that met too many events."""
-        return (
-            f"stopped at {self.time[place]:.9g} s after {MOST_EVENTS} events in one step; let an "
-            "event end the run, or its action bring the case further away from the next one"
-        )
 
 
 class EventSearch:
@@ -71,6 +72,7 @@ class EventSearch:
         parameters: Mapping[str, Any],
         cases: int | None,
         happenings: list[Happening],
+        clock: Array,
     ) -> None:
         """Prepare a search.
 
@@ -80,16 +82,21 @@ class EventSearch:
             watch: The events.
             parameters: Run-time numbers that replace those of model, world and elements.
             cases: Size of the batch; None for one robot.
-            happenings: Where events that happened are written down.
+            happenings: Where events that happened are recorded.
+            clock: Of the run, without steps to take.
         """
         self._stepper, self._whole = stepper, whole
-        self._system = stepper.system
         self._watch = watch
         self._one = cases is None
         self._values = EventValues(stepper.system, watch, parameters, cases)
-        self._happenings = happenings
+        self._clock = clock.copy()
+        self._clock[WATCH], self._clock[SAMPLE], self._clock[DONE] = 0.0, 0.0, 0.0
+        self._clock[CLOCK:], self._clock[CLOCK] = 0.0, 1.0
+        self.instants = Instants(stepper.system, watch, self._values, self._ahead, happenings)
 
-    def cross(self, state: Array, held: Array, clock: Array, cases: Cases) -> Crossing:
+    def cross(
+        self, state: Array, held: Array, clock: Array, cases: Cases, sides: Array, until: Array
+    ) -> Crossing:
         """Take the step in which events happen.
 
         Events that neither act nor end a case leave no trace in the motion: the step is taken as
@@ -100,26 +107,29 @@ class EventSearch:
             held: What is held, shape (cases, numbers).
             clock: Of the step, shape (cases, numbers of `Clock` and counts).
             cases: Which cases these are.
+            sides: Sides of zero to assume at the start of the step, shape (cases, events).
+            until: Until when [s], shape (cases, events).
         """
         count = len(cases)
         at = Crossing(
             state.copy(),
             held.copy(),
-            np.zeros(count, dtype=bool),
-            np.zeros(count, dtype=bool),
-            [None] * count,
+            sides.copy(),
+            until.copy(),
             _when(clock),
+            {},
+            {},
+            np.zeros(count, dtype=bool),
             np.zeros(count, dtype=bool),
         )
         clock = clock.copy()
         clock[:, WATCH], clock[:, CLOCK:], clock[:, CLOCK] = 0.0, 0.0, 1.0
+        last = clock[:, BEGIN] + (clock[:, DONE] + 1.0) * clock[:, DT]
         offset = np.zeros(count)
         going = np.arange(count)
+        latest: dict[int, str] = {}
         for turn in range(MOST_EVENTS + 1):
             if not len(going):
-                return at
-            if turn == MOST_EVENTS:
-                at.ended[going] = True
                 return at
             stepper = self._whole if turn == 0 else self._stepper
             now = clock[going].copy()
@@ -128,19 +138,22 @@ class EventSearch:
             now[:, BEGIN] = now[:, BEGIN] + offset[going]
             end = self._run(stepper, at.state[going], at.held[going], now, cases[going])
             before = self._values(at.state[going], at.held[going], _when(now), cases[going])
-            after = self._values(
-                end.states[-1], at.held[going], _when(now) + now[:, STEP], cases[going]
-            )
+            after = self._values(end.states[-1], at.held[going], last[going], cases[going])
+            assumed, known = at.sides[going], at.until[going]
+            before = np.where(assumed != 0.0, assumed, before)
             met = np.stack(self._watch.crossed(list(before.T), list(after.T)), axis=-1) > 0.0
-            met[end.failed] = False
+            # on their sides at a later time: they have not come back across zero here
+            early = (assumed != 0.0) & (known >= last[going, None])
+            met &= ~early & ~end.failed[:, None]
             at.failed[going[end.failed]] = True
             pairs = np.argwhere(met)
             now[:, SAMPLE] = 0.0
-            places = self._locate(at, going, now, cases, pairs, before, after)
-            acting = self._tell(at, going, now, cases, pairs, places)
+            start = np.where(assumed != 0.0, np.maximum(known - _when(now)[:, None], 0.0), 0.0)
+            places = self._locate(at, going, now, cases, pairs, before, after, start)
+            acting = self._happen(at, going, now, cases, pairs, places, before, latest)
             still = []
             for local, case in enumerate(going):
-                if at.failed[case] or at.ended[case]:
+                if at.failed[case] or case in at.ended or case in at.endless:
                     continue
                 if local in acting:
                     offset[case] += acting[local]
@@ -149,8 +162,25 @@ class EventSearch:
                 else:
                     kept = end.held[-1, local]
                     at.state[case], at.held[case, : len(kept)] = end.states[-1, local], kept
+                    at.sides[case] = np.where(early[local], at.sides[case], 0.0)
             going = np.array(still, dtype=np.intp)
+        at.endless.update({int(case): latest[int(case)] for case in going})
         return at
+
+    def _ahead(self, case: int, time: float, row: Array, held: Array) -> Ahead:
+        """Return the motion of a case from a state on, over the length of a step."""
+        clock = self._clock.copy()
+        clock[BEGIN] = time
+        cases = np.array([case])
+
+        def run(length: float) -> Advance:
+            clock[STEP] = length
+            return self._run(self._stepper, row[None], held[None], clock[None], cases)
+
+        horizon = float(clock[DT])
+        if run(horizon).failed.any():
+            horizon = 0.0
+        return Ahead(horizon, lambda length: run(length).states[-1, 0])
 
     def _locate(
         self,
@@ -161,6 +191,7 @@ class EventSearch:
         pairs: NDArray[np.intp],
         before: Array,
         after: Array,
+        start: Array,
     ) -> Array:
         """Return how long after the start of its (rest of a) step each event happens [s]."""
         if not len(pairs):
@@ -177,9 +208,16 @@ class EventSearch:
             chosen: Array = g[np.arange(len(event)), event]
             return chosen
 
-        return locate(value, before[local, event], after[local, event], clock[local, STEP])
+        length, chosen = clock[local, STEP], (local, event)
+        found = locate(value, before[chosen], after[chosen], length, start[chosen])
+        for place, number in enumerate(event):
+            known = self._watch.events[number]
+            if isinstance(known, TimeEvent):
+                exact = known.time - _when(clock[local[place], None])[0]
+                found[place] = min(max(exact, 0.0), length[place])
+        return found
 
-    def _tell(
+    def _happen(
         self,
         at: Crossing,
         going: Cases,
@@ -187,44 +225,39 @@ class EventSearch:
         cases: Cases,
         pairs: NDArray[np.intp],
         places: Array,
+        before: Array,
+        latest: dict[int, str],
     ) -> dict[int, float]:
-        """Write events down in order of time, up to the first that acts or ends in each case.
+        """Let events happen in order of time, up to the first that acts or ends in each case.
 
         Returns:
             For each case with an action, by its place, the part of the step that is over [s].
         """
         acting: dict[int, float] = {}
-        closed: set[int] = set()
-        order = np.lexsort((pairs[:, 1], np.abs(places), pairs[:, 0])) if len(pairs) else ()
-        for number in order:
-            local, event = int(pairs[number, 0]), self._watch.events[pairs[number, 1]]
-            if local in closed:
-                continue
+        for local in np.unique(pairs[:, 0]) if len(pairs) else ():
             case = int(going[local])
-            own = clock[local : local + 1].copy()
-            own[:, STEP] = places[number]
-            found = self._run(
-                self._stepper,
-                at.state[case : case + 1],
-                at.held[case : case + 1],
-                own,
-                cases[case : case + 1],
-            )
-            row = found.states[-1, 0]
-            time = float(_when(own)[0] + places[number])
-            self._happenings.append(happening_at(self._system, event, time, int(cases[case]), row))
-            if not event.terminal and event.action is None:
-                continue
-            closed.add(local)
-            at.state[case] = row
-            at.time[case] = time
-            if event.action is not None:
-                at.state[case] = acted(self._system, event, time, row, at.held[case])
-            if event.terminal:
-                at.ended[case] = True
-                at.names[case] = event.name
-            else:
-                acting[local] = float(places[number])
+            mine = np.flatnonzero(pairs[:, 0] == local)
+            for place, numbers in simultaneous(places[mine], pairs[mine, 1]):
+                own = clock[local : local + 1].copy()
+                own[:, STEP] = place
+                one = slice(case, case + 1)
+                found = self._run(self._stepper, at.state[one], at.held[one], own, cases[one])
+                time = float(_when(own)[0] + place)
+                sides = {number: float(np.sign(before[local, number])) for number in numbers}
+                row = found.states[-1, 0]
+                met = Meeting(int(cases[case]), time, row, at.held[case], sides)
+                instant = self.instants.happen(met)
+                at.time[case] = time
+                if instant.ended is not None:
+                    at.ended[case] = instant.ended
+                if instant.endless is not None:
+                    at.endless[case] = instant.endless
+                if instant.acted or instant.ended is not None:
+                    at.state[case] = instant.row
+                    at.sides[case], at.until[case] = instant.sides, instant.until
+                    latest[case] = self._watch.events[numbers[0]].name
+                    acting[int(local)] = place
+                    break
         return acting
 
     # native calls, one robot or many cases
@@ -248,82 +281,24 @@ class EventSearch:
         )
 
 
-class EventValues:
-    """Values of all events, of one robot or of many cases."""
+def simultaneous(times: Array, numbers: NDArray[np.intp]) -> Iterator[tuple[float, list[int]]]:
+    """Group events that happen at one instant, in order of time.
 
-    def __init__(
-        self, system: System, watch: Watch, parameters: Mapping[str, Any], cases: int | None
-    ) -> None:
-        """Compile the expressions.
+    Args:
+        times: When events happen [s], shape (n,).
+        numbers: Their numbers, shape (n,).
 
-        Args:
-            system: What moves.
-            watch: The events.
-            parameters: Run-time numbers that replace those of model, world and elements.
-            cases: Size of the batch; None for one robot.
-        """
-        self._size = system.drive_size
-        self._one = cases is None
-        kernel = watch.kernel(system)
-        known = kernel.__self__.parameters  # type: ignore[attr-defined]
-        own = {name: value for name, value in parameters.items() if name in known}
-        self._kernel, self._rows = bind_parameters(kernel, own, cases)
-
-    def __call__(self, state: Array, held: Array, time: Array, cases: Cases) -> Array:
-        """Return the values in some states, shape (states, events).
-
-        Args:
-            state: (*q, *v, *x), shape (states, numbers).
-            held: What is held there, shape (states, numbers).
-            time: When [s], shape (states,).
-            cases: To which cases they belong.
-        """
-        u = np.ascontiguousarray(held[:, : self._size])
-        if self._one:
-            found = [
-                self._kernel(state[k], u[k], time[k], errors="flag")[0] for k in range(len(state))
-            ]
-            return np.array(found)
-        rows = {name: values[cases] for name, values in self._rows.items()}
-        answer: Array = self._kernel(state, u, time, errors="flag", **rows)[0]
-        return answer
-
-
-def happening_at(
-    system: System, event: Event | TimeEvent, time: float, case: int, row: Array
-) -> Happening:
-    """Return what is written down of an event in a state (*q, *v, *x)."""
-    nq, nv = system.model.nq, system.model.nq + system.model.nv
-    parts = row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy()
-    return Happening(event.name, time, case, *parts)
-
-
-def acted(system: System, event: Event | TimeEvent, time: float, row: Array, held: Array) -> Array:
-    """Return the state (*q, *v, *x) after the action of an event."""
-    nq, nv = system.model.nq, system.model.nq + system.model.nv
-    commands = held[: len(system.command_names)].copy()
-    state = State(system, time, row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy(), commands)
-    assert event.action is not None
-    answer = event.action(state)
-    if isinstance(answer, State):
-        state = answer
-    elif isinstance(answer, Mapping):
-        for name, value in answer.items():
-            if name not in ("q", "v", "x"):
-                raise ShapeError(f"event {event.name!r}: action", "q, v or x", repr(name))
-            setattr(state, name, value)
-    elif answer is not None:
-        raise ShapeError(
-            f"event {event.name!r}: action", "a State, {'v': ...} or None", type(answer).__name__
-        )
-    parts = [np.asarray(part, dtype=np.float64) for part in (state.q, state.v, state.x)]
-    sizes = [(nq,), (nv - nq,), (len(row) - nv,)]
-    for name, part, size in zip("qvx", parts, sizes, strict=True):
-        if part.shape != size:
-            raise ShapeError(f"event {event.name!r}: {name}", size, part.shape)
-        if not np.isfinite(part).all():
-            raise NonFiniteError(f"event {event.name!r}: {name}")
-    return np.concatenate(parts)
+    Yields:
+        The latest time of each group [s], where all its expressions have crossed zero, and the
+        numbers of its events.
+    """
+    order = np.argsort(times, kind="stable")
+    group: list[int] = []
+    for place, following in zip(order, [*order[1:], None], strict=True):
+        group.append(int(numbers[place]))
+        if following is None or times[following] - times[place] > SIMULTANEOUS:
+            yield float(times[place]), group
+            group = []
 
 
 def _when(clock: Array) -> Array:

@@ -1,14 +1,14 @@
-"""Events: moments at which something happens in a run, by the clock or by the state.
+"""Events: instants of a run at which an expression of the state crosses zero, or given times.
 
-An event of the state happens where an expression changes its sign. Native loops notice that at the
-end of a step; where in the step it was is found by taking that step again, shorter, with the very
-method of the run. What is found is the end of a bracket in which the sign has already changed, so
-that going on from it does not meet the same event again.
+Native loops detect a sign change at the end of a step. The instant is located by repeating that
+step with shorter lengths, with the method of the run. The located instant is the end of the bracket
+where the sign has changed already, so that the same crossing is not detected again.
 """
 
 import hashlib
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,12 @@ from tiburon.simulation.state import State
 from tiburon.simulation.system import System
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
+from tiburon.trace.forward import push_forward
 from tiburon.trace.program import Input
+from tiburon.trace.regions.region import as_value, float_node
+from tiburon.trace.value import common_graph
 
-__all__ = ["Event", "Happening", "TimeEvent", "Watch", "locate"]
+__all__ = ["TIME_TOLERANCE", "Event", "Happening", "TimeEvent", "Watch", "locate"]
 
 Array = NDArray[np.float64]
 Scalars = tuple[Scalar, ...]
@@ -82,7 +85,7 @@ class TimeEvent:
     """Unique among the events of a run."""
 
     time: float
-    """When [s]."""
+    """When [s]; not before the start of the run. A time event at the start happens there."""
 
     terminal: bool = False
     """Whether the run ends there."""
@@ -100,6 +103,22 @@ class TimeEvent:
     def expression(self, state: State) -> Any:
         """Return the time that has passed since the event [s]."""
         return state.time - self.time
+
+
+def _on_grid(event: Event | TimeEvent, begin: float, dt: float) -> Event | TimeEvent:
+    """Return an event whose time, if it has one, is exactly that of the grid where it is near."""
+    if not isinstance(event, TimeEvent) or not dt:
+        return event
+    steps = (event.time - begin) / dt
+    nearest = begin + round(steps) * dt
+    near = abs(event.time - nearest) <= TIME_TOLERANCE + 4e-16 * abs(event.time)
+    if steps < (-0.5 if near else 0.0):
+        raise DomainError(
+            f"event {event.name!r}: time",
+            f"at least {begin:g} s, the start of the run",
+            f"{event.time:g} s",
+        )
+    return replace(event, time=nearest) if near and event.time != nearest else event
 
 
 def _check_name(name: object) -> None:
@@ -133,14 +152,20 @@ class Happening:
 class Watch:
     """The events of a run, as native loops look for them."""
 
-    def __init__(self, events: Sequence[Event | TimeEvent]) -> None:
+    def __init__(
+        self, events: Sequence[Event | TimeEvent], begin: float = -math.inf, dt: float = 0.0
+    ) -> None:
         """List the events.
 
         Args:
-            events: In the order in which they are told of where two happen at once.
+            events: In the order in which they happen where several happen at one instant.
+            begin: Start of the run [s].
+            dt: Distance of two times of its grid [s]. Time events at a time of the grid are moved
+                onto it by a rounding error, so that none at the end of a run is lost.
 
         Raises:
             ModelError: If two have the same name, or something is no event.
+            DomainError: If a time event lies before the start of the run.
         """
         for event in events:
             if not isinstance(event, (Event, TimeEvent)):
@@ -151,7 +176,7 @@ class Watch:
         names = [event.name for event in events]
         if len(set(names)) < len(names):
             raise ModelError(f"events: expected names that differ, got {', '.join(names)}")
-        self.events = tuple(events)
+        self.events = tuple(_on_grid(event, begin, dt) for event in events)
 
     def __len__(self) -> int:
         return len(self.events)
@@ -201,6 +226,32 @@ class Watch:
         program = system.trace(self._run(system), self._inputs(system), "events")
         return make_kernel(ProgramSource(program), system.parameters())
 
+    def rate_kernel(self, system: System) -> Callable[..., Any]:
+        """Return a kernel that gives the time derivatives of all values.
+
+        It takes (state, u, time, rate), with the time derivative of the state.
+        """
+        from tiburon.native.kernel import ProgramSource, make_kernel
+
+        nq, inputs = system.model.nq, self._inputs(system)
+
+        def run(given: Any) -> Any:
+            state, u, rate = (scalars(given[name]) for name in ("state", "u", "rate"))
+            time = given["time"]
+            values = self.values(system, state[:nq], state[nq:], u, time)
+            graph = common_graph((*state, time))
+            assert graph is not None
+            along = {
+                float_node(graph, x): float_node(graph, dx)
+                for x, dx in zip((*state, time), (*rate, 1.0), strict=True)
+            }
+            found = push_forward(graph, [float_node(graph, g) for g in values], along)
+            return [as_value(graph, node) for node in found]
+
+        inputs = [*inputs, Input("rate", inputs[0].shape)]
+        program = system.trace(run, inputs, "event_rates")
+        return make_kernel(ProgramSource(program), system.parameters())
+
     def _inputs(self, system: System) -> list[Input]:
         model = system.model
         return [
@@ -219,7 +270,13 @@ class Watch:
         return run
 
 
-def locate(value: Callable[[Array], Array], before: Array, after: Array, length: Array) -> Array:
+def locate(
+    value: Callable[[Array], Array],
+    before: Array,
+    after: Array,
+    length: Array,
+    start: Array | None = None,
+) -> Array:
     """Find where values change their sign, in many steps at once.
 
     The false-position method in the form of Illinois (Dowell and Jarratt 1971), with halving in
@@ -231,12 +288,15 @@ def locate(value: Callable[[Array], Array], before: Array, after: Array, length:
         before: Values at the start of the steps, shape (n,).
         after: Values at their ends, of the other sign or zero, shape (n,).
         length: Lengths of the steps [s], shape (n,); negative ones go back in time.
+        start: Where brackets begin [s], shape (n,); at the start of the steps by default. Only the
+            sign of the values there counts.
 
     Returns:
         Times from the start of each step [s], shape (n,): at the end of a bracket of width 1e-12 s
         where the sign has changed.
     """
-    low, high = np.zeros_like(length), length.copy()
+    low = np.zeros_like(length) if start is None else start.copy()
+    high = length.copy()
     g_low, g_high = before.copy(), after.copy()
     sign = np.sign(before)
     for round_ in range(SEARCH_LIMIT):

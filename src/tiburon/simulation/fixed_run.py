@@ -76,9 +76,9 @@ class FixedRun(CasesOnTheirWay):
             one: Whether this is one robot rather than a batch of cases.
             slots: States that one native call can give; by default what suits.
         """
-        super().__init__(system, state, held, begin, dt)
+        super().__init__(system, state, held, begin, dt, events)
         cases = None if one else len(state)
-        self.method, self.events, self.threads = method, events, threads
+        self.method, self.threads = method, threads
         self.stepper = FixedStepper(system, method, events, parameters, cases, threads, slots)
         head = Clock(begin, dt, dt, 0.0, float(hold), 1.0, float(events is not None), 1.0)
         self._clock = np.array([*map(float, head), *[0.0] * self.stepper.slots])
@@ -96,7 +96,7 @@ class FixedRun(CasesOnTheirWay):
                     system, method, events, parameters, cases, threads, 1, plain=True
                 )
             self._search = EventSearch(
-                part, self.stepper, events, parameters, cases, self.happenings
+                part, self.stepper, events, parameters, cases, self.happenings, self._clock
             )
 
     @property
@@ -141,10 +141,14 @@ class FixedRun(CasesOnTheirWay):
         self.ask_first()
         self.jump()
 
-    def go_on(self) -> None:
-        """Tell that the numbers carried along are those of an earlier part of the run."""
+    def go_on(self, fresh: Array | None = None) -> None:
+        """Tell that the numbers carried along are those of an earlier part of the run.
+
+        Args:
+            fresh: 1 for cases whose multi-step method starts anew, as after an action; else 0.
+        """
         self._clock[START] = 0.0
-        self._fresh[:] = 0.0
+        self._fresh = np.zeros(len(self.state)) if fresh is None else fresh.copy()
 
     def jump(self) -> None:
         """Tell that commands or states have jumped: multi-step methods start anew."""
@@ -153,7 +157,10 @@ class FixedRun(CasesOnTheirWay):
 
     def arrays(self) -> dict[str, Array]:
         """Return the numbers that a checkpoint keeps."""
-        return {"state": self.state, "held": self.held}
+        own = {"state": self.state, "held": self.held, **self._event_arrays()}
+        if self.events is not None:
+            own["fresh"] = self._fresh
+        return own
 
     # without events
 
@@ -274,11 +281,14 @@ class FixedRun(CasesOnTheirWay):
             clock[:, CLOCK] = count - taken[behind]
             clock[:, START] = self._fresh[behind]
             state, held = self.state[behind], self.held[behind]
-            found = self.stepper.run(state, held, clock, behind)
+            sides = self.sides[behind]
+            found = self.stepper.run(state, held, clock, behind, sides=sides)
             if found.failed.any():
                 bad = np.flatnonzero(found.failed)
                 found = self._back_to_good(found, bad, state, held, clock, behind)
             self.state[behind], self.held[behind] = found.states[-1], found.held[-1]
+            # after a step without a crossing the values are on these sides
+            self.sides[behind[found.taken > 0.0]] = 0.0
             self._fresh[behind] = 0.0
             taken[behind] += found.taken
             met = (found.met > 0.0).any(axis=1) & ~found.failed
@@ -302,15 +312,15 @@ class FixedRun(CasesOnTheirWay):
     ) -> Advance:
         """Return a call with failed cases in their last good state instead."""
         low, high = np.zeros(len(bad)), clock[bad, CLOCK].copy()
-        parts = state[bad], held[bad]
+        parts, sides = (state[bad], held[bad]), self.sides[behind[bad]]
         limits = clock[bad].copy()
         while np.any(high - low > 1.0):
             limits[:, CLOCK] = np.floor(0.5 * (low + high))
-            failed = self.stepper.run(*parts, limits, behind[bad]).failed
+            failed = self.stepper.run(*parts, limits, behind[bad], sides=sides).failed
             low = np.where(failed, low, limits[:, CLOCK])
             high = np.where(failed, limits[:, CLOCK], high)
         limits[:, CLOCK] = low
-        again = self.stepper.run(*parts, limits, behind[bad])
+        again = self.stepper.run(*parts, limits, behind[bad], sides=sides)
         states, kept, met, taken, failed = (
             found.states.copy(),
             np.broadcast_to(found.held, (1, *held.shape)).copy(),
@@ -323,6 +333,11 @@ class FixedRun(CasesOnTheirWay):
         # an event before the failure comes first
         failed[bad] = ~(again.met > 0.0).any(axis=1)
         return Advance(states, kept, failed, met, taken)
+
+    def start_events(self) -> None:
+        """Let the events happen that are due at the start of the run."""
+        if self._search is not None:
+            self._start_events(self._search.instants)
 
     def _ask_acted(self, cases: Cases, taken: Array) -> None:
         """Ask a sampled controller where it is due at the end of a step that an event changed."""
@@ -345,21 +360,22 @@ class FixedRun(CasesOnTheirWay):
         clock = np.tile(self._clock, (len(cases), 1))
         clock[:, DONE] = self.done + taken[cases]
         clock[:, START] = 0.0
-        crossing = self._search.cross(self.state[cases], self.held[cases], clock, cases)
+        crossing = self._search.cross(
+            self.state[cases],
+            self.held[cases],
+            clock,
+            cases,
+            self.sides[cases],
+            self.until[cases],
+        )
         self.state[cases], self.held[cases] = crossing.state, crossing.held
+        self.sides[cases], self.until[cases] = crossing.sides, crossing.until
         self._fresh[cases[crossing.acted]] = 1.0
         taken[cases] += 1.0
+        over = self._end_by_events(cases, crossing.ended, crossing.endless, crossing.time)
         if self.system.held:
-            self._ask_acted(cases[crossing.acted & ~crossing.ended & ~crossing.failed], taken)
-        for place in np.flatnonzero(crossing.ended):
-            case = int(cases[place])
-            name, time = crossing.names[place], float(crossing.time[place])
-            if name is None:
-                self.close_as(case, "budget", time, crossing.message(int(place)))
-            else:
-                message = f"ended by event {name!r} at {time:.9g} s"
-                self.close_as(case, "event", time, message, event=name)
-        self.leave(cases[crossing.ended])
+            on = crossing.acted & ~crossing.failed & ~np.isin(cases, over)
+            self._ask_acted(cases[on], taken)
         if crossing.failed.any():
             bad = cases[crossing.failed]
             self._end_diverged(bad, self.done + taken[bad] - 1.0)

@@ -90,6 +90,7 @@ def take_steps(
     clock: Clock,
     counts: Sequence[Scalar],
     p: Sequence[Scalar] = (),
+    sides: Sequence[Scalar] = (),
 ) -> tuple[list[Scalars], list[Scalars], Scalars, Scalar]:
     """Take steps and keep some of the states on the way; on floats or traced values.
 
@@ -104,6 +105,7 @@ def take_steps(
         clock: When, and how far.
         counts: How many steps to take before each state that is kept.
         p: Run-time numbers of the elements.
+        sides: For each event the side of zero it is on at the start, 1 or -1; 0 to go by its value.
 
     Returns:
         States (*q, *w), and what is carried on, one for each count; the events that stopped
@@ -133,7 +135,8 @@ def take_steps(
             q, w, memory = stepping.step(now.q, now.w, now.memory, u, clock.step, time)
             if watch is None:
                 return now._replace(taken=now.taken + 1.0, q=q, w=w, memory=memory)
-            g = happening(q, w, u, time + clock.step)
+            # the end of a step is the start of the next one, to the bit
+            g = happening(q, w, u, when(now.taken + 1.0))
             met = tuple(clock.watch * one for one in watch.crossed(now.g, g))
             stay = stopped(met) > 0.0
             # before a step with an event the loop rests: it is looked into from its start
@@ -195,6 +198,7 @@ def take_steps(
 
     u, numbers = carried[: system.drive_size], carried[system.drive_size :]
     g = happening(q, w, u, when(0.0))
+    g = tuple(np.where(side == 0.0, x, side) for x, side in zip(g, sides, strict=True))
     now = _Loop(0.0, q, w, (), g, (0.0,) * len(g))
     if method.has_memory:
         known = rebuild(memory_form(system, method)[1], iter(numbers))
@@ -245,7 +249,8 @@ class LoopSource:
     """Where a kernel of equal steps comes from.
 
     The kernel is called as ``kernel(state, u, clock)``, with state (*q, *v, *x), what is carried
-    from call to call, and the numbers of a `Clock` followed by counts. It gives states, shape
+    from call to call, and the numbers of a `Clock` followed by counts; where events are watched,
+    also with the sides of zero to assume at the start. It gives states, shape
     (slots, nq + nv + nx): after counts[0] steps, after counts[1] more, and so on; where a sampled
     controller or a multi-step method is inside, what is carried on from each of them; where events
     are watched, which one stopped it and after how many steps.
@@ -276,7 +281,7 @@ class LoopSource:
     def key(self) -> str:
         """Text that is equal exactly if the code is."""
         events = None if self.watch is None else self.watch.key(self.system)
-        text = repr(("loop 1", self.method, self.plain, self.slots, self.system.key, events))
+        text = repr(("loop 2", self.method, self.plain, self.slots, self.system.key, events))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def inputs(self) -> list[Input]:
@@ -286,6 +291,7 @@ class LoopSource:
             Input("state", (model.nq + model.nv + system.nx,)),
             Input("u", (system.drive_size + memory_form(system, self.integrator)[0],)),
             Input("clock", (CLOCK + self.slots,)),
+            *([] if self.watch is None else [Input("sides", (len(self.watch),))]),
         ]
 
     def program(self) -> Program:
@@ -305,6 +311,7 @@ class LoopSource:
                 Clock(*clock[:CLOCK]),
                 clock[CLOCK:],
                 p,
+                () if self.watch is None else scalars(given["sides"]),
             )
             results: dict[str, Any] = {"states": found[0]}
             if system.held or self.integrator.has_memory:

@@ -12,9 +12,9 @@ __all__ = ["STATUSES", "WELL", "CommonEnd", "Outcome", "Outcomes", "statuses_of"
 
 Array = NDArray[np.float64]
 
-STATUSES = ("finished", "event", "diverged", "interrupted", "budget")
-"""All there are: reached the end; ended by an event; grew beyond all numbers; stopped by the user;
-out of wall time or steps."""
+STATUSES = ("finished", "event", "diverged", "interrupted", "budget", "zeno")
+"""All there are: reached the end; ended by a terminal event; diverged; stopped by the user; out of
+wall time; stopped by events that happen without end (Zeno behavior)."""
 
 WELL = ("finished", "event")
 """Those with which a run got as far as was asked."""
@@ -43,7 +43,7 @@ class Outcome:
     """Inner states in the last good state, shape (nx,)."""
 
     event: str | None = None
-    """Name of the event that ended it."""
+    """Name of the event that ended it, or that happens without end."""
 
     body: str | None = None
     """Body whose motion diverged first; None for inner states, and where nothing diverged."""

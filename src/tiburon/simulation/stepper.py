@@ -95,7 +95,7 @@ class FixedStepper:
             _ = self._bound
         self._one = cases is None
         self._options: dict[str, Any] = {} if threads is None else {"threads": threads}
-        self._watched = watch is not None
+        self._watched, self._events = watch is not None, 0 if watch is None else len(watch)
         self._carries = system.held or remembers
 
     @cached_property
@@ -116,6 +116,7 @@ class FixedStepper:
         clock: Array,
         cases: NDArray[np.intp] | None = None,
         seconds: float = np.inf,
+        sides: Array | None = None,
     ) -> Advance:
         """Take steps.
 
@@ -125,26 +126,33 @@ class FixedStepper:
             clock: Numbers of a `Clock` and counts, shape (numbers,), or (cases, numbers).
             cases: Which cases these are, where they are not all.
             seconds: How long the call is expected to last.
+            sides: Sides of zero that events are on at the start, shape (cases, events); by default
+                those of their values.
 
         Returns:
             States, held numbers, failures and events.
         """
+        if sides is None and self._watched:
+            sides = np.zeros((len(state), self._events))
         if self._one:
-            return self._run_one(state[0], u[0], clock.reshape(-1), seconds)
+            one = () if sides is None else (sides[0],)
+            return self._run_one((state[0], u[0], clock.reshape(-1), *one), seconds)
         kernel, rows = self._bound
         if cases is not None:
             rows = {k: v[cases] for k, v in rows.items()}
-        found, failed = kernel(state, u, clock, errors="flag", **rows, **self._options)
+        many = () if sides is None else (sides,)
+        found, failed = kernel(state, u, clock, *many, errors="flag", **rows, **self._options)
         return self._advance(found, failed, u, 0)
 
-    def _run_one(self, state: Array, u: Array, clock: Array, seconds: float) -> Advance:
+    def _run_one(self, given: tuple[Array, ...], seconds: float) -> Advance:
+        u = given[1]
         if seconds <= QUICK_SECONDS:
             try:
-                found = self.kernel(state, u, clock)
+                found = self.kernel(*given)
                 return self._advance(found, np.zeros(1, dtype=bool), u[None], 1)
             except (DomainError, NonFiniteError):
                 pass
-        found, failed = self.kernel(state, u, clock, errors="flag")
+        found, failed = self.kernel(*given, errors="flag")
         return self._advance(found, failed.reshape(1), u[None], 1)
 
     def _advance(self, found: Any, failed: Any, u: Array, lone: int) -> Advance:
