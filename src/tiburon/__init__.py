@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tiburon.algorithms.center_of_mass import center_of_mass as center_of_mass
     from tiburon.algorithms.center_of_mass import center_of_mass_jacobian as center_of_mass_jacobian
     from tiburon.algorithms.compilation import compile as compile
-    from tiburon.algorithms.conditions import Conditions as Conditions
     from tiburon.algorithms.coriolis import coriolis_matrix as coriolis_matrix
     from tiburon.algorithms.crba import mass_matrix as mass_matrix
     from tiburon.algorithms.cylinder_flow import CylinderFlow as CylinderFlow
@@ -74,6 +73,8 @@ if TYPE_CHECKING:
     from tiburon.algorithms.jacobian import frame_jacobian_bias as frame_jacobian_bias
     from tiburon.algorithms.joint_space import inverse_mass_matrix as inverse_mass_matrix
     from tiburon.algorithms.joint_space import prepare_dynamics as prepare_dynamics
+    from tiburon.algorithms.keywords import Conditions as Conditions
+    from tiburon.algorithms.keywords import Delivery as Delivery
     from tiburon.algorithms.kinematics import forward_kinematics as forward_kinematics
     from tiburon.algorithms.momentum import momentum as momentum
     from tiburon.algorithms.momentum import momentum_matrix as momentum_matrix

@@ -3,11 +3,15 @@
 Machine code against plain floats, batches, options, closed forms, and refusals.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import benchmarks.robots as measured
 import tiburon as tb
+from tests.hydro.wet import immersed
+from tests.model.samples import random_inertia, random_tree
 from tests.model.test_coupled import tied
 from tests.robots import ROBOTS, double_pendulum, kicked, pendulum
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
@@ -340,3 +344,31 @@ def test_large_models_run_every_function_on_the_tape():
     phi = tb.inertial_parameters(model)
     scale = float((np.abs(Y) @ np.abs(phi)).max())
     assert_close(Y @ phi, tb.inverse_dynamics(model, q, v, vd, world=WORLD), ALGEBRA, scale)
+
+
+def test_regressor_refuses_water_and_its_advice_is_exact():
+    """What water needs holds no inertial parameter: regressor on land plus that is the whole."""
+    model = immersed(random_tree(5, 4), 2)
+    q, v, vd = kicked(model, 4)
+    water = tb.Water(1025.0, current=(0.4, -0.3, 0.2))
+    for keywords in ({"fluid": water}, {"world": tb.World(fluid=water)}):
+        with pytest.raises(tb.ModelError) as caught:
+            tb.regressor(model, q, v, vd, **keywords)
+        assert str(caught.value) == (
+            f"model {model.name!r}: regressor has columns for inertial parameters alone, expected "
+            "surroundings without fluid, got Water; call regressor without it and add what the "
+            "water needs, which no inertial parameter enters: inverse_dynamics(..., fluid=water) - "
+            "inverse_dynamics(...)"
+        )
+    with pytest.raises(tb.ModelError, match="regressor has columns"):
+        tb.compile(tb.regressor, model, fluid=water)
+    with pytest.raises(tb.ModelError, match="regressor has columns"):
+        tb.compile(lambda m, q, v, vd: tb.regressor(m, q, v, vd), model, fluid=water)
+    # other masses: the same water
+    wet, dry = (tb.inverse_dynamics(model, q, v, vd, fluid=x) for x in (water, None))
+    rng = np.random.default_rng(0)
+    bodies = [replace(body, inertia=random_inertia(rng)) for body in model.bodies]
+    heavier = tb.Model(model.name, bodies, model.frames)
+    whole = tb.inverse_dynamics(heavier, q, v, vd, fluid=water)
+    found = tb.regressor(model, q, v, vd) @ tb.inertial_parameters(heavier) + (wet - dry)
+    assert_close(found, whole, ALGEBRA, max(1.0, np.abs(whole).max() + np.abs(wet).max()))

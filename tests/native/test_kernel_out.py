@@ -86,17 +86,54 @@ def test_out_that_overlaps_a_parameter():
 
 
 def test_several_results_in_out():
-    """One array each, in order; overlapping ones are written in order."""
+    """One array each, in order."""
     x, y = cases(6)
     chain = kernel("pendulums")
     wanted = chain(x, y)
     out = (np.empty((6, 4)), np.empty(6))
     assert chain(x, y, out=out) is out
     assert bits(out) == bits(wanted)
+
+
+@pytest.mark.parametrize("lead", [(), (5,), (2, 3)])
+def test_results_that_would_overlap_are_refused(lead):
+    """The second would spoil the first; nothing is written."""
     pair = compiled(lambda a: (a + 1.0, a * 2.0), {"a": (2,)})
-    same = np.empty(2)
-    pair([3.0, 4.0], out=(same, same))
-    assert same.tolist() == [6.0, 8.0]
+    a, room = np.ones((*lead, 2)), np.full((*lead, 5), -1.0)
+    for out in ((room[..., :2], room[..., :2]), [room[..., 1:3], room[..., 2:4]]):
+        with pytest.raises(ShapeError) as caught:
+            pair(a, out=out)
+        assert str(caught.value) == (
+            "out: expected arrays that do not overlap, since each takes a result of its own, got "
+            "out[0] and out[1] in the same memory; pass one array per result"
+        )
+    assert (room == -1.0).all()
+
+
+@pytest.mark.parametrize("lead", [(), (5,), (2, 3)])
+def test_results_side_by_side_and_interleaved_do_not_overlap(lead):
+    """Columns of one array, each for a result of its own."""
+    pair = compiled(lambda a: (a + 1.0, a * 2.0), {"a": (2,)})
+    a, room = np.arange(2.0 * np.prod(lead, dtype=int)).reshape(*lead, 2), np.empty((*lead, 4))
+    for out in ((room[..., :2], room[..., 2:]), (room[..., ::2], room[..., 1::2])):
+        assert pair(a, out=out) is out
+        assert out[0].tolist() == (a + 1.0).tolist()
+        assert out[1].tolist() == (a * 2.0).tolist()
+
+
+def test_an_array_whose_elements_share_memory_is_refused():
+    """Rows of a window that overlap would spoil each other."""
+    double = compiled(lambda x: 2.0 * x, {"x": (3,)})
+    memory = np.zeros(8)
+    windows = np.lib.stride_tricks.as_strided(memory, (4, 3), (8, 8))
+    repeated = np.lib.stride_tricks.as_strided(memory, (4, 3), (0, 8))
+    for out in (windows, repeated):
+        with pytest.raises(ShapeError, match=r"^out: expected an array with a place of its own"):
+            double(np.ones((4, 3)), out=out)
+    assert (memory == 0.0).all()
+    # gaps and negative steps are no overlap
+    sparse = np.zeros((4, 9))[::-1, ::3]
+    assert double(np.ones((4, 3)), out=sparse) is sparse
 
 
 def test_out_for_a_number():

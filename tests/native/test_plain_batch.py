@@ -119,8 +119,8 @@ def test_out(taken):
     assert [part.tolist() for part in out] == wanted
     assert taken == [True]
     same = np.empty((5, 2))
-    pair(a, out=(same, same))
-    assert same.tolist() == wanted[1]
+    with pytest.raises(ShapeError, match=r"^out: expected arrays that do not overlap"):
+        pair(a, out=(same, same))
     into = a.copy()
     other = np.empty((5, 2))
     pair(into, out=(into, other))
@@ -129,13 +129,13 @@ def test_out(taken):
     pair(a, out=[room[:, :2], room[:, 2:]])
     assert room.tolist() == np.hstack(wanted).tolist()
     assert taken == [True, False, False, False]
-    with pytest.raises(ShapeError, match=r"^out: expected an array of shape \(5, 2\), got shape"):
+    with pytest.raises(ShapeError, match=r"^out\[0\]: expected an array of shape \(5, 2\), got"):
         pair(a, out=(np.empty((4, 2)), np.empty((5, 2))))
     with pytest.raises(ShapeError, match=r"^out: expected a tuple of 2 arrays"):
         pair(a, out=(np.empty((5, 2)),))
     locked = np.empty((5, 2))
     locked.flags.writeable = False
-    with pytest.raises(ShapeError, match=r"^out: expected an array that can be written"):
+    with pytest.raises(ShapeError, match=r"^out\[0\]: expected an array that can be written"):
         pair(a, out=(locked, np.empty((5, 2))))
 
 

@@ -15,7 +15,7 @@ for grounded and floating robots alike; c is the last link that carries both i a
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,13 +27,14 @@ from tiburon.algorithms.articulated_response import (
     directions,
     propagated,
 )
-from tiburon.algorithms.binding import surroundings_at, world_with
+from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.coupled_response import Response, response, tied_response
 from tiburon.algorithms.frame_motion import moved_to
+from tiburon.algorithms.keywords import WorldCall, takes_conditions
 from tiburon.algorithms.kinematics import Place, frame_places
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.sweep import outward
-from tiburon.model import Model, Plan, PlanBody, Water, World
+from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose_vector
@@ -179,14 +180,13 @@ _APPARENT = LibraryFunction(
 )
 
 
+@takes_conditions
 def cross_inverse_inertia(
     model: Model,
     q: ArrayLike,
     frame: str,
     other: str,
-    *,
-    fluid: Water | None = None,
-    time: ArrayLike | None = None,
+    **surroundings: Unpack[WorldCall],
 ) -> NDArray[np.float64]:
     """Compute the acceleration of one frame per force on another, from rest, without gravity.
 
@@ -198,27 +198,25 @@ def cross_inverse_inertia(
         q: Position [m or rad], shape (..., nq).
         frame: Name of the body or frame that accelerates.
         other: Name of the body or frame the force acts on; may be the same.
-        fluid: The water the robot is in, whose added mass counts; none by default.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
+            see `Conditions` and `Delivery`.
 
     Returns:
         Acceleration [alpha; a] at the first frame's origin per force [n; f] at the other's, world
         axes [1/(kg m^2), 1/(kg m), 1/kg], shape (..., 6, 6). Exchanging the frames transposes it.
     """
     options = (("frame", frame), ("other", other))
-    around = world_with(None, fluid)
-    answer: NDArray[np.float64] = call(_CROSS, model, (q,), around, options, time=time)
+    answer: NDArray[np.float64] = call_under(surroundings, _CROSS, model, (q,), options)
     return answer
 
 
+@takes_conditions
 def apparent_inverse_inertia(
     model: Model,
     q: ArrayLike,
     frame: str,
     other: str = "world",
-    *,
-    fluid: Water | None = None,
-    time: ArrayLike | None = None,
+    **surroundings: Unpack[WorldCall],
 ) -> NDArray[np.float64]:
     """Compute how two links accelerate apart per force between them, from rest, without gravity.
 
@@ -232,14 +230,13 @@ def apparent_inverse_inertia(
         q: Position [m or rad], shape (..., nq).
         frame: Name of a body or frame; a force acts on it.
         other: Name of the body or frame that takes the reaction.
-        fluid: The water the robot is in, whose added mass counts; none by default.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
+            see `Conditions` and `Delivery`.
 
     Returns:
         Relative acceleration [alpha; a] per force [n; f], both at the origin of `frame`, world axes
         [1/(kg m^2), 1/(kg m), 1/kg], symmetric, shape (..., 6, 6).
     """
     options = (("frame", frame), ("other", other))
-    around = world_with(None, fluid)
-    answer: NDArray[np.float64] = call(_APPARENT, model, (q,), around, options, time=time)
+    answer: NDArray[np.float64] = call_under(surroundings, _APPARENT, model, (q,), options)
     return answer

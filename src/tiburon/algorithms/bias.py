@@ -13,20 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at, world_with
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    call_under,
-    dynamics_function,
-    takes_conditions,
-)
+from tiburon.algorithms.binding import surroundings_at
+from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.keywords import DynamicsCall, WorldCall, takes_conditions
+from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.rnea import rnea, upward
 from tiburon.algorithms.sweep import inward, outward
-from tiburon.model import Model, Plan, PlanBody, Water, World
+from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
 from tiburon.trace.array import as_traced
 
@@ -124,7 +119,7 @@ def bias_force(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> NDArray[np.float64]:
     """Compute the joint forces that hold all joint accelerations at zero.
 
@@ -136,7 +131,8 @@ def bias_force(
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Returns:
         Joint force [N or N m], shape (..., nv).
@@ -145,13 +141,11 @@ def bias_force(
     return answer
 
 
+@takes_conditions
 def gravity_force(
     model: Model,
     q: ArrayLike,
-    *,
-    world: World | None = None,
-    fluid: Water | None = None,
-    time: ArrayLike | None = None,
+    **options: Unpack[WorldCall],
 ) -> NDArray[np.float64]:
     """Compute the joint forces that hold the robot at rest against gravity.
 
@@ -162,13 +156,11 @@ def gravity_force(
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
-        fluid: The water the robot is in: short for a world of this fluid.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`, `world` and `fluid`; `out` and `errors`: see `Conditions` and
+            `Delivery`.
 
     Returns:
         Joint force [N or N m], shape (..., nv).
     """
-    around = world_with(world, fluid)
-    answer: NDArray[np.float64] = call(_GRAVITY, model, (q,), around, time=time)
+    answer: NDArray[np.float64] = call_under(options, _GRAVITY, model, (q,))
     return answer

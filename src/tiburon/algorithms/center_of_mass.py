@@ -7,19 +7,20 @@ Symbols:
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.keywords import TIMED_CALL, TimedCall, takes_conditions
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.momentum_sweep import momentum_columns, total_momentum
 from tiburon.algorithms.sweep import outward
 from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, PlanBody, World
-from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial import RigidInertia, Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, add_matrix_vector, scale
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
@@ -87,20 +88,26 @@ def _run_center(model: Model, world: World | None, options: Options, q: Any) -> 
 
 def _run_jacobian(model: Model, world: World | None, options: Options, q: Any) -> Any:
     plan, _ = plan_and_gravity(model, world)
-    columns, total = momentum_columns(plan, scalars(q))
+    columns, total = momentum_columns(plan, scalars(q), [body.inertia for body in plan.bodies])
+    assert isinstance(total, RigidInertia)
     rows = [column.force[axis] / total.mass for axis in range(3) for column in columns]
     return as_traced(rows).reshape(3, model.nv)
 
 
-_CENTER = LibraryFunction("center_of_mass", _inputs, _run_center, parameters=(INERTIA,))
+_CENTER = LibraryFunction(
+    "center_of_mass", _inputs, _run_center, parameters=(INERTIA,), keywords=TIMED_CALL
+)
 _JACOBIAN = LibraryFunction(
-    "center_of_mass_jacobian", _inputs, _run_jacobian, parameters=(INERTIA,)
+    "center_of_mass_jacobian",
+    _inputs,
+    _run_jacobian,
+    parameters=(INERTIA,),
+    keywords=TIMED_CALL,
 )
 
 
-def center_of_mass(
-    model: Model, q: ArrayLike, *, time: ArrayLike | None = None
-) -> NDArray[np.float64]:
+@takes_conditions
+def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> NDArray[np.float64]:
     """Find the center of mass of all bodies that move.
 
     One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
@@ -109,17 +116,18 @@ def center_of_mass(
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Center of mass, world axes [m], shape (..., 3).
     """
-    answer: NDArray[np.float64] = call(_CENTER, model, (q,), time=time)
+    answer: NDArray[np.float64] = call_under(options, _CENTER, model, (q,))
     return answer
 
 
+@takes_conditions
 def center_of_mass_jacobian(
-    model: Model, q: ArrayLike, *, time: ArrayLike | None = None
+    model: Model, q: ArrayLike, **options: Unpack[TimedCall]
 ) -> NDArray[np.float64]:
     """Compute the Jacobian of the center of mass: its velocity is J v.
 
@@ -129,10 +137,10 @@ def center_of_mass_jacobian(
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Jacobian, rows in world axes [m, or 1 for lengths], shape (..., 3, nv).
     """
-    answer: NDArray[np.float64] = call(_JACOBIAN, model, (q,), time=time)
+    answer: NDArray[np.float64] = call_under(options, _JACOBIAN, model, (q,))
     return answer

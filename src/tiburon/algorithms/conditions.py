@@ -1,18 +1,17 @@
 """What acts on a robot apart from its joints: one set of keywords for all of its dynamics.
 
-Public functions of dynamics take `Conditions` as keywords and hand them to `call_under`. Inside,
+Public functions of dynamics take `DynamicsCall` as keywords and hand them to `call_under`. Inside,
 their algorithms meet a `Setting`: what the keywords come to in one state. A new influence on the
-bodies is one more entry of `Conditions`, read in `_read` and felt in `Setting.at`.
+bodies is one more entry of `Conditions`, read in `_forces` and felt in `Setting.at`.
 """
 
-import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from tiburon.algorithms.binding import surroundings, wetted, world_with
+from tiburon.algorithms.binding import surroundings, wetted
 from tiburon.algorithms.closed_form import closed_form
 from tiburon.algorithms.external import (
     external_inputs,
@@ -22,55 +21,18 @@ from tiburon.algorithms.external import (
     with_given_inertias,
 )
 from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
-from tiburon.errors import nearest_name
-from tiburon.model import Model, Plan, Water, World
+from tiburon.algorithms.keywords import DYNAMICS_CALL
+from tiburon.algorithms.library import LibraryFunction, Options, scalars
+from tiburon.model import Model, Plan, World
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.program import Input
 
 if TYPE_CHECKING:
     from tiburon.algorithms.water import WaterAround
 
-__all__ = [
-    "Conditions",
-    "Setting",
-    "call_under",
-    "dynamics_function",
-    "record_under",
-    "takes_conditions",
-]
+__all__ = ["Setting", "dynamics_function"]
 
 Arrays = Sequence[Any]
-Function = TypeVar("Function", bound=Callable[..., Any])
-
-
-class Conditions(TypedDict, total=False):
-    """Keywords of all functions of dynamics: what acts on a robot, and when."""
-
-    world: World | None
-    """Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default."""
-
-    fluid: Water | None
-    """The water a robot is in: short for a world of this fluid."""
-
-    external_force: Mapping[str, ArrayLike] | None
-    """By name of a body or frame, the force on it from outside, [n; f] at the frame's origin
-    [N m, N], shape (..., 6)."""
-
-    external_axes: str
-    """Axes in which external forces are given: "frame", the frame's own, by default, or "world"."""
-
-    external_inertia: Mapping[str, ArrayLike] | None
-    """By name of a body or frame, a force from outside that goes with acceleration: -A a, with
-    a the angular and classical acceleration of the frame, its own axes. A is symmetric, angular
-    first, at the frame's origin [kg m^2, kg m, kg], shape (..., 6, 6). It joins the inertia, so
-    that however large, it never lags behind the acceleration it opposes."""
-
-    time: ArrayLike | None
-    """When [s], shape (...), where `Driven` joints or water move by themselves; zero by default."""
-
-
-_KEYWORDS = frozenset(Conditions.__annotations__)
 
 
 class Setting(NamedTuple):
@@ -170,78 +132,18 @@ def dynamics_function(
 
     # a kernel that travels to another process names the module that makes its function
     run_under.__module__ = run.__module__
-    return LibraryFunction(name, all_inputs, run_under, of_trees=of_trees)
+    return LibraryFunction(
+        name, all_inputs, run_under, of_trees=of_trees, keywords=DYNAMICS_CALL, forces=_forces
+    )
 
 
-def _read(
-    world: World | None = None,
-    fluid: Water | None = None,
+def _forces(
     external_force: Mapping[str, ArrayLike] | None = None,
     external_axes: str = "frame",
     external_inertia: Mapping[str, ArrayLike] | None = None,
-    time: ArrayLike | None = None,
-) -> tuple[World | None, Options, Arrays, Any]:
-    """Return what `call` takes: world, options, arrays and time."""
+    **_: Any,
+) -> tuple[Options, Arrays]:
+    """Return the options and arrays that keywords of forces from outside come to."""
     options = external_options(external_force, external_axes)
     options += inertia_options(external_inertia)
-    arrays = (*(external_force or {}).values(), *(external_inertia or {}).values())
-    return world_with(world, fluid), options, arrays, time
-
-
-def takes_conditions(function: Function) -> Function:
-    """Spell out the keywords of `Conditions` in the signature that help shows; change no code."""
-    own = inspect.signature(function)
-    named = [x for x in own.parameters.values() if x.kind is not x.VAR_KEYWORD]
-    keywords = [
-        x.replace(kind=x.KEYWORD_ONLY) for x in inspect.signature(_read).parameters.values()
-    ]
-    function.__dict__["__signature__"] = own.replace(parameters=[*named, *keywords])
-    return function
-
-
-def call_under(
-    conditions: Conditions,
-    function: LibraryFunction,
-    model: Model,
-    arguments: Arrays,
-    options: Options = (),
-) -> Any:
-    """Run a public function under conditions, on numbers or inside a traced function.
-
-    Args:
-        conditions: The keywords its caller gave.
-        function: What to run, from `dynamics_function`.
-        model: The robot.
-        arguments: One array per input of the function's own.
-        options: Choices of the function's own that change the code.
-
-    Raises:
-        TypeError: If there is no such keyword.
-    """
-    if not conditions:
-        return call(function, model, arguments, None, options)
-    if not _KEYWORDS.issuperset(conditions):
-        raise TypeError(_unexpected(function.name, conditions))
-    world, around, arrays, time = _read(**conditions)
-    return call(function, model, (*arguments, *arrays), world, (*around, *options), time=time)
-
-
-def _unexpected(function: str, given: Iterable[str]) -> str:
-    """Say which keyword is none, and which one it is like."""
-    name = next(name for name in given if name not in _KEYWORDS)
-    near = nearest_name(name, _KEYWORDS)
-    hint = f"; did you mean {near!r}?" if near else ""
-    return f"{function}: unexpected keyword argument {name!r}{hint}"
-
-
-def record_under(
-    conditions: Conditions,
-    function: LibraryFunction,
-    model: Model,
-    arguments: Arrays,
-    options: Options = (),
-) -> tuple[Any, ...]:
-    """Run a public function of several results as `call_under` does; return them in order."""
-    result = call_under(conditions, function, model, arguments, options)
-    # traced functions hand on records, kernels return what is in them
-    return tuple(result.values() if isinstance(result, dict) else result)
+    return options, (*(external_force or {}).values(), *(external_inertia or {}).values())

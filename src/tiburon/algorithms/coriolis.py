@@ -14,14 +14,15 @@ to the water.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at, world_with
+from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.keywords import WorldCall, takes_conditions
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.pair_products import (
     ABOVE,
     Vectors,
@@ -34,7 +35,7 @@ from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import each, inward, outward, pairs
 from tiburon.algorithms.velocity_product import AnyProduct, FullProduct, RigidProduct
-from tiburon.model import Model, Plan, PlanBody, Water, World
+from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Scalar, Transform
 from tiburon.trace.array import as_traced
@@ -239,13 +240,12 @@ _FUNCTION = LibraryFunction(
 )
 
 
+@takes_conditions
 def coriolis_matrix(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
-    *,
-    fluid: Water | None = None,
-    time: ArrayLike | None = None,
+    **options: Unpack[WorldCall],
 ) -> NDArray[np.float64]:
     """Compute the Coriolis matrix C, with H vd + C v + gravity force = tau.
 
@@ -259,12 +259,11 @@ def coriolis_matrix(
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv); in water, relative to the water.
-        fluid: The water the robot is in, whose added mass counts; none by default.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
+            `Conditions` and `Delivery`.
 
     Returns:
         Coriolis matrix, joint force per joint velocity, in the order of v, shape (..., nv, nv).
     """
-    answer: NDArray[np.float64]
-    answer = call(_FUNCTION, model, (q, v), world_with(None, fluid), time=time)
+    answer: NDArray[np.float64] = call_under(options, _FUNCTION, model, (q, v))
     return answer

@@ -9,14 +9,15 @@ Symbols (Featherstone 1987, chapter 5):
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at, world_with
+from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.gathering import with_armature
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.keywords import WorldCall, takes_conditions
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.pair_products import (
     Vectors,
     before_products,
@@ -28,7 +29,7 @@ from tiburon.algorithms.pair_products import (
 from tiburon.algorithms.root_frame import Place, places_of
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import inward, outward, pairs
-from tiburon.model import Model, Plan, PlanBody, Water, World
+from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
@@ -189,9 +190,8 @@ _FUNCTION = LibraryFunction("mass_matrix", _inputs, _run, parameters=(INERTIA,),
 _latest, _recent = _FUNCTION.latest, _FUNCTION.recent
 
 
-def mass_matrix(
-    model: Model, q: ArrayLike, *, fluid: Water | None = None, time: ArrayLike | None = None
-) -> NDArray[np.float64]:
+@takes_conditions
+def mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> NDArray[np.float64]:
     """Compute the mass matrix: the joint forces per joint acceleration, at rest without gravity.
 
     One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
@@ -200,13 +200,13 @@ def mass_matrix(
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
-        fluid: The water the robot is in, whose added mass counts; none by default.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
+            `Conditions` and `Delivery`.
 
     Returns:
         Mass matrix, symmetric, in the order of v [kg, kg m or kg m^2], shape (..., nv, nv).
     """
-    if fluid is None and time is None and current_graph() is None:
+    if not options and current_graph() is None:
         # the plain case, in as few steps as Python allows
         known, kernel = _latest[0]
         if known is not model:
@@ -214,5 +214,5 @@ def mass_matrix(
         if kernel is not None:
             result: NDArray[np.float64] = kernel(q)
             return result
-    answer: NDArray[np.float64] = call(_FUNCTION, model, (q,), world_with(None, fluid), time=time)
+    answer: NDArray[np.float64] = call_under(options, _FUNCTION, model, (q,))
     return answer

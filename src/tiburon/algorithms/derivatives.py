@@ -17,13 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import bias as bias_of
 from tiburon.algorithms.closed_form import closed_form
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    dynamics_function,
-    record_under,
-    takes_conditions,
-)
+from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.crba import composite_products, mass_elements
 from tiburon.algorithms.derivative_parts import Turning, no_turning
 from tiburon.algorithms.dynamics_derivatives import (
@@ -33,8 +27,9 @@ from tiburon.algorithms.dynamics_derivatives import (
     state_terms,
 )
 from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.kinematics import frame_places
-from tiburon.algorithms.library import Options, scalars
+from tiburon.algorithms.library import Options, record_under, scalars
 from tiburon.algorithms.pair_products import Vectors, before_products
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.steps import JointVector
@@ -279,7 +274,7 @@ def inverse_dynamics_derivatives(
     q: ArrayLike,
     v: ArrayLike,
     vd: ArrayLike,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> InverseDynamicsDerivatives:
     """Compute joint forces and how they change with position, velocity and acceleration.
 
@@ -294,12 +289,13 @@ def inverse_dynamics_derivatives(
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Returns:
         Joint force, and its derivatives by q, v and vd.
     """
-    return InverseDynamicsDerivatives(*record_under(conditions, _INVERSE, model, (q, v, vd)))
+    return record_under(InverseDynamicsDerivatives, conditions, _INVERSE, model, (q, v, vd))
 
 
 @takes_conditions
@@ -308,7 +304,7 @@ def forward_dynamics_derivatives(
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> ForwardDynamicsDerivatives:
     """Compute joint accelerations and how they change with position, velocity and joint force.
 
@@ -323,7 +319,8 @@ def forward_dynamics_derivatives(
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Returns:
         Joint acceleration, and its derivatives by q, v and tau.
@@ -331,4 +328,4 @@ def forward_dynamics_derivatives(
     Example:
         ``vd, by_q, by_v, by_tau = tb.forward_dynamics_derivatives(arm, q, v, tau)``
     """
-    return ForwardDynamicsDerivatives(*record_under(conditions, _FORWARD, model, (q, v, tau)))
+    return record_under(ForwardDynamicsDerivatives, conditions, _FORWARD, model, (q, v, tau))

@@ -8,16 +8,17 @@ Symbols:
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at, world_with
+from tiburon.algorithms.binding import surroundings_at
+from tiburon.algorithms.keywords import WorldCall, takes_conditions
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.sweep import outward
-from tiburon.model import Model, Plan, PlanBody, Water, World
+from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import scale, subtract
 from tiburon.trace.program import Input
@@ -145,13 +146,12 @@ _KINETIC = LibraryFunction("kinetic_energy", _state, _run_kinetic, parameters=(I
 _POTENTIAL = LibraryFunction("potential_energy", _position, _run_potential)
 
 
+@takes_conditions
 def kinetic_energy(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
-    *,
-    fluid: Water | None = None,
-    time: ArrayLike | None = None,
+    **options: Unpack[WorldCall],
 ) -> np.float64 | NDArray[np.float64]:
     """Compute the kinetic energy.
 
@@ -162,23 +162,20 @@ def kinetic_energy(
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
-        fluid: The water the robot is in; the energy that bodies give it then counts.
-        time: When [s], shape (...), where `Driven` joints or water move by themselves; zero by
-            default.
+        **options: `time`; `world` and `fluid`: the energy that bodies give it counts; `out` and
+            `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Kinetic energy [J], one number per state.
     """
-    return _number(call(_KINETIC, model, (q, v), world_with(None, fluid), time=time))
+    return _number(call_under(options, _KINETIC, model, (q, v)), options)
 
 
+@takes_conditions
 def potential_energy(
     model: Model,
     q: ArrayLike,
-    *,
-    world: World | None = None,
-    fluid: Water | None = None,
-    time: ArrayLike | None = None,
+    **options: Unpack[WorldCall],
 ) -> np.float64 | NDArray[np.float64]:
     """Compute the potential energy in gravity, zero for mass at the world origin.
 
@@ -188,18 +185,18 @@ def potential_energy(
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
-        fluid: The water the robot is in, which lifts what it is displaced by.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`; `world` and `fluid`, which lifts what it is displaced by; `out` and
+            `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Potential energy [J], one number per state.
     """
-    return _number(call(_POTENTIAL, model, (q,), world_with(world, fluid), time=time))
+    return _number(call_under(options, _POTENTIAL, model, (q,)), options)
 
 
-def _number(result: Any) -> np.float64 | NDArray[np.float64]:
+def _number(result: Any, options: WorldCall) -> np.float64 | NDArray[np.float64]:
     """Return a number for one state, where kernels give an array without dimensions."""
-    number: np.float64 | NDArray[np.float64]
-    number = result[()] if isinstance(result, np.ndarray) else result
+    number: np.float64 | NDArray[np.float64] = result
+    if isinstance(result, np.ndarray) and options.get("out") is None:
+        number = result[()]
     return number

@@ -7,13 +7,14 @@ on each body that depends on position and velocity alone; it is projected onto t
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from operator import sub
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at, world_with
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.binding import surroundings_at
+from tiburon.algorithms.keywords import Delivery, WorldCall, takes_conditions
+from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.thrusters import projected
 from tiburon.algorithms.water import Link, water_forces
 from tiburon.errors import ModelError
@@ -120,6 +121,7 @@ def _options(model: Model) -> Options:
 _FUNCTION = LibraryFunction("fin_force", _inputs, _run)
 
 
+@takes_conditions
 def fin_force(
     model: Model,
     q: ArrayLike,
@@ -129,6 +131,7 @@ def fin_force(
     *,
     world: World | None = None,
     time: ArrayLike | None = None,
+    **delivery: Unpack[Delivery],
 ) -> NDArray[np.float64]:
     """Compute the joint forces that turning fins adds to those at the angles the model has.
 
@@ -145,6 +148,7 @@ def fin_force(
         fluid: The water it is in.
         world: Surroundings, in place of `fluid`.
         time: When [s], shape (...), where the water changes; zero by default.
+        **delivery: `out` and `errors`, the keywords of `Delivery`.
 
     Returns:
         Joint force [N or N m], shape (..., nv).
@@ -155,7 +159,8 @@ def fin_force(
     Example:
         ``tau = tb.fin_force(auv, q, v, [0.1, -0.1], tb.Water(1025.0))``
     """
-    answer: NDArray[np.float64]
-    around, options = world_with(world, fluid), _options(model)
-    answer = call(_FUNCTION, model, (q, v, deflections), around, options, time=time)
+    conditions: WorldCall = {"world": world, "fluid": fluid, "time": time, **delivery}
+    answer: NDArray[np.float64] = call_under(
+        conditions, _FUNCTION, model, (q, v, deflections), _options(model)
+    )
     return answer

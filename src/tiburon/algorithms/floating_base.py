@@ -15,14 +15,10 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    dynamics_function,
-    record_under,
-    takes_conditions,
-)
+from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.gathering import by_velocity
+from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
+from tiburon.algorithms.library import pair, record_under
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Model, Plan, PlanBody
@@ -187,7 +183,7 @@ def floating_base_inverse_dynamics(
     q: ArrayLike,
     v: ArrayLike,
     vd: ArrayLike,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute the motion of a floating base, and joint forces, from the motion of the other joints.
 
@@ -200,11 +196,11 @@ def floating_base_inverse_dynamics(
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); entries of floating bases are
             ignored.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Returns:
         Joint accelerations with those of the bases filled in, and joint forces, zero at the bases,
         shape (..., nv) each.
     """
-    accelerations, forces = record_under(conditions, _FUNCTION, model, (q, v, vd))
-    return accelerations, forces
+    return record_under(pair, conditions, _FUNCTION, model, (q, v, vd))

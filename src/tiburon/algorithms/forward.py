@@ -11,17 +11,12 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.binding import DEFAULT_WORLD
 from tiburon.algorithms.closed_form import LOOP_METHODS
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    call_under,
-    dynamics_function,
-    takes_conditions,
-)
+from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.cost import articulated_cost, composite_cost
 from tiburon.algorithms.hybrid_articulated import coupled_aba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
-from tiburon.algorithms.library import LibrarySource, Options
+from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
+from tiburon.algorithms.library import LibrarySource, Options, call_under
 from tiburon.errors import OptionError
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
@@ -105,7 +100,7 @@ def forward_dynamics(
     tau: ArrayLike,
     *,
     method: str | None = None,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> NDArray[np.float64]:
     """Compute the joint accelerations that given joint forces produce.
 
@@ -121,7 +116,8 @@ def forward_dynamics(
             "composite" for the mass matrix and its factors; by default the one that is predicted
             to cost less. Their results differ by rounding. Robots with loops have methods of their
             own: "augmented", "handles" and "proximal", see `loop_dynamics`.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Returns:
         Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).

@@ -18,18 +18,19 @@ in still water, and gravity is less by a.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import weight
-from tiburon.algorithms.binding import surroundings_at, world_with
+from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.floating_base import floats
 from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.keywords import Delivery, WorldCall, takes_conditions
+from tiburon.algorithms.library import LibraryFunction, Options, record_under, scalars
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.thrusters import projected
 from tiburon.errors import ModelError
@@ -195,6 +196,7 @@ def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) ->
 _FUNCTION = LibraryFunction("fossen_form", inputs_of("q", "v"), _run, of_trees=True)
 
 
+@takes_conditions
 def fossen_form(
     model: Model,
     q: ArrayLike,
@@ -203,6 +205,7 @@ def fossen_form(
     *,
     world: World | None = None,
     time: ArrayLike | None = None,
+    **delivery: Unpack[Delivery],
 ) -> FossenForm:
     """Compute the terms of M vd + C v + D v + g = tau, as marine control writes them.
 
@@ -221,6 +224,7 @@ def fossen_form(
         fluid: The water it is in, which moves alike everywhere; on land by default.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
         time: When [s], shape (...), where the water changes; zero by default.
+        **delivery: `out` and `errors`, the keywords of `Delivery`.
 
     Returns:
         M, C, D, g, the velocity relative to the water, and how its rate differs from vd.
@@ -229,6 +233,5 @@ def fossen_form(
         ModelError: If the water moves differently in different places, or carries a robot that
             does not float: then no velocity relative to the water stands in v.
     """
-    around = world_with(world, fluid)
-    found = call(_FUNCTION, model, (q, v), around, time=time)
-    return FossenForm(*(found.values() if isinstance(found, dict) else found))
+    conditions: WorldCall = {"world": world, "fluid": fluid, "time": time, **delivery}
+    return record_under(FossenForm, conditions, _FUNCTION, model, (q, v))

@@ -7,14 +7,15 @@ Symbols (Featherstone 1987, chapters 2 and 4):
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.keywords import TIMED_CALL, TimedCall, takes_conditions
 from tiburon.algorithms.kinematics import frame_places
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.reference_point import (
     PARAMETERS,
     expressed,
@@ -177,13 +178,22 @@ def _told(
 
 
 _VELOCITY = LibraryFunction(
-    "frame_velocity", _velocity_inputs, _run_velocity, parameters=PARAMETERS
+    "frame_velocity",
+    _velocity_inputs,
+    _run_velocity,
+    parameters=PARAMETERS,
+    keywords=TIMED_CALL,
 )
 _ACCELERATION = LibraryFunction(
-    "frame_acceleration", _acceleration_inputs, _run_acceleration, parameters=PARAMETERS
+    "frame_acceleration",
+    _acceleration_inputs,
+    _run_acceleration,
+    parameters=PARAMETERS,
+    keywords=TIMED_CALL,
 )
 
 
+@takes_conditions
 def frame_velocity(
     model: Model,
     q: ArrayLike,
@@ -192,7 +202,7 @@ def frame_velocity(
     *,
     at: str | ArrayLike = "frame",
     axes: str = "world",
-    time: ArrayLike | None = None,
+    **timed: Unpack[TimedCall],
 ) -> NDArray[np.float64]:
     """Compute the velocity of bodies and frames.
 
@@ -210,16 +220,17 @@ def frame_velocity(
             (..., 3). It is the velocity of the point of the frame's body, extended if need be,
             that is there now.
         axes: "world" or "frame": axes of the result.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **timed: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         [omega; v] [rad/s, m/s], shape (..., 6) for one name, (..., n, 6) for n.
     """
     options, point = told_options(frames, at, axes)
-    answer: NDArray[np.float64] = call(_VELOCITY, model, (q, v, *point), None, options, time=time)
+    answer: NDArray[np.float64] = call_under(timed, _VELOCITY, model, (q, v, *point), options)
     return answer
 
 
+@takes_conditions
 def frame_acceleration(
     model: Model,
     q: ArrayLike,
@@ -230,7 +241,7 @@ def frame_acceleration(
     at: str | ArrayLike = "frame",
     axes: str = "world",
     kind: str = "classical",
-    time: ArrayLike | None = None,
+    **timed: Unpack[TimedCall],
 ) -> NDArray[np.float64]:
     """Compute the acceleration of bodies and frames.
 
@@ -249,7 +260,7 @@ def frame_acceleration(
         kind: "classical" for the acceleration of the body point that is there now, "spatial" for
             the rate of the spatial velocity at that fixed place (Featherstone 1987, sec. 2.7);
             they differ by omega x v.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **timed: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Angular and linear acceleration [rad/s^2, m/s^2], shape (..., 6) for one name, (..., n, 6)
@@ -260,7 +271,7 @@ def frame_acceleration(
     options, point = told_options(frames, at, axes)
     if kind != "classical":
         options = (*options, ("kind", kind))
-    answer: NDArray[np.float64] = call(
-        _ACCELERATION, model, (q, v, vd, *point), None, options, time=time
+    answer: NDArray[np.float64] = call_under(
+        timed, _ACCELERATION, model, (q, v, vd, *point), options
     )
     return answer

@@ -11,17 +11,14 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    dynamics_function,
-    record_under,
-    takes_conditions,
-)
+from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.forward import method_options
 from tiburon.algorithms.hybrid_articulated import Solution, hybrid_aba
+from tiburon.algorithms.hybrid_placeholders import cleared, solve_placeholders
 from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
+from tiburon.algorithms.library import check_places, pair, record_under
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.steps import JointVector, recorder
 from tiburon.errors import UnknownNameError
@@ -30,6 +27,7 @@ from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.spd import INLINE_SIZE
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
+from tiburon.trace.program import current_graph
 from tiburon.trace.regions import function
 
 __all__ = ["hybrid_crba", "hybrid_dynamics", "known_rows"]
@@ -143,37 +141,51 @@ def hybrid_dynamics(
     v: ArrayLike,
     tau: ArrayLike,
     vd: ArrayLike,
-    known_acceleration: str | Iterable[str],
+    known_acceleration: str | Iterable[str] | None = None,
     *,
     method: str | None = None,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Compute what is unknown where some joints have known accelerations, the others known forces.
 
-    With no known acceleration this is forward dynamics, with all of them inverse dynamics. One
-    state or a batch; traced arrays inside a compiled function, one state at a time.
+    NaN stands for what is unknown: at each velocity variable either its force or its acceleration
+    is a number and the other NaN, in each case of a batch as it likes; code is compiled for each
+    set of known accelerations. Or name the joints whose accelerations are known. With no known
+    acceleration this is forward dynamics, with all of them inverse dynamics. One state or a batch;
+    traced arrays inside a compiled function, one state at a time, with joints named.
 
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
-        tau: Joint force [N or N m], shape (..., nv); ignored where the acceleration is known.
-        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); ignored where it is unknown.
+        tau: Joint force [N or N m], shape (..., nv); NaN where it is unknown. Where joints are
+            named, those with known accelerations are not read here.
+        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); NaN where it is unknown. Where
+            joints are named, those of all others are not read here.
         known_acceleration: Names of joints whose accelerations are known; also names of single
-            velocity variables (`model.v_names`).
+            velocity variables (`model.v_names`). By default those where `vd` is not NaN.
         method: "articulated", whose cost is linear in the number of bodies, or "composite" for the
             mass matrix and its factors; by default the first, unless joints follow others.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Returns:
         All joint accelerations and all joint forces, shape (..., nv) each.
 
+    Raises:
+        DomainError: If joints are not named and both force and acceleration of a velocity variable
+            are numbers, or both are NaN.
+
     Example:
         ``vd, tau = hybrid_dynamics(arm, q, v, tau, vd, known_acceleration=["elbow", "wrist"])``
     """
-    options = (
-        *method_options(method),
-        ("known_acceleration", known_rows(model, known_acceleration)),
-    )
-    accelerations, forces = record_under(conditions, _FUNCTION, model, (q, v, tau, vd), options)
-    return accelerations, forces
+    check_places(model, None)
+    options = method_options(method)
+    if known_acceleration is None:
+        return solve_placeholders(_FUNCTION, model, (q, v, tau, vd), options, conditions)
+    rows = known_rows(model, known_acceleration)
+    options += (("known_acceleration", rows),)
+    if current_graph() is None:
+        known = np.isin(np.arange(model.nv), rows)
+        tau, vd = cleared(model, "tau", tau, known), cleared(model, "vd", vd, ~known)
+    return record_under(pair, conditions, _FUNCTION, model, (q, v, tau, vd), options)

@@ -15,16 +15,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import bias
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    dynamics_function,
-    record_under,
-    takes_conditions,
-)
+from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.joint_space import freedom_parents
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
+from tiburon.algorithms.library import record_under, scalars
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.steps import JointVector
 from tiburon.errors import TraceError
@@ -111,7 +106,7 @@ def inertia_derivatives(
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> InertiaDerivatives:
     """Compute joint accelerations and how they change with masses and inertias.
 
@@ -124,9 +119,10 @@ def inertia_derivatives(
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Returns:
         Joint acceleration, and its derivative by the inertial numbers.
     """
-    return InertiaDerivatives(*record_under(conditions, _FUNCTION, model, (q, v, tau)))
+    return record_under(InertiaDerivatives, conditions, _FUNCTION, model, (q, v, tau))

@@ -8,15 +8,16 @@ Symbols (Featherstone 1987, chapters 4 and 5):
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.frame_motion import chosen_frames, frame_motions, moved_to
+from tiburon.algorithms.keywords import TIMED_CALL, TimedCall, takes_conditions
 from tiburon.algorithms.kinematics import Place, body_places, frame_places
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.reference_point import (
     PARAMETERS,
     expressed,
@@ -149,10 +150,15 @@ def _run_bias(
     return as_traced(numbers).reshape(*shape, 6)
 
 
-_JACOBIAN = LibraryFunction("frame_jacobian", _inputs, _run, parameters=PARAMETERS)
-_BIAS = LibraryFunction("frame_jacobian_bias", _bias_inputs, _run_bias, parameters=PARAMETERS)
+_JACOBIAN = LibraryFunction(
+    "frame_jacobian", _inputs, _run, parameters=PARAMETERS, keywords=TIMED_CALL
+)
+_BIAS = LibraryFunction(
+    "frame_jacobian_bias", _bias_inputs, _run_bias, parameters=PARAMETERS, keywords=TIMED_CALL
+)
 
 
+@takes_conditions
 def frame_jacobian(
     model: Model,
     q: ArrayLike,
@@ -160,7 +166,7 @@ def frame_jacobian(
     *,
     at: str | ArrayLike = "frame",
     axes: str = "world",
-    time: ArrayLike | None = None,
+    **timed: Unpack[TimedCall],
 ) -> NDArray[np.float64]:
     """Compute the Jacobian of bodies and frames: their velocity is J v.
 
@@ -176,7 +182,7 @@ def frame_jacobian(
             center of mass ("com") of the robot, or at a point in the frame's axes [m], shape
             (..., 3).
         axes: "world" or "frame": axes of the rows.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **timed: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Three rows for the angular and three for the linear velocity, one column per velocity
@@ -186,10 +192,11 @@ def frame_jacobian(
         ``tau = np.swapaxes(frame_jacobian(arm, q, "hand"), -1, -2) @ wrench``
     """
     options, point = told_options(frames, at, axes)
-    answer: NDArray[np.float64] = call(_JACOBIAN, model, (q, *point), None, options, time=time)
+    answer: NDArray[np.float64] = call_under(timed, _JACOBIAN, model, (q, *point), options)
     return answer
 
 
+@takes_conditions
 def frame_jacobian_bias(
     model: Model,
     q: ArrayLike,
@@ -198,7 +205,7 @@ def frame_jacobian_bias(
     *,
     at: str | ArrayLike = "frame",
     axes: str = "world",
-    time: ArrayLike | None = None,
+    **timed: Unpack[TimedCall],
 ) -> NDArray[np.float64]:
     """Compute the time derivative of a Jacobian times the joint velocity.
 
@@ -217,11 +224,11 @@ def frame_jacobian_bias(
         at: Where the linear part is taken; see `frame_jacobian`. The point "com" moves with the
             center of mass.
         axes: "world" or "frame": axes of the rows.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **timed: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Jdot v [rad/s^2, m/s^2], shape (..., 6) for one name, (..., n, 6) for n.
     """
     options, point = told_options(frames, at, axes)
-    answer: NDArray[np.float64] = call(_BIAS, model, (q, v, *point), None, options, time=time)
+    answer: NDArray[np.float64] = call_under(timed, _BIAS, model, (q, v, *point), options)
     return answer

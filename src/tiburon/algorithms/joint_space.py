@@ -6,26 +6,35 @@ Symbols (Featherstone 1987, chapter 5; 2005):
 """
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import bias
-from tiburon.algorithms.binding import surroundings_at, world_with
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    dynamics_function,
-    record_under,
-    takes_conditions,
-)
+from tiburon.algorithms.binding import surroundings_at
+from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.keywords import (
+    DELIVERY,
+    Delivery,
+    DynamicsCall,
+    WorldCall,
+    takes_conditions,
+)
+from tiburon.algorithms.library import (
+    INERTIA,
+    LibraryFunction,
+    Options,
+    call_under,
+    record_under,
+    scalars,
+)
 from tiburon.algorithms.pair_products import before_products
 from tiburon.algorithms.steps import JointVector
-from tiburon.model import Model, Plan, Water, World
+from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
 from tiburon.spatial import Force, Scalar, Vec3
@@ -132,8 +141,9 @@ _INVERSE = LibraryFunction(
 )
 
 
+@takes_conditions
 def inverse_mass_matrix(
-    model: Model, q: ArrayLike, *, fluid: Water | None = None, time: ArrayLike | None = None
+    model: Model, q: ArrayLike, **options: Unpack[WorldCall]
 ) -> NDArray[np.float64]:
     """Compute the inverse of the mass matrix: joint accelerations per joint force.
 
@@ -142,14 +152,14 @@ def inverse_mass_matrix(
     Args:
         model: The robot.
         q: Position [m or rad], shape (..., nq).
-        fluid: The water the robot is in, whose added mass counts; none by default.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
+            `Conditions` and `Delivery`.
 
     Returns:
         Inverse mass matrix, symmetric, in the order of v [1/kg, 1/(kg m) or 1/(kg m^2)], shape
         (..., nv, nv).
     """
-    answer: NDArray[np.float64] = call(_INVERSE, model, (q,), world_with(None, fluid), time=time)
+    answer: NDArray[np.float64] = call_under(options, _INVERSE, model, (q,))
     return answer
 
 
@@ -177,7 +187,9 @@ def _run_finish(
 
 
 _PREPARE = dynamics_function("prepare_dynamics", ("q", "v"), _run_prepare)
-_FINISH = LibraryFunction("prepared_dynamics", _finish_inputs, _run_finish, parameters=())
+_FINISH = LibraryFunction(
+    "prepared_dynamics", _finish_inputs, _run_finish, parameters=(), keywords=DELIVERY
+)
 
 
 @record
@@ -193,17 +205,19 @@ class PreparedDynamics:
     bias: NDArray[np.float64]
     """Bias force C [N or N m], shape (..., nv)."""
 
-    def accelerations(self, tau: ArrayLike) -> NDArray[np.float64]:
+    @takes_conditions
+    def accelerations(self, tau: ArrayLike, **delivery: Unpack[Delivery]) -> NDArray[np.float64]:
         """Return the joint accelerations that joint forces produce in this state.
 
         Args:
             tau: Joint force [N or N m], shape (..., nv); broadcasts with the prepared states.
+            **delivery: `out` and `errors`, the keywords of `Delivery`.
 
         Returns:
             Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
         """
         answer: NDArray[np.float64]
-        answer = call(_FINISH, self.model, (self.factor, self.bias, tau))
+        answer = call_under(delivery, _FINISH, self.model, (self.factor, self.bias, tau))
         return answer
 
 
@@ -212,7 +226,7 @@ def prepare_dynamics(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> PreparedDynamics:
     """Factor the equation of motion once, to solve it for many joint forces.
 
@@ -224,7 +238,8 @@ def prepare_dynamics(
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Returns:
         What ``prepared.accelerations(tau)`` needs.
@@ -232,4 +247,5 @@ def prepare_dynamics(
     Example:
         ``prepared = prepare_dynamics(arm, q, v); vd = prepared.accelerations(tau)``
     """
-    return PreparedDynamics(model, *record_under(conditions, _PREPARE, model, (q, v)))
+    make = partial(PreparedDynamics, model)
+    return record_under(make, conditions, _PREPARE, model, (q, v))

@@ -6,13 +6,14 @@ Symbols:
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.keywords import TIMED_CALL, TimedCall, takes_conditions
+from tiburon.algorithms.library import LibraryFunction, Options, pair, record_under, scalars
 from tiburon.algorithms.sweep import outward
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
@@ -114,15 +115,15 @@ def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
     }
 
 
-_FUNCTION = LibraryFunction("forward_kinematics", _inputs, _run, parameters=())
+_FUNCTION = LibraryFunction("forward_kinematics", _inputs, _run, parameters=(), keywords=TIMED_CALL)
 
 
+@takes_conditions
 def forward_kinematics(
     model: Model,
     q: ArrayLike,
     frames: str | Sequence[str] | None = None,
-    *,
-    time: ArrayLike | None = None,
+    **options: Unpack[TimedCall],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Find bodies and frames in the world.
 
@@ -134,7 +135,7 @@ def forward_kinematics(
         q: Position [m or rad], shape (..., nq).
         frames: Name of a body or frame, or a sequence of names; by default every name of
             `model.frame_names` but the world, in that order.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Rotation matrices from the frames' axes to world axes (their columns are the frames' axes),
@@ -144,6 +145,4 @@ def forward_kinematics(
     Example:
         ``rotation, translation = forward_kinematics(arm, q, "hand")``
     """
-    result = call(_FUNCTION, model, (q,), None, frame_options(frames), time=time)
-    rotation, translation = result.values() if isinstance(result, dict) else result
-    return rotation, translation
+    return record_under(pair, options, _FUNCTION, model, (q,), frame_options(frames))

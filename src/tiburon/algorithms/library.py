@@ -7,7 +7,7 @@ user's function may call it.
 
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
@@ -19,18 +19,39 @@ from tiburon.algorithms.binding import (
     gravity_vector,
     refuse_loops,
     water_numbers,
+    world_with,
+)
+from tiburon.algorithms.keywords import (
+    WORLD_CALL,
+    Delivery,
+    DynamicsCall,
+    TimedCall,
+    WorldCall,
+    unexpected_keyword,
 )
 from tiburon.algorithms.steps import JointVector, taping
-from tiburon.errors import ModelError, ShapeError, UnknownNameError
+from tiburon.errors import ModelError, OptionError, ShapeError, TraceError, UnknownNameError
 from tiburon.model import Model, Plan, World
 from tiburon.native.cache_file import blake2b
 from tiburon.record import field, record
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, Program, current_graph, trace
 
-__all__ = ["LIBRARY", "LibraryFunction", "LibrarySource", "Options", "call", "scalars"]
+__all__ = [
+    "LIBRARY",
+    "LibraryFunction",
+    "LibrarySource",
+    "Options",
+    "call",
+    "call_under",
+    "pair",
+    "read_keywords",
+    "record_under",
+    "scalars",
+]
 
 Kernel = Callable[..., Any]
+Made = TypeVar("Made")
 Options = tuple[tuple[str, Any], ...]
 """Choices that change the code, by name: hashable, with a `repr` that says all."""
 
@@ -62,6 +83,12 @@ class LibraryFunction:
 
     of_trees: bool = False
     """Whether the result means nothing where loops are closed."""
+
+    keywords: frozenset[str] = WORLD_CALL
+    """Which of the shared keywords enter the result, or say how it is delivered."""
+
+    forces: Callable[..., tuple[Options, Sequence[Any]]] | None = None
+    """Reads the keywords of forces from outside: options, and one array per further input."""
 
     recent: dict[Any, Kernel] = field(default_factory=dict, compare=False)
     """Kernels used lately, by `id` of the model, or by that with world and options.
@@ -130,6 +157,8 @@ def call(
     world: World | None = None,
     options: Options = (),
     time: Any = None,
+    out: Any = None,
+    errors: str = "raise",
 ) -> Any:
     """Run a public function on numbers, or on traced values inside a traced function.
 
@@ -141,19 +170,142 @@ def call(
         options: Choices that change the code.
         time: When, for joints that time moves [s], shape (...); by default zero, or inside a traced
             function the time that is given to the kernel.
+        out: Array to write the result to, or a tuple or record of arrays; new ones if None.
+        errors: "raise", or "flag" for a pair of the result and the marks of failed cases.
     """
     check_places(model, world)
     if not depends_on_time(model, world or DEFAULT_WORLD):
         time = None
     if current_graph() is None:
         kernel = function.kernel(model, world, options)
-        return kernel(*arguments) if time is None else kernel(*arguments, time=time)
+        if out is None and errors == "raise":
+            return kernel(*arguments) if time is None else kernel(*arguments, time=time)
+        at = {} if time is None else {TIME: time}
+        return kernel(*arguments, out=_targets(kernel, out), errors=errors, **at)
+    _refuse_delivery(function.name, out, errors)
     if function.of_trees:
         refuse_loops(model, function.name)
     inputs = function.inputs(model, options)
     arrays = [one_case(item, x) for item, x in zip(inputs, arguments, strict=True)]
     with at_time(time if time is None else scalars(one_case(Input(TIME, ()), time))[0]):
         return function.run(model, world, options, *arrays)
+
+
+def call_under(
+    keywords: DynamicsCall | WorldCall | TimedCall | Delivery,
+    function: LibraryFunction,
+    model: Model,
+    arguments: Sequence[Any],
+    options: Options = (),
+) -> Any:
+    """Run a public function under the keywords that public functions share.
+
+    Args:
+        keywords: Those that the caller gave.
+        function: What to run.
+        model: The robot.
+        arguments: One array per input of the function's own.
+        options: Choices of the function's own that change the code.
+
+    Raises:
+        TypeError: If the function takes no such keyword.
+    """
+    if not keywords:
+        return call(function, model, arguments, None, options)
+    read = read_keywords(function, keywords)
+    given = (*arguments, *read.arrays)
+    return call(function, model, given, read.world, (*read.options, *options), **read.delivery)
+
+
+_OWN: tuple[str, ...] = ("time", "out", "errors")
+"""Keywords of `call` itself."""
+
+
+class Keywords(NamedTuple):
+    """What shared keywords come to."""
+
+    world: World | None
+    options: Options
+    """Choices that change the code."""
+
+    arrays: tuple[Any, ...]
+    """One per further input: forces from outside."""
+
+    delivery: dict[str, Any]
+    """The keywords of `call` itself: time, out and errors, those that were given."""
+
+
+def read_keywords(
+    function: LibraryFunction, keywords: DynamicsCall | WorldCall | TimedCall | Delivery
+) -> Keywords:
+    """Return what the keywords of a call come to.
+
+    Raises:
+        TypeError: If the function takes no such keyword.
+    """
+    if not function.keywords.issuperset(keywords):
+        raise unexpected_keyword(function.name, function.keywords, keywords)
+    given: dict[str, Any] = dict(keywords)
+    world = world_with(given.pop("world", None), given.pop("fluid", None))
+    options, arrays = ((), ()) if function.forces is None else function.forces(**given)
+    delivery: dict[str, Any] = {name: given[name] for name in _OWN if name in given}
+    return Keywords(world, options, tuple(arrays), delivery)
+
+
+def record_under(
+    make: Callable[..., Made],
+    keywords: DynamicsCall | WorldCall | TimedCall | Delivery,
+    function: LibraryFunction,
+    model: Model,
+    arguments: Sequence[Any],
+    options: Options = (),
+) -> Made:
+    """Run a public function of several results as `call_under` does.
+
+    Args:
+        make: Makes what the function returns, from its results in order.
+        keywords: Those that the caller gave.
+        function: What to run.
+        model: The robot.
+        arguments: One array per input of the function's own.
+        options: Choices of the function's own that change the code.
+
+    Returns:
+        What `make` returns; with ``errors="flag"`` a pair of that and the marks of failed cases.
+    """
+    result = call_under(keywords, function, model, arguments, options)
+    if keywords.get("errors") == "flag":
+        results, failed = result
+        # the type that callers state is that of results alone
+        return cast(Made, (make(*results), failed))
+    # traced functions hand on records, kernels return what is in them
+    return make(*(result.values() if isinstance(result, dict) else result))
+
+
+def pair(one: Any, other: Any) -> tuple[Any, Any]:
+    """Return two results as they are, for `record_under`."""
+    return one, other
+
+
+def _targets(kernel: Any, out: Any) -> Any:
+    """Return where a kernel writes to: what the caller gave, or the arrays in an earlier result."""
+    names = [result.name for result in kernel.__self__.outputs]
+    if isinstance(out, (tuple, list)) or not all(name and hasattr(out, name) for name in names):
+        return out
+    return tuple(getattr(out, name) for name in names)
+
+
+def _refuse_delivery(function: str, out: Any, errors: str) -> None:
+    """Raise where a traced call says how results are delivered: they are values of the graph."""
+    if errors not in ("raise", "flag"):
+        raise OptionError("errors", ("raise", "flag"), errors)
+    if out is not None or errors == "flag":
+        given = "out=" if out is not None else "errors='flag'"
+        raise TraceError(
+            f"{function}: a traced call returns values and cannot take {given}; pass it to the "
+            "compiled kernel instead",
+            function=function,
+        )
 
 
 def check_places(model: object, world: object) -> None:

@@ -5,17 +5,19 @@ Symbols:
     c       center of mass of all moving bodies, in the world
 """
 
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.center_of_mass import mass_point
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.keywords import WorldCall, takes_conditions
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.momentum_sweep import about, momentum_columns, total_momentum
 from tiburon.errors import OptionError
 from tiburon.model import Model, World
+from tiburon.spatial import ArticulatedInertia, RigidInertia, Vec3
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input
 
@@ -40,17 +42,25 @@ def _state(model: Model, options: Options) -> list[Input]:
 
 
 def _run_momentum(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
-    plan, _ = plan_and_gravity(model, world)
-    h = total_momentum(plan, scalars(q), scalars(v))
+    position = scalars(q)
+    plan, _, water = surroundings_at(model, world, position)
+    h = total_momentum(plan, position, scalars(v), water)
     if dict(options).get("at", "com") == "com":
-        h = about(h, mass_point(plan, scalars(q)).c)
+        h = about(h, mass_point(plan, position).c)
     return as_traced(list(h))
 
 
 def _run_matrix(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    plan, _ = plan_and_gravity(model, world)
-    centroidal = dict(options).get("at", "com") == "com"
-    columns, _ = momentum_columns(plan, scalars(q), centroidal=centroidal)
+    position = scalars(q)
+    plan, _, _ = surroundings_at(model, world, position)
+
+    def center(total: RigidInertia | ArticulatedInertia) -> Vec3:
+        # water has no part in the center of mass
+        return total.com if isinstance(total, RigidInertia) else mass_point(plan, position).c
+
+    about_center = center if dict(options).get("at", "com") == "com" else None
+    inertias = [body.felt for body in plan.bodies]
+    columns, _ = momentum_columns(plan, position, inertias, about_center)
     rows = zip(*columns, strict=True) if columns else [()] * 6
     return as_traced([x for row in rows for x in row]).reshape(6, model.nv)
 
@@ -59,13 +69,16 @@ _MOMENTUM = LibraryFunction("momentum", _state, _run_momentum, parameters=(INERT
 _MATRIX = LibraryFunction("momentum_matrix", _position, _run_matrix, parameters=(INERTIA,))
 
 
+@takes_conditions
 def momentum(
-    model: Model, q: ArrayLike, v: ArrayLike, *, at: str = "com", time: ArrayLike | None = None
+    model: Model, q: ArrayLike, v: ArrayLike, *, at: str = "com", **options: Unpack[WorldCall]
 ) -> NDArray[np.float64]:
     """Compute the momentum of all bodies together.
 
-    One state or a batch. Inside a function given to `tiburon.compile` the arrays may be traced, one
-    state at a time.
+    In water that of the water they set in motion counts, added mass times velocity relative to the
+    water: without gravity, buoyancy and drag, the momentum about the world's origin of a robot that
+    floats in still water is constant. One state or a batch. Inside a function given to
+    `tiburon.compile` the arrays may be traced, one state at a time.
 
     Args:
         model: The robot.
@@ -73,21 +86,23 @@ def momentum(
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         at: "com" for the moment about the center of mass of all moving bodies (centroidal
             momentum), "world" for that about the world's origin.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`, `world` and `fluid`; `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Moment of momentum and linear momentum, world axes [kg m^2/s, kg m/s], shape (..., 6).
     """
-    answer: NDArray[np.float64] = call(_MOMENTUM, model, (q, v), None, _options(at), time=time)
+    answer: NDArray[np.float64] = call_under(options, _MOMENTUM, model, (q, v), _options(at))
     return answer
 
 
+@takes_conditions
 def momentum_matrix(
-    model: Model, q: ArrayLike, *, at: str = "com", time: ArrayLike | None = None
+    model: Model, q: ArrayLike, *, at: str = "com", **options: Unpack[WorldCall]
 ) -> NDArray[np.float64]:
     """Compute the matrix that gives the momentum: ``momentum = matrix @ v``.
 
-    About the center of mass this is the centroidal momentum matrix. One state or a batch. Inside a
+    Where `Driven` joints or a current move by themselves, the momentum at v = 0 comes on top. About
+    the center of mass this is the centroidal momentum matrix. One state or a batch. Inside a
     function given to `tiburon.compile` q may be traced, one state at a time.
 
     Args:
@@ -95,11 +110,12 @@ def momentum_matrix(
         q: Position [m or rad], shape (..., nq).
         at: "com" for the moment about the center of mass of all moving bodies, "world" for that
             about the world's origin.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
+            `Conditions` and `Delivery`.
 
     Returns:
         Matrix with three rows for the moment of momentum and three for linear momentum, world axes,
         shape (..., 6, nv).
     """
-    answer: NDArray[np.float64] = call(_MATRIX, model, (q,), None, _options(at), time=time)
+    answer: NDArray[np.float64] = call_under(options, _MATRIX, model, (q,), _options(at))
     return answer

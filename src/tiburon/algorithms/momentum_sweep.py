@@ -7,17 +7,23 @@ Symbols (Featherstone 1987, chapters 3 and 5):
     h       momentum, [moment of momentum; linear momentum]
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Transform
+from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add_cross, cross, matrix_vector
 
+if TYPE_CHECKING:
+    from tiburon.algorithms.water import Link, WaterAround
+
 __all__ = ["about", "momentum_columns", "total_momentum"]
+
+
+AnyInertia = RigidInertia | ArticulatedInertia
 
 
 class _Moving(NamedTuple):
@@ -28,32 +34,49 @@ class _Moving(NamedTuple):
 
 class _Composed(NamedTuple):
     h: tuple[Force, ...]
-    handed_on: RigidInertia
+    handed_on: AnyInertia
 
 
-def total_momentum(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Force:
+def total_momentum(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], water: "WaterAround | None" = None
+) -> Force:
     """Add up the momenta I vel of all bodies (Featherstone 1987, eq. 3.2).
+
+    Water adds I^A times the velocity relative to it, the impulse that sets it in motion (Lamb 1932,
+    art. 119).
 
     Args:
         plan: Layout of the model.
         q: Position [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
+        water: The water around the robot; none by default.
 
     Returns:
         Momentum about the world's origin, world axes [kg m^2/s, kg m/s].
     """
+    drifts: Sequence[tuple[Motion, ...]] = ((),) * len(plan.bodies)
+    links: Sequence[Link] = ((),) * len(plan.bodies)
+    if water is not None:
+        from tiburon.algorithms.water import relative_motions
 
-    def motion(body: PlanBody, parent: _Moving) -> _Moving:
+        drifts, links = relative_motions(plan, q, v, water), water.links
+
+    def motion(
+        body: PlanBody, parent: _Moving, drifts: tuple[Motion, ...], link: "Link"
+    ) -> _Moving:
         X = body.transform(q[body.q])
         vel = X.motion(parent.vel) + body.joint.velocity(q[body.q], v[body.v])
-        return _Moving(X, vel, body.inertia.apply(vel))
+        h = body.inertia.apply(vel)
+        for drift, part in zip(drifts, link, strict=True):
+            h = h + part.added.apply(drift)
+        return _Moving(X, vel, h)
 
     def collect(body: PlanBody, h: Force, moving: _Moving) -> tuple[Force, Force]:
         handed_on = moving.X.force_to_parent(h)
         return handed_on, handed_on
 
     at_rest = _Moving(Transform.identity(), Motion.zero(), Force.zero())
-    moving = outward(plan, motion, at_rest)
+    moving = outward(plan, motion, at_rest, drifts, links)
     kept = inward(plan, collect, [visit.h for visit in moving], moving)
     total = Force.zero()
     for body, handed_on in zip(plan.bodies, kept, strict=True):
@@ -63,8 +86,11 @@ def total_momentum(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> Forc
 
 
 def momentum_columns(
-    plan: Plan, q: Sequence[Scalar], *, centroidal: bool = False
-) -> tuple[tuple[Force, ...], RigidInertia]:
+    plan: Plan,
+    q: Sequence[Scalar],
+    inertias: Sequence[AnyInertia],
+    center: Callable[[AnyInertia], Vec3] | None = None,
+) -> tuple[tuple[Force, ...], AnyInertia]:
     """Find the momentum per unit of each joint velocity, and the inertia of the frozen robot.
 
     A joint velocity moves all that lies beyond the joint as one rigid body, whose inertia is that
@@ -73,7 +99,9 @@ def momentum_columns(
     Args:
         plan: Layout of the model.
         q: Position [m or rad], nq scalars.
-        centroidal: Whether to take moments about the center of mass instead of the world's origin.
+        inertias: Inertia of each plan body, alone or with that of water around it.
+        center: Finds the point about which moments are taken from the inertia of all bodies, both
+            in the world [m]; the world's origin by default.
 
     Returns:
         One momentum per velocity variable; and the inertia of all moving bodies as one, about the
@@ -83,21 +111,21 @@ def momentum_columns(
     def transform(body: PlanBody, _: object) -> Transform:
         return body.transform(q[body.q])
 
-    def compose(body: PlanBody, IC: RigidInertia, X: Transform) -> tuple[_Composed, RigidInertia]:
+    def compose(body: PlanBody, IC: AnyInertia, X: Transform) -> tuple[_Composed, AnyInertia]:
         handed_on = X.inertia_to_parent(IC)
         h = tuple(IC.apply(S) for S in body.joint.subspace(q[body.q]))
         return _Composed(h, handed_on), handed_on
 
     transforms = outward(plan, transform, Transform.identity())
-    composed = inward(plan, compose, [body.inertia for body in plan.bodies], transforms)
-    total = RigidInertia.zero()
+    composed = inward(plan, compose, inertias, transforms)
+    total: AnyInertia = RigidInertia.zero()
     for body, part in zip(plan.bodies, composed, strict=True):
         if body.parent == WORLD_BODY:
             total = total + part.handed_on
-    center = total.com if centroidal else ZERO3
+    point = ZERO3 if center is None else center(total)
 
     def tell(body: PlanBody, _: object, part: _Composed, place: Place) -> tuple[Force, ...]:
-        return tuple(about(_in_world(h, place), center) for h in part.h)
+        return tuple(about(_in_world(h, place), point) for h in part.h)
 
     columns: list[Force] = [Force.zero()] * plan.nv
     nothing: tuple[Force, ...] = ()

@@ -8,7 +8,7 @@ Symbols (McMillan 1994, sec. 2.2; Featherstone 1987, sec. 9.5):
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,12 +20,13 @@ from tiburon.algorithms.articulated_response import (
     directions,
     passed_on,
 )
-from tiburon.algorithms.binding import surroundings_at, world_with
+from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.coupled_response import Response, tied_response
 from tiburon.algorithms.coupled_response import response as responses_of
 from tiburon.algorithms.frame_motion import chosen_frames
+from tiburon.algorithms.keywords import WorldCall, takes_conditions
 from tiburon.algorithms.kinematics import Place, frame_places
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.reference_point import (
     Reference,
     point_inputs,
@@ -34,7 +35,7 @@ from tiburon.algorithms.reference_point import (
 )
 from tiburon.algorithms.sweep import to_root
 from tiburon.errors import DomainError, OptionError
-from tiburon.model import Model, Plan, PlanBody, Water, World
+from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3
@@ -284,6 +285,7 @@ def _options(
     return (options if part == "both" else (*options, ("part", part))), point
 
 
+@takes_conditions
 def operational_space_inverse_inertia(
     model: Model,
     q: ArrayLike,
@@ -292,8 +294,7 @@ def operational_space_inverse_inertia(
     at: str | ArrayLike = "frame",
     axes: str = "world",
     part: str = "both",
-    fluid: Water | None = None,
-    time: ArrayLike | None = None,
+    **surroundings: Unpack[WorldCall],
 ) -> NDArray[np.float64]:
     """Compute how frames accelerate per force on them, from rest, without gravity: J M^-1 J^T.
 
@@ -309,19 +310,19 @@ def operational_space_inverse_inertia(
         at: Where linear accelerations and forces are taken; see `frame_jacobian`.
         axes: "world" or "frame": axes of accelerations and forces.
         part: "both", or only "orientation" or "position".
-        fluid: The water the robot is in, whose added mass counts; none by default.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
+            see `Conditions` and `Delivery`.
 
     Returns:
         Symmetric matrix [1/(kg m^2), 1/(kg m), 1/kg], shape (..., 6 n, 6 n), or (..., 3 n, 3 n) for
         one part.
     """
     options, point = _options(frames, at, axes, part)
-    around = world_with(None, fluid)
-    answer: NDArray[np.float64] = call(_INVERSE, model, (q, *point), around, options, time=time)
+    answer: NDArray[np.float64] = call_under(surroundings, _INVERSE, model, (q, *point), options)
     return answer
 
 
+@takes_conditions
 def operational_space_inertia(
     model: Model,
     q: ArrayLike,
@@ -330,8 +331,7 @@ def operational_space_inertia(
     at: str | ArrayLike = "frame",
     axes: str = "world",
     part: str = "both",
-    fluid: Water | None = None,
-    time: ArrayLike | None = None,
+    **surroundings: Unpack[WorldCall],
 ) -> NDArray[np.float64]:
     """Compute the inertia one feels in moving frames from rest: (J M^-1 J^T)^-1.
 
@@ -346,8 +346,8 @@ def operational_space_inertia(
         at: Where linear accelerations and forces are taken; see `frame_jacobian`.
         axes: "world" or "frame": axes of accelerations and forces.
         part: "both", or only "orientation" or "position".
-        fluid: The water the robot is in, whose added mass counts; none by default.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
+            see `Conditions` and `Delivery`.
 
     Returns:
         Symmetric matrix [kg m^2, kg m, kg], shape (..., 6 n, 6 n), or (..., 3 n, 3 n) for one part.
@@ -356,6 +356,5 @@ def operational_space_inertia(
         DomainError: If the frames cannot move in so many independent directions.
     """
     options, point = _options(frames, at, axes, part)
-    around = world_with(None, fluid)
-    answer: NDArray[np.float64] = call(_INERTIA, model, (q, *point), around, options, time=time)
+    answer: NDArray[np.float64] = call_under(surroundings, _INERTIA, model, (q, *point), options)
     return answer

@@ -14,15 +14,10 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    dynamics_function,
-    record_under,
-    takes_conditions,
-)
+from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.library import Options, scalars
+from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
+from tiburon.algorithms.library import Options, record_under, scalars
 from tiburon.algorithms.rnea import transmitted
 from tiburon.errors import DomainError, ShapeError
 from tiburon.model import Model
@@ -211,7 +206,7 @@ def joint_reactions(
     vd: ArrayLike,
     *,
     actuators: Mapping[str, ArrayLike] | None = None,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> JointReactions:
     """Compute what every joint carries, split into the wrenches of its actuator and its bearing.
 
@@ -229,7 +224,8 @@ def joint_reactions(
         actuators: By joint name, the wrench [n; f] of a unit force of each of its actuators on the
             body, body axes about the body origin, shape (..., actuators, 6), as `powering` takes
             them. Of more actuators than freedoms, forces of least squares are taken.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Returns:
         Joint forces, actuator wrenches and bearing wrenches of all joints that move, in the order
@@ -246,4 +242,4 @@ def joint_reactions(
     """
     lines = () if actuators is None else tuple(actuators.values())
     options = _actuator_options(model, actuators)
-    return JointReactions(*record_under(conditions, _FUNCTION, model, (q, v, vd, *lines), options))
+    return record_under(JointReactions, conditions, _FUNCTION, model, (q, v, vd, *lines), options)

@@ -9,14 +9,15 @@ Symbols (Featherstone 1987, chapter 4):
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
+from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.library import GRAVITY, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.keywords import WorldCall, takes_conditions
+from tiburon.algorithms.library import GRAVITY, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.pair_products import (
     Vectors,
     before_products,
@@ -28,6 +29,7 @@ from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import each, outward, to_root
+from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import NUMBERS, WORLD_BODY
 from tiburon.spatial import (
@@ -208,7 +210,14 @@ def _vectors(
 
 
 def _run(model: Model, world: World | None, options: Options, q: Any, v: Any, vd: Any) -> Any:
-    plan, gravity = plan_and_gravity(model, world)
+    plan, gravity, water = surroundings(model, world)
+    if water is not None:
+        raise ModelError(
+            f"model {model.name!r}: regressor has columns for inertial parameters alone, expected "
+            "surroundings without fluid, got Water; call regressor without it and add what the "
+            "water needs, which no inertial parameter enters: inverse_dynamics(..., fluid=water) - "
+            "inverse_dynamics(...)"
+        )
     rows = regressor_rows(plan, model.body_names, scalars(q), scalars(v), scalars(vd), gravity)
     shape = (model.nv, len(NUMBERS) * len(model.bodies))
     return as_traced([x for row in rows for x in row]).reshape(shape)
@@ -219,36 +228,40 @@ _FUNCTION = LibraryFunction(
 )
 
 
+@takes_conditions
 def regressor(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
     vd: ArrayLike,
-    *,
-    world: World | None = None,
-    time: ArrayLike | None = None,
+    **options: Unpack[WorldCall],
 ) -> NDArray[np.float64]:
     """Compute the matrix that maps inertial parameters to joint forces.
 
     ``regressor(model, q, v, vd) @ inertial_parameters(model)`` equals
     ``inverse_dynamics(model, q, v, vd)``; stacked over many states, it finds the parameters from
     measured forces by least squares. Armatures are no parameters of bodies: what they need,
-    armature times vd, is not in it; to find them too, append ``np.diag(vd)``. One state or a batch;
-    traced arrays inside a compiled function, one state at a time.
+    armature times vd, is not in it; to find them too, append ``np.diag(vd)``. Nor are parameters of
+    bodies in water: a `fluid` is refused, see `Raises`. One state or a batch; traced arrays inside
+    a compiled function, one state at a time.
 
     Args:
         model: The robot; the masses it has do not matter.
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time` and `world`, without a fluid; `out` and `errors`: see `Conditions` and
+            `Delivery`.
 
     Returns:
         Joint force per parameter, shape (..., nv, 10 bodies), columns in the order of
         `inertial_parameter_names`. Columns of bodies fixed to the world are zero.
+
+    Raises:
+        ModelError: If there is a fluid. No inertial parameter enters what water does: forces less
+            ``inverse_dynamics(..., fluid=water) - inverse_dynamics(...)`` are those on land.
     """
-    answer: NDArray[np.float64] = call(_FUNCTION, model, (q, v, vd), world, time=time)
+    answer: NDArray[np.float64] = call_under(options, _FUNCTION, model, (q, v, vd))
     return answer
 
 

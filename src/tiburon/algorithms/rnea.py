@@ -18,14 +18,10 @@ from typing import Any, NamedTuple, TypeVar, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    call_under,
-    dynamics_function,
-    takes_conditions,
-)
+from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.gathering import by_velocity
+from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
+from tiburon.algorithms.library import call_under
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3, rate_matrix
@@ -166,7 +162,7 @@ def inverse_dynamics(
     q: ArrayLike,
     v: ArrayLike,
     vd: ArrayLike,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> NDArray[np.float64]:
     """Compute the joint forces that produce given joint accelerations.
 
@@ -178,7 +174,8 @@ def inverse_dynamics(
         q: Position [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Returns:
         Joint force [N or N m], shape (..., nv).

@@ -5,14 +5,21 @@ summed from the tips to the root (Featherstone 1987, eqs. 4.14 and 4.15 without 
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
+from tiburon.algorithms.keywords import (
+    DELIVERY,
+    TIMED_CALL,
+    Delivery,
+    TimedCall,
+    takes_conditions,
+)
+from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.errors import ModelError
 from tiburon.hydro.thrust import thrust_of, thruster_wrench
@@ -121,14 +128,23 @@ def _run_lag(
     return as_traced(later)
 
 
-_FUNCTION = LibraryFunction("thruster_force", _inputs("commands"), _run, parameters=())
-_OF_THRUST = LibraryFunction(
-    "thruster_force_of_thrust", _inputs("thrust"), _run_thrust, parameters=()
+_FUNCTION = LibraryFunction(
+    "thruster_force", _inputs("commands"), _run, parameters=(), keywords=TIMED_CALL
 )
-_LAG = LibraryFunction("thrust_after", _lag_inputs, _run_lag, parameters=())
+_OF_THRUST = LibraryFunction(
+    "thruster_force_of_thrust",
+    _inputs("thrust"),
+    _run_thrust,
+    parameters=(),
+    keywords=TIMED_CALL,
+)
+_LAG = LibraryFunction("thrust_after", _lag_inputs, _run_lag, parameters=(), keywords=DELIVERY)
 
 
-def thruster_force(model: Model, q: ArrayLike, commands: ArrayLike) -> NDArray[np.float64]:
+@takes_conditions
+def thruster_force(
+    model: Model, q: ArrayLike, commands: ArrayLike, **options: Unpack[TimedCall]
+) -> NDArray[np.float64]:
     """Compute the joint forces of all thrusters at their commands.
 
     Add them to the forces of motors: ``tau = tb.thruster_force(rov, q, u) + motors``. One state or
@@ -139,15 +155,21 @@ def thruster_force(model: Model, q: ArrayLike, commands: ArrayLike) -> NDArray[n
         q: Position [m or rad], shape (..., nq).
         commands: One per thruster, in the order of `model.thrusters` and the unit of their curves,
             shape (..., thrusters).
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Joint force [N or N m], shape (..., nv): steady thrust, without the lag of the propellers.
     """
-    answer: NDArray[np.float64] = call(_FUNCTION, model, (q, commands), options=_options(model))
+    answer: NDArray[np.float64] = call_under(
+        options, _FUNCTION, model, (q, commands), _options(model)
+    )
     return answer
 
 
-def thruster_force_of_thrust(model: Model, q: ArrayLike, thrust: ArrayLike) -> NDArray[np.float64]:
+@takes_conditions
+def thruster_force_of_thrust(
+    model: Model, q: ArrayLike, thrust: ArrayLike, **options: Unpack[TimedCall]
+) -> NDArray[np.float64]:
     """Compute the joint forces of thrusters whose thrusts are known.
 
     Where propellers lag, the thrust is a state, which `thrust_after` moves on.
@@ -156,16 +178,24 @@ def thruster_force_of_thrust(model: Model, q: ArrayLike, thrust: ArrayLike) -> N
         model: The robot.
         q: Position [m or rad], shape (..., nq).
         thrust: One per thruster, along its direction [N], shape (..., thrusters).
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Joint force [N or N m], shape (..., nv); linear in the thrusts.
     """
-    answer: NDArray[np.float64] = call(_OF_THRUST, model, (q, thrust), options=_options(model))
+    answer: NDArray[np.float64] = call_under(
+        options, _OF_THRUST, model, (q, thrust), _options(model)
+    )
     return answer
 
 
+@takes_conditions
 def thrust_after(
-    model: Model, thrust: ArrayLike, commands: ArrayLike, dt: ArrayLike
+    model: Model,
+    thrust: ArrayLike,
+    commands: ArrayLike,
+    dt: ArrayLike,
+    **delivery: Unpack[Delivery],
 ) -> NDArray[np.float64]:
     """Compute what thrusts become while commands are held: they follow with a lag of first order.
 
@@ -177,6 +207,7 @@ def thrust_after(
         thrust: Now, one per thruster [N], shape (..., thrusters).
         commands: Held meanwhile, in the unit of the curves, shape (..., thrusters).
         dt: How long [s], shape (...).
+        **delivery: `out` and `errors`, the keywords of `Delivery`.
 
     Returns:
         Thrust after that time [N], shape (..., thrusters).
@@ -185,5 +216,7 @@ def thrust_after(
         ``thrust = tb.thrust_after(rov, thrust, u, 0.01)``, then
         ``tau = tb.thruster_force_of_thrust(rov, q, thrust)``
     """
-    answer: NDArray[np.float64] = call(_LAG, model, (thrust, commands, dt), options=_options(model))
+    answer: NDArray[np.float64] = call_under(
+        delivery, _LAG, model, (thrust, commands, dt), _options(model)
+    )
     return answer

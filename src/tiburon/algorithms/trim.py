@@ -21,8 +21,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.allocation import Allocation, allocate
 from tiburon.algorithms.binding import DEFAULT_WORLD, refuse_loops
-from tiburon.algorithms.conditions import Conditions, takes_conditions
 from tiburon.algorithms.hybrid import known_rows
+from tiburon.algorithms.keywords import CONDITIONS, Conditions, takes_conditions, unexpected_keyword
 from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.algorithms.thrusters import thruster_force_of_thrust
 from tiburon.errors import DomainError, ModelError, OptionError, UnknownNameError
@@ -154,6 +154,8 @@ def trim(
     """
     if errors not in ("raise", "flag"):
         raise OptionError("errors", ("raise", "flag"), errors)
+    if not CONDITIONS.issuperset(conditions):
+        raise unexpected_keyword("trim", CONDITIONS, conditions)
     refuse_loops(model, "trim")
     search = _Search(model, v, free, thrusters, powered, conditions)
     position = np.array(model.neutral() if q is None else q, dtype=np.float64)

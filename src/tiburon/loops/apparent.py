@@ -9,22 +9,24 @@ they resist: Phi = G^T (1 - P) G with P the projector on the shares of the const
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Unpack, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at, world_with
+from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.coupled_response import Rates
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.jacobian import jacobian_columns
+from tiburon.algorithms.keywords import WorldCall, takes_conditions
 from tiburon.algorithms.kinematics import body_places, frame_places
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.loops.constraints import Row, constraints, entries_in_use
 from tiburon.loops.handles import articulated_metric
-from tiburon.model import Model, Plan, Water, World
+from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
+from tiburon.native.targets import checked_targets, deliver
 from tiburon.record import record
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import matrix_vector
@@ -140,13 +142,12 @@ def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
 _FUNCTION = LibraryFunction("apparent_inertia", inputs_of("q"), _run, parameters=(INERTIA,))
 
 
+@takes_conditions
 def apparent_inertia(
     model: Model,
     q: ArrayLike,
     frames: str | Sequence[str],
-    *,
-    fluid: Water | None = None,
-    time: ArrayLike | None = None,
+    **surroundings: Unpack[WorldCall],
 ) -> ApparentInertia:
     """Compute what one feels in pulling at links of a robot from rest, its loops closed.
 
@@ -157,8 +158,8 @@ def apparent_inertia(
         model: The robot.
         q: Position with closed loops [m or rad], shape (..., nq).
         frames: Name of a body or frame, or a sequence of n names.
-        fluid: The water the robot is in, whose added mass counts; none by default.
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
+            see `Conditions` and `Delivery`.
 
     Example:
         ``tb.apparent_inertia(stewart, q, "platform").inertia``
@@ -167,7 +168,23 @@ def apparent_inertia(
     for name in names:
         model.plan.frame(name)
     options = (("frames", names),)
-    inverse: Array = call(_FUNCTION, model, (q,), world_with(None, fluid), options, time=time)
-    rank = np.linalg.matrix_rank(inverse, hermitian=True, rtol=UNMOVED)
-    inertia: Array = np.linalg.pinv(inverse, rcond=UNMOVED, hermitian=True).astype(np.float64)
-    return ApparentInertia(inverse, inertia, np.asarray(rank, dtype=np.float64))
+    out, flag = surroundings.pop("out", None), surroundings.get("errors") == "flag"
+    found = call_under(surroundings, _FUNCTION, model, (q,), options)
+    inverse, failed = found if flag else (found, False)
+    # failed cases are left out, not inverted
+    bad = np.asarray(failed)
+    clean = np.where(bad[..., None, None], 0.0, inverse)
+    rank = np.linalg.matrix_rank(clean, hermitian=True, rtol=UNMOVED)
+    inertia = np.linalg.pinv(clean, rcond=UNMOVED, hermitian=True).astype(np.float64)
+    inertia, ranks = np.where(bad[..., None, None], np.nan, inertia), np.where(bad, np.nan, rank)
+    results = [inverse, inertia, ranks.astype(np.float64)]
+    if out is not None:
+        given = out
+        if isinstance(out, ApparentInertia):
+            given = (out.inverse, out.inertia, out.rank)
+        targets = checked_targets(given, [np.shape(x) for x in results], single=False)
+        deliver(targets, results)
+        results = list(targets)
+    made = ApparentInertia(*results)
+    # the type stated is that of results alone
+    return cast(ApparentInertia, (made, failed)) if flag else made

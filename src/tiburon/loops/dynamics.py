@@ -7,16 +7,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import surroundings_at
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    dynamics_function,
-    record_under,
-    takes_conditions,
-)
+from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.forward import method_options
 from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call, scalars
+from tiburon.algorithms.keywords import TIMED_CALL, DynamicsCall, TimedCall, takes_conditions
+from tiburon.algorithms.library import (
+    INERTIA,
+    LibraryFunction,
+    Options,
+    call_under,
+    record_under,
+    scalars,
+)
 from tiburon.errors import ModelError
 from tiburon.loops.constraints import constraint_count, constraints
 from tiburon.loops.methods import constrained_motion, residual
@@ -131,10 +133,20 @@ def _run_keep(model: Model, world: World | None, options: Options, q: Any, v: An
 
 
 _MOTION = dynamics_function("loop_dynamics", ("q", "v", "tau"), _run_motion, of_trees=False)
-_GAPS = LibraryFunction("loop_gaps", inputs_of("q"), _run_gaps, parameters=())
-_JACOBIAN = LibraryFunction("loop_jacobian", inputs_of("q"), _run_jacobian, parameters=())
-_CLOSE = LibraryFunction("close_loops", inputs_of("q"), _run_close, parameters=(INERTIA,))
-_KEEP = LibraryFunction("keep_loops_closed", inputs_of("q", "v"), _run_keep, parameters=(INERTIA,))
+_GAPS = LibraryFunction("loop_gaps", inputs_of("q"), _run_gaps, parameters=(), keywords=TIMED_CALL)
+_JACOBIAN = LibraryFunction(
+    "loop_jacobian", inputs_of("q"), _run_jacobian, parameters=(), keywords=TIMED_CALL
+)
+_CLOSE = LibraryFunction(
+    "close_loops", inputs_of("q"), _run_close, parameters=(INERTIA,), keywords=TIMED_CALL
+)
+_KEEP = LibraryFunction(
+    "keep_loops_closed",
+    inputs_of("q", "v"),
+    _run_keep,
+    parameters=(INERTIA,),
+    keywords=TIMED_CALL,
+)
 
 
 @takes_conditions
@@ -145,7 +157,7 @@ def loop_dynamics(
     tau: ArrayLike,
     *,
     method: str | None = None,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> LoopDynamics:
     """Compute joint accelerations of a robot with loops, and the forces that keep them closed.
 
@@ -162,66 +174,70 @@ def loop_dynamics(
             "handles" for articulated bodies, without a mass matrix; "proximal" for iterations that
             decide no rank. By default "handles" where the mass matrix of the tree alone is
             predicted to cost more, as in rings of many links, and "augmented" everywhere else.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Example:
         ``tb.loop_dynamics(stewart, q, v, tau).constraint_force``
     """
     options = method_options(method, model)
-    return LoopDynamics(*record_under(conditions, _MOTION, model, (q, v, tau), options))
+    return record_under(LoopDynamics, conditions, _MOTION, model, (q, v, tau), options)
 
 
-def loop_gaps(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
+@takes_conditions
+def loop_gaps(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array:
     """Measure how far loops are from closed, one number per constraint [m or rad].
 
     Args:
         model: The robot; it has loops.
         q: Position [m or rad], shape (..., nq).
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Shape (..., constraints), in the order of `constraint_names`.
     """
     _need_loops(model, "loop_gaps")
-    answer: Array = call(_GAPS, model, (q,), time=time)
+    answer: Array = call_under(options, _GAPS, model, (q,))
     return answer
 
 
-def loop_jacobian(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> Array:
+@takes_conditions
+def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array:
     """Compute the Jacobian of all loops: the rates of `loop_gaps` are J v.
 
     Args:
         model: The robot; it has loops.
         q: Position [m or rad], shape (..., nq).
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         Shape (..., constraints, nv); transposed, it maps constraint forces to joint forces.
     """
     _need_loops(model, "loop_jacobian")
-    answer: Array = call(_JACOBIAN, model, (q,), time=time)
+    answer: Array = call_under(options, _JACOBIAN, model, (q,))
     return answer
 
 
-def close_loops(model: Model, q: ArrayLike, *, time: ArrayLike | None = None) -> ClosedPosition:
+@takes_conditions
+def close_loops(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> ClosedPosition:
     """Move a position that is nearly on the loops onto them, by at most ten Newton steps.
 
     Args:
         model: The robot; it has loops.
         q: Position [m or rad], shape (..., nq).
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         The nearest position in the metric of the mass matrix, and the gap that is left: nothing
         raises where loops stay open, see `gap`. For rough guesses take `assemble`.
     """
     _need_loops(model, "close_loops")
-    found = call(_CLOSE, model, (q,), time=time)
-    return ClosedPosition(*(found.values() if isinstance(found, dict) else found))
+    return record_under(ClosedPosition, options, _CLOSE, model, (q,))
 
 
+@takes_conditions
 def keep_loops_closed(
-    model: Model, q: ArrayLike, v: ArrayLike, *, time: ArrayLike | None = None
+    model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[TimedCall]
 ) -> Array:
     """Take out of a joint velocity what would open loops.
 
@@ -229,11 +245,11 @@ def keep_loops_closed(
         model: The robot; it has loops.
         q: Position with closed loops [m or rad], shape (..., nq).
         v: Joint velocity [m/s or rad/s], shape (..., nv).
-        time: When [s], shape (...), where `Driven` joints move by themselves; zero by default.
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
         The nearest velocity in the metric of the mass matrix, shape (..., nv).
     """
     _need_loops(model, "keep_loops_closed")
-    answer: Array = call(_KEEP, model, (q, v), time=time)
+    answer: Array = call_under(options, _KEEP, model, (q, v))
     return answer

@@ -18,14 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.closed_form import has_closed_form
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    dynamics_function,
-    record_under,
-    takes_conditions,
-)
-from tiburon.algorithms.library import Options
+from tiburon.algorithms.conditions import Setting, dynamics_function
+from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
+from tiburon.algorithms.library import Options, record_under
 from tiburon.algorithms.rnea import rnea
 from tiburon.errors import ModelError
 from tiburon.loops.constraints import Constraints, Row, constraints, entries_in_use
@@ -196,7 +191,7 @@ def loop_inverse_dynamics(
     vd: ArrayLike,
     *,
     actuators: str | Iterable[str] | None = None,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> LoopForces:
     """Compute the forces of chosen actuators that make a robot with loops move as wanted.
 
@@ -209,7 +204,8 @@ def loop_inverse_dynamics(
         v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration that keeps them closed [m/s^2 or rad/s^2], shape (..., nv).
         actuators: Names of the joints that are driven; by default those that have motors.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Raises:
         ModelError: If the robot has no loops, or no such joint.
@@ -229,4 +225,4 @@ def loop_inverse_dynamics(
         for name in names:
             model.joint(name)
         options = (("actuators", names),)
-    return LoopForces(*record_under(conditions, _FUNCTION, model, (q, v, vd), options))
+    return record_under(LoopForces, conditions, _FUNCTION, model, (q, v, vd), options)

@@ -12,14 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.closed_form import has_closed_form
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    dynamics_function,
-    record_under,
-    takes_conditions,
-)
+from tiburon.algorithms.conditions import Setting, dynamics_function
+from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.kinematics import body_places
+from tiburon.algorithms.library import record_under
 from tiburon.algorithms.reactions import reactions_under
 from tiburon.errors import ModelError
 from tiburon.loops.constraints import carried_by, constraint_names
@@ -122,7 +118,7 @@ def loop_reactions(
     q: ArrayLike,
     v: ArrayLike,
     tau: ArrayLike,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> LoopReactions:
     """Compute what every joint of a robot with loops carries, cut joints like all others.
 
@@ -134,7 +130,8 @@ def loop_reactions(
         q: Position with closed loops [m or rad], shape (..., nq).
         v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Raises:
         ModelError: If the robot has no loops.
@@ -147,4 +144,4 @@ def loop_reactions(
             f"model {model.name!r}: loop_reactions is for robots with joints that close loops, got "
             "none; take joint_reactions"
         )
-    return LoopReactions(*record_under(conditions, _FUNCTION, model, (q, v, tau)))
+    return record_under(LoopReactions, conditions, _FUNCTION, model, (q, v, tau))

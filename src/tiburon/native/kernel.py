@@ -21,6 +21,7 @@ from tiburon.native.layout import object_layout
 from tiburon.native.plain_batch import PlainBatch
 from tiburon.native.signature import Result
 from tiburon.native.source import ProgramSource, Source
+from tiburon.native.targets import checked_targets, deliver
 from tiburon.native.trampoline import AddressTable, make_builtin
 from tiburon.native.trampoline_assembly import Form
 from tiburon.trace.program import Input, Program
@@ -255,49 +256,26 @@ class Kernel:
 
     def _results(self, out: Any, batch: tuple[int, ...], arrays: Sequence[Array]) -> list[Array]:
         """Make the arrays that native code writes, or use those the caller gave."""
-        outputs = self.outputs
+        shapes = [batch + result.shape for result in self.outputs]
         if out is None:
-            return [np.empty(batch + result.shape) for result in outputs]
-        targets = self._targets(out)
+            return [np.empty(shape) for shape in shapes]
         chosen: list[Array] = []
-        for result, target in zip(outputs, targets, strict=True):
-            expected = batch + result.shape
-            if not isinstance(target, np.ndarray) or target.shape != expected:
-                raise ShapeError("out", f"an array of shape {expected}", _kind_of(target))
-            if target.dtype.kind != "f":
-                raise ShapeError("out", "an array of floats", _kind_of(target))
-            if not target.flags.writeable:
-                raise ShapeError("out", "an array that can be written", "a read-only one")
+        for target in checked_targets(out, shapes, self._code.signature.single):
             plain = target.dtype == np.float64 and target.flags.c_contiguous
             # an input that is also an output would change under the kernel's hands
-            apart = not any(np.may_share_memory(target, other) for other in (*arrays, *chosen))
+            apart = not any(np.may_share_memory(target, other) for other in arrays)
             usable = plain and apart and target.flags.aligned
-            chosen.append(target if usable else np.empty(expected))
+            chosen.append(target if usable else np.empty(target.shape))
         return chosen
 
-    def _targets(self, out: Any) -> Sequence[Any]:
-        if self._code.signature.single:
-            return (out,)
-        if not isinstance(out, (tuple, list)) or len(out) != len(self.outputs):
-            raise ShapeError("out", f"a tuple of {len(self.outputs)} arrays", _kind_of(out))
-        return out
-
     def _deliver(self, out: Any, results: list[Array]) -> Any:
+        single = self._code.signature.single
         if out is not None:
-            for target, result in zip(self._targets(out), results, strict=True):
-                if target is not result:
-                    target[...] = result
+            deliver((out,) if single else out, results)
             return out
         # one number is a number, as NumPy has it
         answers = tuple(result[()] for result in results)
-        return answers[0] if self._code.signature.single else answers
-
-
-def _kind_of(value: Any) -> str:
-    if isinstance(value, np.ndarray):
-        return f"shape {value.shape} of type {value.dtype}"
-    kind = type(value).__name__
-    return f"{kind} of {len(value)}" if isinstance(value, (tuple, list)) else kind
+        return answers[0] if single else answers
 
 
 def _thread_limit(threads: Any) -> int:

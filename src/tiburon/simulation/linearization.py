@@ -15,15 +15,10 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.conditions import (
-    Conditions,
-    Setting,
-    dynamics_function,
-    record_under,
-    takes_conditions,
-)
+from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.derivatives import acceleration_derivatives
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
+from tiburon.algorithms.library import record_under, scalars
 from tiburon.algorithms.steps import JointVector
 from tiburon.errors import ModelError, TraceError
 from tiburon.model import Joint, Model
@@ -207,7 +202,7 @@ def linearize(
     tau: ArrayLike,
     *,
     dt: ArrayLike | None = None,
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> Linearization:
     """Linearize the motion of a robot about a state: dx/dt = A x + B dtau near it.
 
@@ -226,7 +221,8 @@ def linearize(
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
         dt: Length of a step [s], shape (...); None for continuous time.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
 
     Returns:
         A, shape (..., 2 nv, 2 nv), and B, shape (..., 2 nv, nv).
@@ -238,4 +234,4 @@ def linearize(
         ``A, B = tb.linearize(arm, q, v, tau, dt=0.01)``
     """
     kind, step = (_CONTINUOUS, ()) if dt is None else (_STEP, (dt,))
-    return Linearization(*record_under(conditions, kind, model, (q, v, tau, *step)))
+    return record_under(Linearization, conditions, kind, model, (q, v, tau, *step))

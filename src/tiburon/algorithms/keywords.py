@@ -1,0 +1,129 @@
+"""Keywords that public functions share: when, in which surroundings, and how results are delivered.
+
+Three sets, each part of the next: `TimedCall` for functions of kinematics, `WorldCall` for those
+that the surroundings enter, `DynamicsCall` for those that forces from outside enter.
+"""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Literal, TypedDict, TypeVar, get_args
+
+from numpy.typing import ArrayLike
+
+from tiburon.errors import nearest_name
+from tiburon.model import Water, World
+
+__all__ = [
+    "CONDITIONS",
+    "DELIVERY",
+    "DYNAMICS_CALL",
+    "TIMED_CALL",
+    "WORLD_CALL",
+    "Conditions",
+    "Delivery",
+    "DynamicsCall",
+    "TimedCall",
+    "WorldCall",
+    "takes_conditions",
+    "unexpected_keyword",
+]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Delivery(TypedDict, total=False):
+    """Keywords of all functions that a kernel runs: where results go, and what failures do."""
+
+    out: Any
+    """Array of floats to write the result to, which is then returned; for several results a tuple
+    of arrays, or an earlier result of the same call. It may overlap inputs, not other results."""
+
+    errors: Literal["raise", "flag"]
+    """What a case without a finite result does: "raise", the default, or "flag" to return a pair:
+    the result with NaN in each failed case, and a bool array of shape (...) that marks them."""
+
+
+class Timing(TypedDict, total=False):
+    """Keyword of all functions of the motion of a robot."""
+
+    time: ArrayLike | None
+    """When [s], shape (...), where `Driven` joints or water move by themselves; zero by default."""
+
+
+class Surroundings(Timing, total=False):
+    """Keywords of all functions that the surroundings of a robot enter."""
+
+    world: World | None
+    """Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default."""
+
+    fluid: Water | None
+    """The water a robot is in: short for a world of this fluid."""
+
+
+class Conditions(Surroundings, total=False):
+    """Keywords of all functions of dynamics: what acts on a robot, and when."""
+
+    external_force: Mapping[str, ArrayLike] | None
+    """By name of a body or frame, the force on it from outside, [n; f] at the frame's origin
+    [N m, N], shape (..., 6)."""
+
+    external_axes: str
+    """Axes in which external forces are given: "frame", the frame's own, by default, or "world"."""
+
+    external_inertia: Mapping[str, ArrayLike] | None
+    """By name of a body or frame, a force from outside that goes with acceleration: -A a, with
+    a the angular and classical acceleration of the frame, its own axes. A is symmetric, angular
+    first, at the frame's origin [kg m^2, kg m, kg], shape (..., 6, 6). It joins the inertia, so
+    that however large, it never lags behind the acceleration it opposes."""
+
+
+class TimedCall(Timing, Delivery, total=False):
+    """All shared keywords of functions of kinematics."""
+
+
+class WorldCall(Surroundings, Delivery, total=False):
+    """All shared keywords of functions of dynamics that no force enters, such as inertias."""
+
+
+class DynamicsCall(Conditions, Delivery, total=False):
+    """All shared keywords of functions of dynamics."""
+
+
+DELIVERY = frozenset(Delivery.__annotations__)
+CONDITIONS = frozenset(Conditions.__annotations__)
+TIMED_CALL = frozenset(TimedCall.__annotations__)
+WORLD_CALL = frozenset(WorldCall.__annotations__)
+DYNAMICS_CALL = frozenset(DynamicsCall.__annotations__)
+
+_DEFAULTS = {"external_axes": "frame", "errors": "raise"}
+
+
+def takes_conditions(function: Function) -> Function:
+    """Spell out a function's shared keywords in the signature that help shows; change no code."""
+    own = inspect.signature(function)
+    named = [x for x in own.parameters.values() if x.kind is not x.VAR_KEYWORD]
+    (shared,) = (x for x in own.parameters.values() if x.kind is x.VAR_KEYWORD)
+    (options,) = get_args(shared.annotation)
+    keywords = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(name), annotation=kind
+        )
+        for name, kind in options.__annotations__.items()
+        if name not in own.parameters
+    ]
+    function.__dict__["__signature__"] = own.replace(parameters=[*named, *keywords])
+    return function
+
+
+def unexpected_keyword(function: str, taken: frozenset[str], given: Iterable[str]) -> TypeError:
+    """Return the error for a keyword that a function does not take, with the nearest one."""
+    name = next(name for name in given if name not in taken)
+    if name in DYNAMICS_CALL:
+        listed = ", ".join(sorted(taken))
+        return TypeError(
+            f"{function}: takes no {name!r}, which would not enter its result; remove it (shared "
+            f"keywords it takes: {listed})"
+        )
+    near = nearest_name(name, taken)
+    hint = f"; did you mean {near!r}?" if near else ""
+    return TypeError(f"{function}: unexpected keyword argument {name!r}{hint}")
