@@ -16,6 +16,7 @@ from tiburon.algorithms.ties import Closing, Handle, Released, closings
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Transform
+from tiburon.trace.primitives.least_squares import RANK_CUT
 
 __all__ = ["CoupledResponse", "Rates", "Response", "response", "tied_response"]
 
@@ -29,6 +30,10 @@ class Response(Protocol):
     @property
     def d(self) -> dict[int, tuple[Scalar, ...]]:
         """Inertia along the directions told at each plan body, and at the world."""
+
+    @property
+    def cut(self) -> Scalar:
+        """Relative length below which directions are dependent."""
 
     def rates(self, body: int, forces: Sequence[Force]) -> dict[int, Rates]:
         """Return, by index of plan bodies, the rates of their directions per force on a body."""
@@ -64,7 +69,13 @@ class _Answer(NamedTuple):
 
 
 class CoupledResponse:
-    """Answers of one robot in one position, all joints free."""
+    """Answers of one robot in one position, all joints free.
+
+    Attributes:
+        cut: Relative length below which directions are dependent.
+    """
+
+    cut = RANK_CUT
 
     def __init__(self, plan: Plan, q: Sequence[Scalar]) -> None:
         """Hold every body with all beyond it.

@@ -41,6 +41,7 @@ from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives import factor_orthogonal
+from tiburon.trace.primitives.least_squares import RANK_CUT
 from tiburon.trace.program import Input
 from tiburon.trace.value import require
 
@@ -245,7 +246,8 @@ def _run_inertia(model: Model, world: World | None, options: Options, q: Any, *p
             "operational_space_inverse_inertia, which always exists",
         )
     C = as_traced([x for row in zip(*columns, strict=True) for x in row])
-    factor = factor_orthogonal(C.reshape(size, len(columns)))
+    cut = RANK_CUT if loads.tied is None else loads.tied.cut
+    factor = factor_orthogonal(C.reshape(size, len(columns)), cut=cut)
     # with independent rows, (C C^T)^-1 = (C^+)^T C^+: squared conditions never enter
     solved = [scalars(factor.solve(unit)) for unit in np.eye(size)]
     independent = factor.rank >= size

@@ -12,7 +12,8 @@ from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.crba import mass_matrix
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.errors import ModelError
-from tiburon.loops.dynamics import loop_jacobian
+from tiburon.loops.dynamics import loop_gaps, loop_jacobian
+from tiburon.loops.metric import rank_cut
 from tiburon.loops.start import resting_position
 from tiburon.model import Actuator, Coupled, Model, World
 from tiburon.record import record
@@ -219,11 +220,12 @@ def _close(
     J = np.asarray(loop_jacobian(model, q))
     _, sizes, rows = np.linalg.svd(J)
     # loops may bind nothing at all
-    rank = int((sizes > RANK * max(sizes.max(initial=0.0), 1e-300)).sum())
+    cut = float(rank_cut(model, loop_gaps(model, q).tolist(), RANK))
+    rank = int((sizes > cut * max(sizes.max(initial=0.0), 1e-300)).sum())
     N = rows[rank:].T
     if not driven or not N.shape[1]:
         return
-    moves = N @ np.linalg.pinv(N[driven], rcond=RANK)
+    moves = N @ np.linalg.pinv(N[driven], rcond=cut)
     g = np.asarray(gravity_force(model.without_loops(), q, world=world))
     for place, move in zip(driven, moves.T, strict=True):
         felt = float(move @ M @ move)

@@ -24,6 +24,7 @@ from tiburon.algorithms.kinematics import body_places, frame_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.loops.constraints import Row, constraints, entries_in_use
 from tiburon.loops.handles import articulated_metric
+from tiburon.loops.metric import CUT, rank_cut
 from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.native.targets import checked_targets, deliver
@@ -64,6 +65,7 @@ class LoopResponse:
 
     Attributes:
         d: One for each velocity variable, all told at the world: shares have unit inertia.
+        cut: Relative length below which shares are dependent.
     """
 
     def __init__(self, model: Model, plan: Plan, q: Sequence[Scalar]) -> None:
@@ -79,11 +81,17 @@ class LoopResponse:
         self._roots = [np.sqrt(x) for x in self._metric.softness]
         self.d = {WORLD_BODY: (1.0,) * plan.nv}
         self._loops: OrthogonalFactor | None = None
+        self.cut: Scalar = CUT
         used = entries_in_use(model) if model.loops else ()
         if any(used):
-            rows = constraints(model, plan, q).jacobian
-            held = [self._share(row) for row, columns in zip(rows, used, strict=True) if columns]
-            self._loops = factor_orthogonal(as_traced(held))
+            held = constraints(model, plan, q)
+            rows = [
+                self._share(row)
+                for row, columns in zip(held.jacobian, used, strict=True)
+                if columns
+            ]
+            self.cut = rank_cut(model, held.value)
+            self._loops = factor_orthogonal(as_traced(rows), cut=self.cut)
 
     def _share(self, row: Row) -> list[Scalar]:
         lowered = self._metric.lowered(row)
@@ -136,7 +144,10 @@ def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
         for j in range(i + 1):
             products = (x * y for x, y in zip(free[i], free[j], strict=True))
             Phi[i][j] = Phi[j][i] = sum(products, start=0.0)
-    return as_traced([x for row in Phi for x in row]).reshape(size, size)
+    return {
+        "inverse": as_traced([x for row in Phi for x in row]).reshape(size, size),
+        "cut": as_traced(told.cut),
+    }
 
 
 _FUNCTION = LibraryFunction("apparent_inertia", inputs_of("q"), _run, parameters=(INERTIA,))
@@ -170,12 +181,15 @@ def apparent_inertia(
     options = (("frames", names),)
     out, flag = surroundings.pop("out", None), surroundings.get("errors") == "flag"
     found = call_under(surroundings, _FUNCTION, model, (q,), options)
-    inverse, failed = found if flag else (found, False)
+    parts, failed = found if flag else (found, False)
+    inverse, cut = parts.values() if isinstance(parts, dict) else parts
     # failed cases are left out, not inverted
     bad = np.asarray(failed)
     clean = np.where(bad[..., None, None], 0.0, inverse)
-    rank = np.linalg.matrix_rank(clean, hermitian=True, rtol=UNMOVED)
-    inertia = np.linalg.pinv(clean, rcond=UNMOVED, hermitian=True).astype(np.float64)
+    # off the manifold the projector is off by as much as the cut, and `inverse` by its square
+    unmoved = np.where(bad, UNMOVED, np.maximum(UNMOVED, cut**2))
+    rank = np.linalg.matrix_rank(clean, hermitian=True, rtol=unmoved)
+    inertia = np.linalg.pinv(clean, rcond=unmoved, hermitian=True).astype(np.float64)
     inertia, ranks = np.where(bad[..., None, None], np.nan, inertia), np.where(bad, np.nan, rank)
     results = [inverse, inertia, ranks.astype(np.float64)]
     if out is not None:

@@ -31,7 +31,7 @@ import numpy as np
 from tiburon.algorithms.joint_space import freedom_parents, joint_space_terms
 from tiburon.loops.constraints import Constraints, Row
 from tiburon.loops.elimination import LoopPattern, loop_pattern
-from tiburon.loops.metric import CUT, ConstrainedMotion, solve_in_metric
+from tiburon.loops.metric import CUT, ConstrainedMotion, rank_cut, solve_in_metric
 from tiburon.model import Model, Plan
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.primitives.saddle import SaddleFactor
@@ -54,7 +54,8 @@ who cut off constraints at a length let the careful way decide from ten times th
 """
 
 LOST = 1e-11
-"""Squared sine below which mechanisms too large for the careful way leave a constraint out."""
+"""Squared sine below which mechanisms too large for the careful way leave a constraint out; the
+square of the cut where that is more."""
 
 TINY = 1e-300
 """Stands for lengths of constraints that bind nothing: a division by it is a number."""
@@ -115,6 +116,7 @@ def constrained_acceleration(
     tau: Sequence[Scalar],
     gravity: Vec3,
     external: Sequence[Force] | None = None,
+    least_cut: float = CUT,
 ) -> ConstrainedMotion:
     """Compute joint accelerations and constraint forces of a robot with loops.
 
@@ -127,13 +129,15 @@ def constrained_acceleration(
         tau: Joint force [N or N m], nv scalars.
         gravity: Acceleration of free fall, world axes [m/s^2].
         external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+        least_cut: See `rank_cut`.
 
     Returns:
         Accelerations that keep every constraint that can be kept, and the forces that do it.
     """
     mass, C = joint_space_terms(plan, q, v, gravity, external)
     free = [tau[i] - C[i] for i in range(plan.nv)]
-    return answer(model, plan, mass, held.jacobian, free, [-b for b in held.bias])
+    cut = rank_cut(model, held.value, least_cut)
+    return answer(model, plan, mass, held.jacobian, free, [-b for b in held.bias], cut)
 
 
 def answer(
@@ -143,7 +147,7 @@ def answer(
     jacobian: Sequence[Row],
     free: Sequence[Scalar],
     wanted: Sequence[Scalar],
-    cut: float = CUT,
+    cut: Scalar = CUT,
 ) -> ConstrainedMotion:
     """Solve the augmented system.
 
@@ -154,7 +158,7 @@ def answer(
         jacobian: J, one row per constraint.
         free: Joint forces that act without constraints [N or N m], nv scalars.
         wanted: J vd: what the constraints ask of the accelerations.
-        cut: Length, relative to the longest, below which a constraint counts as repeating others.
+        cut: Length, relative to the longest, below which a constraint is redundant.
     """
     pattern = loop_pattern(model)
     live, nv = pattern.live, plan.nv
@@ -163,8 +167,8 @@ def answer(
     careful = not pattern.is_large
     entries = [*mass, *bound]
     inline = pattern.saddle.work <= INLINED
-    lost = SURE if careful else max(LOST, cut * cut)
-    short = max(SHORT, min(1.0, (10.0 * cut) ** 2 / SURE))
+    lost = SURE if careful else np.maximum(LOST, cut * cut)
+    short = np.maximum(SHORT, np.minimum(1.0, (10.0 * cut) ** 2 / SURE))
     lengths = _lengths(pattern, mass, bound)
     longest = _longest(lengths)
     sizes = [np.maximum(length, short * longest) for length in lengths]
@@ -175,7 +179,8 @@ def answer(
     smallest = np.minimum(factor.least, longest)
     ratio = np.sqrt(np.maximum(smallest, TINY) / np.maximum(longest, TINY))
     if careful:
-        unsure = np.where(factor.worst > SURE, 0.0, 1.0)
+        # pivots above ten times the cut need no pivoting to be told from those below it
+        unsure = np.where(factor.worst > np.maximum(SURE, (10.0 * cut) ** 2), 0.0, 1.0)
 
         def carefully(one: Scalar) -> tuple[Any, ...]:
             # what the state takes no part in would be computed before the loop, needed or not
@@ -203,7 +208,7 @@ def answer(
         repeated = np.where(factor.worst > lost, 0.0, 1.0)
         _, forces = while_loop(
             lambda state: state[0] > 0.5,
-            lambda state: (0.0, _shortest(pattern, bound, state[1], nv)),
+            lambda state: (0.0, _shortest(pattern, bound, state[1], nv, lost)),
             (repeated, forces),
             1,
         ).state
@@ -214,7 +219,11 @@ def answer(
 
 
 def _shortest(
-    pattern: LoopPattern, bound: Sequence[Scalar], forces: Sequence[Scalar], nv: int
+    pattern: LoopPattern,
+    bound: Sequence[Scalar],
+    forces: Sequence[Scalar],
+    nv: int,
+    lost: Scalar,
 ) -> list[Scalar]:
     """Return the shortest constraint forces that do to the joints what given ones do."""
     assert pattern.shortest is not None
@@ -225,7 +234,7 @@ def _shortest(
     longest = _longest(lengths)
     sizes = [np.maximum(length, SHORT * longest) for length in lengths]
     entries = [*[1.0] * count, *bound]
-    factor = SaddleFactor(pattern.shortest, entries, LOST, inline=False, sizes=sizes)
+    factor = SaddleFactor(pattern.shortest, entries, lost, inline=False, sizes=sizes)
 
     def left(found: Sequence[Scalar]) -> list[Scalar]:
         """Return by how much the second system is missed."""

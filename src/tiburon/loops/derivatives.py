@@ -30,6 +30,7 @@ from tiburon.loops.augmented import answer
 from tiburon.loops.constraints import constraints
 from tiburon.loops.elimination import loop_pattern
 from tiburon.loops.methods import constrained_motion
+from tiburon.loops.metric import rank_cut
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.forward import push_forward
@@ -67,11 +68,12 @@ def constrained_derivatives(
     model, plan = around.model, around.plan
     H = mass_elements(plan, q)
     mass = [H[i * n + j] for i, j in loop_pattern(model).mass]
-    rows = constraints(model, plan, q, v).jacobian
+    held = constraints(model, plan, q, v)
+    rows, cut = held.jacobian, rank_cut(model, held.value)
 
     @function
     def solved(free: Scalars, wanted: Scalars) -> tuple[Scalar, ...]:
-        return answer(model, plan, mass, rows, list(free), list(wanted)).vd
+        return answer(model, plan, mass, rows, list(free), list(wanted), cut).vd
 
     @function
     def along(
@@ -104,11 +106,12 @@ def _by_inertia(around: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     Y = forces_per_number(around, q, v, vd)
     H = mass_elements(plan, q)
     mass = [H[i * n + j] for i, j in loop_pattern(model).mass]
-    rows = constraints(model, plan, q, v).jacobian
+    held = constraints(model, plan, q, v)
+    rows, cut = held.jacobian, rank_cut(model, held.value)
 
     @function
     def solved(free: Scalars) -> tuple[Scalar, ...]:
-        return answer(model, plan, mass, rows, list(free), [0.0] * len(rows)).vd
+        return answer(model, plan, mass, rows, list(free), [0.0] * len(rows), cut).vd
 
     columns = [solved(tuple(-x for x in scalars(column))) for column in Y.T]
     by_inertia = as_traced([column[i] for i in range(n) for column in columns])

@@ -27,7 +27,7 @@ from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import each, inward, outward
 from tiburon.loops.constraints import Constraints, Row, entries_in_use
 from tiburon.loops.coupled_metric import CoupledMetric
-from tiburon.loops.metric import CUT, ConstrainedMotion, Metric, solve_in_metric
+from tiburon.loops.metric import CUT, ConstrainedMotion, Metric, rank_cut, solve_in_metric
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
@@ -158,6 +158,7 @@ def handle_acceleration(
     tau: Sequence[Scalar],
     gravity: Vec3,
     external: Sequence[Force] | None = None,
+    least_cut: float = CUT,
 ) -> ConstrainedMotion:
     """Compute joint accelerations and constraint forces of a robot with loops.
 
@@ -170,10 +171,12 @@ def handle_acceleration(
         tau: Joint force [N or N m], nv scalars.
         gravity: Acceleration of free fall, world axes [m/s^2].
         external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+        least_cut: See `rank_cut`.
     """
     C = bias(plan, JointVector(q), JointVector(v), gravity, external)
     free = [force - c for force, c in zip(tau, C, strict=True)]
-    return handle_answer(model, plan, q, held.jacobian, free, [-b for b in held.bias])
+    cut = rank_cut(model, held.value, least_cut)
+    return handle_answer(model, plan, q, held.jacobian, free, [-b for b in held.bias], cut)
 
 
 def handle_answer(
@@ -183,7 +186,7 @@ def handle_answer(
     jacobian: Sequence[Row],
     free: Sequence[Scalar],
     wanted: Sequence[Scalar],
-    cut: float = CUT,
+    cut: Scalar = CUT,
 ) -> ConstrainedMotion:
     """Solve for the accelerations that given joint forces and constraints make.
 
@@ -194,7 +197,7 @@ def handle_answer(
         jacobian: J, one row per constraint.
         free: Joint forces that act without constraints [N or N m], nv scalars.
         wanted: J vd: what the constraints ask of the accelerations.
-        cut: Length, relative to the longest, below which a constraint counts as repeating others.
+        cut: Length, relative to the longest, below which a constraint is redundant.
     """
     live = [k for k, used in enumerate(entries_in_use(model)) if used]
     metric = articulated_metric(plan, JointVector(q))

@@ -10,13 +10,14 @@ Symbols: J Jacobian of the constraints, one row per loop constraint and known ac
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.joint_space import joint_space_terms
 from tiburon.loops.augmented import TreeMetric
 from tiburon.loops.constraints import Row, constraints, entries_in_use
-from tiburon.loops.metric import solve_in_metric
-from tiburon.loops.projection import largest
+from tiburon.loops.metric import largest, rank_cut, solve_in_metric
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.value import require
@@ -45,12 +46,16 @@ def _hybrid(
     wanted += [vd[i] for i in known]
     mass, C = joint_space_terms(plan, q, v, around.gravity, around.external)
     free = [(0.0 if i in known else tau[i]) - C[i] for i in range(plan.nv)]
-    accelerations, forces, _, _ = solve_in_metric(TreeMetric(plan, mass), rows, free, wanted)
+    cut = rank_cut(model, held.value)
+    accelerations, forces, _, _ = solve_in_metric(TreeMetric(plan, mass), rows, free, wanted, cut)
     left = [
         sum((x * accelerations[i] for i, x in row.items()), start=-want)
         for row, want in zip(rows, wanted, strict=True)
     ]
-    agreed = largest(left) <= OPENING * (1.0 + largest(accelerations) + largest(wanted))
+    # off the manifold, redundant constraints disagree by as much
+    agreed = largest(left) <= np.maximum(OPENING, cut) * (
+        1.0 + largest(accelerations) + largest(wanted)
+    )
     expected = "known accelerations that keep loops closed; name fewer joints, or others"
     accelerations = [require(agreed, x, expected) for x in accelerations]
     found = list(tau)

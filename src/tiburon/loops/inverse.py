@@ -23,8 +23,8 @@ from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.library import Options, record_under
 from tiburon.algorithms.rnea import rnea
 from tiburon.errors import ModelError
-from tiburon.loops.constraints import Constraints, Row, constraints, entries_in_use
-from tiburon.loops.projection import largest
+from tiburon.loops.constraints import Constraints, constraints, entries_in_use
+from tiburon.loops.metric import largest, rank_cut
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -79,26 +79,30 @@ class Sharing:
         driven: Velocity variables of the actuators.
         loops: J of the live constraints, factored.
         reach: P E, factored.
+        cut: Relative length below which rows of J and columns of P E are dependent.
     """
 
-    def __init__(self, model: Model, jacobian: Sequence[Row], actuators: Sequence[str]) -> None:
+    def __init__(self, model: Model, held: Constraints, actuators: Sequence[str]) -> None:
         """Factor.
 
         Args:
             model: The robot.
-            jacobian: J, one row per constraint.
+            held: Its constraints in this position.
             actuators: Names of the joints that are driven.
         """
         nv = model.nv
         self.live = [k for k, used in enumerate(entries_in_use(model)) if used]
         self.driven = [int(i) for i in model.indices(actuators, of="v")]
-        rows = [[jacobian[k].get(i, 0.0) for i in range(nv)] for k in self.live]
+        rows = [[held.jacobian[k].get(i, 0.0) for i in range(nv)] for k in self.live]
+        self.cut = rank_cut(model, held.value)
         # a row of zeros stands for loops that bind nothing
-        self.loops = factor_orthogonal(as_traced(rows or [[0.0] * nv]))
+        self.loops = factor_orthogonal(as_traced(rows or [[0.0] * nv]), cut=self.cut)
         columns = [
             self.allowed([1.0 if i == place else 0.0 for i in range(nv)]) for place in self.driven
         ]
-        self.reach = factor_orthogonal(as_traced([list(row) for row in zip(*columns, strict=True)]))
+        # off the manifold P is off by as much
+        matrix = as_traced([list(row) for row in zip(*columns, strict=True)])
+        self.reach = factor_orthogonal(matrix, cut=self.cut)
 
     def allowed(self, force: Sequence[Scalar]) -> list[Scalar]:
         """Return the part of a joint force that works on motions the loops allow."""
@@ -135,7 +139,7 @@ def forces(
         actuators: Names of the joints that are driven.
         sharing: Of this position and these actuators, where it is known.
     """
-    among = sharing or Sharing(model, held.jacobian, actuators)
+    among = sharing or Sharing(model, held, actuators)
     opening = [
         sum((x * vd[i] for i, x in held.jacobian[k].items()), start=held.bias[k])
         for k in among.live
@@ -144,8 +148,11 @@ def forces(
     rest = [f - t for f, t in zip(needed, tau, strict=True)]
     carried = list(among.loops.solve_transpose(as_traced(rest)))
     undone = among.allowed(rest)
-    possible = largest(undone) <= UNDRIVEN * (1.0 + largest(needed))
-    steady = largest(opening) <= OPENING * (1.0 + largest(vd) + largest(held.bias))
+    # off the manifold redundant constraints disagree, and P is off, by as much as the cut
+    possible = largest(undone) <= np.maximum(UNDRIVEN, among.cut) * (1.0 + largest(needed))
+    steady = largest(opening) <= np.maximum(OPENING, among.cut) * (
+        1.0 + largest(vd) + largest(held.bias)
+    )
     message = (
         f"actuators that can drive this motion; {', '.join(actuators[:4])} cannot: name others"
     )

@@ -60,7 +60,7 @@ def actuated_derivatives(
     model, plan, n = around.model, around.plan, around.plan.nv
     actuators = model.actuated_joint_names
     held = constraints(model, plan, q, v)
-    sharing = Sharing(model, held.jacobian, actuators)
+    sharing = Sharing(model, held, actuators)
     needed = rnea(plan, q, v, vd, around.gravity, around.external)
     tau, multipliers = forces(model, held, needed, vd, actuators, sharing)
     own = sharing.shares(needed)

@@ -21,7 +21,7 @@ from tiburon.algorithms.joint_space import joint_space_terms
 from tiburon.loops.augmented import constrained_acceleration
 from tiburon.loops.constraints import Constraints, constraints, entries_in_use
 from tiburon.loops.handles import handle_acceleration
-from tiburon.loops.metric import ConstrainedMotion
+from tiburon.loops.metric import CUT, ConstrainedMotion
 from tiburon.loops.proximal import proximal_answer
 from tiburon.loops.switching import Switches, switched
 from tiburon.model import Model
@@ -43,23 +43,28 @@ State = tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]]
 """Position [m or rad], velocity [m/s or rad/s] and joint force [N or N m]."""
 
 
-def _augmented(around: Setting, held: Constraints, state: State) -> ConstrainedMotion:
+def _augmented(
+    around: Setting, held: Constraints, state: State, least_cut: float
+) -> ConstrainedMotion:
     return constrained_acceleration(
-        around.model, around.plan, held, *state, around.gravity, around.external
+        around.model, around.plan, held, *state, around.gravity, around.external, least_cut
     )
 
 
-def _handles(around: Setting, held: Constraints, state: State) -> ConstrainedMotion:
+def _handles(
+    around: Setting, held: Constraints, state: State, least_cut: float
+) -> ConstrainedMotion:
     return handle_acceleration(
-        around.model, around.plan, held, *state, around.gravity, around.external
+        around.model, around.plan, held, *state, around.gravity, around.external, least_cut
     )
 
 
-def _proximal(around: Setting, held: Constraints, state: State) -> ConstrainedMotion:
+def _proximal(around: Setting, held: Constraints, state: State, _: float) -> ConstrainedMotion:
     q, v, tau = state
     mass, C = joint_space_terms(around.plan, q, v, around.gravity, around.external)
     free = [force - c for force, c in zip(tau, C, strict=True)]
-    return proximal_answer(around.model, mass, held.jacobian, free, [-b for b in held.bias])
+    wanted = [-b for b in held.bias]
+    return proximal_answer(around.model, mass, held.jacobian, free, wanted, held.value)
 
 
 METHODS: dict[str, Callable[..., ConstrainedMotion]] = {
@@ -67,7 +72,7 @@ METHODS: dict[str, Callable[..., ConstrainedMotion]] = {
     "handles": _handles,
     "proximal": _proximal,
 }
-"""By name; each takes a setting, the constraints of a state, and the state."""
+"""By name; each takes a setting, the constraints of a state, the state, and the least rank cut."""
 
 
 @lru_cache(maxsize=256)
@@ -88,7 +93,10 @@ def cheaper_loop_method(model: Model) -> str:
 
 
 def constrained_motion(
-    around: Setting, *state: Sequence[Scalar], switches: Switches | None = None
+    around: Setting,
+    *state: Sequence[Scalar],
+    switches: Switches | None = None,
+    least_cut: float = CUT,
 ) -> ConstrainedMotion:
     """Return how a robot with loops answers joint forces under conditions.
 
@@ -96,11 +104,13 @@ def constrained_motion(
         around: The conditions; its option "method" names one of `METHODS`.
         state: Position, velocity and joint force.
         switches: Which loops are closed; all by default.
+        least_cut: Relative length below which constraints are redundant on the manifold, where a
+            method decides the rank; see `rank_cut`.
     """
     q, v, tau = state
     held = switched(constraints(around.model, around.plan, q, v), switches)
     method = dict(around.options).get("method") or cheaper_loop_method(around.model)
-    return METHODS[method](around, held, (q, v, tau))
+    return METHODS[method](around, held, (q, v, tau), least_cut)
 
 
 def residual(held: Constraints, vd: Sequence[Scalar]) -> Scalar:

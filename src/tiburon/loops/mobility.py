@@ -20,6 +20,7 @@ from tiburon.algorithms.kinematics import body_places
 from tiburon.errors import DomainError, ShapeError
 from tiburon.loops.assembly_joint import places_of
 from tiburon.loops.constraints import constraint_names, constraints
+from tiburon.loops.metric import checked_tolerance, rank_cut
 from tiburon.loops.mobility_jacobian import RANK, condition, cycle_jacobian, rank_of
 from tiburon.loops.mobility_words import constraint_words, mobility_words
 from tiburon.loops.topology import topology
@@ -104,8 +105,13 @@ def mobility(
     *,
     driven: Iterable[str] | None = None,
     length: float = 1.0,
+    redundancy_tolerance: float = 0.0,
 ) -> Mobility:
     """Find how a robot can move at a pose, and whether its actuators can drive it.
+
+    The rank of the loops is that at a singular value of 1e-9 of the largest, or of ten times the
+    constraint violation at the pose where that is more: what is known no better cannot tell
+    constraints apart.
 
     Args:
         model: The robot, with loops or without.
@@ -114,33 +120,42 @@ def mobility(
         driven: Names of the joints that have motors; by default those of its actuators and
             cylinders.
         length: Unit of length for `condition` [m].
+        redundancy_tolerance: Singular value, relative to the largest, below which constraints count
+            as redundant, and loop-closure error [m or rad] up to which a pose counts as closed: for
+            linkages whose lengths and axes are given to some digits only.
+
+    Raises:
+        DomainError: If the tolerance is not within 0 and 0.01.
+        LoopError: If the robot cannot be assembled.
 
     Example:
         ``print(tb.mobility(tb.load("four_bar")).words)``
     """
-    at = position_of(model, q)
+    tolerance = checked_tolerance(redundancy_tolerance)
+    at = position_of(model, q, tolerance)
     shape = topology(model)
     names = driven_joints(model) if driven is None else tuple(driven)
     motors = model.indices(names, of="v") if names else np.zeros(0, dtype=np.intp)
-    _, J = loop_rows(model, at)
-    free = null_space(J)
+    gaps, J = loop_rows(model, at)
+    cut = _cut(model, gaps, tolerance)
+    free = null_space(J, cut)
     freedoms = int(free.shape[1])
     locked = np.eye(model.nv)[np.unique(motors)]
-    loose = null_space(np.vstack([J, locked]))
+    loose = null_space(np.vstack([J, locked]), cut)
     cycles = cycle_jacobian(model, shape, at, length)
     undriven = [k for k, name in enumerate(cycles.names) if name not in names]
     return Mobility(
         cycles=shape.cycle_count,
         equations=J.shape[0],
-        redundant=tuple(np.array(constraint_words(model))[_repeated(J)].tolist()),
+        redundant=tuple(np.array(constraint_words(model))[_repeated(J, cut)].tolist()),
         mobility=freedoms,
-        regular_mobility=_regular(model, at, free, freedoms),
+        regular_mobility=_regular(model, at, free, freedoms, tolerance),
         counted_mobility=shape.counted_mobility,
         driven=names,
         redundancy=len(np.unique(motors)) - freedoms,
         loose=_moving(model, loose),
         loose_mobility=loose.shape[1],
-        condition=float(condition(cycles.matrix[:, undriven])),
+        condition=float(condition(cycles.matrix[:, undriven], cut)),
         candidates=_moving(model, free),
     )
 
@@ -157,8 +172,10 @@ def connectivity(model: Model, first: str, second: str, q: ArrayLike | None = No
         q: Position with closed loops [m or rad], shape (nq,); as in `mobility`.
     """
     at = position_of(model, q)
-    _, J = loop_rows(model, at)
-    return rank_of(np.vstack([J, _relative_rows(model, at, first, second)])) - rank_of(J)
+    gaps, J = loop_rows(model, at)
+    cut = _cut(model, gaps)
+    both = np.vstack([J, _relative_rows(model, at, first, second)])
+    return rank_of(both, cut) - rank_of(J, cut)
 
 
 def driven_joints(model: Model) -> tuple[str, ...]:
@@ -168,8 +185,20 @@ def driven_joints(model: Model) -> tuple[str, ...]:
     return tuple(name for name in model.joint_names if name in found)
 
 
-def position_of(model: Model, q: ArrayLike | None) -> Array:
-    """Return a position with closed loops: the given one, or one that the model knows."""
+def _cut(model: Model, gaps: Array, tolerance: float = 0.0) -> float:
+    """Return the relative singular value below which constraints are redundant."""
+    return float(rank_cut(model, gaps.tolist(), max(RANK, tolerance)))
+
+
+def position_of(model: Model, q: ArrayLike | None, tolerance: float = 0.0) -> Array:
+    """Return a position with closed loops: the given one, or one that the model knows.
+
+    Args:
+        model: The robot.
+        q: The position, or None.
+        tolerance: Loop-closure error that counts as closed where it is more than that of
+            `assemble` [m or rad].
+    """
     if q is not None:
         at = model.normalize(q)
         if at.ndim != 1:
@@ -177,9 +206,11 @@ def position_of(model: Model, q: ArrayLike | None) -> Array:
         return at
     known = next((model.poses[name] for name in ("home", "stand") if name in model.poses), None)
     at = model.neutral() if known is None else np.array(known)
-    from tiburon.loops.assembly import assemble, is_closed
+    from tiburon.loops.assembly import CLOSED, assemble, is_closed
 
-    return at if is_closed(model, at) else assemble(model, at).q
+    if is_closed(model, at, max(CLOSED, tolerance)):
+        return at
+    return assemble(model, at, tolerance=max(ROUNDING, tolerance)).q
 
 
 def loop_rows(model: Model, q: Array) -> tuple[Array, Array]:
@@ -209,12 +240,12 @@ def loop_rows(model: Model, q: Array) -> tuple[Array, Array]:
     return gaps, J
 
 
-def null_space(J: Array) -> Array:
+def null_space(J: Array, cut: float = RANK) -> Array:
     """Return permitted velocities of length 1 and normal to each other, shape (nv, freedoms)."""
     if not J.shape[0]:
         return np.eye(J.shape[1])
     _, sizes, rows = np.linalg.svd(J)
-    rank = int(np.count_nonzero(sizes > RANK * sizes[0])) if sizes.size and sizes[0] > 0.0 else 0
+    rank = int(np.count_nonzero(sizes > cut * sizes[0])) if sizes.size and sizes[0] > 0.0 else 0
     return np.asarray(rows[rank:].T)
 
 
@@ -228,7 +259,7 @@ def _moving(model: Model, free: Array) -> tuple[str, ...]:
     )
 
 
-def _repeated(J: Array) -> list[int]:
+def _repeated(J: Array, cut: float) -> list[int]:
     """Return the rows that are combinations of earlier ones."""
     basis = np.zeros((0, J.shape[1]))
     scale = float(np.abs(J).max(initial=0.0))
@@ -238,14 +269,14 @@ def _repeated(J: Array) -> list[int]:
         left = row - basis.T @ (basis @ row)
         left = left - basis.T @ (basis @ left)
         size = float(np.linalg.norm(left))
-        if size <= RANK * scale:
+        if size <= cut * scale:
             found.append(k)
         else:
             basis = np.vstack([basis, left / size])
     return found
 
 
-def _regular(model: Model, q: Array, free: Array, freedoms: int) -> int:
+def _regular(model: Model, q: Array, free: Array, freedoms: int, tolerance: float) -> int:
     """Return the freedoms beside a pose: singular ones have more than their neighbors."""
     if not model.loops or not freedoms:
         return freedoms
@@ -256,7 +287,7 @@ def _regular(model: Model, q: Array, free: Array, freedoms: int) -> int:
         if float(np.abs(gaps).max(initial=0.0)) < ROUNDING:
             break
         at = model.integrate(at, -np.linalg.lstsq(J, gaps, rcond=FAINT)[0])
-    return min(freedoms, int(null_space(J).shape[1]))
+    return min(freedoms, int(null_space(J, _cut(model, gaps, tolerance)).shape[1]))
 
 
 def _relative_rows(model: Model, q: Array, first: str, second: str) -> Array:

@@ -24,7 +24,8 @@ Array = NDArray[np.float64]
 RANK = 1e-9
 """Singular value, relative to the largest, below which rows of a Jacobian count as dependent.
 
-Positions closed to 1e-12 with arms of meters leave errors of some 1e-12.
+Positions closed to 1e-12 with arms of meters leave errors of some 1e-12; `rank_cut` raises it where
+loops are open by more.
 """
 
 
@@ -87,19 +88,25 @@ def _reference(shape: Topology) -> str:
     return next((pole for pole in reversed(shape.poles) if pole != WORLD), WORLD)
 
 
-def rank_of(matrix: Array) -> int:
-    """Return the number of independent rows or columns."""
+def rank_of(matrix: Array, cut: float = RANK) -> int:
+    """Return the number of independent rows or columns.
+
+    Args:
+        matrix: Shape (rows, columns).
+        cut: Singular value, relative to the largest, below which they are dependent.
+    """
     if not matrix.size:
         return 0
     sizes = np.linalg.svd(matrix, compute_uv=False)
-    return int(np.count_nonzero(sizes > RANK * sizes[0])) if sizes[0] > 0.0 else 0
+    return int(np.count_nonzero(sizes > cut * sizes[0])) if sizes[0] > 0.0 else 0
 
 
-def condition(matrix: Array) -> Array:
+def condition(matrix: Array, cut: float = RANK) -> Array:
     """Return largest over smallest singular value of matrices, infinite where columns depend.
 
     Args:
         matrix: Shape (..., rows, columns).
+        cut: As in `rank_of`.
 
     Returns:
         Shape (...); 1 where there are no columns.
@@ -110,5 +117,5 @@ def condition(matrix: Array) -> Array:
     if rows < columns:
         return np.full(matrix.shape[:-2], np.inf)
     sizes = np.linalg.svd(matrix, compute_uv=False)
-    lost = sizes[..., -1] <= RANK * sizes[..., 0]
+    lost = sizes[..., -1] <= cut * sizes[..., 0]
     return np.where(lost, np.inf, sizes[..., 0] / np.where(lost, 1.0, sizes[..., -1]))

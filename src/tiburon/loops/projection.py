@@ -20,13 +20,13 @@ from tiburon.loops.constraints import Row, constraints
 from tiburon.loops.elimination import loop_pattern
 from tiburon.loops.handles import handle_answer
 from tiburon.loops.methods import cheaper_loop_method
-from tiburon.loops.metric import ConstrainedMotion
+from tiburon.loops.metric import LARGEST_CUT, ConstrainedMotion, largest, rank_cut
 from tiburon.loops.switching import Switches, switched
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.regions import while_loop
 
-__all__ = ["Projected", "close_position", "close_velocity", "largest"]
+__all__ = ["Projected", "close_position", "close_velocity"]
 
 CLOSED = 1e-12
 """Gap at which a loop counts as closed [m or rad]: some rounding errors of meters and radians."""
@@ -37,7 +37,7 @@ LONGEST = 1.0
 MOST_STEPS = 10
 """Newton steps of one projection; from the error of an integrator's step one or two do."""
 
-CUT = 1e-4
+CUT = LARGEST_CUT
 """Singular value s, relative to the largest, below which a projection leaves a direction alone.
 
 Rounding e moves a position by e / s along that direction, which turns the velocities that loops
@@ -85,7 +85,8 @@ def close_position(
         position, _, taken = state
         position = JointVector(position)
         held = switched(constraints(model, plan, position), switches)
-        step = _least_motion(model, plan, position, held.jacobian, [-e for e in held.value]).vd
+        cut = rank_cut(model, held.value, CUT)
+        step = _least_motion(model, plan, position, held.jacobian, [-e for e in held.value], cut).vd
         # where loops cannot close, Newton steps know no measure
         part = 1.0 / np.maximum(1.0, largest(step) / LONGEST)
         moved = JointVector(_moved(model, position, [part * x for x in step]))
@@ -123,16 +124,8 @@ def close_velocity(
     """
     q, v = JointVector(q), JointVector(v)
     held = switched(constraints(model, plan, q, v), switches)
-    change = _least_motion(model, plan, q, held.jacobian, [-rate for rate in held.rate]).vd
+    change = _least_motion(model, plan, q, held.jacobian, [-rate for rate in held.rate], CUT).vd
     return tuple(x + y for x, y in zip(v, change, strict=True))
-
-
-def largest(values: Sequence[Scalar]) -> Scalar:
-    """Return the largest size of some numbers, 0 for none."""
-    found: Scalar = 0.0
-    for value in values:
-        found = np.maximum(found, np.abs(value))
-    return found
 
 
 def _least_motion(
@@ -141,13 +134,14 @@ def _least_motion(
     q: Sequence[Scalar],
     rows: Sequence[Row],
     wanted: Sequence[Scalar],
+    cut: Scalar,
 ) -> ConstrainedMotion:
     """Return the motion of least kinetic energy with given rates of the constraints."""
     free = [0.0] * plan.nv
     if cheaper_loop_method(model) == "handles":
-        return handle_answer(model, plan, q, rows, free, wanted, cut=CUT)
+        return handle_answer(model, plan, q, rows, free, wanted, cut=cut)
     mass = chosen_mass_elements(plan, q, loop_pattern(model).mass)
-    return answer(model, plan, mass, rows, free, wanted, cut=CUT)
+    return answer(model, plan, mass, rows, free, wanted, cut=cut)
 
 
 def _moved(model: Model, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:

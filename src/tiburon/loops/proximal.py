@@ -22,7 +22,7 @@ import numpy as np
 from tiburon.loops.augmented import INLINED
 from tiburon.loops.constraints import Row
 from tiburon.loops.elimination import loop_pattern
-from tiburon.loops.metric import ConstrainedMotion
+from tiburon.loops.metric import ConstrainedMotion, largest, rank_cut
 from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
@@ -31,10 +31,14 @@ from tiburon.trace.regions import while_loop
 __all__ = ["proximal_answer"]
 
 GIVING_WAY = 1e-8
-"""mu relative to the softest constraint: a singular value ratio of 1e-3 gains two digits a pass."""
+"""mu relative to the softest constraint: a singular value ratio of 1e-3 gains two digits a pass.
+
+Off the manifold by d, a redundant constraint has a ratio of about d, and a mu of some d lets it go.
+"""
 
 HELD = 1e-12
-"""Acceleration, relative to what is wanted of the constraints, at which they count as kept."""
+"""Acceleration, relative to what is wanted of the constraints, at which they count as kept; off the
+manifold redundant ones disagree by as much as that is."""
 
 MOST_PASSES = 50
 """Where this many do not keep the constraints, the residual tells."""
@@ -54,6 +58,7 @@ def proximal_answer(
     jacobian: Sequence[Row],
     free: Sequence[Scalar],
     wanted: Sequence[Scalar],
+    value: Sequence[Scalar] = (),
 ) -> ConstrainedMotion:
     """Solve the augmented system by proximal iterations.
 
@@ -63,6 +68,7 @@ def proximal_answer(
         jacobian: J, one row per constraint.
         free: Joint forces that act without constraints [N or N m], nv scalars.
         wanted: J vd: what the constraints ask of the accelerations.
+        value: Constraint values [m or rad]; on the manifold by default.
 
     Returns:
         Accelerations, forces and passes; no rank (-1).
@@ -71,7 +77,8 @@ def proximal_answer(
     live = pattern.live
     bound = [jacobian[live[n]][j] for n, j in pattern.bound]
     right = [wanted[k] for k in live]
-    mu = GIVING_WAY * _softest(pattern.mass, mass, pattern.bound, bound, len(live))
+    off = rank_cut(model, value, 0.0)
+    mu = np.maximum(GIVING_WAY, off) * _softest(pattern.mass, mass, pattern.bound, bound, len(live))
     giving = _giving_pattern(model)
     factor = SaddleFactor(
         giving,
@@ -79,7 +86,7 @@ def proximal_answer(
         0.0,
         inline=giving.work <= INLINED,
     )
-    enough = HELD * (1.0 + _largest(right))
+    enough = np.maximum(HELD, off) * (1.0 + largest(right))
 
     def pulling(state: Any) -> Any:
         return state[2] > enough
@@ -89,7 +96,7 @@ def proximal_answer(
         found = factor.solve([*free, *(w + mu * f for w, f in zip(right, forces, strict=True))])
         new = [-x for x in found[nv:]]
         change = [mu * (x - y) for x, y in zip(new, forces, strict=True)]
-        return found[:nv], new, _largest(change)
+        return found[:nv], new, largest(change)
 
     start = ([0.0] * nv, [0.0] * len(live), 2.0 * enough)
     ran = while_loop(pulling, again, start, MOST_PASSES)
@@ -113,11 +120,4 @@ def _softest(
     totals: list[Scalar] = [0.0] * count
     for (n, j), x in zip(bound_places, bound, strict=True):
         totals[n] = totals[n] + x * x / diagonal[j]
-    return _largest(totals)
-
-
-def _largest(values: Sequence[Scalar]) -> Scalar:
-    found: Scalar = 0.0
-    for value in values:
-        found = np.maximum(found, np.abs(value))
-    return found
+    return largest(totals)

@@ -107,14 +107,22 @@ class _Fault:
 
 def _find(graph: Graph, roots: Sequence[int], values: dict[int, Any]) -> _Fault | None:
     suspects = _suspects(graph, roots, values)
-    for node in suspects:
-        if graph.ops[node] == "require" and not values[graph.args[node][0]]:
-            value = float(values[graph.args[node][1]])
-            return _Fault(node, "require", (value,), "", str(graph.payloads[node]))
     if not suspects:
         return None
     # arguments come before users, so the first suspect has only finite arguments
-    node = suspects[0]
+    first = _operation_fault(graph, suspects[0], values)
+    if first.operation in ANGLE_FUNCTIONS:
+        # an input out of range: requirements fail of what follows from it
+        return first
+    for node in suspects:
+        if _fails(graph, node, values):
+            value = float(values[graph.args[node][1]])
+            return _Fault(node, "require", (value,), "", str(graph.payloads[node]))
+    return first
+
+
+def _operation_fault(graph: Graph, node: int, values: dict[int, Any]) -> _Fault:
+    """Return the fault of an operation that makes a non-finite number of finite ones."""
     args = tuple(float(values[a]) for a in graph.args[node])
     if graph.ops[node] == "call":
         return _find_in_call(node, graph.payloads[node], args)
@@ -160,6 +168,28 @@ def _evaluate_all(graph: Graph, roots: Sequence[int], read: Read) -> dict[int, A
     return values
 
 
+def _fails(graph: Graph, node: int, values: dict[int, Any]) -> bool:
+    """Return whether a node is a requirement that is not met."""
+    return graph.ops[node] == "require" and not values[graph.args[node][0]]
+
+
+def _undecided(graph: Graph, node: int, values: dict[int, Any]) -> list[int]:
+    """Return the NaN that a requirement was decided from: no comparison with one holds."""
+    found: list[int] = []
+    seen: set[int] = set()
+    pending = [graph.args[node][0]]
+    while pending:
+        part = pending.pop()
+        if part in seen:
+            continue
+        seen.add(part)
+        if graph.is_boolean(part):
+            pending.extend(graph.args[part])
+        elif np.isnan(values[part]).any():
+            found.append(part)
+    return found
+
+
 def _is_bad(graph: Graph, node: int, values: dict[int, Any]) -> bool:
     if graph.is_boolean(node):
         return False
@@ -182,6 +212,8 @@ def _suspects(graph: Graph, roots: Sequence[int], values: dict[int, Any]) -> lis
             # the branch that was not chosen is innocent
             args = (args[1] if values[args[0]] else args[2],)
         pending.extend(a for a in args if _is_bad(graph, a, values))
+        if _fails(graph, node, values):
+            pending.extend(_undecided(graph, node, values))
     return sorted(found)
 
 

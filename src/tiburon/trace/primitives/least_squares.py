@@ -15,7 +15,13 @@ from tiburon.trace.primitives.primitive import (
     solve_columns,
 )
 
-__all__ = ["LeastSquares", "OrthogonalFactor", "factor_orthogonal", "solve_least_squares"]
+__all__ = [
+    "RANK_CUT",
+    "LeastSquares",
+    "OrthogonalFactor",
+    "factor_orthogonal",
+    "solve_least_squares",
+]
 
 RANK_CUT = 1e-10
 """Columns shorter than this times the longest, after what they share is removed, are dependent."""
@@ -90,7 +96,7 @@ class LeastSquares(NamedTuple):
     """Estimate of the smallest kept over the largest singular value."""
 
 
-def factor_orthogonal(matrix: Any, *, cut: float = RANK_CUT) -> OrthogonalFactor:
+def factor_orthogonal(matrix: Any, *, cut: Any = RANK_CUT) -> OrthogonalFactor:
     """Factor a matrix of any shape and rank.
 
     Works on lengths, not on their squares, so the rank is decided where the digits end and not
@@ -110,11 +116,11 @@ def factor_orthogonal(matrix: Any, *, cut: float = RANK_CUT) -> OrthogonalFactor
     if len(shape) != 2 or 0 in shape:
         raise ShapeError("matrix", "(rows, columns), both at least 1", shape)
     rows, columns = shape
-    numbers = FactorOrthogonal(rows, columns, cut).apply(numbers_of(matrix))
+    numbers = FactorOrthogonal(rows, columns).apply([*numbers_of(matrix), cut])
     return OrthogonalFactor((rows, columns), numbers)
 
 
-def solve_least_squares(matrix: Any, b: Any, *, cut: float = RANK_CUT) -> LeastSquares:
+def solve_least_squares(matrix: Any, b: Any, *, cut: Any = RANK_CUT) -> LeastSquares:
     """Solve A x = b in the least-squares sense; of several solutions, give the shortest.
 
     Args:

@@ -4,19 +4,19 @@ A = Q T Z^T with orthonormal columns in Q and Z and a lower triangle T of the si
 First A = Q R by modified Gram-Schmidt with column pivoting, each pivot column orthogonalized once
 more (Daniel, Gragg, Kaufman and Stewart 1976); then R = T Z^T, each row orthogonalized twice. This
 is Stewart's pivoted QLP decomposition (1999), whose diagonal tracks the singular values. Columns
-that remain smaller than the cut times the first pivot count as dependent and are left out.
+that remain smaller than the cut times the first pivot count as dependent and are left out. The cut
+is an argument: how exactly a matrix is known may differ from case to case.
 
 The solution x = Z T^-1 Q^T b is the least-squares solution of smallest length. Nothing is squared,
 so the error grows with the condition of A, not with its square.
 
 Derivative. A factor is a handle whose tangent and adjoint are, by agreement, those of the matrix;
-`tiburon.trace.primitives.orthogonal_apply` uses them. Rank and ratio are indicators and count as
-constant.
+`tiburon.trace.primitives.orthogonal_apply` uses them. Cut, rank and ratio count as constant.
 """
 
 from __future__ import annotations
 
-from tiburon.trace.graph import Graph, float_bits
+from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.machine import Index, Machine, Memory, Number
 from tiburon.trace.primitives.primitive import Primitive
 
@@ -24,22 +24,21 @@ __all__ = ["FactorOrthogonal", "factor_size"]
 
 
 class FactorOrthogonal(Primitive):
-    """Factor: the elements of A by rows to Q, T, Z^T, rank and ratio.
+    """Factor: the elements of A by rows, then the cut, to Q, T, Z^T, rank and ratio.
 
     With k = min(rows, columns): Q by rows (rows x k), T by rows (k x k, reciprocals on the
     diagonal), Z^T by rows (k x columns). Beyond the rank all three are zero.
     """
 
-    def __init__(self, rows: int, columns: int, cut: float) -> None:
-        super().__init__("factor_orthogonal", rows, columns, float_bits(cut))
+    def __init__(self, rows: int, columns: int) -> None:
+        super().__init__("factor_orthogonal", rows, columns)
         self.rows, self.columns = rows, columns
         self.small = min(rows, columns)
-        self.cut = cut
 
     @property
     def argument_count(self) -> int:
         """Number of floats it takes."""
-        return self.rows * self.columns
+        return self.rows * self.columns + 1
 
     @property
     def result_count(self) -> int:
@@ -65,6 +64,7 @@ class FactorOrthogonal(Primitive):
                 value = m.load(given, i * columns + j)
                 m.store(rest, i * columns + j, value)
                 m.store(squares, j, m.add_product(value, value, m.load(squares, j)))
+        cut = m.load(given, rows * columns)
         rank, largest, stopped = m.memory(1), m.memory(1), m.memory(1)
         for counter in (rank, largest, stopped):
             m.store(counter, 0, zero)
@@ -82,7 +82,7 @@ class FactorOrthogonal(Primitive):
             first = m.choose(m.less(m.load(largest, 0), length), length, m.load(largest, 0))
             m.store(largest, 0, first)
             # asked this way round, NaN is kept and shows in the result
-            negligible = m.less_equal(length, m.mul(m.constant(self.cut), first))
+            negligible = m.less_equal(length, m.mul(cut, first))
             negligible = m.either(negligible, m.less(zero, m.load(stopped, 0)))
             m.store(stopped, 0, m.choose(negligible, one, zero))
             kept = m.choose(negligible, zero, one)
@@ -221,13 +221,14 @@ class FactorOrthogonal(Primitive):
     ) -> list[int]:
         """Return the tangent of the matrix, padded: it stands for that of the factor."""
         zero = graph.const(0.0)
-        return [*tangents, *[zero] * (self.result_count - self.argument_count)]
+        count = self.rows * self.columns
+        return [*tangents[:count], *[zero] * (self.result_count - count)]
 
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
         """Return the adjoint of the matrix, which stands for that of the factor."""
-        return adjoints[: self.argument_count]
+        return [*adjoints[: self.rows * self.columns], graph.const(0.0)]
 
 
 def factor_size(rows: int, columns: int) -> int:

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from tiburon.trace.graph import Graph, float_bits
+from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.machine import Machine, Memory
 from tiburon.trace.primitives.primitive import Primitive, is_zero_row
 from tiburon.trace.primitives.spd import LOST_PIVOT
@@ -100,20 +100,19 @@ class SaddlePattern:
 
 
 class FactorSaddle(Primitive):
-    """Factor: entries of K, and the size of each constraint, to L, 1/D and what was lost.
+    """Factor: entries of K, the size of each constraint, and the share at which its pivot is lost.
 
     The factor holds L column by column, then 1/D by unknown, then `worst` and `least`.
     """
 
-    def __init__(self, pattern: SaddlePattern, lost: float) -> None:
-        super().__init__("factor_saddle", *pattern.form(), float_bits(lost))
+    def __init__(self, pattern: SaddlePattern) -> None:
+        super().__init__("factor_saddle", *pattern.form())
         self.pattern = pattern
-        self.lost = lost
 
     @property
     def argument_count(self) -> int:
         """Number of floats it takes."""
-        return len(self.pattern.entries) + self.pattern.bound
+        return len(self.pattern.entries) + self.pattern.bound + 1
 
     @property
     def result_count(self) -> int:
@@ -124,7 +123,8 @@ class FactorSaddle(Primitive):
         """Eliminate column by column, updating all that remains."""
         pattern = self.pattern
         below, worst_place = pattern.starts[-1], pattern.stored
-        zero, one, lost = m.constant(0.0), m.constant(1.0), m.constant(self.lost)
+        zero, one = m.constant(0.0), m.constant(1.0)
+        lost = m.load(given, len(pattern.entries) + pattern.bound)
         for place in m.loop(0, pattern.stored):
             m.store(found, place, zero)
         homes = m.table([pattern.places[pair] for pair in pattern.entries])
@@ -236,7 +236,7 @@ class FactorSaddle(Primitive):
     ) -> list[int]:
         """Return the adjoint of the matrix, which stands for that of the factor."""
         zero = graph.const(0.0)
-        return [*adjoints[: len(self.pattern.entries)], *[zero] * self.pattern.bound]
+        return [*adjoints[: len(self.pattern.entries)], *[zero] * (self.pattern.bound + 1)]
 
 
 class _Run:
@@ -334,7 +334,7 @@ class SaddleFactor:
         self,
         pattern: SaddlePattern,
         entries: Sequence[Any],
-        lost: float,
+        lost: Any,
         *,
         inline: bool,
         sizes: Sequence[Any] | None = None,
@@ -351,10 +351,8 @@ class SaddleFactor:
         """
         self.pattern = pattern
         self._inline = inline
-        given = [*entries, *([0.0] * pattern.bound if sizes is None else sizes)]
-        *self._numbers, self.worst, self.least = FactorSaddle(pattern, lost).apply(
-            given, inline=inline
-        )
+        given = [*entries, *([0.0] * pattern.bound if sizes is None else sizes), lost]
+        *self._numbers, self.worst, self.least = FactorSaddle(pattern).apply(given, inline=inline)
 
     def solve(self, right: Sequence[Any]) -> list[Any]:
         """Return the solution for one right-hand side."""
