@@ -1,19 +1,24 @@
 """Where frames should be, and how far joints may go: what inverse kinematics is asked."""
 
 from collections.abc import Mapping
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import DomainError, ModelError, ShapeError
+from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.model import Model
+from tiburon.model.position_limits import PositionLimits, position_limits
 from tiburon.record import record
 
-__all__ = ["Array", "FrameTarget", "Limits", "checked_rotation", "read_limits"]
+__all__ = ["Array", "FrameTarget", "Limits", "Range", "checked_rotation", "read_limits"]
 
 Array = NDArray[np.float64]
 Limits = Mapping[str, tuple[ArrayLike, ArrayLike]]
 """By joint name, the lowest and highest position [m or rad]."""
+
+UNBOUNDED = 1e300
+"""Stands for infinity in kernels, which take finite numbers alone."""
 
 NOT_A_ROTATION = 1e-6
 """Largest deviation of a target's rotation matrix from orthonormal; smaller ones are repaired."""
@@ -49,28 +54,53 @@ class FrameTarget:
             )
 
 
-def read_limits(model: Model, limits: Limits) -> tuple[tuple[tuple[int, int], ...], Array, Array]:
-    """Return where the limited variables stand in q and v, and their limits."""
-    places: list[tuple[int, int]] = []
-    low: list[float] = []
-    high: list[float] = []
-    for name, (least, most) in limits.items():
-        joint = model.joint(name)
-        if joint.nq != joint.nv:
-            raise ModelError(
-                f"joint {name!r}: limits need one position per velocity variable, got a "
-                f"{joint.kind} joint with {joint.nq} and {joint.nv}; leave it out of limits",
-                name=name,
-            )
-        a = np.broadcast_to(np.asarray(least, dtype=np.float64), (joint.nq,))
-        b = np.broadcast_to(np.asarray(most, dtype=np.float64), (joint.nq,))
-        if not np.all(a <= b):
-            raise DomainError(f"limits[{name!r}]", "lowest before highest", f"{(least, most)!r}")
-        in_q, in_v = model.slice(name, of="q"), model.slice(name, of="v")
-        places += zip(range(in_q.start, in_q.stop), range(in_v.start, in_v.stop), strict=True)
-        low += a.tolist()
-        high += b.tolist()
-    return tuple(places), np.array(low), np.array(high)
+class Range(NamedTuple):
+    """How far the position variables of a search may go."""
+
+    limits: PositionLimits
+    limited: tuple[tuple[int, int], ...]
+    """Where the bounded variables stand in q and v."""
+
+    lower: Array
+    upper: Array
+    """Their bounds; `UNBOUNDED` where there is one on the other side alone."""
+
+    turned: tuple[int, ...]
+    """Where quaternions of limited turns begin in q."""
+
+    turn: Array
+    """The largest angles of these turns [rad]."""
+
+
+def read_limits(model: Model, limits: Limits | bool) -> Range:
+    """Return how far position variables may go.
+
+    Args:
+        model: The robot.
+        limits: True for the limits that joints have, False for none, or limits of some joints by
+            name, in place of those they have.
+    """
+    given: object = limits
+    if not isinstance(given, (bool, Mapping)):
+        raise OptionError("limits", (True, False, {"joint": ("lowest", "highest")}), given)
+    named = {} if isinstance(limits, bool) else limits
+    for name in named:
+        model.joint(name)
+    nowhere = np.full(model.nq, np.inf)
+    own = PositionLimits(-nowhere, nowhere, ())
+    if limits is not False:
+        own = position_limits(model.joints, named)
+    bounded = np.isfinite(own.lower) | np.isfinite(own.upper)
+    places = []
+    for joint in model.joints:
+        in_q, in_v = model.slice(joint.name, of="q"), model.slice(joint.name, of="v")
+        if joint.follows is None and joint.nq == joint.nv:
+            both = zip(range(in_q.start, in_q.stop), range(in_v.start, in_v.stop), strict=True)
+            places += [(i, k) for i, k in both if bounded[i]]
+    rows = [i for i, _ in places]
+    lower, upper = (np.clip(x[rows], -UNBOUNDED, UNBOUNDED) for x in (own.lower, own.upper))
+    turned = tuple(start for start, _ in own.turns)
+    return Range(own, tuple(places), lower, upper, turned, np.array([x for _, x in own.turns]))
 
 
 def checked_rotation(given: ArrayLike, frame: str) -> Array:

@@ -25,6 +25,7 @@ from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.pose_error import PoseError, Wanted, pose_errors, touched_velocities
 from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.model import Model, Plan, World
+from tiburon.model.position_limits import within_limits
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
 from tiburon.trace.array import as_traced
@@ -101,6 +102,8 @@ def _inputs(model: Model, options: Options) -> list[Input]:
     size = len(choices["limited"])
     if size:
         found += [Input("lower", (size,)), Input("upper", (size,))]
+    if choices.get("turned", ()):
+        found.append(Input("turn", (len(choices.get("turned", ())),)))
     return [*found, Input("tolerance", ())]
 
 
@@ -127,7 +130,10 @@ def _run(model: Model, world: World | None, options: Options, q: Any, *arrays: A
     limited = choices["limited"]
     lower, upper = (scalars(rest.pop(0)), scalars(rest.pop(0))) if limited else ([], [])
     columns = tuple(free.index(v) if v in free else None for _, v in limited)
-    bounds = Bounds(tuple(place for place, _ in limited), columns, tuple(lower), tuple(upper))
+    turned = choices.get("turned", ())
+    turn_limits = scalars(rest.pop(0)) if turned else ()
+    places = tuple(place for place, _ in limited)
+    bounds = Bounds(places, columns, tuple(lower), tuple(upper), turned, tuple(turn_limits))
 
     def evaluate(position: Sequence[Scalar]) -> Evaluation:
         errors = pose_errors(plan, position, wanted)
@@ -198,7 +204,7 @@ def inverse_kinematics(
     q: ArrayLike,
     targets: FrameTarget | Sequence[FrameTarget],
     *,
-    limits: Limits | None = None,
+    limits: Limits | bool = True,
     starts: int = 1,
     seed: int = 0,
     tolerance: float = 1e-9,
@@ -217,8 +223,10 @@ def inverse_kinematics(
         model: The robot.
         q: Where the search starts [m or rad], shape (..., nq).
         targets: One or several frames with where they should be.
-        limits: By joint name, the lowest and highest position [m or rad]: numbers, or one per
-            position variable of the joint. Joints with quaternions have no limits.
+        limits: True for the position limits that the robot's joints have, False for none. Or by
+            joint name, the lowest and highest position [m or rad] in place of those the joint has:
+            numbers, or one per position variable; of joints with quaternions, and of all that are
+            not named, the robot's own limits hold.
         starts: How many starts to try at most: q first, then random positions within the limits,
             for those cases that have not reached their targets.
         seed: Of the random starts, which are the same for all cases.
@@ -247,7 +255,7 @@ def inverse_kinematics(
     if not listed:
         raise ShapeError("targets", "at least one FrameTarget", 0)
     _check_choices(listed, {"starts": starts, "max_iterations": max_iterations}, tolerance)
-    limited, lower, upper = read_limits(model, limits or {})
+    within = read_limits(model, limits)
     options: Options = (
         (
             "targets",
@@ -256,7 +264,8 @@ def inverse_kinematics(
                 for t in listed
             ),
         ),
-        ("limited", limited),
+        ("limited", within.limited),
+        ("turned", within.turned),
         ("max_iterations", int(max_iterations)),
     )
     arrays: list[Any] = []
@@ -267,8 +276,10 @@ def inverse_kinematics(
         if target.orientation is not None:
             given = target.orientation
             arrays.append(given if traced else checked_rotation(given, target.frame))
-    if limited:
-        arrays += [lower, upper]
+    if within.limited:
+        arrays += [within.lower, within.upper]
+    if within.turned:
+        arrays.append(within.turn)
     arrays.append(tolerance)
     if traced:
         if starts != 1:
@@ -278,7 +289,9 @@ def inverse_kinematics(
     for number in range(1, starts):
         if bool(np.all(found.reached)):
             break
-        again = _random_start(model, np.random.default_rng((seed, number)), limited, lower, upper)
+        rng = np.random.default_rng((seed, number))
+        again, _ = model.random_state(rng, limits=False)
+        again = within_limits(again, within.limits, rng)
         found = _tried_again(model, found, again, arrays, options, time)
     return found
 
@@ -341,16 +354,3 @@ def _tried_again(
     for old, new in zip(before, again, strict=True):
         old[rows] = new[better]
     return InverseKinematics(*(x if shape else x[0] for x in before))
-
-
-def _random_start(
-    model: Model,
-    rng: np.random.Generator,
-    limited: Sequence[tuple[int, int]],
-    lower: Array,
-    upper: Array,
-) -> Array:
-    q, _ = model.random_state(rng)
-    for (place, _), low, high in zip(limited, lower, upper, strict=True):
-        q[place] = rng.uniform(low, high)
-    return q

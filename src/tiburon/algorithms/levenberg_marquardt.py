@@ -70,12 +70,32 @@ class Bounds(NamedTuple):
     lower: tuple[Scalar, ...]
     upper: tuple[Scalar, ...]
 
+    turned: tuple[int, ...] = ()
+    """Where quaternions begin whose turn is limited."""
+
+    turn: tuple[Scalar, ...] = ()
+    """The largest angle of each turn [rad]."""
+
     def kept(self, q: Sequence[Scalar]) -> list[Scalar]:
         """Return a position with the limited variables put back within their limits."""
         inside = list(q)
         for place, low, high in zip(self.places, self.lower, self.upper, strict=True):
             inside[place] = np.minimum(np.maximum(inside[place], low), high)
+        for start, most in zip(self.turned, self.turn, strict=True):
+            inside[start : start + 4] = _turned_back(inside[start : start + 4], most)
         return inside
+
+
+def _turned_back(quaternion: Sequence[Scalar], most: Scalar) -> list[Scalar]:
+    """Return a turn about the same axis by at most an angle [rad], as a quaternion."""
+    w, x, y, z = quaternion
+    sine = np.sqrt(x * x + y * y + z * z)
+    size = np.sqrt(w * w + x * x + y * y + z * z)
+    beyond = np.abs(w) < np.cos(0.5 * most) * size
+    # beyond a positive angle the axis is known
+    shrunk = np.sin(0.5 * most) * size / select(beyond, sine, 1.0)
+    cosine = np.cos(0.5 * most) * size * select(w < 0.0, -1.0, 1.0)
+    return [select(beyond, cosine, w), *(select(beyond, a * shrunk, a) for a in (x, y, z))]
 
 
 class Descent(NamedTuple):

@@ -203,7 +203,7 @@ def _motions(model: Model, shape: Topology) -> Array:
         return np.eye(6)
     rng = np.random.default_rng(4)
     names = [name for path in shape.paths for name in path]
-    some = [joint_screws(model, model.random_state(rng)[0], rng).of for _ in range(3)]
+    some = [joint_screws(model, model.random_state(rng, limits=False)[0], rng).of for _ in range(3)]
     stacked = np.hstack([at[name].columns for at in some for name in names])
     return np.asarray(np.linalg.svd(stacked)[0][:, :d])
 

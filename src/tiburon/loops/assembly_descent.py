@@ -149,16 +149,5 @@ def spread_starts(
         v, q = model.slice(joint.name, of="v"), model.slice(joint.name)
         if joint.follows is not None or not joint.nv or not own.issuperset(range(v.start, v.stop)):
             continue
-        wide = anywhere[:, q]
-        limits = joint.limits
-        if limits is not None and joint.nq == joint.nv:
-            low, high = np.broadcast_arrays(
-                *np.broadcast_arrays(limits.lower, limits.upper), np.zeros(joint.nq)
-            )[:2]
-            bounded = np.isfinite(low) & np.isfinite(high)
-            drawn = rng.uniform(
-                np.where(bounded, low, 0.0), np.where(bounded, high, 1.0), wide.shape
-            )
-            wide = np.where(bounded, drawn, wide)
-        starts[count // 2 :, q] = wide
+        starts[count // 2 :, q] = anywhere[:, q]
     return starts

@@ -157,7 +157,7 @@ def _with_parts(model: Model, lines: list[JointLine]) -> tuple[JointLine, ...]:
     spans: list[list[Array]] = [[] for _ in parts]
     by_name = {line.name: line for line in lines}
     for _ in range(POSITIONS):
-        at = joint_screws(model, model.random_state(rng)[0], rng)
+        at = joint_screws(model, model.random_state(rng, limits=False)[0], rng)
         for span, part in zip(spans, parts, strict=True):
             root = by_name[part[0]].first
             binding = [at.of[name].columns for name in part if by_name[name].freedoms < 6]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import DomainError, NonFiniteError, ShapeError
 from tiburon.model.joints import Joint
+from tiburon.model.position_limits import position_limits, velocity_limits, within_limits
 from tiburon.spatial import Scalar
 
 Array = NDArray[np.float64]
@@ -22,7 +23,11 @@ def neutral(joints: Sequence[Joint]) -> Array:
 
 
 def random_state(
-    joints: Sequence[Joint], rng: "np.random.Generator", shape: tuple[int, ...]
+    joints: Sequence[Joint],
+    rng: "np.random.Generator",
+    shape: tuple[int, ...],
+    *,
+    limits: bool = True,
 ) -> tuple[Array, Array]:
     """Return random positions and velocities.
 
@@ -30,9 +35,11 @@ def random_state(
         joints: In the order of the model.
         rng: Source of randomness.
         shape: Leading (batch) dimensions.
+        limits: Whether to stay within the limits of the joints.
 
     Returns:
-        q with shape (..., nq) and v with shape (..., nv), velocities standard normal.
+        q with shape (..., nq) and v with shape (..., nv), velocities standard normal; those beyond
+        a speed limit are drawn again, uniform within it.
     """
     nq = sum(joint.nq for joint in joints)
     nv = sum(joint.nv for joint in joints)
@@ -41,7 +48,14 @@ def random_state(
         [[x for joint in joints for x in joint.random(rng)] for _ in range(count)],
         dtype=np.float64,
     )
-    return q.reshape(*shape, nq), rng.standard_normal((*shape, nv))
+    q, v = q.reshape(*shape, nq), rng.standard_normal((*shape, nv))
+    if limits and any(joint.limits is not None for joint in joints):
+        q = within_limits(q, position_limits(joints), rng)
+        fastest = velocity_limits(joints)
+        # infinite limits draw nothing again
+        again = rng.uniform(-1.0, 1.0, v.shape) * np.where(np.isfinite(fastest), fastest, 0.0)
+        v = np.where(np.abs(v) > fastest, again, v)
+    return q, v
 
 
 def as_batch(value: ArrayLike, size: int, argument: str, expected: str) -> Array:

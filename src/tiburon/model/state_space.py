@@ -19,18 +19,29 @@ class StateSpace(NamedParts):
         return configuration.neutral(self.joints)
 
     def random_state(
-        self, rng: "np.random.Generator | int | None" = None, shape: tuple[int, ...] = ()
+        self,
+        rng: "np.random.Generator | int | None" = None,
+        shape: tuple[int, ...] = (),
+        *,
+        limits: bool = True,
     ) -> tuple[Array, Array]:
-        """Return random positions and velocities.
+        """Return random positions and velocities, within the limits of the joints.
+
+        Positions are uniform between two limits, and cover all orientations where there are none.
+        Loops are not closed: see `assemble`.
 
         Args:
             rng: NumPy generator, or a seed for a new one.
             shape: Leading (batch) dimensions.
+            limits: Whether to stay within the position and speed limits of the joints.
 
         Returns:
-            q, shape (..., nq), covering all orientations; v, shape (..., nv), standard normal.
+            q, shape (..., nq); v, shape (..., nv), standard normal, or uniform within the speed
+            limit of a joint that this would exceed.
         """
-        return configuration.random_state(self.joints, np.random.default_rng(rng), shape)
+        return configuration.random_state(
+            self.joints, np.random.default_rng(rng), shape, limits=limits
+        )
 
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """Return positions after a step of constant joint velocity.
