@@ -19,10 +19,21 @@ import numpy as np
 
 from tiburon.spatial import Scalar
 
-__all__ = ["half_ball"]
+__all__ = ["cosine_from", "half_ball", "sine_between"]
 
-EDGE = 1e-12
-"""How close to its ends an arc sine is taken: its slope is without bound there."""
+FLOOR = 1e-60
+"""Least square of a cosine: it keeps slopes finite at the ends of an arc sine."""
+
+
+def cosine_from(square: Scalar) -> Scalar:
+    """Return the root of the square of a cosine."""
+    return np.sqrt(np.maximum(square, FLOOR))
+
+
+def sine_between(t: Scalar) -> tuple[Scalar, Scalar]:
+    """Return a sine, held between -1 and 1, and its cosine."""
+    t = np.minimum(np.maximum(t, -1.0), 1.0)
+    return t, cosine_from((1.0 - t) * (1.0 + t))
 
 
 def half_ball(t: Scalar, s: Scalar, c: Scalar) -> tuple[Scalar, Scalar, Scalar]:
@@ -30,20 +41,18 @@ def half_ball(t: Scalar, s: Scalar, c: Scalar) -> tuple[Scalar, Scalar, Scalar]:
 
     Args:
         t: Depth of the ball's center below the surface; beyond -1 and 1 the ends hold.
-        s: Sine of the angle between the upward direction and the axis; positive.
+        s: Sine of the angle between the upward direction and the axis; at least 1e-100.
         c: Cosine of that angle.
 
     Returns:
-        Volume; moment along the horizontal direction to which the upward one leans from the axis;
+        Volume; moment along the direction square to the axis to which the upward one leans, by s;
         moment along the axis; both about the ball's center.
     """
     t = np.minimum(np.maximum(t, -1.0), 1.0)
-    x = np.minimum(np.maximum(t / s, EDGE - 1.0), 1.0 - EDGE)
-    root = np.sqrt(1.0 - x * x)
+    x, root = sine_between(t / s)
     out = 1.0 - t * t
-    y = x * c / np.sqrt(c * c + s * s * root * root)
-    beyond = 0.5 * math.pi + np.arcsin(np.minimum(np.maximum(y, EDGE - 1.0), 1.0 - EDGE))
-    arc, q = np.arcsin(x), s * root
+    beyond = 0.5 * math.pi + np.arctan2(x * c, root)
+    arc, q = np.arctan2(x, root), s * root
     slices = t - t * t * t * (1.0 / 3.0)
     V = slices * beyond + (2.0 / 3.0) * np.arctan2(q, c) + c * q * (1.0 - root * root) * (1.0 / 3.0)
     M_n = (
@@ -52,12 +61,13 @@ def half_ball(t: Scalar, s: Scalar, c: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         + 0.125 * c * s * s * (arc - x * root * (1.0 - 2.0 * x * x))
         + 0.125 * math.pi * c
     )
-    M_e = (1.0 / 12.0) * s * (x * (5.0 - 2.0 * x * x) * root + 3.0 * arc + 1.5 * math.pi)
+    # by s
+    M_e = (1.0 / 12.0) * (x * (5.0 - 2.0 * x * x) * root + 3.0 * arc + 1.5 * math.pi)
     # where the chord misses the disk, slices are whole disks or nothing
     whole = np.where(t * c > 0.0, math.pi, 0.0)
     ends = np.abs(t) >= s
     V = np.where(ends, slices * whole + np.where(c < 0.0, 2.0 / 3.0 * math.pi, 0.0), V)
     above = np.where(t > 0.0, 0.25 * math.pi, 0.0)
     M_n = np.where(ends, above * c - 0.25 * out * out * whole, M_n)
-    M_e = np.where(ends, above * s, M_e)
-    return V, s * M_n - c * M_e, c * M_n + s * M_e
+    M_e = np.where(ends, above, M_e)
+    return V, M_n - c * M_e, c * M_n + s * s * M_e

@@ -10,20 +10,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiburon.hydro.hull import TILT, Hull
+from tiburon.hydro.hull import Hull
 from tiburon.hydro.immersion import Immersion, PlacedDrag, Waterline
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, dot, scale, subtract
 
 __all__ = ["under_surface"]
 
+TILT = 2e-3
+"""Least height of the rim of a strip, by its radius: upright cylinders go under at once, nearly."""
+
 
 def under_surface(link: Immersion, hulls: Sequence[Hull], up: Vec3, depth: Scalar) -> Immersion:
     """Return what water meets of a link, as far as it is under a surface.
 
-    Volume and center of buoyancy are those of the part under water; where the link's own numbers
-    differ from those of its hulls, they keep the difference. Added mass and lumped drag go with
-    Phi, strips with their own shares.
+    Volume and center of buoyancy are those of the part under water. The hulls are scaled to the
+    volume of the link and moved so that their middle is its center of buoyancy: they stay a solid,
+    and buoyancy stays the gradient of an energy. Added mass and lumped drag go with Phi, strips
+    with their own shares.
 
     Args:
         link: All of it under water.
@@ -32,21 +36,26 @@ def under_surface(link: Immersion, hulls: Sequence[Hull], up: Vec3, depth: Scala
         depth: Of the link's origin below the surface [m].
     """
     volume = sum(hull.volume for hull in hulls)
-    phi: Scalar = 0.0
-    moment, middle = ZERO3, ZERO3
-    for hull in hulls:
-        part, weight = hull.submerged(up, depth), hull.volume / volume
-        phi = phi + weight * part.share
-        wet = add(scale(hull.center, part.share), part.offset)
-        moment = add(moment, scale(wet, weight))
+    weights = [hull.volume / volume for hull in hulls]
+    middle = ZERO3
+    for hull, weight in zip(hulls, weights, strict=True):
         middle = add(middle, scale(hull.center, weight))
-    # what the link's own center of buoyancy is off the middle of its hulls
-    beside = subtract(link.moment, scale(middle, link.volume))
+    # a link that displaces nothing has no center of buoyancy, and leaves its hulls where they are
+    displaced = link.volume
+    moved = subtract(link.moment, scale(middle, displaced))
+    moved = scale(moved, 1.0 / np.where(displaced > 0.0, displaced, 1.0))
+    phi: Scalar = 0.0
+    moment = ZERO3
+    for hull, weight in zip(hulls, weights, strict=True):
+        center = add(hull.center, moved)
+        part = replace(hull, center=center).submerged(up, depth)
+        phi = phi + weight * part.share
+        moment = add(moment, scale(add(scale(center, part.share), part.offset), weight))
     return replace(
         link,
         added=link.added * phi,
-        volume=link.volume * phi,
-        moment=add(scale(moment, link.volume), scale(beside, phi)),
+        volume=displaced * phi,
+        moment=scale(moment, displaced),
         shapes=tuple(_cut(shape, phi, up, depth) for shape in link.shapes),
         dampings=tuple(damping.scaled(phi) for damping in link.dampings),
         fins=tuple(replace(fin, numbers=tuple(phi * x for x in fin.numbers)) for fin in link.fins),
@@ -59,7 +68,7 @@ def _cut(shape: PlacedDrag, phi: Scalar, up: Vec3, depth: Scalar) -> PlacedDrag:
         return replace(shape, numbers=tuple(phi * x for x in shape.numbers))
     axis, sides, start, *_ = shape.geometry
     rise = dot(up, axis)  # type: ignore[arg-type]
-    # the rim of a strip is a circle across the axis; upright ones go under at once, nearly
+    # the rim of a strip is a circle across the axis
     b, c = (dot(up, side) for side in sides)  # type: ignore[attr-defined]
     reach = shape.radius * np.sqrt(b * b + c * c + TILT * TILT)
     first = depth - dot(up, start)  # type: ignore[arg-type]

@@ -35,3 +35,9 @@ class World:
             raise ModelError(
                 f"world: fluid must be Water, got {fluid!r}; write Water(density=1025.0)"
             )
+        x, y, z = self.gravity
+        if fluid is not None and fluid.surface is not None and (x or y or z > 0.0):
+            raise ModelError(
+                "world: gravity must point along -z where the fluid has a surface, which is level "
+                f"in z, got {self.gravity} m/s^2; turn the robot, or give Water without surface="
+            )

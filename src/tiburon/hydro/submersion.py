@@ -1,0 +1,250 @@
+"""Parts of simple solids under a level surface, exactly.
+
+Symbols:
+    u_i     coordinates in the solid by its half sizes, between -1 and 1
+    w_i     height of its half sizes: a point is at height sum of w_i u_i above the middle
+    h       depth of the solid's middle below the surface
+    share   volume of the part under water, where sum w_i u_i <= h, by that of the solid
+    mean_i  integral of u_i over that part, by the volume of the solid
+
+Share and means are the gradient of one function, the mean E of max(h - sum w_i u_i, 0) over the
+solid: share = dE/dh and mean_i = -dE/dw_i. Buoyancy by exact ones is therefore the gradient of the
+potential energy. No formula divides by a height that may vanish: a level or upright solid, where
+textbook forms are 0/0, is as accurate as any other.
+"""
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from tiburon.hydro.half_ball import cosine_from, half_ball, sine_between
+from tiburon.hydro.strips import gauss_points, speed
+from tiburon.spatial import Scalar, Vec3
+
+__all__ = ["SOLIDS"]
+
+LEAST = 1e-100
+"""Heights below this are zero [m]."""
+
+LEVEL = 0.01
+"""A cylinder whose axis rises by less than this part of its rim is integrated by quadrature in the
+angle of the waterline, which is exact to rounding there; the closed form loses digits with the
+square of that ratio."""
+
+NODES = 5
+"""Number of quadrature points; the angle spans at most 0.2 rad."""
+
+Found = tuple[Scalar, list[Scalar]]
+"""The share, and the means."""
+
+
+def _ellipsoid(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
+    """A ball, stretched: the part under water is a stretched cap."""
+    k = np.sqrt(w[0] * w[0] + w[1] * w[1] + w[2] * w[2])
+    t = np.minimum(np.maximum(h / k, -1.0), 1.0)
+    share = 0.25 * (1.0 + t) * (1.0 + t) * (2.0 - t)
+    out = 1.0 - t * t
+    mean = -0.1875 * out * out / k
+    return share, [mean * x for x in w]
+
+
+def _box(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
+    """A corner under water, or four edges.
+
+    The solid is mirrored so that at most half of it is under water and its lowest corner is at
+    (-1, -1, -1), with heights p_0 >= p_1 >= p_2 >= 0. That corner lies at the depth d; e_i are the
+    depths of the next corners. Where four parallel edges are cut, the part under water is a prism
+    with a slanted top; else it is a tetrahedron less smaller ones at corners under water. Terms
+    with p_2 below are ratios of at most 2.
+    """
+    turns = [np.where(x < 0.0, -1.0, 1.0) for x in w]
+    p, restore = _falling([turn * x for turn, x in zip(turns, w, strict=True)])
+    up = np.where(h > 0.0, -1.0, 1.0)
+    half = np.minimum(up * h, 0.0)
+    total = p[0] + p[1] + p[2]
+    d = np.maximum(half + total, 0.0)
+    by_0, by_1, by_2 = (1.0 / np.maximum(x, LEAST) for x in p)
+    # four edges under water
+    draft = 0.5 * (half + p[0]) * by_0
+    side = (p[1] * p[1] + p[2] * p[2]) * by_0 * by_0
+    prism = (
+        draft,
+        [
+            draft * draft + side * (1.0 / 12.0) - draft,
+            *(p[k] * by_0 * (-1.0 / 6.0) for k in (1, 2)),
+        ],
+    )
+    # a corner under water; the depth of others there
+    low = np.minimum(d, 2.0 * (p[1] + p[2]))
+    e_2 = np.maximum(low - 2.0 * p[2], 0.0)
+    e_1 = np.maximum(low - 2.0 * p[1], 0.0)
+    e_0 = np.maximum(low - 2.0 * p[0], 0.0)
+    flat = p[2] <= LEAST
+    m, r_1, r_0 = (
+        np.where(flat, limit, np.minimum(x * by_2, 2.0))
+        for x, limit in ((low, 2.0), (e_1, 0.0), (e_0, 0.0))
+    )
+    ll, le, ee = low * low, low * e_2, e_2 * e_2
+    e_11, e_00 = e_1 * e_1, e_0 * e_0
+    base = by_0 * by_1 * (1.0 / 48.0)
+    share = base * (m * (ll + le + ee) - r_1 * e_11 - r_0 * e_00)
+    fourth = m * (ll + ee) * (low + e_2) - r_1 * e_11 * e_1 - r_0 * e_00 * e_0
+    across = m * m * (ll + 2.0 * le + 3.0 * ee) - r_1 * r_1 * e_11 - r_0 * r_0 * e_00
+    beyond = (
+        base * (0.25 * by_0 * fourth - 2.0 * r_0 * e_00),
+        base * (0.25 * by_1 * fourth - 2.0 * r_1 * e_11),
+        base * 0.25 * across,
+    )
+    corner = share, [x - share for x in beyond]
+    edges = d >= 2.0 * (p[1] + p[2])
+    part = np.where(edges, prism[0], corner[0])
+    means = [np.where(edges, x, y) for x, y in zip(prism[1], corner[1], strict=True)]
+    out = np.abs(h) >= total
+    part = np.where(out, 0.0, part)
+    share = np.where(up < 0.0, 1.0 - part, part)
+    return share, [
+        np.where(out, 0.0, turn * x) for turn, x in zip(turns, restore(means), strict=True)
+    ]
+
+
+def _falling(
+    values: Sequence[Scalar],
+) -> tuple[list[Scalar], Callable[[Sequence[Scalar]], list[Scalar]]]:
+    """Return three scalars from the largest to the least, and what brings others back."""
+    p, swaps = list(values), []
+    for i, j in ((0, 1), (1, 2), (0, 1)):
+        swap = p[i] < p[j]
+        p[i], p[j] = np.where(swap, p[j], p[i]), np.where(swap, p[i], p[j])
+        swaps.append((i, j, swap))
+
+    def restore(others: Sequence[Scalar]) -> list[Scalar]:
+        x = list(others)
+        for i, j, swap in reversed(swaps):
+            x[i], x[j] = np.where(swap, x[j], x[i]), np.where(swap, x[i], x[j])
+        return x
+
+    return p, restore
+
+
+def _cylinder(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
+    """Disks across the axis, each with its own waterline.
+
+    The axis rises by p over half its length, and a rim by R over its radius; a disk is cut at tau
+    of its radius, tau falling from b at the lower end to a at the upper one.
+    """
+    turn = np.where(w[2] < 0.0, -1.0, 1.0)
+    p, R = turn * w[2], speed(w[0], w[1])
+    level = p < LEVEL * R
+    share, along, across = (
+        np.where(level, x, y)
+        for x, y in zip(
+            _level_cylinder(np.where(level, p, 0.0), np.where(level, R, 1.0), h),
+            _steep_cylinder(np.where(level, R, p), R, h),
+            strict=True,
+        )
+    )
+    total = p + R
+    out = np.abs(h) >= total
+    share = np.where(out, np.where(h > 0.0, 1.0, 0.0), share)
+    along, across = (np.where(out, 0.0, x) for x in (along, across))
+    return share, [across * w[0], across * w[1], turn * along]
+
+
+def _steep_cylinder(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the share, the mean along the axis, and that across it by R: closed forms."""
+    low_1, low_2, low_3 = _disk_integrals(h - p, R)
+    high_1, high_2, high_3 = _disk_integrals(h + p, R)
+    by_p = 0.5 / p
+    share = (high_1 - low_1) * by_p
+    along = ((high_2 - low_2) * by_p - 0.5 * (high_1 + low_1)) * (2.0 * by_p)
+    return share, along, (high_3 - low_3) * by_p
+
+
+def _level_cylinder(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the same by quadrature in the angle of the waterline, sin(theta) = tau.
+
+    Of the length, the share mu is all under water and nu is all above it. All terms have a limit
+    at p = 0: where lengths along the axis go with 1 / p, the angle between its ends goes with p.
+    """
+    by_p = 0.5 / np.maximum(p, LEAST)
+    mu, nu = (np.minimum(np.maximum((x + p - R) * by_p, 0.0), 1.0) for x in (h, -h))
+    cut = np.maximum(1.0 - mu - nu, 0.0)
+    # b - a, 1 - b and 1 + a, each to its own last digit
+    width, above, below = 2.0 * p * cut / R, *(np.maximum(1.0 - (p + x) / R, 0.0) for x in (h, -h))
+    a = below - 1.0
+    s_a, s_b = cosine_from(below * (above + width)), cosine_from(above * (below + width))
+    # tan((theta_b - theta_a) / 2) = (sin b - sin a) / (cos b + cos a)
+    span = 2.0 * cut / (s_a + s_b) * _arctan_ratio(width / (s_a + s_b))
+    half_angle = span * p / R
+    top, theta_a = 1.0 - 2.0 * nu, np.arctan2(a, s_a)
+    share, along, across = mu, -mu * (1.0 - mu), 0.0
+    for place, weight in gauss_points(NODES):
+        alpha = 2.0 * place * half_angle
+        sinc, cosine_rest = _small_angle(alpha * alpha)
+        sine, cosine = alpha * sinc, 1.0 - alpha * alpha * cosine_rest
+        tau, s = a * cosine + s_a * sine, s_a * cosine - a * sine
+        z = top - (2.0 * place) * span * (s_a * sinc - a * alpha * cosine_rest)
+        disk = 0.5 + (theta_a + alpha + tau * s) * (1.0 / math.pi)
+        length = weight * span * s
+        share = share + length * disk
+        along = along + length * disk * z
+        across = across - length * (s * s * s) * (2.0 / (3.0 * math.pi))
+    return share, along, across / R
+
+
+def _capsule(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
+    """A cylinder and two half balls at its ends, each with its own depth."""
+    r, _, half = halves
+    a = half - r
+    c = w[2] / half
+    volumes = (2.0 * math.pi * r * r * a, r * r * r)
+    round_part, means = _cylinder(h, (w[0], w[1], a * c), (r, r, a))
+    total = volumes[0] * round_part
+    side, along = volumes[0] * r, volumes[0] * a * means[2]
+    across = [side * means[0], side * means[1]]
+    lean = speed(w[0], w[1]) / r
+    for end in (1.0, -1.0):
+        V, lateral, axial = half_ball((h - end * a * c) / r, lean, end * c)
+        total = total + volumes[1] * V
+        along = along + end * volumes[1] * (a * V + r * axial)
+        across = [x + volumes[1] * lateral * y for x, y in zip(across, w, strict=False)]
+    whole = volumes[0] + 4.0 / 3.0 * math.pi * volumes[1]
+    reach = np.abs(a * c) + r
+    out = np.abs(h) >= reach
+    share = np.where(out, np.where(h > 0.0, 1.0, 0.0), total / whole)
+    moments = (across[0] / r, across[1] / r, along / half)
+    return share, [np.where(out, 0.0, moment / whole) for moment in moments]
+
+
+SOLIDS = {"ellipsoid": _ellipsoid, "box": _box, "cylinder": _cylinder, "capsule": _capsule}
+"""Functions of h, the w_i and the half sizes, by kind of solid."""
+
+
+def _disk_integrals(y: Scalar, R: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Return integrals over y: of a disk's share below y / R, of that, and of its moment by R."""
+    t, s = sine_between(y / R)
+    arc, beyond = np.arctan2(t, s), np.maximum(y - R, 0.0)
+    cube = s * s * s
+    first = 0.5 * t + (t * arc + s - cube * (1.0 / 3.0)) * (1.0 / math.pi)
+    second = (0.5 * t * t + 0.125) * arc + 0.625 * t * s - t * cube * (1.0 / 12.0)
+    second = 0.25 * t * t + second * (1.0 / math.pi) + 0.0625
+    moment = (t * s * (0.625 - 0.25 * t * t) + 0.375 * arc) * (-2.0 / (3.0 * math.pi))
+    return R * first + beyond, R * R * second + beyond * (R + 0.5 * beyond), moment
+
+
+def _arctan_ratio(x: Scalar) -> Scalar:
+    """Return arctan(x) / x of x up to 0.15."""
+    square, total = x * x, 0.0
+    for k in range(8, -1, -1):
+        total = total * square + (-1.0) ** k / (2.0 * k + 1.0)
+    return total
+
+
+def _small_angle(square: Scalar) -> tuple[Scalar, Scalar]:
+    """Return sin(x) / x and (1 - cos(x)) / x^2 from x^2, for x up to 0.3."""
+    sinc, rest = 0.0, 0.0
+    for k in range(6, -1, -1):
+        sinc = sinc * square + (-1.0) ** k / math.factorial(2 * k + 1)
+        rest = rest * square + (-1.0) ** k / math.factorial(2 * k + 2)
+    return sinc, rest
