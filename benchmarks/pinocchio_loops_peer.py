@@ -70,7 +70,7 @@ def run_pinocchio(case: LoopCase, method: str, duration: float) -> LoopRun:
         return np.array(call(*before, q, v, tau, *rest))
 
     step, count = METHODS[method]
-    start = tb.to_pinocchio(case.model, case.q, case.v)
+    start = tb.to_pinocchio(case.model, case.q, case.v, joints=peer)
     q, v = np.array(start.q), np.array(start.v)
     calls = {
         "dynamics": (call, *before, q, v, tau, *rest),
@@ -82,7 +82,7 @@ def run_pinocchio(case: LoopCase, method: str, duration: float) -> LoopRun:
         q, v = step(peer, acceleration, q, v)
         positions.append(q)
         velocities.append(v)
-    ours = tb.from_pinocchio(case.model, np.array(positions), np.array(velocities))
+    ours = tb.from_pinocchio(case.model, np.array(positions), np.array(velocities), joints=peer)
     one = [
         count * (getattr(times["dynamics"], kind) + getattr(times["integrate"], kind))
         for kind in ("minimum", "median")

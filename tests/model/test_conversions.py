@@ -124,6 +124,68 @@ def test_order_of_joints_can_be_given():
     np.testing.assert_array_equal(tb.from_pinocchio(model, theirs.q, joints=names).q, q)
 
 
+def branching(order):
+    """Build a base with three branches, in an order of joints; two of them carry one more."""
+    inertia = tb.Inertia(1.0, (0.1, 0.0, 0.2), tensor=(0.1, 0.2, 0.25))
+    at = tb.Pose(translation=(0.1, 0.0, 0.3))
+    bodies = [tb.Body("base", joint=tb.Free("float"), inertia=inertia)]
+    for name in order:
+        kind = tb.Fixed if name == "m" else tb.Revolute
+        joint = kind(name, pose=at)
+        bodies.append(tb.Body(f"link {name}", "base", joint=joint, inertia=inertia))
+    for name in order[:2]:
+        joint = tb.Revolute(f"{name} tip", (0, 1, 0), pose=at)
+        bodies.append(tb.Body(f"tip {name}", f"link {name}", joint=joint, inertia=inertia))
+    return tb.Model("branching", bodies)
+
+
+def test_an_order_of_branches_that_files_would_change_is_refused():
+    """Pinocchio sorts the joints of a URDF file by name: unsorted branches have two orders."""
+    for function in (tb.to_pinocchio, tb.from_pinocchio):
+        model = branching("zma")
+        with pytest.raises(tb.ModelError) as caught:
+            function(model, model.neutral())
+        assert str(caught.value) == (
+            "model 'branching': the order of joints in Pinocchio is not known, expected branches "
+            "in alphabetical order of their joints, got 'z' before 'a', which Pinocchio's reader "
+            "of URDF files sorts; pass joints=pinocchio_model, or joints=[...] with the names in "
+            "its order"
+        )
+    # sorted branches have one order, and so have branches of which one moves
+    for order in ("amz", "mz"):
+        model = branching(order)
+        q, v, _ = kicked(model, 2)
+        back = tb.from_pinocchio(model, *tb.to_pinocchio(model, q, v)[:2])
+        np.testing.assert_array_equal(back.q, q)
+        np.testing.assert_array_equal(back.v, v)
+    # the other codes keep the order of a file, as we do
+    model = branching("zma")
+    assert tb.to_mujoco(model, model.neutral()).q.shape == (model.nq,)
+    assert tb.to_fossen(model, model.neutral()).q.shape == (model.nq - 1,)
+
+
+def test_names_of_a_pinocchio_model_give_order_base_and_unbounded_joints():
+    """What is read of it stands for joints= and unbounded=; its floating base has its own name."""
+
+    class Theirs:
+        names = ("universe", "root_joint", "a", "m tip", "z", "z tip")
+        nqs = (0, 7, 2, 1, 1, 1)
+        nvs = (0, 6, 1, 1, 1, 1)
+
+    model = branching("zma")
+    q, v, x = kicked(model, 3)
+    wanted = {"joints": ["float", "a", "m tip", "z", "z tip"], "unbounded": "a"}
+    for ours, theirs in zip(
+        tb.to_pinocchio(model, q, v, force=x, **wanted)[:2],
+        tb.to_pinocchio(model, q, v, force=x, joints=Theirs())[:2],
+        strict=True,
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    Theirs.names = ("universe", "root_joint", "a", "m tip", "z", "other")
+    with pytest.raises(tb.ModelError, match=r"missing \['z tip'\], unknown or fixed \['other'\]"):
+        tb.to_pinocchio(model, q, joints=Theirs())
+
+
 def fossen_rotation(phi, theta, psi):
     """Return the rotation from body to north-east-down axes, as in Fossen 2011, chapter 2."""
     c, s = np.cos, np.sin

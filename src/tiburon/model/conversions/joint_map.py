@@ -63,18 +63,31 @@ class JointMap:
         return np.zeros_like(v)
 
 
-def depth_first(model: "Model") -> tuple[str, ...]:
-    """Return the moving joints in the order of most other codes: each branch to its tip."""
+def depth_first(model: "Model", *, alphabetical: bool = False) -> tuple[str, ...]:
+    """Return the moving joints in the order of most other codes: each branch to its tip.
+
+    Args:
+        model: The robot.
+        alphabetical: Whether branches of a body go by the names of their joints, rather than in
+            the order of the model's bodies.
+    """
     children: dict[str, list[int]] = {}
     for index, body in enumerate(model.bodies):
         children.setdefault(body.parent, []).append(index)
+
+    def branches(parent: str) -> list[int]:
+        found = children.get(parent, [])
+        if alphabetical:
+            found = sorted(found, key=lambda index: model.bodies[index].joint.name)
+        return found[::-1]
+
     order: list[str] = []
-    waiting = list(reversed(children.get(WORLD, [])))
+    waiting = branches(WORLD)
     while waiting:
         body = model.bodies[waiting.pop()]
         if body.joint.nv > 0:
             order.append(body.joint.name)
-        waiting.extend(reversed(children.get(body.name, [])))
+        waiting.extend(branches(body.name))
     return tuple(order)
 
 

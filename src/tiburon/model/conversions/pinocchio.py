@@ -6,7 +6,7 @@ the linear part first; velocities of a free joint are in body axes, as ours. A p
 """
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.errors import ModelError
 from tiburon.model.configuration import as_batch
 from tiburon.model.conversions.converter import Converter, JointNumbers
-from tiburon.model.conversions.joint_map import JointMap, joint_maps, no_counterpart
+from tiburon.model.conversions.joint_map import JointMap, depth_first, joint_maps, no_counterpart
 from tiburon.model.joints import Joint
 
 if TYPE_CHECKING:
@@ -117,10 +117,59 @@ _MAPS: dict[str, type[JointMap]] = {
 }
 
 
+class PinocchioModel(Protocol):
+    """What is read of a model of Pinocchio."""
+
+    names: Iterable[str]
+    nqs: Iterable[int]
+    nvs: Iterable[int]
+
+
+def _read(model: "Model", theirs: PinocchioModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return our names of the joints of a Pinocchio model, and of its unbounded ones.
+
+    Its reader names the joint of a floating base itself: it is our only free joint whose name it
+    does not have.
+    """
+    # the first joint is the universe
+    sizes = list(zip(theirs.names, theirs.nqs, theirs.nvs, strict=True))[1:]
+    known = {name for name, *_ in sizes}
+    ours = [j.name for j in model.joints if j.kind == "free" and j.name not in known]
+    bases = [name for name, nq, _ in sizes if nq == 7 and name not in model.joint_names]
+    if len(ours) == len(bases) == 1:
+        sizes = [(ours[0] if name == bases[0] else name, nq, nv) for name, nq, nv in sizes]
+    turning = tuple(name for name, nq, nv in sizes if (nq, nv) == (2, 1))
+    return tuple(name for name, *_ in sizes), turning
+
+
+def _sure_order(model: "Model") -> tuple[str, ...]:
+    """Return the joints depth first, if that is one order whoever made the Pinocchio model."""
+    own, sorted_by_name = depth_first(model), depth_first(model, alphabetical=True)
+    if own != sorted_by_name:
+        first = next(k for k, name in enumerate(own) if name != sorted_by_name[k])
+        raise ModelError(
+            f"model {model.name!r}: the order of joints in Pinocchio is not known, expected "
+            f"branches in alphabetical order of their joints, got {own[first]!r} before "
+            f"{sorted_by_name[first]!r}, which Pinocchio's reader of URDF files sorts; pass "
+            "joints=pinocchio_model, or joints=[...] with the names in its order",
+            name=own[first],
+        )
+    return own
+
+
 def _converter(
-    model: "Model", joints: Iterable[str] | None, unbounded: str | Iterable[str]
+    model: "Model",
+    joints: "Iterable[str] | PinocchioModel | None",
+    unbounded: str | Iterable[str],
 ) -> Converter:
     turning = (unbounded,) if isinstance(unbounded, str) else tuple(unbounded)
+    if joints is None:
+        names = _sure_order(model)
+    elif hasattr(joints, "names") and hasattr(joints, "nqs"):
+        names, found = _read(model, joints)
+        turning = tuple(dict.fromkeys((*turning, *found)))
+    else:
+        names = tuple(cast(Iterable[str], joints))
     for name in turning:
         joint = model.joint(name)
         if joint.kind != "revolute":
@@ -137,7 +186,7 @@ def _converter(
             raise no_counterpart(joint, "Pinocchio")
         return _MAPS[joint.kind](joint)
 
-    return Converter(model, joint_maps(model, joints, choose))
+    return Converter(model, joint_maps(model, names, choose))
 
 
 def to_pinocchio(
@@ -147,7 +196,7 @@ def to_pinocchio(
     *,
     acceleration: ArrayLike | None = None,
     force: ArrayLike | None = None,
-    joints: Iterable[str] | None = None,
+    joints: "Iterable[str] | PinocchioModel | None" = None,
     unbounded: str | Iterable[str] = (),
 ) -> JointNumbers:
     """Write the numbers of a robot as Pinocchio does.
@@ -160,17 +209,21 @@ def to_pinocchio(
         v: Velocity [m/s or rad/s], shape (..., nv).
         acceleration: Rate of v, shape (..., nv); a planar joint's also needs v.
         force: Joint force [N or N m], shape (..., nv).
-        joints: Our moving joints in Pinocchio's order; by default depth first, branches in the
-            order of our bodies. Robots read from files may be sorted otherwise: pass
-            ``list(pinocchio_model.names)[1:]`` where the names agree.
+        joints: Pinocchio's model of the same robot, whose order, unbounded joints and floating base
+            are then read from it; or our moving joints in its order. By default depth first, which
+            is refused where branches are not in alphabetical order of their joints: Pinocchio sorts
+            them when it reads a URDF file, and not when a model is built by hand.
         unbounded: Names of revolute joints that Pinocchio holds as cosine and sine, as it does
             with the continuous joints of URDF files.
 
     Returns:
         `q`, `v`, `acceleration` and `force` in Pinocchio's order; None where none was given.
 
+    Raises:
+        ModelError: If the order of joints is not known, or names do not agree.
+
     Example:
-        ``q_pin, v_pin, *_ = to_pinocchio(dog, q, v)``
+        ``q_pin, v_pin, *_ = to_pinocchio(dog, q, v, joints=pinocchio_model)``
     """
     return _converter(model, joints, unbounded).to_theirs(q, v, acceleration, force)
 
@@ -182,7 +235,7 @@ def from_pinocchio(
     *,
     acceleration: ArrayLike | None = None,
     force: ArrayLike | None = None,
-    joints: Iterable[str] | None = None,
+    joints: "Iterable[str] | PinocchioModel | None" = None,
     unbounded: str | Iterable[str] = (),
 ) -> JointNumbers:
     """Read the numbers of a robot from Pinocchio; the inverse of `to_pinocchio`.
