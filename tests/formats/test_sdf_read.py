@@ -415,3 +415,24 @@ def test_warnings_point_at_the_caller(tmp_path):
     with pytest.warns(tb.ModelWarning) as caught:
         tb.load(path)
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("version", ["1.4", "1.6", "1.9"])
+@pytest.mark.parametrize("kind", ["revolute", "prismatic", "screw", "universal", "gearbox"])
+def test_an_axis_without_direction_is_an_error_of_the_file(tmp_path, kind, version):
+    """Whatever the joint is for: with file, line and element, as every refusal of a file."""
+    nothing = "<axis><xyz>0 0 0</xyz></axis><axis2><xyz>0 1 0</xyz></axis2>"
+    nothing += "<gearbox_reference_body>a</gearbox_reference_body>"
+    parts = [link("a"), link("b"), link("c"), joint("base", "world", "a", "fixed")]
+    parts += [joint("j", "a", "b"), joint("k", "a", "c"), joint("odd", "b", "c", kind, nothing)]
+    with pytest.raises(tb.ModelFileError, match=r"robot\.sdf, line 3: <axis>: axis must have a"):
+        read(tmp_path, "".join(parts), version)
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-310, 1e-200, 1e-3, 7.0, 1e49])
+def test_an_axis_of_any_length_keeps_its_direction_to_the_last_digits(tmp_path, size):
+    """Also where the length itself has hardly any digits, as near the smallest numbers."""
+    inside = link("a") + joint("j", "world", "a", inside=f"<axis><xyz>0 {size} {size}</xyz></axis>")
+    axis = read(tmp_path, inside).joints[0].axis
+    # a square root and a division: two roundings
+    assert np.abs(np.array(axis) - (0.0, np.sqrt(0.5), np.sqrt(0.5))).max() < 3e-16

@@ -180,3 +180,29 @@ def test_messages_say_what_to_do(act, message):
     with pytest.raises(tb.TiburonError) as caught:
         act()
     assert str(caught.value) == message
+
+
+@pytest.mark.parametrize("convention", CONVENTIONS)
+def test_rows_without_mass_are_taken_in_both_conventions(convention):
+    """An inertia of nothing stays one wherever the row's frame is: it has no center of mass."""
+    rows = random_table(7)
+    bare = [
+        tb.DHLink(
+            **{key: getattr(row, key) for key in ("a", "alpha", "d", "theta", "joint")},
+            inertia=row.inertia if number == 5 else tb.Inertia(),
+        )
+        for number, row in enumerate(rows)
+    ]
+    model = tb.Model.from_dh("bare", bare, convention=convention)
+    full = tb.Model.from_dh("full", rows, convention=convention)
+    assert [body.inertia for body in model.bodies[:5]] == [tb.Inertia()] * 5
+    # the rest is as in the arm with all its masses
+    assert [body.joint for body in model.bodies] == [body.joint for body in full.bodies]
+    assert model.bodies[5].inertia == full.bodies[5].inertia
+    assert model.frames == full.frames
+
+
+def test_moving_an_inertia_of_nothing_leaves_it_so():
+    pose = random_pose(np.random.default_rng(2))
+    assert tb.Inertia().moved(pose) == tb.Inertia()
+    assert tb.Inertia.point(1.0).moved(pose).com == pytest.approx(pose.translation)

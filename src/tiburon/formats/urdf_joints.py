@@ -71,14 +71,17 @@ def unit(numbers: Sequence[float], element: XmlElement) -> Vec3:
         element: Where they stand, for messages.
     """
     x, y, z = numbers
-    length = math.hypot(x, y, z)
-    if not 0.0 < length < math.inf:
+    largest = max(abs(x), abs(y), abs(z))
+    if not 0.0 < largest < math.inf:
         element.fail(
             f"axis must have a direction, got {x:g} {y:g} {z:g}; say about or along which line the "
             "joint moves"
         )
-    if abs(length - 1.0) <= 1e-15:
+    if abs(math.hypot(x, y, z) - 1.0) <= 1e-15:
         return (x, y, z)
+    # by the largest first: lengths near the smallest numbers have hardly any digits
+    x, y, z = x / largest, y / largest, z / largest
+    length = math.hypot(x, y, z)
     return (x / length, y / length, z / length)
 
 

@@ -109,7 +109,10 @@ class Inertia:
             pose: The frame of this inertia in the other frame.
         """
         R = pose.rotation
-        com = add(matrix_vector(R, self.com), pose.translation)
+        com = self.com
+        # no mass has no center that could move
+        if self.mass != 0.0:
+            com = add(matrix_vector(R, self.com), pose.translation)
         xx, xy, xz, yy, yz, zz = self.tensor
         rows = matrix_product(R, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
         # the upper triangle of R I R^T, so that mirrored entries are one number

@@ -165,11 +165,11 @@ def _converter(
     turning = (unbounded,) if isinstance(unbounded, str) else tuple(unbounded)
     if joints is None:
         names = _sure_order(model)
-    elif hasattr(joints, "names") and hasattr(joints, "nqs"):
-        names, found = _read(model, joints)
+    elif hasattr(joints, "nqs"):
+        names, found = _read(model, cast(PinocchioModel, joints))
         turning = tuple(dict.fromkeys((*turning, *found)))
     else:
-        names = tuple(cast(Iterable[str], joints))
+        names = tuple(joints)
     for name in turning:
         joint = model.joint(name)
         if joint.kind != "revolute":
