@@ -117,6 +117,7 @@ if TYPE_CHECKING:
     from tiburon.control.sensors import VelocityLog as VelocityLog
     from tiburon.control.station_keeping import StationKeeping as StationKeeping
     from tiburon.drive.session import Drive as Drive
+    from tiburon.errors import ArgumentError as ArgumentError
     from tiburon.errors import CacheWarning as CacheWarning
     from tiburon.errors import CompileError as CompileError
     from tiburon.errors import DomainError as DomainError

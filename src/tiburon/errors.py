@@ -7,6 +7,7 @@ carries its data as attributes, so that programs need not read messages::
     |-- ModelError            a robot that cannot be
     |   |-- UnknownNameError  a name the model does not hold (also LookupError)
     |   `-- ModelFileError    a robot file that cannot be read
+    |-- ArgumentError         an argument of the wrong kind (also TypeError)
     |-- ShapeError            an argument with the wrong shape (also ValueError)
     |-- NonFiniteError        an argument holding NaN or infinity (also ValueError)
     |-- DomainError           a finite argument outside its documented range (also ValueError)
@@ -25,6 +26,7 @@ import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = [
+    "ArgumentError",
     "CacheWarning",
     "CompileError",
     "DomainError",
@@ -170,6 +172,25 @@ class UnknownNameError(ModelError, LookupError):
         if listing:
             message += f" ({listing} lists all)"
         super().__init__(message, name=name)
+
+
+class ArgumentError(TiburonError, TypeError):
+    """An argument of the wrong kind.
+
+    Attributes:
+        function: The function or class that was called.
+        argument: Name of the argument.
+        expected: What was expected, in words.
+        given: What was given, in words.
+    """
+
+    def __init__(self, function: str, argument: str, expected: str, given: str) -> None:
+        """Compose a message such as ``simulate: duration must be a number, got 'long'``."""
+        super().__init__(f"{function}: {argument} must be {expected}, got {given}")
+        self.function = function
+        self.argument = argument
+        self.expected = expected
+        self.given = given
 
 
 class ShapeError(TiburonError, ValueError):

@@ -10,6 +10,7 @@ EXPORTS: dict[str, str] = {
     "Actuator": "tiburon.model",
     "AddedWater": "tiburon.hydro.add_water",
     "ApparentInertia": "tiburon.loops.apparent",
+    "ArgumentError": "tiburon.errors",
     "Assembly": "tiburon.loops.assembly",
     "AssemblyBranches": "tiburon.loops.assembly_branches",
     "BeamSection": "tiburon.model.flexible_link",

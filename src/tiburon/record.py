@@ -95,7 +95,11 @@ def _constructor(cls: type[Any], items: Sequence[Field[Any]], slots: bool) -> Ca
         else:
             lines.append(f"  _put(self, {name!r}, {value})")
     if hasattr(cls, "__post_init__"):
-        lines.append("  self.__post_init__()")
+        names["_explain"] = _explain
+        lines += [
+            "  try: self.__post_init__()",
+            "  except Exception as error: _explain(self, error)",
+        ]
     arguments = [*by_place, "*", *by_name] if by_name else by_place
     text = [
         f"def write({', '.join(names)}):",
@@ -109,6 +113,19 @@ def _constructor(cls: type[Any], items: Sequence[Field[Any]], slots: bool) -> Ca
     constructor.__qualname__ = f"{cls.__qualname__}.__init__"
     constructor.__annotations__ = {item.name: item.type for item in items if item.init}
     return constructor
+
+
+def _explain(thing: Any, error: Exception) -> NoReturn:
+    """Raise what was wrong with a field, where a check failed for a foreign reason."""
+    from tiburon.arguments import mismatch
+    from tiburon.errors import TiburonError
+
+    if not isinstance(error, TiburonError):
+        given = {item.name: getattr(thing, item.name, None) for item in fields(thing) if item.init}
+        found = mismatch(type(thing).__qualname__, type(thing), given)
+        if found is not None:
+            raise found from error
+    raise error
 
 
 def _representation(items: Sequence[Field[Any]]) -> Callable[[Any], str]:

@@ -12,6 +12,7 @@ from tiburon.actuation.passive import FRICTION_SPEED, PassiveJoints
 from tiburon.actuation.point_spring import PointSpring
 from tiburon.actuation.stick_slip import StickSlip
 from tiburon.actuation.thruster_drive import ThrusterDrive
+from tiburon.arguments import public
 from tiburon.errors import ModelError, OptionError
 from tiburon.model import Actuator, Coupled, Model, Thruster, World
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
@@ -23,6 +24,7 @@ PASSIVES = (True, False, "stick_slip")
 """What may be said about passive forces."""
 
 
+@public
 def elements_of(
     model: Model,
     world: World | None = None,

@@ -13,6 +13,7 @@ from typing import Any
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.frame_motion import Moving, body_motions
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places
+from tiburon.arguments import public
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
@@ -71,6 +72,7 @@ class Moment:
 
     __slots__ = ("p", "sight", "tables", "time", "u", "x")
 
+    @public
     def __init__(
         self,
         sight: Sight,

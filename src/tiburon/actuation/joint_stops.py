@@ -18,6 +18,7 @@ from tiburon.actuation.freedom import (
 from tiburon.actuation.joint_spring import turn_of
 from tiburon.actuation.stop import stop_force
 from tiburon.algorithms.crba import crba
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model import Coupled, Joint, Model
 from tiburon.record import record
@@ -89,6 +90,7 @@ class JointStops(Element):
     """One for each freedom that is limited."""
 
     @classmethod
+    @public
     def of(
         cls,
         model: Model,

@@ -34,6 +34,7 @@ from tiburon.algorithms.keywords import WorldCall, takes_conditions
 from tiburon.algorithms.kinematics import Place, frame_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.sweep import outward
+from tiburon.arguments import public
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Vec3
@@ -180,6 +181,7 @@ _APPARENT = LibraryFunction(
 )
 
 
+@public
 @takes_conditions
 def cross_inverse_inertia(
     model: Model,
@@ -210,6 +212,7 @@ def cross_inverse_inertia(
     return answer
 
 
+@public
 @takes_conditions
 def apparent_inverse_inertia(
     model: Model,

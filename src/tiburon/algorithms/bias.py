@@ -21,6 +21,7 @@ from tiburon.algorithms.keywords import DynamicsCall, WorldCall, takes_condition
 from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.rnea import rnea, upward
 from tiburon.algorithms.sweep import inward, outward
+from tiburon.arguments import public
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
 from tiburon.trace.array import as_traced
@@ -114,6 +115,7 @@ _BIAS = dynamics_function("bias_force", ("q", "v"), _run_bias)
 _GRAVITY = LibraryFunction("gravity_force", inputs_of("q"), _run_gravity, of_trees=True)
 
 
+@public
 @takes_conditions
 def bias_force(
     model: Model,
@@ -141,6 +143,7 @@ def bias_force(
     return answer
 
 
+@public
 @takes_conditions
 def gravity_force(
     model: Model,

@@ -18,6 +18,7 @@ from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.momentum_sweep import momentum_columns, total_momentum
 from tiburon.algorithms.sweep import outward
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import RigidInertia, Scalar, Vec3
@@ -106,6 +107,7 @@ _JACOBIAN = LibraryFunction(
 )
 
 
+@public
 @takes_conditions
 def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> NDArray[np.float64]:
     """Find the center of mass of all bodies that move.
@@ -125,6 +127,7 @@ def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> 
     return answer
 
 
+@public
 @takes_conditions
 def center_of_mass_jacobian(
     model: Model, q: ArrayLike, **options: Unpack[TimedCall]

@@ -39,6 +39,7 @@ from tiburon.algorithms.operational_space import (
     operational_space_inertia,
     operational_space_inverse_inertia,
 )
+from tiburon.arguments import public
 from tiburon.errors import ModelError, ShapeError
 from tiburon.model import Model, Water, World
 from tiburon.trace.program import Input, Program, trace
@@ -80,6 +81,7 @@ _SIZES = {"q": "q", "v": "v", "vd": "v", "tau": "v"}
 """Arguments whose shape follows from their name: as many numbers as q or v."""
 
 
+@public
 def compile(
     function: Function | Sequence[Function],
     model: Model | None = None,

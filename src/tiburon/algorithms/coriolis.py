@@ -35,6 +35,7 @@ from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import each, inward, outward, pairs
 from tiburon.algorithms.velocity_product import AnyProduct, FullProduct, RigidProduct
+from tiburon.arguments import public
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Scalar, Transform
@@ -240,6 +241,7 @@ _FUNCTION = LibraryFunction(
 )
 
 
+@public
 @takes_conditions
 def coriolis_matrix(
     model: Model,

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.water import relative_motions
+from tiburon.arguments import public
 from tiburon.errors import ModelError, ShapeError
 from tiburon.model import CylinderDrag, Model, Water, World
 from tiburon.model.configuration import as_batch
@@ -56,6 +57,7 @@ class CylinderFlow:
     Re = 250, where the formula ends."""
 
 
+@public
 def cylinder_flows(
     model: Model, q: ArrayLike, v: ArrayLike, fluid: Water, *, time: float = 0.0
 ) -> tuple[CylinderFlow, ...]:

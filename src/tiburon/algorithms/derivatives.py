@@ -34,6 +34,7 @@ from tiburon.algorithms.pair_products import Vectors, before_products
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.traced_derivatives import ForceChanges, traced_changes
+from tiburon.arguments import public
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar
@@ -268,6 +269,7 @@ _FORWARD = dynamics_function(
 )
 
 
+@public
 @takes_conditions
 def inverse_dynamics_derivatives(
     model: Model,
@@ -298,6 +300,7 @@ def inverse_dynamics_derivatives(
     return record_under(InverseDynamicsDerivatives, conditions, _INVERSE, model, (q, v, vd))
 
 
+@public
 @takes_conditions
 def forward_dynamics_derivatives(
     model: Model,

@@ -18,6 +18,7 @@ from tiburon.algorithms.keywords import WorldCall, takes_conditions
 from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.sweep import outward
+from tiburon.arguments import public
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import scale, subtract
@@ -146,6 +147,7 @@ _KINETIC = LibraryFunction("kinetic_energy", _state, _run_kinetic, parameters=(I
 _POTENTIAL = LibraryFunction("potential_energy", _position, _run_potential)
 
 
+@public
 @takes_conditions
 def kinetic_energy(
     model: Model,
@@ -171,6 +173,7 @@ def kinetic_energy(
     return _number(call_under(options, _KINETIC, model, (q, v)), options)
 
 
+@public
 @takes_conditions
 def potential_energy(
     model: Model,

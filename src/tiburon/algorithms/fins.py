@@ -17,6 +17,7 @@ from tiburon.algorithms.keywords import Delivery, WorldCall, takes_conditions
 from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.thrusters import projected
 from tiburon.algorithms.water import Link, water_forces
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.hydro.immersion import Immersion
 from tiburon.model import Fin, Model, Water, World
@@ -29,6 +30,7 @@ from tiburon.trace.program import Input
 __all__ = ["fin_force", "steerable_fins"]
 
 
+@public
 def steerable_fins(model: Model) -> tuple[tuple[str, Fin], ...]:
     """Return the fins that can be turned, those whose `deflection` is a number.
 
@@ -121,6 +123,7 @@ def _options(model: Model) -> Options:
 _FUNCTION = LibraryFunction("fin_force", _inputs, _run)
 
 
+@public
 @takes_conditions
 def fin_force(
     model: Model,

@@ -21,6 +21,7 @@ from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.library import pair, record_under
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.sweep import inward, outward
+from tiburon.arguments import public
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
@@ -177,6 +178,7 @@ def _run(around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence
 _FUNCTION = dynamics_function("floating_base_inverse_dynamics", ("q", "v", "vd"), _run)
 
 
+@public
 @takes_conditions
 def floating_base_inverse_dynamics(
     model: Model,

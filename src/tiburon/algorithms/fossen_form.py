@@ -33,6 +33,7 @@ from tiburon.algorithms.keywords import Delivery, WorldCall, takes_conditions
 from tiburon.algorithms.library import LibraryFunction, Options, record_under, scalars
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.thrusters import projected
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, Water, World
 from tiburon.model.currents import UniformCurrent
@@ -196,6 +197,7 @@ def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) ->
 _FUNCTION = LibraryFunction("fossen_form", inputs_of("q", "v"), _run, of_trees=True)
 
 
+@public
 @takes_conditions
 def fossen_form(
     model: Model,

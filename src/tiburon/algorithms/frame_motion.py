@@ -24,6 +24,7 @@ from tiburon.algorithms.reference_point import (
     told_options,
 )
 from tiburon.algorithms.sweep import outward
+from tiburon.arguments import public
 from tiburon.errors import OptionError
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
@@ -193,6 +194,7 @@ _ACCELERATION = LibraryFunction(
 )
 
 
+@public
 @takes_conditions
 def frame_velocity(
     model: Model,
@@ -230,6 +232,7 @@ def frame_velocity(
     return answer
 
 
+@public
 @takes_conditions
 def frame_acceleration(
     model: Model,

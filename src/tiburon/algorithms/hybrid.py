@@ -21,6 +21,7 @@ from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.library import check_places, pair, record_under
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.steps import JointVector, recorder
+from tiburon.arguments import public
 from tiburon.errors import UnknownNameError
 from tiburon.model import Model, Plan
 from tiburon.spatial import Force, Scalar, Vec3
@@ -134,6 +135,7 @@ def _run(around: Setting, *state: Sequence[Scalar]) -> Any:
 _FUNCTION = dynamics_function("hybrid_dynamics", ("q", "v", "tau", "vd"), _run)
 
 
+@public
 @takes_conditions
 def hybrid_dynamics(
     model: Model,

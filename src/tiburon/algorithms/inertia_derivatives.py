@@ -22,6 +22,7 @@ from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.library import record_under, scalars
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.steps import JointVector
+from tiburon.arguments import public
 from tiburon.errors import TraceError
 from tiburon.model import Model
 from tiburon.spatial import Scalar
@@ -100,6 +101,7 @@ def _run(
 _FUNCTION = dynamics_function("inertia_derivatives", ("q", "v", "tau"), _run)
 
 
+@public
 @takes_conditions
 def inertia_derivatives(
     model: Model,

@@ -23,6 +23,7 @@ from tiburon.algorithms.frame_target import (
 from tiburon.algorithms.levenberg_marquardt import Bounds, Evaluation, descend
 from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.pose_error import PoseError, Wanted, pose_errors, touched_velocities
+from tiburon.arguments import public
 from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.model import Model, Plan, World
 from tiburon.model.position_limits import within_limits
@@ -199,6 +200,7 @@ def _normalized(plan: Plan, q: Sequence[Scalar]) -> list[Scalar]:
 _FUNCTION = LibraryFunction("inverse_kinematics", _inputs, _run, parameters=())
 
 
+@public
 def inverse_kinematics(
     model: Model,
     q: ArrayLike,

@@ -27,6 +27,7 @@ from tiburon.algorithms.reference_point import (
     told_options,
 )
 from tiburon.algorithms.sweep import to_root
+from tiburon.arguments import public
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Motion, Scalar, Vec3
@@ -158,6 +159,7 @@ _BIAS = LibraryFunction(
 )
 
 
+@public
 @takes_conditions
 def frame_jacobian(
     model: Model,
@@ -196,6 +198,7 @@ def frame_jacobian(
     return answer
 
 
+@public
 @takes_conditions
 def frame_jacobian_bias(
     model: Model,

@@ -34,6 +34,7 @@ from tiburon.algorithms.library import (
 )
 from tiburon.algorithms.pair_products import before_products
 from tiburon.algorithms.steps import JointVector
+from tiburon.arguments import public
 from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
@@ -141,6 +142,7 @@ _INVERSE = LibraryFunction(
 )
 
 
+@public
 @takes_conditions
 def inverse_mass_matrix(
     model: Model, q: ArrayLike, **options: Unpack[WorldCall]
@@ -221,6 +223,7 @@ class PreparedDynamics:
         return answer
 
 
+@public
 @takes_conditions
 def prepare_dynamics(
     model: Model,

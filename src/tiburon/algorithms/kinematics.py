@@ -15,6 +15,7 @@ from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.keywords import TIMED_CALL, TimedCall, takes_conditions
 from tiburon.algorithms.library import LibraryFunction, Options, pair, record_under, scalars
 from tiburon.algorithms.sweep import outward
+from tiburon.arguments import public
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Mat3, Scalar, Transform, Vec3
@@ -118,6 +119,7 @@ def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
 _FUNCTION = LibraryFunction("forward_kinematics", _inputs, _run, parameters=(), keywords=TIMED_CALL)
 
 
+@public
 @takes_conditions
 def forward_kinematics(
     model: Model,

@@ -15,6 +15,7 @@ from tiburon.algorithms.center_of_mass import mass_point
 from tiburon.algorithms.keywords import WorldCall, takes_conditions
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.momentum_sweep import about, momentum_columns, total_momentum
+from tiburon.arguments import public
 from tiburon.errors import OptionError
 from tiburon.model import Model, World
 from tiburon.spatial import ArticulatedInertia, RigidInertia, Vec3
@@ -69,6 +70,7 @@ _MOMENTUM = LibraryFunction("momentum", _state, _run_momentum, parameters=(INERT
 _MATRIX = LibraryFunction("momentum_matrix", _position, _run_matrix, parameters=(INERTIA,))
 
 
+@public
 @takes_conditions
 def momentum(
     model: Model, q: ArrayLike, v: ArrayLike, *, at: str = "com", **options: Unpack[WorldCall]
@@ -95,6 +97,7 @@ def momentum(
     return answer
 
 
+@public
 @takes_conditions
 def momentum_matrix(
     model: Model, q: ArrayLike, *, at: str = "com", **options: Unpack[WorldCall]

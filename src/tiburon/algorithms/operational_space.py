@@ -34,6 +34,7 @@ from tiburon.algorithms.reference_point import (
     told_options,
 )
 from tiburon.algorithms.sweep import to_root
+from tiburon.arguments import public
 from tiburon.errors import DomainError, OptionError
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
@@ -287,6 +288,7 @@ def _options(
     return (options if part == "both" else (*options, ("part", part))), point
 
 
+@public
 @takes_conditions
 def operational_space_inverse_inertia(
     model: Model,
@@ -324,6 +326,7 @@ def operational_space_inverse_inertia(
     return answer
 
 
+@public
 @takes_conditions
 def operational_space_inertia(
     model: Model,

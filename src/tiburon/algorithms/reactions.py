@@ -19,6 +19,7 @@ from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.library import Options, record_under, scalars
 from tiburon.algorithms.rnea import transmitted
+from tiburon.arguments import public
 from tiburon.errors import DomainError, ShapeError
 from tiburon.model import Model
 from tiburon.spatial import Force, Motion, Scalar
@@ -198,6 +199,7 @@ _FUNCTION = dynamics_function(
 )
 
 
+@public
 @takes_conditions
 def joint_reactions(
     model: Model,

@@ -29,6 +29,7 @@ from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import each, outward, to_root
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import NUMBERS, WORLD_BODY
@@ -228,6 +229,7 @@ _FUNCTION = LibraryFunction(
 )
 
 
+@public
 @takes_conditions
 def regressor(
     model: Model,
@@ -265,11 +267,13 @@ def regressor(
     return answer
 
 
+@public
 def inertial_parameter_names(model: Model) -> tuple[str, ...]:
     """Return one name per column of `regressor`, such as "upper.mass" or "upper.inertia_xx"."""
     return tuple(f"{body}.{number}" for body in model.body_names for number in NUMBERS)
 
 
+@public
 def inertial_parameters(model: Model) -> NDArray[np.float64]:
     """Return the ten inertial numbers of every body, in which inverse dynamics is linear.
 

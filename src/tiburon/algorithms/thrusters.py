@@ -21,6 +21,7 @@ from tiburon.algorithms.keywords import (
 )
 from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.sweep import inward, outward
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.hydro.thrust import thrust_of, thruster_wrench
 from tiburon.model import Model, Plan, PlanBody, Thruster, World
@@ -141,6 +142,7 @@ _OF_THRUST = LibraryFunction(
 _LAG = LibraryFunction("thrust_after", _lag_inputs, _run_lag, parameters=(), keywords=DELIVERY)
 
 
+@public
 @takes_conditions
 def thruster_force(
     model: Model, q: ArrayLike, commands: ArrayLike, **options: Unpack[TimedCall]
@@ -166,6 +168,7 @@ def thruster_force(
     return answer
 
 
+@public
 @takes_conditions
 def thruster_force_of_thrust(
     model: Model, q: ArrayLike, thrust: ArrayLike, **options: Unpack[TimedCall]
@@ -189,6 +192,7 @@ def thruster_force_of_thrust(
     return answer
 
 
+@public
 @takes_conditions
 def thrust_after(
     model: Model,

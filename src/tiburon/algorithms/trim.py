@@ -25,6 +25,7 @@ from tiburon.algorithms.hybrid import known_rows
 from tiburon.algorithms.keywords import CONDITIONS, Conditions, takes_conditions, unexpected_keyword
 from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.algorithms.thrusters import thruster_force_of_thrust
+from tiburon.arguments import public
 from tiburon.errors import DomainError, ModelError, OptionError, UnknownNameError
 from tiburon.hydro.thrust import command_for, thrust_range
 from tiburon.model import Body, Model, Pose
@@ -107,6 +108,7 @@ class Trim(NamedTuple):
     """How often free positions were moved."""
 
 
+@public
 @takes_conditions
 def trim(
     model: Model,

@@ -10,6 +10,7 @@ from tiburon.algorithms.energy import kinetic_energy, potential_energy
 from tiburon.algorithms.frame_motion import frame_velocity
 from tiburon.algorithms.kinematics import forward_kinematics
 from tiburon.algorithms.rnea import inverse_dynamics
+from tiburon.arguments import public
 from tiburon.errors import DomainError
 from tiburon.model import Model, Water, World
 from tiburon.simulation.driven_motion import wrenches
@@ -45,6 +46,7 @@ class EnergyFlow(NamedTuple):
         return float(np.abs(self.driven - self.stored - self.lost).max()) / scale
 
 
+@public
 def energy_flow(run: Trajectory) -> EnergyFlow:
     """Follow the energy of a run.
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.arguments import public
 from tiburon.checks.agreement import agreements, derivative_agreement
 from tiburon.checks.conservation import energy_conservation, momentum_conservation
 from tiburon.checks.finding import FAILED, LOOK, PASSED, SKIPPED, Finding, judged
@@ -113,6 +114,7 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.2g}"
 
 
+@public
 def check_model(
     model: Model,
     *,

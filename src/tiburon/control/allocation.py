@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.control.joint_choice import entries, joined
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
 from tiburon.hydro.thrust import thrust_range, thruster_wrench
@@ -85,6 +86,7 @@ class ThrusterAllocation:
     """How often what held thrusters leave is shared among the others."""
 
     @classmethod
+    @public
     def of(
         cls,
         model: Model,

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.control.piecewise import Piecewise, smooth_pieces, speed_profile
 from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.record import record
@@ -85,6 +86,7 @@ class CartesianPath:
     """phi of each turn, one after the other."""
 
     @classmethod
+    @public
     def through(
         cls,
         times: ArrayLike,
@@ -121,6 +123,7 @@ class CartesianPath:
         return cls(way, shares, first, turns)
 
     @classmethod
+    @public
     def trapezoidal(
         cls,
         positions: ArrayLike,

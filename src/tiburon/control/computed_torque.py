@@ -11,6 +11,7 @@ from typing import Any
 
 from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.rnea import inverse_dynamics
+from tiburon.arguments import public
 from tiburon.control.joint_choice import (
     Numbers,
     Target,
@@ -79,6 +80,7 @@ class ComputedTorque:
         object.__setattr__(self, "joints", target_joints(target, self.joints))
 
     @classmethod
+    @public
     def critical(cls, target: Any, frequency: float, **options: Any) -> "ComputedTorque":
         """Return one whose errors die out fastest without overshoot.
 

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from tiburon.algorithms.frame_target import FrameTarget
 from tiburon.algorithms.inverse_kinematics import inverse_kinematics
+from tiburon.arguments import public
 from tiburon.control.cartesian_path import CartesianPath
 from tiburon.control.piecewise import PathSample, Piecewise, smooth_pieces, speed_profile
 from tiburon.errors import DomainError, ModelError, OptionError
@@ -35,6 +36,7 @@ class JointPath:
     """Joints it belongs to, in order; those of the controller that follows it by default."""
 
     @classmethod
+    @public
     def through(
         cls,
         times: ArrayLike,
@@ -71,6 +73,7 @@ class JointPath:
         return cls(pieces, tuple(joints))
 
     @classmethod
+    @public
     def trapezoidal(
         cls,
         points: ArrayLike,
@@ -94,6 +97,7 @@ class JointPath:
         return cls(speed_profile(points, speed, acceleration, start), tuple(joints))
 
     @classmethod
+    @public
     def along(
         cls,
         path: CartesianPath,

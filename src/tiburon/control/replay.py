@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.actuation.time_table import Column, Rows, Times
+from tiburon.arguments import public
 from tiburon.control.joint_choice import entries
 from tiburon.control.piecewise import Piecewise, checked_points
 from tiburon.control.run_time import handed_tables
@@ -70,6 +71,7 @@ class Replay:
         object.__setattr__(self, "rows", Column.of(rows))
 
     @classmethod
+    @public
     def of(
         cls,
         times: ArrayLike,
@@ -89,6 +91,7 @@ class Replay:
         return cls(tuple(names), Column.of(times), Column.of(commands), between)
 
     @classmethod
+    @public
     def from_run(
         cls,
         run: Any,
@@ -124,6 +127,7 @@ class Replay:
         return cls.of(np.asarray(run.time)[alive], u[alive][:, columns], chosen, between=between)
 
     @classmethod
+    @public
     def from_csv(
         cls, file: str | PathLike[str], *, time: str = "time", between: str = "held"
     ) -> "Replay":

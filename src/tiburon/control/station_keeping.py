@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.crba import mass_matrix
+from tiburon.arguments import public
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.cartesian_path import CartesianPath
 from tiburon.control.joint_choice import entries, joined
@@ -76,6 +77,7 @@ class StationKeeping:
     """Leads the names of its states."""
 
     @classmethod
+    @public
     def of(
         cls,
         model: Model,

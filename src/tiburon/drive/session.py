@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
+from tiburon.arguments import public
 from tiburon.drive.dashboard import Dashboard
 from tiburon.drive.edits import Knob, edited, knobs_of, ready_for_edits, same_code
 from tiburon.drive.forecast import Forecast, forecast
@@ -58,6 +59,7 @@ class Drive:
                 print(drive.readings()["depth"], drive.report())
     """
 
+    @public
     def __init__(
         self,
         model: Model,

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.algorithms.kinematics import frame_places
+from tiburon.arguments import public
 from tiburon.model.body import WORLD, Body
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure, joints_of, places_of
 from tiburon.model.joints import Joint
@@ -30,6 +31,7 @@ def topology(model: Model) -> str:
     return word
 
 
+@public
 def describe(model: Model) -> dict[str, Any]:
     """Return what a robot is, as dictionaries, lists, numbers and strings that JSON can hold.
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tiburon import zoo
+from tiburon.arguments import public
 from tiburon.errors import ModelError, ModelFileError, nearest_name
 from tiburon.formats.limits import read_start
 from tiburon.model.joints import Joint
@@ -44,6 +45,7 @@ _ROOT = re.compile(r"<([A-Za-z_][\w.:-]*)")
 _ASIDE = re.compile(r"<!--.*?(?:-->|\Z)|<\?.*?(?:\?>|\Z)|<!.*?(?:>|\Z)", re.DOTALL)
 
 
+@public
 def load(
     source: str | os.PathLike[str],
     *,

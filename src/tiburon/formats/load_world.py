@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 
+from tiburon.arguments import public
 from tiburon.errors import ModelFileError
 from tiburon.formats.limits import read_start
 from tiburon.model import World
@@ -16,6 +17,7 @@ READERS = {
 """Module and function that read each format; loaded when first needed."""
 
 
+@public
 def load_world(
     source: str | os.PathLike[str], *, package_paths: Iterable[str | os.PathLike[str]] = ()
 ) -> World:

@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.model.model import Model
 
@@ -18,6 +19,7 @@ Writer = Callable[[Model, Path], tuple[str, tuple[str, ...]]]
 """Takes a model and the path to be, gives the text and what it could not express."""
 
 
+@public
 def save(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
     """Save a robot in a file.
 

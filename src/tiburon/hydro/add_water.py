@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.hydro.coefficients import estimate_water
 from tiburon.model import Body, BodyFluid, Model, Shape
@@ -42,6 +43,7 @@ class AddedWater:
     """What became of each body, in the order of the model."""
 
 
+@public
 def add_water(
     model: Model, density: float = 1025.0, *, overwrite: bool = False, panels: int = 1000
 ) -> AddedWater:

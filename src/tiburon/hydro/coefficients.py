@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.hydro.ellipsoid import ellipsoid_added_mass
 from tiburon.model.body_fluid import BodyFluid
@@ -110,6 +111,7 @@ class WaterEstimate:
     """How numbers of meshes came about, and what had to be mended, in sentences."""
 
 
+@public
 def estimate_water(
     shapes: Sequence[Shape] | Shape, density: float = 1025.0, *, panels: int = 1000
 ) -> WaterEstimate:

@@ -15,6 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.hydro.mesh_checks import merged_vertices, outer_shells, signed_volumes, turned_alike
 from tiburon.model.inertia import Inertia
@@ -48,6 +49,7 @@ class Mesh:
         (0, 3, 2)]).volume`` is 1 / 6.
     """
 
+    @public
     def __init__(self, vertices: ArrayLike, faces: ArrayLike, *, name: str = "mesh") -> None:
         """Check that the triangles enclose a solid.
 

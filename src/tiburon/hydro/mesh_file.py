@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.hydro.mesh import FACES, Mesh
 from tiburon.model.numbers import vec3
@@ -25,6 +26,7 @@ KINDS = ("stl", "obj", "ply", "off", "glb")
 """Formats, by how names of files end."""
 
 
+@public
 def load_mesh(path: str | Path, scale: float | ArrayLike = 1.0) -> Mesh:
     """Read a watertight solid from a file.
 

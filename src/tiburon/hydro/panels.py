@@ -28,6 +28,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import DomainError
 from tiburon.hydro.mesh import Mesh
 from tiburon.hydro.mesh_reduce import reduced
@@ -81,6 +82,7 @@ class PanelAddedMass:
     """What was done to the mesh, in sentences."""
 
 
+@public
 def panel_added_mass(
     mesh: Mesh, density: float = 1025.0, *, about: ArrayLike = (0.0, 0.0, 0.0), panels: int = PANELS
 ) -> PanelAddedMass:

@@ -22,6 +22,7 @@ from tiburon.algorithms.jacobian import jacobian_columns
 from tiburon.algorithms.keywords import WorldCall, takes_conditions
 from tiburon.algorithms.kinematics import body_places, frame_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
+from tiburon.arguments import public
 from tiburon.loops.constraints import Row, constraints, entries_in_use
 from tiburon.loops.handles import articulated_metric
 from tiburon.loops.metric import CUT, rank_cut
@@ -153,6 +154,7 @@ def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
 _FUNCTION = LibraryFunction("apparent_inertia", inputs_of("q"), _run, parameters=(INERTIA,))
 
 
+@public
 @takes_conditions
 def apparent_inertia(
     model: Model,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import DomainError, LoopError, ModelError, OptionError, UnknownNameError
 from tiburon.loops.assembly_descent import Closing, Descended, descend_all, spread_starts
 from tiburon.loops.assembly_joint import cut_joint, places_of
@@ -47,6 +48,7 @@ class Assembly:
     """How many starts it took, shape (...): 1 where the guess itself led there."""
 
 
+@public
 def assemble(
     model: Model,
     guess: ArrayLike | None = None,

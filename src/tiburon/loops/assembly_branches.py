@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import DomainError, LoopError
 from tiburon.loops.assembly import Hold, assemble, prepared, reversed_loops
 from tiburon.loops.assembly_descent import Closing, descend_all, spread_starts
@@ -53,6 +54,7 @@ class AssemblyBranches:
     """How many starts were followed."""
 
 
+@public
 def assembly_branches(
     model: Model,
     guess: ArrayLike | None = None,

@@ -22,6 +22,7 @@ from tiburon.algorithms.frame_motion import Moving, body_motions
 from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.steps import JointVector, recorder, taping
 from tiburon.algorithms.sweep import each, to_root
+from tiburon.arguments import public
 from tiburon.loops.constraint_rows import Constraints, End, Felt, Row, end_of, transmitter
 from tiburon.loops.traced_constraints import traced_constraint, traced_entries
 from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody, TracedClosure
@@ -68,6 +69,7 @@ def constraint_count(model: Model) -> int:
     return sum(_count(loop) for loop in model.loops)
 
 
+@public
 def constraint_names(model: Model) -> tuple[str, ...]:
     """Return one name per constraint: the loop, and the number within it."""
     return tuple(f"{loop.name}.{k}" for loop in model.loops for k in range(_count(loop)))

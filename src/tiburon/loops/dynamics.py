@@ -19,6 +19,7 @@ from tiburon.algorithms.library import (
     record_under,
     scalars,
 )
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.loops.constraints import constraint_count, constraints
 from tiburon.loops.methods import constrained_motion, residual
@@ -149,6 +150,7 @@ _KEEP = LibraryFunction(
 )
 
 
+@public
 @takes_conditions
 def loop_dynamics(
     model: Model,
@@ -184,6 +186,7 @@ def loop_dynamics(
     return record_under(LoopDynamics, conditions, _MOTION, model, (q, v, tau), options)
 
 
+@public
 @takes_conditions
 def loop_gaps(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array:
     """Measure how far loops are from closed, one number per constraint [m or rad].
@@ -201,6 +204,7 @@ def loop_gaps(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array
     return answer
 
 
+@public
 @takes_conditions
 def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array:
     """Compute the Jacobian of all loops: the rates of `loop_gaps` are J v.
@@ -218,6 +222,7 @@ def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> A
     return answer
 
 
+@public
 @takes_conditions
 def close_loops(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> ClosedPosition:
     """Move a position that is nearly on the loops onto them, by at most ten Newton steps.
@@ -235,6 +240,7 @@ def close_loops(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Clo
     return record_under(ClosedPosition, options, _CLOSE, model, (q,))
 
 
+@public
 @takes_conditions
 def keep_loops_closed(
     model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[TimedCall]

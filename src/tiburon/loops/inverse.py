@@ -22,6 +22,7 @@ from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.library import Options, record_under
 from tiburon.algorithms.rnea import rnea
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.loops.constraints import Constraints, constraints, entries_in_use
 from tiburon.loops.metric import largest, rank_cut
@@ -190,6 +191,7 @@ def _run(around: Setting, q: Any, v: Any, vd: Any) -> Any:
 _FUNCTION = dynamics_function("loop_inverse_dynamics", ("q", "v", "vd"), _run, of_trees=False)
 
 
+@public
 @takes_conditions
 def loop_inverse_dynamics(
     model: Model,

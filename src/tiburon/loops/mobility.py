@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.jacobian import jacobian_columns
 from tiburon.algorithms.kinematics import body_places
+from tiburon.arguments import public
 from tiburon.errors import DomainError, ShapeError
 from tiburon.loops.assembly_joint import places_of
 from tiburon.loops.constraints import constraint_names, constraints
@@ -99,6 +100,7 @@ class Mobility:
         return mobility_words(self)
 
 
+@public
 def mobility(
     model: Model,
     q: ArrayLike | None = None,
@@ -160,6 +162,7 @@ def mobility(
     )
 
 
+@public
 def connectivity(model: Model, first: str, second: str, q: ArrayLike | None = None) -> int:
     """Count the freedoms of one body as another sees it, at a pose.
 

@@ -11,6 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import DomainError, ModelError
 from tiburon.loops.mobility import driven_joints, mobility, position_of
 from tiburon.loops.mobility_jacobian import condition, cycle_jacobian
@@ -38,6 +39,7 @@ class MotorSet:
     """kappa(J_u) with all others passive: 1 at best, infinite where a freedom is loose."""
 
 
+@public
 def motor_sets(
     model: Model,
     q: ArrayLike | None = None,

@@ -17,6 +17,7 @@ from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.kinematics import body_places
 from tiburon.algorithms.library import record_under
 from tiburon.algorithms.reactions import reactions_under
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.loops.constraints import carried_by, constraint_names
 from tiburon.loops.inverse import shared_forces
@@ -112,6 +113,7 @@ def _run(around: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
 _FUNCTION = dynamics_function("loop_reactions", ("q", "v", "tau"), _run, of_trees=False)
 
 
+@public
 @takes_conditions
 def loop_reactions(
     model: Model,

@@ -12,6 +12,7 @@ Symbols (Nahon 1991, chapter 2):
 
 from typing import TYPE_CHECKING
 
+from tiburon.arguments import public
 from tiburon.errors import UnknownNameError
 from tiburon.loops.topology_lines import JointLine, graph_of, joint_lines, links_of
 from tiburon.loops.topology_paths import Chains, Cycle, chains, cycle_basis
@@ -78,6 +79,7 @@ class Topology:
         return graph_of(self.joints, self.placeholders)
 
 
+@public
 def topology(model: Model, *, poles: tuple[str, str] | None = None) -> Topology:
     """Find how the links and joints of a robot hang together.
 

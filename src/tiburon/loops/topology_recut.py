@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from itertools import count
 from typing import NamedTuple
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.loops.topology_reverse import reversed_joint
 from tiburon.loops.topology_state import recut_state
@@ -52,6 +53,7 @@ class _Line(NamedTuple):
         return 6 - self.joint.freedom_count
 
 
+@public
 def recut(
     model: Model, cut: str | Iterable[str] | None = None, *, name: str | None = None
 ) -> Model:

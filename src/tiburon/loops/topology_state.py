@@ -4,6 +4,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.kinematics import Place
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.loops.assembly_joint import joint_position, places_of
 from tiburon.loops.topology_screws import joint_screws
@@ -18,6 +19,7 @@ FITS = 1e-6
 """How well joints must fit their bodies; loops that are open by more have no such state."""
 
 
+@public
 def recut_state(
     model: Model, other: Model, q: ArrayLike, v: ArrayLike | None = None
 ) -> tuple[Array, Array]:

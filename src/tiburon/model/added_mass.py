@@ -7,6 +7,7 @@ Newman, Fossen and SDF write linear rows first; marine axes have z down.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError, OptionError
 from tiburon.model.numbers import finite_array, vec3
 
@@ -25,6 +26,7 @@ SYMMETRY = 1e-9
 """Largest difference of mirrored entries, relative to the largest entry: rounding only."""
 
 
+@public
 def added_mass_from(
     matrix: ArrayLike,
     *,

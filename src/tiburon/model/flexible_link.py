@@ -13,6 +13,7 @@ area; rho density. The beam lies along x.
 import math
 from collections.abc import Iterable
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError, OptionError
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.inertia import Inertia
@@ -71,6 +72,7 @@ class BeamSection:
         object.__setattr__(self, "outline", outline)
 
     @classmethod
+    @public
     def rectangle(cls, width: float, height: float) -> "BeamSection":
         """Return a solid rectangle.
 
@@ -85,6 +87,7 @@ class BeamSection:
         return cls(width * height, *moments, J, (width, height))
 
     @classmethod
+    @public
     def tube(cls, radius: float, inner_radius: float = 0.0) -> "BeamSection":
         """Return a round rod, or a tube.
 
@@ -97,6 +100,7 @@ class BeamSection:
         return cls(area, moment, moment, 2.0 * moment, (radius,))
 
 
+@public
 def flexible_link(
     name: str,
     section: BeamSection,

@@ -6,6 +6,7 @@ from typing import Self, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model.numbers import Vec3, finite_array, number, vec3
 from tiburon.model.pose import Pose
@@ -51,11 +52,13 @@ class Inertia:
         object.__setattr__(self, "tensor", _tensor6(self.tensor))
 
     @classmethod
+    @public
     def point(cls, mass: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> Self:
         """Return the inertia of a point mass [kg] at a place in body axes [m]."""
         return cls(mass, vec3(com, "inertia", "center of mass"))
 
     @classmethod
+    @public
     def box(cls, mass: float, size: ArrayLike, com: ArrayLike = (0.0, 0.0, 0.0)) -> Self:
         """Return the inertia of a solid box.
 
@@ -70,12 +73,14 @@ class Inertia:
         return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal(diagonal))
 
     @classmethod
+    @public
     def sphere(cls, mass: float, radius: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> Self:
         """Return the inertia of a solid sphere of a radius [m] around a place in body axes [m]."""
         moment = 0.4 * mass * radius * radius
         return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal((moment,) * 3))
 
     @classmethod
+    @public
     def cylinder(
         cls,
         mass: float,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model import actuation, composition
 from tiburon.model.actuator import Actuator
@@ -60,6 +61,7 @@ class Model(StateSpace):
     answer; kinematics, inverse dynamics and the mass matrix have.
     """
 
+    @public
     def __init__(
         self,
         name: str,
@@ -125,6 +127,7 @@ class Model(StateSpace):
         return cls(name, poses=poses, about=about, movable=movable, **kinds)
 
     @classmethod
+    @public
     def from_dh(
         cls,
         name: str,
@@ -202,6 +205,7 @@ class Model(StateSpace):
             return tuple(name for name in self.joint_names if name in driven)
         return tuple(joint.name for joint in self.joints if joint.nv > 0 and joint.kind != "free")
 
+    @public
     def actuated(
         self,
         tau: ArrayLike | Mapping[str, ArrayLike],
@@ -231,6 +235,7 @@ class Model(StateSpace):
 
     # -- robots from robots ------------------------------------------------------------------------
 
+    @public
     def attach(
         self,
         other: "Model",
@@ -264,6 +269,7 @@ class Model(StateSpace):
         mount = composition.find_mount(self._parts, at, f"model {self.name!r}")
         return self._with(self._parts, other, mount, pose, prefix, joint, name)
 
+    @public
     def replace(
         self,
         body: str,
@@ -295,11 +301,13 @@ class Model(StateSpace):
         rest = composition.without(self._parts, body)
         return self._with(rest, other, mount, pose, prefix, joint, name)
 
+    @public
     def without(self, body: str, *, name: str | None = None) -> "Model":
         """Return this robot without a body, what it carries, and all that is fixed to them."""
         removed = self.body(body).name
         return self._changed(composition.without(self._parts, removed), name)
 
+    @public
     def with_loops(self, *loops: Closure, name: str | None = None) -> "Model":
         """Return this robot with more loops; all it has stays, loops included.
 
@@ -314,6 +322,7 @@ class Model(StateSpace):
         """
         return self._changed(self._parts._replace(loops=(*self.loops, *loops)), name)
 
+    @public
     def with_actuators(self, *actuators: Actuator, name: str | None = None) -> "Model":
         """Return this robot with more motors.
 
@@ -324,6 +333,7 @@ class Model(StateSpace):
         """
         return self._changed(self._parts._replace(actuators=(*self.actuators, *actuators)), name)
 
+    @public
     def with_poses(
         self,
         poses: Mapping[str, ArrayLike | Mapping[str, ArrayLike]],
@@ -343,10 +353,12 @@ class Model(StateSpace):
         merged = {**dict(self._poses), **given}
         return self._changed(self._parts._replace(poses=tuple(merged.items())), name)
 
+    @public
     def without_loops(self, *, name: str | None = None) -> "Model":
         """Return the tree of this robot: the same bodies with every loop cut open."""
         return self._changed(self._parts._replace(loops=()), name)
 
+    @public
     def lock(
         self,
         joints: str | Iterable[str] | Mapping[str, ArrayLike],
@@ -374,6 +386,7 @@ class Model(StateSpace):
         )
         return self._changed(composition.locked(self._parts, positions), name)
 
+    @public
     def with_fluids(
         self, fluids: Mapping[str, BodyFluid | None], *, name: str | None = None
     ) -> "Model":
@@ -440,6 +453,7 @@ class Model(StateSpace):
             self._set(_plan=plan)
         return plan
 
+    @public
     def parameters(self) -> Array:
         """Return the inertial numbers compiled code takes at run time, shape (number of names,).
 
@@ -454,6 +468,7 @@ class Model(StateSpace):
         """One name per number of `parameters`, such as "upper.mass" or "upper.inertia_xx"."""
         return self.plan.parameter_names
 
+    @public
     def structure_key(self) -> bytes:
         """Return a digest of all that compiled code depends on but `parameters`.
 

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import OptionError, UnknownNameError
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body, Frame
@@ -125,6 +126,7 @@ class NamedParts:
             for name, positions in self._poses
         }
 
+    @public
     def slice(self, joint: str, *, of: str = "q") -> slice:
         """Return where a joint's numbers stand.
 
@@ -144,6 +146,7 @@ class NamedParts:
             )
         return self._slices[joint][0 if of == "q" else 1]
 
+    @public
     def indices(self, joints: str | Iterable[str], *, of: str = "q") -> NDArray[np.intp]:
         """Return where the numbers of several joints stand, in the order of the names.
 
@@ -155,6 +158,7 @@ class NamedParts:
         slices = [self.slice(name, of=of) for name in names]
         return np.array([i for s in slices for i in range(s.start, s.stop)], dtype=np.intp)
 
+    @public
     def body(self, name: str) -> Body:
         """Return the body of a name."""
         for body in self.bodies:
@@ -168,15 +172,18 @@ class NamedParts:
             listing="model.body_names",
         )
 
+    @public
     def joint(self, name: str) -> Joint:
         """Return the joint of a name."""
         self.slice(name)
         return next(joint for joint in self.joints if joint.name == name)
 
+    @public
     def describe_q(self) -> str:
         """Say how many position variables there are and where they belong."""
         return self._describe(self.nq, [joint.nq for joint in self._bases()])
 
+    @public
     def describe_v(self) -> str:
         """Say how many velocity variables there are, such as "18 (6 base + 12 joints)"."""
         return self._describe(self.nv, [joint.nv for joint in self._bases()])

@@ -6,6 +6,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model.numbers import Matrix3, Vec3, finite_array, matrix3, snap, vec3
 from tiburon.record import record
@@ -53,11 +54,13 @@ class Pose:
         object.__setattr__(self, "translation", vec3(self.translation, "pose", "translation"))
 
     @classmethod
+    @public
     def identity(cls) -> Self:
         """Return the pose of a frame in itself."""
         return cls()
 
     @classmethod
+    @public
     def from_rpy(cls, rpy: ArrayLike, translation: ArrayLike = (0.0, 0.0, 0.0)) -> Self:
         """Build from roll, pitch, yaw about fixed parent axes x, y, z in this order, as URDF does.
 
@@ -80,6 +83,7 @@ class Pose:
         return cls._of_rotation(rotation, _numbers(translation))
 
     @classmethod
+    @public
     def from_quaternion(
         cls, quaternion: ArrayLike, translation: ArrayLike = (0.0, 0.0, 0.0)
     ) -> Self:
@@ -97,6 +101,7 @@ class Pose:
         return cls(_rows(quaternion_to_matrix(tuple(q))), _numbers(translation))
 
     @classmethod
+    @public
     def from_axis_angle(
         cls, axis: ArrayLike, angle: float, translation: ArrayLike = (0.0, 0.0, 0.0)
     ) -> Self:

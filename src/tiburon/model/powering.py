@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import DomainError, ShapeError
 from tiburon.model.joints import Joint
 from tiburon.record import record
@@ -127,6 +128,7 @@ class Powering:
         return array
 
 
+@public
 def powering(
     joint: Joint, actuators: ArrayLike | None = None, q: ArrayLike | None = None
 ) -> Powering:
@@ -161,6 +163,7 @@ def powering(
     return Powering(joint.name, S, F)
 
 
+@public
 def powering_report(
     model: "Model", actuators: dict[str, ArrayLike] | None = None, q: ArrayLike | None = None
 ) -> dict[str, Powering]:

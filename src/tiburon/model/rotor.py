@@ -1,5 +1,6 @@
 """Rotors of motors: bodies that spin in their housing, geared to the joint they drive."""
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model.body import Body
 from tiburon.model.inertia import Inertia
@@ -8,6 +9,7 @@ from tiburon.model.numbers import Vec3, finite_array
 from tiburon.model.pose import Pose
 
 
+@public
 def rotor(
     name: str,
     housing: str,

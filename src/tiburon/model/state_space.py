@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.model import configuration
 from tiburon.model.named_parts import NamedParts
 
@@ -14,10 +15,12 @@ class StateSpace(NamedParts):
 
     __slots__ = ()
 
+    @public
     def neutral(self) -> Array:
         """Return the position at which every joint is unmoved, shape (nq,)."""
         return configuration.neutral(self.joints)
 
+    @public
     def random_state(
         self,
         rng: "np.random.Generator | int | None" = None,
@@ -43,6 +46,7 @@ class StateSpace(NamedParts):
             self.joints, np.random.default_rng(rng), shape, limits=limits
         )
 
+    @public
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
         """Return positions after a step of constant joint velocity.
 
@@ -60,6 +64,7 @@ class StateSpace(NamedParts):
             (configuration.as_batch(dv, self.nv, "dv", self.describe_v()), "v"),
         )
 
+    @public
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """Return the step dv with integrate(q0, dv) = q1, shape (..., nv).
 
@@ -73,6 +78,7 @@ class StateSpace(NamedParts):
             (self._q("q1", q1), "q"),
         )
 
+    @public
     def displacement(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """Return how far q1 is from q0, one number per freedom of position.
 
@@ -86,6 +92,7 @@ class StateSpace(NamedParts):
             (self._q("q1", q1), "q"),
         )
 
+    @public
     def normalize(self, q: ArrayLike) -> Array:
         """Return the same position with quaternions of length 1, shape (..., nq)."""
         return configuration.over_joints(

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tiburon.arguments import public
 from tiburon.model.body import WORLD, Body
 from tiburon.model.joints import Joint
 from tiburon.model.model import Model
@@ -61,6 +62,7 @@ class Suspicion:
         return f"{self.element}: {self.sentence}"
 
 
+@public
 def suspicions(model: Model) -> tuple[Suspicion, ...]:
     """Return what about a robot is possible but hardly meant.
 

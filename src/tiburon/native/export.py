@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from tiburon.arguments import public
 from tiburon.errors import DomainError
 from tiburon.native import c_source as writer
 from tiburon.native.engine import host
@@ -14,6 +15,7 @@ from tiburon.native.kernel import Kernel
 __all__ = ["c_source"]
 
 
+@public
 def c_source(kernel: Callable[..., Any], *, name: str | None = None) -> str:
     """Write a kernel as a C99 file that needs nothing but a compiler and its math library.
 

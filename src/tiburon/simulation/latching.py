@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.arguments import public
 from tiburon.errors import DomainError, ShapeError, UnknownNameError
 from tiburon.loops.switching import loop_rows
 from tiburon.simulation.state import State
@@ -12,6 +13,7 @@ from tiburon.simulation.system import OPEN
 __all__ = ["latch", "release"]
 
 
+@public
 def latch(state: State, loop: str, *, here: bool = True) -> State:
     """Close a switched loop in a state; velocities that would open it go, as by an impulse.
 
@@ -53,6 +55,7 @@ def latch(state: State, loop: str, *, here: bool = True) -> State:
     return state
 
 
+@public
 def release(state: State, loop: str) -> State:
     """Open a switched loop in a state; nothing else changes.
 

@@ -20,6 +20,7 @@ from tiburon.algorithms.derivatives import acceleration_derivatives
 from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.library import record_under, scalars
 from tiburon.algorithms.steps import JointVector
+from tiburon.arguments import public
 from tiburon.errors import ModelError, TraceError
 from tiburon.model import Joint, Model
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
@@ -194,6 +195,7 @@ _STEP = dynamics_function(
 )
 
 
+@public
 @takes_conditions
 def linearize(
     model: Model,

@@ -12,6 +12,7 @@ from tiburon.actuation.element import Element
 from tiburon.actuation.passive import PassiveJoints
 from tiburon.algorithms.binding import world_with
 from tiburon.algorithms.library import check_places
+from tiburon.arguments import public
 from tiburon.errors import ModelError, ShapeError
 from tiburon.loops.start import resting_position
 from tiburon.model import Model, Water, World
@@ -30,6 +31,7 @@ NEGLIGIBLE = 1e-12
 """Parts of a shape below this fraction of its largest are rounding."""
 
 
+@public
 def modes(
     model: Model,
     q: ArrayLike | None = None,

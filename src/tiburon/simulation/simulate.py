@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.actuation.defaults import as_elements
 from tiburon.algorithms.library import check_places
+from tiburon.arguments import public
 from tiburon.errors import DomainError, ModelError, NonFiniteError, OptionError, ShapeError
 from tiburon.loops.start import check_switched_start, closed_start, resting_position
 from tiburon.model import Model, Water, World
@@ -43,6 +44,7 @@ WHOLE = 1e-6
 """How far a number of steps may be off a whole one: rounding of the times it comes from."""
 
 
+@public
 def simulate(
     model: Model,
     duration: float,

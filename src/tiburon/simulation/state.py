@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError, UnknownNameError
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class State:
     system: "System"
     """What moves: robot, surroundings, elements."""
 
+    @public
     def __init__(
         self,
         system: "System",

@@ -35,6 +35,7 @@ from tiburon.algorithms.library import (
     trace_with_parameters,
 )
 from tiburon.algorithms.steps import JointVector
+from tiburon.arguments import public
 from tiburon.errors import ShapeError
 from tiburon.loops.closed_functions import constrained_motion
 from tiburon.loops.constraints import constraints
@@ -82,6 +83,7 @@ class System:
         x0: Inner states at the start, shape (nx,).
     """
 
+    @public
     def __init__(
         self,
         model: Model,

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import RunFileError, UnknownNameError
 from tiburon.model import Model, World
 from tiburon.simulation.outcome import WELL, Outcomes, statuses_of
@@ -45,6 +46,7 @@ class Trajectory:
         store: The run on disk, where it has one.
     """
 
+    @public
     def __init__(
         self,
         header: RunHeader,
@@ -407,6 +409,7 @@ def _counted(words: Any) -> str:
     return ", ".join(f"{count} {kind}" for kind, count in zip(kinds, counts, strict=True))
 
 
+@public
 def load_run(
     path: "str | os.PathLike[str]", *, model: Model | None = None, world: World | None = None
 ) -> Trajectory:

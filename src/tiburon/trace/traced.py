@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from tiburon.arguments import public
+
 __all__ = ["is_traced", "tells_structure", "traced"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -10,6 +12,7 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 MARK = "__tiburon_traced__"
 
 
+@public
 def traced(function: Function) -> Function:
     """Mark a function as one that native loops may take in; it runs as ever where it is called.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError, OptionError, ShapeError
 from tiburon.model.configuration import as_batch
 from tiburon.model.conversions.converter import Converter, JointNumbers
@@ -143,6 +144,7 @@ def _converter(
     return Converter(model, joint_maps(model, joints, choose))
 
 
+@public
 def to_fossen(
     model: "Model",
     q: ArrayLike,
@@ -180,6 +182,7 @@ def to_fossen(
     return converter.to_theirs(q, v, acceleration, force)
 
 
+@public
 def from_fossen(
     model: "Model",
     q: ArrayLike,
@@ -200,6 +203,7 @@ def from_fossen(
     return converter.to_ours(q, v, acceleration, force)
 
 
+@public
 def six_vector_to_fossen(x: ArrayLike, *, body_axes: str = "flu") -> Array:
     """Write a motion as nu or a wrench as tau: linear part first, z down; the origin stays.
 
@@ -211,12 +215,14 @@ def six_vector_to_fossen(x: ArrayLike, *, body_axes: str = "flu") -> Array:
     return as_batch(x, 6, "x", "6 (a motion or a wrench)") @ _six(body).T
 
 
+@public
 def six_vector_from_fossen(x: ArrayLike, *, body_axes: str = "flu") -> Array:
     """Read nu as a motion or tau as a wrench; the inverse of `six_vector_to_fossen`."""
     _, body = _axes("nwu", body_axes)
     return as_batch(x, 6, "x", "6 (a motion or a wrench)") @ _six(body)
 
 
+@public
 def matrix_to_fossen(matrix: ArrayLike, *, body_axes: str = "flu") -> Array:
     """Write an inertia, added mass or damping matrix in marine order and axes.
 
@@ -229,6 +235,7 @@ def matrix_to_fossen(matrix: ArrayLike, *, body_axes: str = "flu") -> Array:
     return T @ _matrix6(matrix) @ T.T
 
 
+@public
 def matrix_from_fossen(matrix: ArrayLike, *, body_axes: str = "flu") -> Array:
     """Read an inertia, added mass or damping matrix; the inverse of `matrix_to_fossen`."""
     _, body = _axes("nwu", body_axes)

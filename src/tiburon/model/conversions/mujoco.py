@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import ShapeError
 from tiburon.model.configuration import as_batch
 from tiburon.model.conversions.converter import Converter, JointNumbers
@@ -102,6 +103,7 @@ def _converter(model: "Model", joints: Iterable[str] | None) -> Converter:
     return Converter(model, joint_maps(model, joints, choose))
 
 
+@public
 def to_mujoco(
     model: "Model",
     q: ArrayLike,
@@ -133,6 +135,7 @@ def to_mujoco(
     return _converter(model, joints).to_theirs(q, v, acceleration, force)
 
 
+@public
 def from_mujoco(
     model: "Model",
     q: ArrayLike,
@@ -149,6 +152,7 @@ def from_mujoco(
     return _converter(model, joints).to_ours(q, v, acceleration, force)
 
 
+@public
 def motion_to_mujoco(motion: ArrayLike, rotation: ArrayLike) -> Array:
     """Write a velocity at a frame's origin as `mj_objectVelocity` does: [omega; v], world axes.
 
@@ -164,11 +168,13 @@ def motion_to_mujoco(motion: ArrayLike, rotation: ArrayLike) -> Array:
     return _halves(_apply(R, x[..., :3]), _apply(R, x[..., 3:]))
 
 
+@public
 def motion_from_mujoco(motion: ArrayLike, rotation: ArrayLike) -> Array:
     """Read a velocity that `mj_objectVelocity` gives in world axes; see `motion_to_mujoco`."""
     return motion_to_mujoco(motion, np.swapaxes(_rotation(rotation), -1, -2))
 
 
+@public
 def wrench_to_mujoco(
     wrench: ArrayLike, rotation: ArrayLike, com: ArrayLike = (0.0, 0.0, 0.0)
 ) -> Array:
@@ -186,6 +192,7 @@ def wrench_to_mujoco(
     return _halves(_apply(R, force), _apply(R, moment))
 
 
+@public
 def wrench_from_mujoco(
     wrench: ArrayLike, rotation: ArrayLike, com: ArrayLike = (0.0, 0.0, 0.0)
 ) -> Array:

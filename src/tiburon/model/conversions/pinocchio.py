@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model.configuration import as_batch
 from tiburon.model.conversions.converter import Converter, JointNumbers
@@ -189,6 +190,7 @@ def _converter(
     return Converter(model, joint_maps(model, names, choose))
 
 
+@public
 def to_pinocchio(
     model: "Model",
     q: ArrayLike,
@@ -228,6 +230,7 @@ def to_pinocchio(
     return _converter(model, joints, unbounded).to_theirs(q, v, acceleration, force)
 
 
+@public
 def from_pinocchio(
     model: "Model",
     q: ArrayLike,
@@ -246,6 +249,7 @@ def from_pinocchio(
     return _converter(model, joints, unbounded).to_ours(q, v, acceleration, force)
 
 
+@public
 def six_vector_to_pinocchio(x: ArrayLike) -> Array:
     """Put the linear part of a motion or the force of a wrench first; the frame stays.
 
@@ -258,6 +262,7 @@ def six_vector_to_pinocchio(x: ArrayLike) -> Array:
     return as_batch(x, 6, "x", "6 (a motion or a wrench)")[..., _HALVES]
 
 
+@public
 def six_vector_from_pinocchio(x: ArrayLike) -> Array:
     """Put the angular part of a motion or the moment of a wrench first; the frame stays."""
     return six_vector_to_pinocchio(x)

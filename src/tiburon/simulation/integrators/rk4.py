@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from numpy.typing import ArrayLike
 
+from tiburon.arguments import public
 from tiburon.model import Model, Water, World
 from tiburon.simulation.integrators.manifold import Manifold, Scalars, Steps
 from tiburon.simulation.record import StateRecord
@@ -120,6 +121,7 @@ def _weighted(*stages: Sequence[Scalar]) -> Scalars:
     return tuple(a + 2.0 * (b + c) + d for a, b, c, d in zip(*stages, strict=True))
 
 
+@public
 def integrate_rk4(
     model: Model,
     q: ArrayLike,

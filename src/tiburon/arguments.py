@@ -1,0 +1,294 @@
+"""Wrong arguments: which one it is, what was expected, what was given.
+
+Public functions and constructors check what they are given where they use it. Whatever slips
+through fails somewhere inside, in words of Python or NumPy. `public` looks at the arguments then,
+and only then: the one that is not what its annotation says is named in an `ArgumentError`. A call
+that succeeds is never looked at and costs nothing more.
+"""
+
+import inspect
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import wraps
+from typing import Any, TypeVar
+
+from tiburon.errors import ArgumentError, TiburonError
+
+__all__ = ["explained", "mismatch", "public", "shown"]
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+LONGEST = 80
+"""How many characters of a value a message shows."""
+
+LOOKED_AT = 200
+"""How many elements of a collection are looked at."""
+
+
+def public(function: Function) -> Function:
+    """Mark a public function: where it fails, say which of its arguments is wrong."""
+
+    @wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            found = explained(function, args, kwargs, error)
+            if found is None:
+                raise
+            raise found from error
+
+    return typing.cast(Function, call)
+
+
+def explained(
+    function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], error: Exception
+) -> ArgumentError | None:
+    """Return what was wrong with the arguments of a call that failed; None if nothing was.
+
+    Args:
+        function: What was called.
+        args: By place.
+        kwargs: By name.
+        error: What it raised.
+    """
+    if isinstance(error, TiburonError) or _is_of_user(error, function):
+        return None
+    signature = inspect.signature(function)
+    try:
+        bound = signature.bind(*args, **kwargs).arguments
+    except TypeError:
+        # too many arguments, or a name that there is not: Python says it best
+        return None
+    given: dict[str, Any] = {}
+    for name, value in bound.items():
+        kind = signature.parameters[name].kind
+        if kind is inspect.Parameter.VAR_KEYWORD:
+            given |= value
+        elif kind is inspect.Parameter.VAR_POSITIONAL:
+            # the annotation is that of each
+            given.update((name, item) for item in value[:1])
+        elif name not in ("self", "cls"):
+            given[name] = value
+    name = function.__qualname__.removesuffix(".__init__").lstrip("_")
+    return mismatch(name, function, given)
+
+
+def _is_of_user(error: Exception, function: Callable[..., Any]) -> bool:
+    """Return whether an error was raised in code of the user's, such as a controller."""
+    own = inspect.unwrap(function).__code__
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None or trace.tb_frame.f_code is own:
+        return False
+    module = str(trace.tb_frame.f_globals.get("__name__", ""))
+    return module.partition(".")[0] not in ("tiburon", "numpy", "builtins", "")
+
+
+def mismatch(
+    where: str, annotated: Callable[..., Any] | type, given: Mapping[str, Any]
+) -> ArgumentError | None:
+    """Return the first argument that is not what its annotation says; None if all are.
+
+    Args:
+        where: Name of the function or class, for the message.
+        annotated: What has the annotations.
+        given: Arguments by name.
+    """
+    hints = _hints(annotated)
+    for name, value in given.items():
+        if name in hints and not _fits(hints[name], value):
+            return ArgumentError(where, name, _words(hints[name]), shown(value))
+    return None
+
+
+def shown(value: object) -> str:
+    """Return a value as one short line."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = object.__repr__(value)
+    text = " ".join(text.split())
+    if len(text) <= LONGEST:
+        return text
+    kind = type(value).__name__
+    size = f" of length {len(value)}" if isinstance(value, (list, tuple, dict, set, str)) else ""
+    shape = getattr(value, "shape", None)
+    size = f" of shape {shape}" if isinstance(shape, tuple) else size
+    return f"a {kind}{size}, {text[: LONGEST // 2]}..."
+
+
+def _hints(annotated: Any) -> dict[str, Any]:
+    """Return annotations by name, those that cannot be evaluated left out."""
+    try:
+        return {**_declared(annotated), **typing.get_type_hints(annotated)}
+    except Exception:
+        found = _declared(annotated)
+        module = inspect.getmodule(annotated)
+        for name, hint in getattr(annotated, "__annotations__", {}).items():
+            if isinstance(hint, str):
+                try:
+                    hint = eval(hint, vars(module) if module else {})
+                except Exception:
+                    continue
+            found[name] = hint
+        return found
+
+
+def _declared(annotated: Any) -> dict[str, Any]:
+    """Return the annotations of a signature that was written out, such as shared keywords."""
+    listed = getattr(annotated, "__signature__", None)
+    if listed is None:
+        return {}
+    found = {x.name: x.annotation for x in listed.parameters.values()}
+    return {k: v for k, v in found.items() if v is not inspect.Parameter.empty and v is not str}
+
+
+def _fits(hint: Any, value: Any) -> bool:
+    """Return whether a value is what an annotation says, as far as that can be told."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any or isinstance(hint, TypeVar):
+        return True
+    if hint is None or hint is type(None):
+        return value is None
+    if origin is typing.Annotated:
+        return _fits(parts[0], value)
+    if origin in (typing.Union, types.UnionType):
+        plain = [part for part in parts if not _is_array_part(part)]
+        if len(plain) < len(parts):
+            # what NumPy reads as an array is a union of its own, with text among it
+            plain = [part for part in plain if part not in (str, bytes, complex, bool, float, int)]
+            return _is_numeric(value) or any(_fits(part, value) for part in plain)
+        return any(_fits(part, value) for part in parts)
+    if origin is typing.Literal:
+        return any(type(value) is type(part) and value == part for part in parts)
+    if hint is float:
+        return _is_number(value)
+    if hint is int:
+        return _is_whole(value)
+    if hint is bool:
+        return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
+    if origin is Callable or hint is Callable or hint is typing.Callable:
+        return callable(value)
+    return _fits_class(origin or hint, parts, value)
+
+
+def _fits_class(kind: Any, parts: tuple[Any, ...], value: Any) -> bool:
+    """Return whether a value is of a class, with elements of others."""
+    import numpy as np
+
+    if not isinstance(kind, type):
+        return True
+    if issubclass(kind, np.ndarray):
+        return isinstance(value, np.ndarray) and _is_numeric(value)
+    if issubclass(kind, Mapping):
+        if not isinstance(value, Mapping):
+            return False
+        keys, values = parts if len(parts) == 2 else (Any, Any)
+        listed = list(value.items())[:LOOKED_AT]
+        return all(_fits(keys, k) and _fits(values, v) for k, v in listed)
+    if kind is not str and issubclass(kind, Iterable) and kind.__module__ in _COLLECTIONS:
+        return _fits_collection(kind, parts, value)
+    if getattr(kind, "_is_protocol", False):
+        return True
+    return isinstance(value, kind)
+
+
+_COLLECTIONS = ("builtins", "collections.abc", "typing")
+
+
+def _fits_collection(kind: type, parts: tuple[Any, ...], value: Any) -> bool:
+    """Return whether a value is a list, tuple or other collection of what it should hold."""
+    import numpy as np
+
+    if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        return False
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return False
+    if not isinstance(value, (Sequence, set, frozenset, np.ndarray)):
+        # an iterator: looking would use it up
+        return kind is not tuple
+    listed = list(value)[:LOOKED_AT]
+    if not parts:
+        return True
+    if issubclass(kind, tuple) and parts[-1] is not Ellipsis:
+        return len(listed) == len(parts) and all(map(_fits, parts, listed))
+    return all(_fits(parts[0], item) for item in listed)
+
+
+_ARRAY_PARTS = ("_SupportsArray", "_NestedSequence", "_Buffer", "Buffer")
+
+
+def _is_array_part(part: Any) -> bool:
+    kind = typing.get_origin(part) or part
+    return getattr(kind, "__name__", "") in _ARRAY_PARTS
+
+
+def _is_number(value: Any) -> bool:
+    import numpy as np
+
+    if isinstance(value, (bool, np.bool_, str, bytes, complex)):
+        return False
+    if isinstance(value, int):
+        return abs(value) < 10**300
+    return isinstance(value, (float, np.floating, np.integer)) or (
+        isinstance(value, np.ndarray) and value.ndim == 0 and _is_numeric(value)
+    )
+
+
+def _is_whole(value: Any) -> bool:
+    import numpy as np
+
+    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+
+
+def _is_numeric(value: Any) -> bool:
+    """Return whether NumPy reads a value as real numbers, none of them masked."""
+    import numpy as np
+
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        return False
+    try:
+        array = np.asarray(value)
+    except Exception:
+        return False
+    if array.dtype.kind == "O":
+        # traced values are objects to NumPy, and numbers too large for it
+        return isinstance(value, np.ndarray) and type(value) is not np.ndarray
+    return array.dtype.kind in "biuf"
+
+
+def _words(hint: Any) -> str:
+    """Return what an annotation asks for, in words."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint is None or hint is type(None):
+        return "None"
+    if origin in (typing.Union, types.UnionType):
+        arrays = [part for part in parts if _is_array_part(part)]
+        scalars = (str, bytes, complex, bool, float, int) if arrays else ()
+        found = ["numbers"] if arrays else []
+        found += [_words(part) for part in parts if part not in scalars and part not in arrays]
+        found = list(dict.fromkeys(found))
+        return found[0] if len(found) == 1 else ", ".join(found[:-1]) + f" or {found[-1]}"
+    if origin is typing.Literal:
+        return " or ".join(map(repr, parts))
+    simple = {float: "a number", int: "a whole number", bool: "True or False", str: "text"}
+    if hint in simple:
+        return simple[hint]
+    if origin is Callable or hint is Callable:
+        return "a function"
+    kind = origin or hint
+    if isinstance(kind, type):
+        if kind.__name__ == "ndarray":
+            return "an array of numbers"
+        if issubclass(kind, Mapping):
+            return "a dict" + (f" of {_words(parts[1])} by {_words(parts[0])}" if parts else "")
+        if issubclass(kind, Iterable) and kind.__module__ in _COLLECTIONS:
+            fixed = issubclass(kind, tuple) and parts and parts[-1] is not Ellipsis
+            if fixed:
+                return f"{len(parts)} of {_words(parts[0])}"
+            return "a sequence" + (f" of {_words(parts[0])}" if parts else "")
+        return f"a {kind.__name__}"
+    return str(hint).replace("typing.", "")
