@@ -1,18 +1,56 @@
-"""The bytes of a file that may come from a stranger: no pipe, no device, nothing without end."""
+"""Reading files that may come from a stranger: regular files only, of bounded size."""
 
 import os
 import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
-from tiburon.errors import ModelFileError
+from tiburon.errors import ModelFileError, TiburonError
 
-__all__ = ["read_regular_file"]
+__all__ = ["FileProblem", "open_regular_file", "read_regular_file"]
+
+FileProblem = Callable[[Path, str], TiburonError]
+"""Makes an error from a file and what is wrong with it: `ModelFileError` or `RunFileError`."""
+
+
+@contextmanager
+def open_regular_file(
+    path: Path, kind: str, error: FileProblem = ModelFileError
+) -> Iterator[BinaryIO]:
+    """Open a regular file for reading; pipes, devices and sockets are refused without waiting.
+
+    Args:
+        path: The file.
+        kind: What it should be, such as "a robot file".
+        error: Makes the error that is raised.
+
+    Raises:
+        TiburonError: As `error` makes it: if there is no such file, it is not a regular one, or it
+            cannot be read.
+    """
+    try:
+        with open(path, "rb", opener=_open_without_waiting) as stream:
+            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+                raise error(path, f"expected a regular file, got something else; give {kind}")
+            yield stream
+    except FileNotFoundError as problem:
+        raise error(path, "there is no such file; check the path") from problem
+    except (OSError, ValueError) as problem:
+        raise error(path, f"cannot be read ({problem}); check the path") from problem
 
 
 def read_regular_file(
-    path: Path, most: int, kind: str, advice: str, *, whole: bool = True
+    path: Path,
+    most: int,
+    kind: str,
+    advice: str,
+    *,
+    whole: bool = True,
+    error: FileProblem = ModelFileError,
 ) -> bytes:
-    """Return the content of a regular file of bearable size.
+    """Return the content of a regular file of bounded size.
 
     Args:
         path: The file.
@@ -20,23 +58,20 @@ def read_regular_file(
         kind: What it should be, such as "a robot file".
         advice: What to do about a file that is too large.
         whole: Whether a longer file is refused; otherwise its beginning is returned.
+        error: Makes the error that is raised.
 
     Raises:
-        ModelFileError: If there is no such file, it cannot be read, or it is too large.
+        TiburonError: As `error` makes it: if there is no such file, it cannot be read, or it is
+            too large.
     """
-    file = str(path)
-    try:
-        with open(path, "rb", opener=_open_without_waiting) as stream:
-            if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-                raise ModelFileError(file, f"expected a file, got something else; give {kind}")
-            # one byte more than allowed tells a file that grows while it is read
-            content = stream.read(most + 1 if whole else most)
-    except FileNotFoundError as error:
-        raise ModelFileError(file, "there is no such file; check the path") from error
-    except (OSError, ValueError) as error:
-        raise ModelFileError(file, f"cannot be read ({error}); check the path") from error
-    if len(content) > most:
-        raise ModelFileError(file, f"{kind} may have {most // 2**20} MB, got more; {advice}")
+    with open_regular_file(path, kind, error) as stream:
+        size = os.fstat(stream.fileno()).st_size
+        # one byte more than its size detects a file that grows while it is read
+        content = stream.read(min(size, most) + 1 if whole else most)
+        if len(content) == size + 1 <= most:
+            content += stream.read(most - size)
+    if whole and max(size, len(content)) > most:
+        raise error(path, f"{kind} may have {most // 2**20} MB, got more; {advice}")
     return content
 
 

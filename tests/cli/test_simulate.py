@@ -106,6 +106,39 @@ def test_report_of_a_saved_run(kept, tmp_path):
     assert data["energy"]["end"] == pytest.approx(data["energy"]["start"], rel=1e-9)
 
 
+@pytest.mark.parametrize("kind", ["page", "default page", "replay", "csv", "figures"])
+def test_report_overwrites_nothing_unasked(kept, tmp_path, kind):
+    """A file that exists stays, and nothing else is written, unless --overwrite is given."""
+    run = tmp_path / "run.zarr"
+    tb.load_run(kept[1] / "run.zarr").save(run)
+    file = {
+        "page": tmp_path / "page.html",
+        "default page": tmp_path / "run.html",
+        "replay": tmp_path / "replay.html",
+        "csv": tmp_path / "run.csv",
+        "figures": tmp_path / "figures" / "positions.png",
+    }[kind]
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("years of work")
+    options = {
+        "page": [file],
+        "default page": [],
+        "replay": [tmp_path / "new.html", "--replay", file],
+        "csv": [tmp_path / "new.html", "--csv", file],
+        "figures": [tmp_path / "new.html", "--figures", file.parent],
+    }[kind]
+    result = invoke("report", run, *options)
+    assert isinstance(result.exception, tb.RunFileError)
+    assert str(result.exception) == (
+        f"{file}: exists already; choose another name, or pass --overwrite to replace it"
+    )
+    assert file.read_text() == "years of work"
+    assert not (tmp_path / "new.html").exists()
+    result = invoke("report", run, *options, "--overwrite")
+    assert result.exit_code == 0, result.output
+    assert file.read_bytes()[:13] != b"years of work"
+
+
 def test_diverged_runs_have_a_code_and_a_culprit(tmp_path):
     """A controller that pushes without end: code 3, and JSON says who left first."""
     (tmp_path / "wild.py").write_text("def push(state):\n    return 1e14 * state.q**3\n")

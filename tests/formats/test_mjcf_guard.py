@@ -1,6 +1,8 @@
 """MJCF files from strangers: nothing outside is read, nothing absurd is built, errors say why."""
 
+import os
 import re
+import subprocess
 import sys
 import warnings
 
@@ -115,6 +117,35 @@ def test_links_on_the_disk_do_not_lead_outside(tmp_path):
     path.write_text('<mujoco><asset><mesh file="m.obj"/></asset></mujoco>')
     with pytest.raises(tb.ModelFileError, match="leads elsewhere"):
         tb.load(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '<asset><mesh file="m.stl"/></asset>',
+        '<compiler meshdir="parts"/><asset><mesh file="m.stl"/></asset>',
+        '<asset><hfield name="h" file="m.stl" size="1 1 1 1"/></asset>',
+    ],
+)
+def test_pipes_are_not_opened(tmp_path, text):
+    """MuJoCo would wait for ever for somebody to write into a pipe that a file names as a mesh."""
+    folder = tmp_path / "parts" if "parts" in text else tmp_path
+    folder.mkdir(exist_ok=True)
+    os.mkfifo(folder / "m.stl")
+    path = tmp_path / "robot.xml"
+    path.write_text(f"<mujoco>{text}</mujoco>")
+    # in a process of its own, which can be ended if it waits
+    code = (
+        "import sys, tiburon as tb\n"
+        "try: tb.load(sys.argv[1])\n"
+        "except tb.ModelFileError as error: print(error)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60
+    )
+    assert "robot.xml, line 1: " in done.stdout
+    assert "file='m.stl': expected a regular file, got something else; give a mesh" in done.stdout
 
 
 def test_package_paths_open_other_folders(tmp_path):

@@ -25,6 +25,7 @@ from tiburon.model.suspicions import suspicions
 from tiburon.record import record
 from tiburon.version import installed_version
 from tiburon.viewer.report import Section, Verdict, report_html, table_markup
+from tiburon.written_file import write_file
 
 __all__ = ["ModelCheck", "check_model"]
 
@@ -100,10 +101,7 @@ class ModelCheck:
         Raises:
             RunFileError: If it cannot be written.
         """
-        try:
-            path.write_text(self.page(sections), encoding="utf-8")
-        except OSError as error:
-            raise RunFileError(path, f"cannot be written ({error.strerror})") from error
+        write_file(path, self.page(sections), RunFileError)
 
 
 def _mood(good: bool) -> str:

@@ -40,7 +40,9 @@ def run(
     import tiburon as tb
     from tiburon.checks.energy_flow import energy_flow
     from tiburon.cli.exit_codes import OF_STATUS
+    from tiburon.cli.simulate import make_folder
     from tiburon.cli.station_keeping import VEHICLE, arm_path, simulate
+    from tiburon.viewer.plots import save_figure
 
     vehicle = tb.load(VEHICLE)
     stream = (current, 0.25 * current, 0.0)
@@ -75,14 +77,14 @@ def run(
         f"energy balance: {flow.driven[-1]:.0f} J of work, {flow.stored[-1]:.0f} J stored, "
         f"{flow.lost[-1]:.0f} J taken by drag; accounted for to {flow.gap:.1e}"
     )
-    output.mkdir(parents=True, exist_ok=True)
+    make_folder(output)
     figures = {
         "station.png": draw_station(done),
         "arm.png": draw_arm(done, wanted),
         "energy.png": draw_energy(done, flow),
     }
     for name, figure in figures.items():
-        figure.savefig(output / name, dpi=150)
+        save_figure(figure, output / name)
         print(f"wrote {output / name}")
     page = done.save_html(output / "replay.html", title="Station keeping in a current")
     print(f"wrote {page}: open it in a browser to see the run")

@@ -1,5 +1,6 @@
 """`tiburon report`: one page about a run that was saved, and its figures."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,7 @@ import typer
 EXAMPLES = """
 tiburon report run.zarr
 tiburon report run.zarr page.html --figures figures --replay replay.html
+tiburon report run.zarr --overwrite
 tiburon report run.zarr --json
 """
 
@@ -35,37 +37,40 @@ def run(
         Path | None, typer.Option(help="Write a page that replays the run in a browser.")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the recorded rows as a table.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that exist already.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print how the run ended as JSON; no page unless named.")
     ] = False,
 ) -> None:
     """Write one page about a saved run: what it was, how it ended, figures.
 
-    Works for runs that ended, that were interrupted, and that were killed.
+    Works for runs that ended, that were interrupted, and that were killed. Files that exist are
+    replaced only with --overwrite.
     """
     import tiburon as tb
     from tiburon.cli.run_words import as_data
-    from tiburon.cli.simulate import check_folders
+    from tiburon.cli.simulate import check_folders, make_folder
     from tiburon.simulation.summary import facts_of
 
     check_folders((page, replay, csv))
-    done = tb.load_run(path)
     if page is None and not as_json:
         page = path.with_suffix(".html")
+    drawn = {} if figures is None else {name: figures / f"{name}.png" for name in FIGURES}
+    if not overwrite:
+        _check_new((page, replay, csv, *drawn.values()))
+    done = tb.load_run(path)
     written: list[Path] = []
     if page is not None:
         written.append(done.report(page))
     if figures is not None and len(done):
-        try:
-            figures.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            reason = f"cannot be made a folder ({error.strerror})"
-            raise tb.RunFileError(figures, reason) from error
+        make_folder(figures)
         for name, shown in FIGURES.items():
             if name == "commands" and done.header.column("u") is None:
                 continue
-            done.plot(*shown, path=figures / f"{name}.png")
-            written.append(figures / f"{name}.png")
+            done.plot(*shown, path=drawn[name])
+            written.append(drawn[name])
     if replay is not None:
         written.append(done.save_html(replay))
     if csv is not None:
@@ -80,3 +85,14 @@ def run(
         print(f"{name + ':':<14} {text}")
     for file in written:
         print(f"wrote {file}")
+
+
+def _check_new(files: Iterable[Path | None]) -> None:
+    """Refuse to replace files before anything is computed; devices and pipes hold nothing."""
+    import tiburon as tb
+
+    for file in files:
+        if file is not None and (file.is_file() or file.is_dir()):
+            raise tb.RunFileError(
+                file, "exists already; choose another name, or pass --overwrite to replace it"
+            )

@@ -174,6 +174,21 @@ def check_folders(paths: Any) -> None:
             raise tb.RunFileError(path, f"there is no folder {str(path.parent)!r}; make it first")
 
 
+def make_folder(path: Path) -> None:
+    """Make a directory for output files, unless it exists.
+
+    Raises:
+        RunFileError: If it cannot be made.
+    """
+    import tiburon as tb
+
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = f"cannot be made a folder ({error.strerror}); choose another name"
+        raise tb.RunFileError(path, reason) from error
+
+
 def _start(
     robot: str,
     duration: float,
@@ -231,7 +246,8 @@ def _resume(
     earlier = tb.load_run(path)
     changes: dict[str, Any] = {}
     if control is not None:
-        changes["control"] = controller(control, earlier.model, earlier.world, earlier.q[0])
+        first = earlier.q[0] if len(earlier) else earlier.outcome.q
+        changes["control"] = controller(control, earlier.model, earlier.world, first)
     before = 0.0 if earlier.checkpoint is None else earlier.checkpoint.time
     with errors_of_users_code(control):
         return earlier.resume(duration, budget=budget, **changes), before

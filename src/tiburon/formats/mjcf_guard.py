@@ -11,9 +11,11 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from tiburon.errors import ModelFileError
 from tiburon.formats.limits import DEPTH, FILE_BYTES, Budget, read_bytes
 from tiburon.formats.mjcf_copies import FileCounts, check_counts
 from tiburon.formats.xml_tree import XmlElement, parse_xml
+from tiburon.regular_file import open_regular_file
 
 NESTED_FILES = 1_000
 """Most files included by one another."""
@@ -190,8 +192,14 @@ class _Guard:
         sizes: dict[Path, int] = {}
         for element, name, path in self.named:
             for place in self._candidates(element, name, path, self.folders):
-                if place.is_file():
-                    sizes[place] = place.stat().st_size
+                if place.is_dir() or not place.exists():
+                    continue
+                try:
+                    # MuJoCo opens whatever has that name, and would wait for ever on a pipe
+                    with open_regular_file(place, "a mesh or height field") as file:
+                        sizes[place] = os.fstat(file.fileno()).st_size
+                except ModelFileError as error:
+                    element.fail(f"{name}={element.attributes[name][:80]!r}: {error.problem}")
             self.budget.check_time()
             if sum(sizes.values()) > ASSET_BYTES:
                 element.fail(

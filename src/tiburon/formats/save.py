@@ -8,6 +8,7 @@ from pathlib import Path
 from tiburon.arguments import public
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.model.model import Model
+from tiburon.written_file import write_file
 
 WRITERS = {
     ".toml": ("tiburon.formats.native_write", "write_native"),
@@ -21,7 +22,7 @@ Writer = Callable[[Model, Path], tuple[str, tuple[str, ...]]]
 
 @public
 def save(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Save a robot in a file.
+    """Save a robot in a file; one that exists is replaced once the new one is safe on disk.
 
     Args:
         model: The robot.
@@ -46,14 +47,5 @@ def save(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
     module, function = WRITERS[suffix]
     write: Writer = getattr(importlib.import_module(module), function)
     text, losses = write(model, target)
-    try:
-        content = text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise ModelFileError(
-            target, f"a name holds a character that no file can ({error.reason}); rename it"
-        ) from error
-    try:
-        target.write_bytes(content)
-    except OSError as error:
-        raise ModelFileError(target, f"cannot be written ({error}); check the path") from error
+    write_file(target, text, ModelFileError)
     return losses

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import DomainError
+from tiburon.errors import DomainError, RunFileError
 from tiburon.viewer.replay import replay_html
 from tiburon.viewer.replay_motion import Track
 from tiburon.viewer.scene_stand_in import robot_size
+from tiburon.written_file import write_file
 
 if TYPE_CHECKING:
     import os
@@ -173,7 +174,7 @@ def save_mode(
     """Write the page of a mode; see `Modes.save_html`."""
     time, q, shown = film_of_mode(modes, mode, amplitude)
     file = Path(path)
-    file.write_text(replay_html(modes.model, time, q, **(shown | options)), encoding="utf-8")
+    write_file(file, replay_html(modes.model, time, q, **(shown | options)), RunFileError)
     return file
 
 

@@ -1,7 +1,6 @@
 """A run as a page that replays it: what of a run the viewer is given."""
 
 import html
-import os
 import sys
 import tempfile
 import webbrowser
@@ -17,6 +16,7 @@ from tiburon.hydro.thrust import thrust_of
 from tiburon.model import World
 from tiburon.viewer.replay import replay_html
 from tiburon.viewer.replay_plots import default_plots
+from tiburon.written_file import write_file
 
 if TYPE_CHECKING:
     from tiburon.simulation.trajectory import Trajectory
@@ -63,11 +63,7 @@ def save_replay(run: "Trajectory", path: Path, **options: Any) -> Path:
         RunFileError: If it cannot be written.
     """
     page = replay_of(run, **options)
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise RunFileError(path, f"cannot be written ({reason}); check the path") from error
+    write_file(path, page, RunFileError)
     return path
 
 

@@ -1,6 +1,5 @@
 """What a run was and how it ended, in words, numbers and figures: for pages and notebooks."""
 
-import os
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +18,7 @@ from tiburon.viewer.report import (
     report_html,
     table_markup,
 )
+from tiburon.written_file import write_file
 
 if TYPE_CHECKING:
     import xarray
@@ -83,7 +83,7 @@ def _surroundings(run: "Trajectory") -> str:
 
 def _ending(run: "Trajectory") -> str:
     if not run.outcomes:
-        return "did not end: killed or still running; resume() goes on with it"
+        return "a part of a run, which does not say how it ended"
     if not run.batch:
         return str(run.outcomes[0].message)
     kinds = Counter(outcome.status for outcome in run.outcomes)
@@ -127,11 +127,7 @@ def write_run_report(run: "Trajectory", path: Path) -> Path:
         RunFileError: If it cannot be written.
     """
     page = _page(run)
-    try:
-        path.write_text(page, encoding="utf-8")
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise RunFileError(path, f"cannot be written ({reason}); check the path") from error
+    write_file(path, page, RunFileError)
     return path
 
 
@@ -166,7 +162,7 @@ def _page(run: "Trajectory") -> str:
 def _verdicts(run: "Trajectory") -> list[Verdict]:
     found = []
     if not run.outcomes:
-        found.append(Verdict("unfinished", "outcome", "bad"))
+        found.append(Verdict("unknown", "outcome", "bad"))
     elif not run.batch:
         found.append(Verdict(run.status, "outcome", "good" if run.outcomes[0].ok else "bad"))
     else:

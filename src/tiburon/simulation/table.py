@@ -1,6 +1,6 @@
 """Runs as tables: a column for each recorded number."""
 
-import os
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from tiburon.errors import RunFileError
 from tiburon.simulation.run_header import Column
+from tiburon.written_file import replacing
 
 if TYPE_CHECKING:
     import pandas
@@ -48,14 +49,12 @@ def write_csv(run: "Trajectory", path: Path) -> None:
     table = table_of(run)
     head = [*map(str, table.index.names), *table.columns]
     units = ["s", *[""] * len(run.batch), *_units(run)]
-    try:
-        with path.open("w", encoding="utf-8", newline="") as file:
-            file.write(",".join(_quoted(name) for name in head) + "\n")
-            file.write(",".join(_quoted(f"[{unit}]" if unit else "") for unit in units) + "\n")
-            table.to_csv(file, header=False, na_rep="nan", lineterminator="\n")
-    except OSError as error:
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        raise RunFileError(path, f"cannot be written ({reason}); check the path") from error
+    with replacing(path, RunFileError) as stream:
+        file = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+        file.write(",".join(_quoted(name) for name in head) + "\n")
+        file.write(",".join(_quoted(f"[{unit}]" if unit else "") for unit in units) + "\n")
+        table.to_csv(file, header=False, na_rep="nan", lineterminator="\n")
+        file.detach()
 
 
 def _names(column: Column) -> list[str]:

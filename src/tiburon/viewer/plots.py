@@ -7,18 +7,20 @@ eye needs: fewer points than were recorded, and the middle and spread of many ca
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import OptionError, UnknownNameError
+from tiburon.errors import OptionError, RunFileError, UnknownNameError
+from tiburon.written_file import replacing
 
 if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
-__all__ = ["Curve", "Panel", "panels_of", "plot_dataset"]
+__all__ = ["Curve", "Panel", "panels_of", "plot_dataset", "save_figure"]
 
 Array = NDArray[np.float64]
 
@@ -274,3 +276,23 @@ def _colors(count: int) -> Sequence[Any]:
     from matplotlib import colormaps
 
     return [colormaps["turbo"](0.05 + 0.9 * k / (count - 1)) for k in range(count)]
+
+
+def save_figure(figure: "Figure", path: Path) -> None:
+    """Write a figure to a file; the ending of its name decides the format, ".png" without one.
+
+    Args:
+        figure: What was drawn.
+        path: Where to; an existing file is replaced once the new one is whole.
+
+    Raises:
+        OptionError: If there is no such format.
+        RunFileError: If the file cannot be written.
+    """
+    file = path if path.suffix else path.with_suffix(".png")
+    known = figure.canvas.get_supported_filetypes()
+    format_name = file.suffix.removeprefix(".").lower()
+    if format_name not in known:
+        raise OptionError("path: ending", [f".{name}" for name in known], file.suffix)
+    with replacing(file, RunFileError) as stream:
+        figure.savefig(stream, dpi=150, format=format_name)

@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import OptionError
+from tiburon.errors import OptionError, RunFileError
 from tiburon.model import Model, Water, World
 from tiburon.viewer.replay_data import Packer, compressed
 from tiburon.viewer.replay_motion import Film, Track, film_of, frame_times
 from tiburon.viewer.replay_plots import Plots, default_plots, plots_json
 from tiburon.viewer.replay_surroundings import bounds_of, surroundings, view_rotation
 from tiburon.viewer.scene import Scene, ScenePart, SceneThruster, quaternions, scene_of
+from tiburon.written_file import write_file
 
 __all__ = [
     "CAMERAS",
@@ -78,7 +79,7 @@ def save_html(
         ``save_html("dive.html", rov, run.time, run.q, fluid=sea)``
     """
     file = Path(path)
-    file.write_text(replay_html(model, time, q, **options), encoding="utf-8")
+    write_file(file, replay_html(model, time, q, **options), RunFileError)
     return file
 
 

@@ -1,0 +1,113 @@
+"""Writing files whole or not at all: a full disk or a crash leaves the file that was there."""
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from tiburon.regular_file import FileProblem
+
+__all__ = ["replacing", "sync_directory", "write_file"]
+
+
+def write_file(path: Path, content: str | bytes, error: FileProblem) -> None:
+    """Write a file, replacing one that exists only once the new one is safe on disk.
+
+    Args:
+        path: The file; a symbolic link is followed.
+        content: Text, written as UTF-8, or bytes.
+        error: Makes the error that is raised, such as `RunFileError`.
+
+    Raises:
+        TiburonError: As `error` makes it, if the file cannot be written.
+    """
+    try:
+        data = content.encode("utf-8") if isinstance(content, str) else content
+    except UnicodeEncodeError as problem:
+        character = problem.object[problem.start : problem.start + 1]
+        raise error(
+            path,
+            f"the text holds the character {character!a}, which UTF-8 cannot express; rename what "
+            "holds it",
+        ) from problem
+    with replacing(path, error) as stream:
+        stream.write(data)
+
+
+@contextmanager
+def replacing(path: Path, error: FileProblem) -> Iterator[BinaryIO]:
+    """Open a file for writing that takes the place of another when the block ends.
+
+    The bytes go to a temporary file in the same directory, which is flushed to the disk and then
+    renamed. If the block raises, or the disk is full, the temporary file is removed and what was
+    there stays as it was. A device or pipe, such as ``/dev/stdout``, is written to directly.
+
+    Args:
+        path: The file; a symbolic link is followed.
+        error: Makes the error that is raised, such as `RunFileError`.
+
+    Raises:
+        TiburonError: As `error` makes it, if the file cannot be written.
+    """
+    if "\0" in str(path):
+        raise error(path, "a path cannot hold a zero byte; correct it")
+    try:
+        mode = _mode(path)
+        if mode is None or stat.S_ISREG(mode):
+            with _temporary(Path(os.path.realpath(path)), mode) as stream:
+                yield stream
+        else:
+            with open(path, "wb") as stream:
+                yield stream
+    except OSError as problem:
+        reason = os.strerror(problem.errno) if problem.errno else str(problem)
+        kept = "; the file that is there is unchanged" if os.path.isfile(path) else ""
+        raise error(
+            path,
+            f"cannot be written ({reason}){kept}; check the path, free some space or choose "
+            "another place",
+        ) from problem
+
+
+@contextmanager
+def _temporary(target: Path, mode: int | None) -> Iterator[BinaryIO]:
+    """Open a temporary file that is renamed to the target when the block ends without error."""
+    spare = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.partial")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    # permissions follow the umask of the process, as those of any new file
+    handle = os.open(spare, flags, 0o666)
+    try:
+        with open(handle, "wb") as stream:
+            if mode is not None:
+                with suppress(OSError):
+                    os.chmod(spare, stat.S_IMODE(mode))
+            yield stream
+            stream.flush()
+            os.fsync(stream.fileno())
+        os.replace(spare, target)
+    except BaseException:
+        with suppress(OSError):
+            spare.unlink()
+        raise
+    sync_directory(target.parent)
+
+
+def sync_directory(folder: Path) -> None:
+    """Flush the names in a directory to the disk, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _mode(path: Path) -> int | None:
+    """Return the kind and permissions of a file; None where there is none."""
+    try:
+        return os.stat(path).st_mode
+    except FileNotFoundError:
+        return None
