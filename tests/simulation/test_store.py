@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import shutil
 import warnings
 from dataclasses import replace
@@ -156,12 +157,16 @@ def test_a_run_that_was_left_is_read_up_to_its_checkpoint(tmp_path, small_chunks
         part = slice(k, k + 5)
         rows = {key: array[part] for key, array in columns.items()}
         recorder.append(time[part], rows, lambda at=k + 5: samples.checkpoint(at))
+    running = tb.load_run(tmp_path / "run.zarr")
+    assert running.status == "running"
+    assert f"process {os.getpid()} on " in running.outcome.message
     # nobody finishes it
+    del recorder
     found = tb.load_run(tmp_path / "run.zarr")
-    assert found.status == "unfinished"
+    assert found.status == "killed"
     assert len(found) == found.checkpoint.step == 25
     assert np.array_equal(found.q, columns["q"][:25])
-    assert "unfinished" in repr(found)
+    assert "killed" in repr(found)
     assert len(found.data["time"]) == 25
 
 
@@ -385,24 +390,16 @@ def test_a_full_disk_at_the_checkpoint_keeps_the_one_before(
     recorder = Recorder(samples.header(model), rows=16, store=path)
     first, second = ({k: a[s] for k, a in columns.items()} for s in (slice(8), slice(8, 16)))
     recorder.append(time[:8], first, lambda: samples.checkpoint(8))
-    write = Path.write_bytes
 
-    def cut(self, data):
-        write(self, data[:10])
-        raise OSError(errno.ENOSPC, "No space left on device", str(self))
-
-    def stay(source, target):
-        raise OSError(errno.ENOSPC, "No space left on device", str(target))
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        if when == "writing":
-            patch.setattr(Path, "write_bytes", cut)
-        else:
-            patch.setattr(store_module.os, "replace", stay)
+        patch.setattr(os, "fsync" if when == "writing" else "replace", full)
         with pytest.raises(tb.RunFileError, match="No space left"):
             recorder.append(time[8:], second, lambda: samples.checkpoint(16))
     assert len(tb.load_run(path)) == 8
-    assert not list(path.rglob("progress.partial"))
+    assert not list(path.rglob("*.partial"))
 
 
 def test_a_full_disk_on_saving_leaves_nothing_half(tmp_path, monkeypatch):

@@ -66,7 +66,7 @@ def test_a_killed_run_goes_on_to_the_bits_of_an_unbroken_one(tmp_path, kind):
         child.wait()
     assert child.returncode == -signal.SIGKILL
     killed = tb.load_run(path)
-    assert killed.status == "unfinished"
+    assert killed.status == "killed"
     assert 300 <= len(killed) < 1000 * DURATION
     whole = tb.simulate(
         double_pendulum(), DURATION, v=START, dt=1e-3, record_every=1, **given(kind)
@@ -100,7 +100,7 @@ def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, 
     with pytest.raises(RuntimeError, match="crash"):
         tb.simulate(model, 0.5, store=tmp_path / "run.zarr", progress=crash, **keywords)
     found = tb.load_run(tmp_path / "run.zarr")
-    assert found.status == "unfinished"
+    assert found.status == "killed"
     if found.checkpoint is None:
         # nothing was safe yet, and nothing is said to be
         assert len(found) == 0

@@ -172,18 +172,19 @@ def test_a_report_lists_the_cases_that_did_not_end_well(tmp_path):
     assert "case 2 diverged" not in text
 
 
-def test_a_report_of_an_unfinished_run_says_so(tmp_path, monkeypatch):
-    """A killed run has no outcome, but rows to show."""
+def test_a_report_of_a_killed_run_says_so(tmp_path, monkeypatch):
+    """A killed run has an outcome of its own, and rows to show."""
     monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
     model = double_pendulum()
     time, columns = samples.rows(model, 9)
     recorder = Recorder(samples.header(model), rows=20, store=tmp_path / "run.zarr")
     recorder.append(time, columns, lambda: samples.checkpoint(9))
+    del recorder
     run = tb.load_run(tmp_path / "run.zarr")
     assert len(run) == 9
     text = run.report(tmp_path / "page.html").read_text()
-    assert "unfinished" in text
-    assert "resume() goes on with it" in text
+    assert "killed after 0.09 s" in text
+    assert "resume() goes on from there" in text
 
 
 def test_pages_escape_what_they_are_given():

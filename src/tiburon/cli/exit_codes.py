@@ -18,6 +18,9 @@ ZENO = 5
 INTERRUPTED = 130
 """A run was stopped by Ctrl-C; what was computed is kept. The custom of shells: 128 + signal 2."""
 
+KILLED = 137
+"""The process of a run was killed. The custom of shells: 128 + signal 9."""
+
 OF_STATUS = {
     "finished": GOOD,
     "event": GOOD,
@@ -25,5 +28,6 @@ OF_STATUS = {
     "budget": BUDGET,
     "zeno": ZENO,
     "interrupted": INTERRUPTED,
+    "killed": KILLED,
 }
 """Code for each way a run can end."""

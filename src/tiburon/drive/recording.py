@@ -79,7 +79,7 @@ class Recording:
             elements=system.elements,
         )
         self._first = first.steps
-        self._recorder = Recorder(header, store=store)
+        self._recorder = Recorder(header, store=store, start=self._checkpoint())
         self._writer = RowWriter(
             self._recorder, system, 1, system.drive_size, 0, {}, self._checkpoint
         )

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import DomainError, OptionError
+from tiburon.errors import DomainError, OptionError, RunFileError
 from tiburon.model import Model, World
 from tiburon.simulation.adaptive_run import AdaptiveRun
 from tiburon.simulation.conduct import Course, conduct
@@ -28,6 +28,10 @@ from tiburon.trace.traced import is_traced
 __all__ = ["RunSetup", "carry_out"]
 
 Array = NDArray[np.float64]
+
+
+NEEDED = ("method", "adaptive", "rtol", "atol", "dt", "begin", "steps", "record_every")
+"""Keywords of a run without which it cannot go on."""
 
 
 class RunSetup(NamedTuple):
@@ -86,9 +90,17 @@ class RunSetup(NamedTuple):
         for name in changes:
             if name not in allowed:
                 raise OptionError("resume: keyword", allowed, name)
+        lacking = [name for name in NEEDED if run.header.setup.get(name) is None]
+        if lacking:
+            raise RunFileError(
+                "run" if run.store is None else run.store.path,
+                f"does not say its {' and '.join(lacking)}, so it cannot go on; start a new run "
+                "with tiburon.simulate",
+            )
         kept: dict[str, Any] = dict.fromkeys(cls._fields)
         kept |= {"world": run.world, "elements": run.header.elements, **run.header.setup, **changes}
         kept |= {name: tuple(kept[name] or ()) for name in ("events", "sensors", "elements")}
+        kept["parameters"] = kept["parameters"] or {}
         return cls(**{**kept, "model": run.model})
 
 
@@ -116,17 +128,30 @@ def carry_out(
         earlier: The run that is continued, or None.
     """
     one = batch == ()
+    start = None
+    if store is not None:
+        # a copy, as the run goes on in the arrays of the checkpoint
+        arrays = {name: np.array(values) for name, values in checkpoint.arrays.items()}
+        start = Checkpoint(checkpoint.step, checkpoint.time, arrays, checkpoint.notes)
     sensing = None
     if setup.sensors:
         sensing = Sensing(system, setup.sensors, setup.dt, batch)
         if "sensing" in checkpoint.notes:
-            sensing.restore(checkpoint.notes["sensing"])
+            try:
+                sensing.restore(checkpoint.notes["sensing"])
+            except (ValueError, TypeError, LookupError, AttributeError) as error:
+                place = "run" if earlier is None or earlier.store is None else earlier.store.path
+                raise RunFileError(
+                    place,
+                    f"what its checkpoint says of sensors is damaged ({error}); restore the file "
+                    "from a copy, or pass the sensors= that were simulated",
+                ) from error
     run = _run(setup, system, checkpoint, one, sensing, shared=earlier is not None)
     header = _header(setup, system, batch, sensing)
     rows = len(range(0, setup.steps, setup.record_every)) + 1
     if earlier is None:
         try:
-            recorder = Recorder(header, rows=rows, store=store)
+            recorder = Recorder(header, rows=rows, store=store, start=start)
         except MemoryError:
             size = f"{rows} rows of {header.row_bytes} bytes"
             advice = "record less often, or to disk with store="
@@ -161,7 +186,11 @@ def carry_out(
         setup.parameters,
         now,
     )
-    conduct(run, course, writer, progress_of(progress, setup.model.name))
+    try:
+        conduct(run, course, writer, progress_of(progress, setup.model.name))
+    except BaseException:
+        recorder.release()
+        raise
     if run.state.base is None and run.held.base is None:
         # nothing moves any more: outcomes and checkpoint share what is there
         run.state.flags.writeable = run.held.flags.writeable = False

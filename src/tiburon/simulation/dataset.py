@@ -70,12 +70,12 @@ def variable_of(run: "Trajectory", name: str) -> "xarray.DataArray":
 def _recorded(run: "Trajectory", column: Column) -> Any:
     import xarray
 
-    dimensions = (
-        "time",
-        *run.header.case_dimensions,
-        *([column.dimension] if column.labels is not None else []),
-    )
-    return xarray.Variable(dimensions, run.array(column.key), column.attributes)
+    return xarray.Variable(_dimensions(run, column), run.array(column.key), column.attributes)
+
+
+def _dimensions(run: "Trajectory", column: Column) -> tuple[str, ...]:
+    named = [column.dimension] if column.labels is not None else []
+    return ("time", *run.header.case_dimensions, *named)
 
 
 def _coordinates(run: "Trajectory") -> dict[str, Any]:
@@ -92,18 +92,18 @@ def _coordinates(run: "Trajectory") -> dict[str, Any]:
 def _opened(run: "Trajectory") -> "xarray.Dataset":
     """Return the arrays of a store, which are read when they are used."""
     import xarray
-    import zarr
+    from xarray.core.indexing import LazilyIndexedArray
+
+    from tiburon.simulation.stored_column import StoredColumn
 
     assert run.store is not None
-    where: Any = run.store.path
-    if run.store.is_zip:
-        where = zarr.storage.ZipStore(where, mode="r")
-    data = xarray.open_zarr(where, consolidated=False, chunks=None)
-    data = data.drop_vars("checkpoint").isel(time=slice(0, len(run)))
-    coordinates = _coordinates(run)
-    data = data.drop_vars([name for name in coordinates if name in data.variables])
-    found: xarray.Dataset = data.assign_coords(coordinates)
-    return found
+    variables = {}
+    for column in run.header.columns:
+        shape = (len(run), *run.header.shape(column))
+        lazy = LazilyIndexedArray(StoredColumn(run.store, column.key, shape))
+        names = _dimensions(run, column)
+        variables[column.name] = xarray.Variable(names, lazy, column.attributes)
+    return xarray.Dataset(variables, coords=_coordinates(run))
 
 
 def _computed(run: "Trajectory", name: str, quantity: Quantity) -> "xarray.DataArray":

@@ -23,6 +23,15 @@ __all__ = ["NotDataError", "decode", "encode", "from_text", "is_data", "to_text"
 
 PACKAGE = "tiburon."
 
+PLAIN: dict[str, tuple[type, ...]] = {
+    "float": (float, int),
+    "int": (int,),
+    "str": (str,),
+    "bool": (bool,),
+    "None": (type(None),),
+}
+"""Annotations of fields that hold plain values, and what they may be."""
+
 
 class NotDataError(TiburonError):
     """A value that no file can hold, such as a function; or a text that holds no value."""
@@ -164,6 +173,7 @@ def _decode_record(place: str, values: dict[str, Any]) -> Any:
     for item in fields(kind):
         if item.name in values:
             value = decode(values[item.name])
+            _check_kind(place, item, value)
         elif item.default is not MISSING:
             # a field that came after the file was written
             value = item.default
@@ -173,6 +183,21 @@ def _decode_record(place: str, values: dict[str, Any]) -> Any:
             continue
         object.__setattr__(found, item.name, value)
     return found
+
+
+def _check_kind(place: str, item: Any, value: Any) -> None:
+    """Refuse a plain value of another kind than its field: no constructor would.
+
+    Raises:
+        NotDataError: If a number, text or truth value is expected, and the value is not one.
+    """
+    annotation = item.type if isinstance(item.type, str) else getattr(item.type, "__name__", "")
+    kinds = [PLAIN.get(word) for word in annotation.split(" | ")]
+    if None in kinds:
+        return
+    allowed = tuple(kind for some in kinds if some is not None for kind in some)
+    if not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed):
+        raise NotDataError(f"{place}: {item.name} must be {annotation}, got {str(value)[:60]!r}")
 
 
 def _class_at(place: str) -> type[Any]:

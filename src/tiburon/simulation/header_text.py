@@ -1,17 +1,46 @@
 """What is known of a run before it starts, as text inside its file."""
 
 import json
+import math
+import re
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from tiburon.errors import RunFileError, TiburonError
+import numpy as np
+
+from tiburon.errors import RunFileError
 from tiburon.model import Model, World
-from tiburon.simulation.embedding import NotDataError, decode, encode, is_data
-from tiburon.simulation.run_header import RunHeader
+from tiburon.simulation.embedding import decode, encode, is_data
+from tiburon.simulation.run_header import Column, RunHeader
+from tiburon.simulation.store_guard import first_line
 from tiburon.version import installed_version
 
 __all__ = ["header_from_text", "header_to_text"]
+
+MOST_CASES = 2**40
+"""Most cases of a batch that a reader accepts."""
+
+RESERVED = {"time", "checkpoint"}
+"""Arrays of every store."""
+
+SETUP: dict[str, tuple[type, ...]] = {
+    "method": (str,),
+    "adaptive": (bool,),
+    "hold": (int,),
+    "steps": (int,),
+    "record_every": (int,),
+    "threads": (int,),
+    "rtol": (float, int),
+    "atol": (float, int),
+    "dt": (float, int),
+    "begin": (float, int),
+    "record": (tuple,),
+    "sensors": (tuple,),
+    "events": (tuple,),
+    "parameters": (dict,),
+}
+"""Keywords with which a run was started, and what they are; others are not looked at."""
 
 
 def header_to_text(header: RunHeader) -> str:
@@ -59,7 +88,7 @@ def header_from_text(
             )
         if model is not None:
             _check_robot(path, data, model)
-        return RunHeader(
+        header = RunHeader(
             decode(data["model"]) if model is None else model,
             decode(data["world"]) if world is None else world,
             tuple(data["batch"]),
@@ -69,12 +98,84 @@ def header_from_text(
             decode(data["case_parameters"]),
             tuple(data["missing"]),
         )
+        _check(header)
+        return header
     except RunFileError:
         raise
-    except (NotDataError, TiburonError, ValueError, KeyError, TypeError) as error:
+    except Exception as error:
+        # records are restored without their constructors: whatever damage makes of them
         raise RunFileError(
-            path, f"what it says of robot and run cannot be understood ({error}); update tiburon"
+            path,
+            f"what it says of robot and run cannot be understood ({first_line(error)}); restore "
+            "zarr.json from a copy, or update tiburon",
         ) from error
+
+
+def _check(header: RunHeader) -> None:
+    """Raise `ValueError` if parts of a header are not of their kinds, or do not fit together."""
+    model = header.model
+    _need("model", model, Model)
+    # goes through all of its parts
+    _robot_key(model)
+    if header.world is not None:
+        _need("world", header.world, World)
+    for size in header.batch:
+        _need("batch", size, int)
+    if not all(size >= 0 for size in header.batch) or math.prod(header.batch) > MOST_CASES:
+        raise ValueError(f"batch must have up to {MOST_CASES} cases, got {header.batch}")
+    _need("columns", header.columns, tuple)
+    for column in header.columns:
+        _check_column(column)
+    names = [name for column in header.columns for name in {column.key, column.name}]
+    if len(set(names)) < len(names) or RESERVED & set(names):
+        raise ValueError(f"columns must have names of their own, got {names}")
+    for key, count in (("q", model.nq), ("v", model.nv)):
+        found = header.column(key)
+        if found is not None and found.width != (count,):
+            raise ValueError(f"column {key!r} must have {count} numbers, got {found.width}")
+    _need("setup", header.setup, dict)
+    for name, kinds in SETUP.items():
+        value = header.setup.get(name)
+        if value is not None:
+            _need(name, value, *kinds)
+    _need("elements", header.elements, tuple)
+    for element in header.elements:
+        _need("name of an element", element if isinstance(element, str) else element.name, str)
+    _need("case_parameters", header.case_parameters, dict)
+    for table in header.case_parameters.values():
+        _need("case_parameters", table, np.ndarray)
+        if table.shape[:-1] != header.batch:
+            raise ValueError(f"case_parameters must be those of {header.batch} cases")
+    for name in header.missing:
+        _need("missing", name, str)
+
+
+def _check_column(column: Any) -> None:
+    """Raise `ValueError` if a column is not one, or its name is no plain name of a directory."""
+    _need("columns", column, Column)
+    for text in (column.key, column.name, column.dimension, column.title):
+        _need("names of columns", text, str)
+    if not re.fullmatch(r"\w[\w .:-]*", column.name):
+        raise ValueError(f"a column must have a plain name, got {column.name[:40]!r}")
+    units = column.units
+    if column.labels is not None:
+        _need("labels", column.labels, tuple)
+        for label in column.labels:
+            _need("labels", label, str)
+    if isinstance(units, tuple):
+        for unit in units:
+            _need("units", unit, str)
+        if len(units) != math.prod(column.width):
+            raise ValueError(f"column {column.name!r} must have as many units as labels")
+    else:
+        _need("units", units, str)
+
+
+def _need(name: str, value: Any, *kinds: type) -> None:
+    """Raise `ValueError` if a value is of no kind that it may have."""
+    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+        wanted = " or ".join(kind.__name__ for kind in kinds)
+        raise ValueError(f"{name} must be {wanted}, got {str(value)[:60]!r}")
 
 
 def _robot_key(model: Model) -> str:

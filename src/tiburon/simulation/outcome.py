@@ -8,13 +8,17 @@ from numpy.typing import NDArray
 
 from tiburon.record import record
 
-__all__ = ["STATUSES", "WELL", "CommonEnd", "Outcome", "Outcomes", "statuses_of"]
+__all__ = ["RUNNING", "STATUSES", "WELL", "CommonEnd", "Outcome", "Outcomes", "statuses_of"]
 
 Array = NDArray[np.float64]
 
-STATUSES = ("finished", "event", "diverged", "interrupted", "budget", "zeno")
+STATUSES = ("finished", "event", "diverged", "interrupted", "budget", "zeno", "killed")
 """All there are: reached the end; ended by a terminal event; diverged; stopped by the user; out of
-wall time; stopped by events that happen without end (Zeno behavior)."""
+wall time; stopped by events that happen without end (Zeno behavior); its process ended without
+finishing it, which only a loaded run can have."""
+
+RUNNING = "running"
+"""Status of a loaded run that another process still records."""
 
 WELL = ("finished", "event")
 """Those with which a run got as far as was asked."""

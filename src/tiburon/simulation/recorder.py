@@ -1,14 +1,15 @@
 """Where a run writes its rows: into memory, or into a store on disk while it goes on."""
 
 import time as clock
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import ShapeError
+from tiburon.errors import RunFileError, ShapeError
 from tiburon.simulation.quantities import check_names
 from tiburon.simulation.result_memory import row_memory
 from tiburon.simulation.run_header import Checkpoint, RunHeader
@@ -54,6 +55,7 @@ class Recorder:
         *,
         rows: int | None = None,
         store: str | Path | None = None,
+        start: Checkpoint | None = None,
     ) -> None:
         """Prepare for rows.
 
@@ -61,6 +63,8 @@ class Recorder:
             header: What is known of the run.
             rows: How many there will be, where known; fewer are no harm.
             store: Path of a Zarr directory to write to; None keeps rows in memory.
+            start: What it takes to begin, for stores: a run that ends before its first rows are on
+                disk is resumed from there.
 
         Raises:
             UnknownNameError: If a quantity to record does not exist.
@@ -80,7 +84,7 @@ class Recorder:
         else:
             from tiburon.simulation.store import RunStore
 
-            self._sink = _Stream(header, RunStore.create(store, header, rows))
+            self._sink = _Stream(header, RunStore.create(store, header, rows, start))
 
     @classmethod
     def continued(
@@ -188,6 +192,11 @@ class Recorder:
         store = self._sink.store if isinstance(self._sink, _Stream) else None
         return Trajectory(self.header, rows, outcomes, events, checkpoint, store)
 
+    def release(self) -> None:
+        """Let others record into the store, if there is one: the run ended in an error."""
+        if isinstance(self._sink, _Stream):
+            self._sink.store.release()
+
 
 class _Memory:
     """Rows in memory."""
@@ -271,8 +280,9 @@ class _Stream:
         # the buffer holds the chunk that begins at this row
         self._start = keep - keep % self._size
         self._used = keep - self._start
-        for key, array in self._buffer.items():
-            array[: self._used] = store.read(key, self._start, keep)
+        with self._released_on_error():
+            for key, array in self._buffer.items():
+                array[: self._used] = store.read(key, self._start, keep)
         self._flushed = clock.perf_counter()
         self._due = False
         # whether the buffer holds what the disk does not
@@ -329,7 +339,8 @@ class _Stream:
         self._due = self._due or clock.perf_counter() - self._flushed >= FLUSH_SECONDS
         if self._due and checkpoint is not None:
             self._write()
-            self.store.commit(self._start + self._used, checkpoint())
+            with self._released_on_error():
+                self.store.commit(self._start + self._used, checkpoint())
             self._flushed, self._due = clock.perf_counter(), False
 
     def _write(self) -> None:
@@ -338,12 +349,25 @@ class _Stream:
         for array in self._buffer.values():
             # what is not there yet must not look as if it were
             array[self._used :] = np.nan
-        self.store.write(self._start, self._buffer, self._used)
+        with self._released_on_error():
+            self.store.write(self._start, self._buffer, self._used)
         self._changed = False
+
+    @contextmanager
+    def _released_on_error(self) -> Iterator[None]:
+        """Let others go on with a run that the disk refuses."""
+        try:
+            yield
+        except RunFileError:
+            self.store.release()
+            raise
 
     def finish(
         self, outcomes: Sequence[Any], events: Sequence[Any], checkpoint: Checkpoint
     ) -> Rows:
         self._write()
-        self.store.finish(self._start + self._used, checkpoint, outcomes, events)
+        try:
+            self.store.finish(self._start + self._used, checkpoint, outcomes, events)
+        finally:
+            self.store.release()
         return self.store

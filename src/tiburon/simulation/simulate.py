@@ -12,7 +12,14 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.actuation.defaults import as_elements
 from tiburon.algorithms.library import check_places
 from tiburon.arguments import public
-from tiburon.errors import DomainError, ModelError, NonFiniteError, OptionError, ShapeError
+from tiburon.errors import (
+    DomainError,
+    ModelError,
+    NonFiniteError,
+    OptionError,
+    RunFileError,
+    ShapeError,
+)
 from tiburon.loops.start import check_switched_start, closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
@@ -235,7 +242,34 @@ def resume_run(
         steps = checkpoint.step + _whole_steps("duration", _time("duration", duration), setup.dt)
     setup = setup._replace(steps=max(steps, checkpoint.step))
     system = setup.system()
+    _check_checkpoint(run, system)
     return carry_out(setup, system, run.batch, checkpoint, progress, budget, earlier=run)
+
+
+def _check_checkpoint(run: Trajectory, system: System) -> None:
+    """Refuse to go on from states that are not those of the robot.
+
+    Raises:
+        RunFileError: If there are more or fewer states or numbers than the run has.
+    """
+    assert run.checkpoint is not None
+    cases, model = math.prod(run.batch), system.model
+    moving = model.nq + model.nv + system.nx
+    # integrators of several steps keep what they remember behind the commands
+    for name, least, most in (
+        ("state", moving, moving),
+        ("held", system.drive_size, math.inf),
+    ):
+        found = run.checkpoint.arrays.get(name)
+        shape = (0, 0) if found is None or found.ndim != 2 else found.shape
+        fitting = shape[0] == cases and least <= shape[1] <= most
+        if found is None or not fitting or found.dtype != np.float64:
+            raise RunFileError(
+                "run" if run.store is None else run.store.path,
+                f"its checkpoint must hold {name!r} of {cases} cases with {least} numbers each, "
+                f"got shape {shape}; restore the run from a copy, or pass the robot and forces= "
+                "that were simulated",
+            )
 
 
 def _start(

@@ -2,10 +2,11 @@
 
 import hashlib
 import json
+import math
 import os
 import zipfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,20 @@ import numpy as np
 
 from tiburon.errors import RunFileError
 from tiburon.simulation.run_header import Column, RunHeader
+from tiburon.simulation.store_guard import BLOSC, HEADER_BYTES, RunFiles, first_line
+from tiburon.simulation.store_lock import LOCK
+from tiburon.written_file import replacing, sync_directory
 
 __all__ = [
     "FORMAT",
     "VERSION",
-    "file_names",
+    "check_chunk",
     "make_array",
     "make_column",
     "make_labels",
     "read_attributes",
-    "read_bytes",
     "signed",
+    "sync_files",
     "writing",
     "zip_store",
 ]
@@ -34,6 +38,9 @@ VERSION = 1
 
 FILE_BYTES = 64_000_000
 """Size of one file at most: large batches are cut by cases as well."""
+
+MOST_CHUNK_ROWS = 2**24
+"""Rows of one chunk at most that a reader accepts."""
 
 
 def make_column(group: Any, header: RunHeader, column: Column, size: int, rows: int) -> None:
@@ -47,11 +54,11 @@ def make_column(group: Any, header: RunHeader, column: Column, size: int, rows: 
         rows: Number of rows of a chunk.
     """
     shape = header.shape(column)
-    chunk = list(shape)
-    if header.batch:
+    chunk = [max(1, size) for size in shape]
+    for k in range(len(header.batch)):
         # large batches in several files
-        rest = 8 * rows * int(np.prod(shape[1:], dtype=int))
-        chunk[0] = min(shape[0], max(1, FILE_BYTES // max(rest, 1)))
+        rest = 8 * rows * math.prod(chunk) // chunk[k]
+        chunk[k] = min(chunk[k], max(1, FILE_BYTES // rest))
     dimensions = ("time", *header.case_dimensions, *([column.dimension] if column.width else []))
     attributes = dict(column.attributes)
     beside = [name for name in column.coordinates if name != column.dimension]
@@ -83,8 +90,8 @@ def make_array(
         fill_value=fill_value,
         dimension_names=dimensions,
         attributes=dict(attributes),
-        # light: numbers of a motion hardly shrink; the sum tells damage
-        compressors=[BloscCodec(cname="lz4", clevel=1, shuffle="shuffle"), Crc32cCodec()],
+        # the sum at the end detects damage
+        compressors=[BloscCodec(**BLOSC), Crc32cCodec()],  # type: ignore[arg-type]
         # a chunk of unknown numbers is written too: a missing file means damage
         config={"write_empty_chunks": True},
     )
@@ -101,60 +108,83 @@ def make_labels(group: Any, header: RunHeader) -> None:
                 array[:] = np.array(labels, dtype=object)
 
 
-def signed(text: str) -> dict[str, str]:
-    """Return what is said of a run as attributes, with its checksum."""
-    return {"run": text, "run_sha256": hashlib.sha256(text.encode()).hexdigest()}
+def signed(path: Path, text: str) -> dict[str, str]:
+    """Return what is said of a run as attributes, with its checksum.
 
-
-def read_attributes(path: Path) -> dict[str, Any]:
-    """Return the attributes of a store after checking that it is a run, whole, and not too new."""
-    try:
-        data = json.loads(read_bytes(path, "zarr.json"))
-        attributes: dict[str, Any] = dict(data["attributes"])
-    except (ValueError, KeyError, TypeError) as error:
+    Raises:
+        RunFileError: If the text is longer than readers accept.
+    """
+    if len(text) > HEADER_BYTES // 2:
         raise RunFileError(
-            path, f"zarr.json is damaged ({error}); restore it from a copy"
+            path,
+            f"parameters of all cases take {len(text) / 1e6:.4g} MB, expected at most "
+            f"{HEADER_BYTES // 2 / 1e6:.4g} MB; store fewer cases in one run",
+        )
+    return {"run": text, "run_sha256": _checksum(text)}
+
+
+def _checksum(text: str) -> str:
+    """Return the checksum of a text; lone surrogates, which no run has, do not matter."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def read_attributes(files: RunFiles) -> dict[str, Any]:
+    """Return the attributes of a store after checking that it is a run, whole, and not too new."""
+    path = files.path
+    content = files.read("zarr.json", HEADER_BYTES)
+    try:
+        data = json.loads(content)
+        attributes: dict[str, Any] = dict(data["attributes"])
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise RunFileError(
+            path, f"zarr.json is damaged ({first_line(error)}); restore it from a copy"
         ) from error
     if attributes.get("format") != FORMAT:
         raise RunFileError(
             path,
             f"is a Zarr store but not a run (format must be {FORMAT!r}, got "
-            f"{attributes.get('format')!r}); open it with xarray.open_zarr",
+            f"{str(attributes.get('format'))[:80]!r}); open it with xarray.open_zarr",
         )
     version = attributes.get("version")
     if type(version) is not int or version < 1:
-        raise RunFileError(path, f"version must be a whole number, got {version!r}; restore it")
+        raise RunFileError(
+            path, f"version must be a whole number, got {str(version)[:80]!r}; restore it"
+        )
     if version > VERSION:
+        writer = str(attributes.get("written_by", "an unknown one"))[:80]
         raise RunFileError(
             path,
             f"was written in version {version} of the format, this package reads up to {VERSION}; "
-            f"update tiburon (it was written by {attributes.get('written_by', 'an unknown one')})",
+            f"update tiburon (it was written by {writer})",
         )
     text = attributes.get("run")
-    if not isinstance(text, str) or signed(text)["run_sha256"] != attributes.get("run_sha256"):
+    if not isinstance(text, str) or _checksum(text) != attributes.get("run_sha256"):
         raise RunFileError(
             path, "what it says of robot and run is damaged (checksum); restore zarr.json"
+        )
+    rows = attributes.get("chunk_rows")
+    if type(rows) is not int or not 1 <= rows <= MOST_CHUNK_ROWS:
+        raise RunFileError(
+            path,
+            f"chunk_rows must be a whole number from 1 to {MOST_CHUNK_ROWS}, got "
+            f"{str(rows)[:80]!r}; restore zarr.json",
         )
     return attributes
 
 
-def read_bytes(path: Path, name: str) -> bytes:
-    """Return the bytes of one file of a store."""
-    try:
-        if path.is_file():
-            with zipfile.ZipFile(path) as archive:
-                return archive.read(name)
-        return (path / name).read_bytes()
-    except (OSError, KeyError, zipfile.BadZipFile, EOFError) as error:
+def check_chunk(path: Path, header: RunHeader, chunk_rows: int) -> None:
+    """Refuse a chunk that no run was written with: whoever goes on holds one in memory.
+
+    Raises:
+        RunFileError: If it is too large.
+    """
+    size = chunk_rows * header.row_bytes
+    if chunk_rows > 1 and size > FILE_BYTES:
         raise RunFileError(
-            path, f"{name} cannot be read ({error}); it is no saved run, or not whole"
-        ) from error
-
-
-def file_names(path: Path) -> frozenset[str]:
-    """Return the names of the files in an archive."""
-    with zipfile.ZipFile(path) as archive:
-        return frozenset(archive.namelist())
+            path,
+            f"chunk_rows asks for chunks of {size / 1e6:.4g} MB, expected at most "
+            f"{FILE_BYTES / 1e6:.4g} MB; restore zarr.json",
+        )
 
 
 @contextmanager
@@ -169,16 +199,25 @@ def writing(path: Path, safe: str = "") -> Iterator[None]:
         ) from error
 
 
+def sync_files(files: Iterable[Path]) -> None:
+    """Flush files to the disk; those that are gone again do not matter."""
+    folders = set()
+    for file in files:
+        with suppress(FileNotFoundError):
+            # Windows flushes only what may be written
+            handle = os.open(file, os.O_RDWR | getattr(os, "O_BINARY", 0))
+            try:
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+            folders.add(file.parent)
+    for folder in folders:
+        sync_directory(folder)
+
+
 def zip_store(store: Path, target: Path) -> None:
     """Put the files of a store into one zip file, in one stroke."""
-    buffer = target.with_name(target.name + ".partial")
-    with writing(target):
-        try:
-            with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
-                for file in sorted(store.rglob("*")):
-                    if file.is_file():
-                        archive.write(file, file.relative_to(store).as_posix())
-            os.replace(buffer, target)
-        except OSError:
-            buffer.unlink(missing_ok=True)
-            raise
+    with replacing(target, RunFileError) as stream, zipfile.ZipFile(stream, "w") as archive:
+        for file in sorted(store.rglob("*")):
+            if file.is_file() and file.relative_to(store).as_posix() != LOCK:
+                archive.write(file, file.relative_to(store).as_posix())

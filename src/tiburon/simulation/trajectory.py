@@ -150,8 +150,17 @@ class Trajectory:
 
     @property
     def span(self) -> tuple[float, float]:
-        """First and last recorded time [s]."""
+        """First and last recorded time [s].
+
+        Raises:
+            RunFileError: If nothing is recorded, as of a run killed before its first rows.
+        """
         count = len(self)
+        if not count:
+            raise RunFileError(
+                "run" if self.store is None else self.store.path,
+                "has no recorded times; resume() it, or start it again",
+            )
         first, last = self.rows.read("time", 0, 1), self.rows.read("time", count - 1, count)
         return float(first[0]), float(last[0])
 
@@ -161,7 +170,9 @@ class Trajectory:
     def outcome(self) -> Any:
         """How the run of one robot ended; of a batch, the first case that did not go well.
 
-        None while a run that was killed has not been gone on with.
+        Of a loaded run whose process was killed, the status is "killed", with the last state that
+        is safe on disk; of one that a process still records, "running". None for a part of a run
+        without outcomes.
         """
         if not self.outcomes:
             return None
@@ -171,7 +182,7 @@ class Trajectory:
     @property
     def status(self) -> Any:
         """Status of the outcome: a text for one robot, an array of texts with the batch's shape."""
-        words = statuses_of(self.outcomes) or ["unfinished"]
+        words = statuses_of(self.outcomes) or ["unknown"]
         if not self.batch:
             return words[0]
         size = int(np.prod(self.batch))
@@ -332,7 +343,7 @@ class Trajectory:
         Example:
             ``run.plot("joint_position", "total_energy", labels="arm", path="run.png")``
         """
-        from tiburon.viewer.plots import plot_dataset
+        from tiburon.viewer.plots import plot_dataset, save_figure
 
         chosen = names or ("joint_position", "joint_velocity")
         shown = self if case is None else self.part(case=case)
@@ -340,7 +351,7 @@ class Trajectory:
             {name: shown.get(name) for name in chosen}, labels=labels, title=self.model.name
         )
         if path is not None:
-            figure.savefig(path, dpi=150)
+            save_figure(figure, Path(path))
         return figure
 
     def report(self, path: "str | os.PathLike[str]") -> Path:
@@ -431,7 +442,5 @@ def load_run(
     from tiburon.simulation.store import RunStore
 
     store = RunStore.open(path, model, world)
-    progress = store.progress
-    return Trajectory(
-        store.header, store, progress.outcomes, progress.events, progress.checkpoint, store
-    )
+    outcomes, events = store.ended()
+    return Trajectory(store.header, store, outcomes, events, store.progress.checkpoint, store)
