@@ -169,6 +169,37 @@ class TestServed:
         with LiveScene(tb.load("pendulum"), port=taken) as other:
             assert int(other.url.rsplit(":", 1)[1]) != taken
 
+    def test_only_pages_of_the_scene_itself_may_connect(self, replay):
+        """Pages of other sites, also under DNS rebinding, are refused before viser sees them."""
+        port = int(replay[2].url.rsplit(":", 1)[1])
+        own, evil = f"127.0.0.1:{port}", f"evil.example:{port}"
+        for upgrade in (True, False):
+            good = 101 if upgrade else 200
+            assert status_of(port, own, f"http://{own}", upgrade) == good
+            assert status_of(port, f"localhost:{port}", f"http://localhost:{port}", upgrade) == good
+            for host, origin in [
+                (own, "http://evil.example"),
+                (own, f"http://{evil}"),
+                (own, "null"),
+                (evil, f"http://{evil}"),
+                (evil, f"http://{own}"),
+            ]:
+                assert status_of(port, host, origin, upgrade) == 403
+
+    def test_other_servers_of_viser_stay_as_they_are(self, replay):
+        """The guard stands before the scene's own port, not before those of the user."""
+        import viser
+
+        other = viser.ViserServer(host="127.0.0.1", port=free_port(), verbose=False)
+        try:
+            assert status_of(other.get_port(), "proxy.example", "http://proxy.example", True) == 101
+        finally:
+            other.stop()
+
+    def test_no_client_can_publish_the_scene(self, replay):
+        """A message of viser does so otherwise, through a server elsewhere."""
+        assert vars(replay[2].scene.server)["request_share_url"]() is None
+
     def test_bad_words_are_refused_with_the_good_ones(self, replay):
         _, _, live = replay
         with pytest.raises(tb.OptionError, match="'orbit' or 'follow' or 'on-board'"):
@@ -177,6 +208,25 @@ class TestServed:
             live.scene.show("everything")
         with pytest.raises(tb.UnknownNameError, match="nose"):
             live.scene.look("on-board", "nose")
+
+
+def test_a_viser_whose_requests_cannot_be_checked_is_refused(monkeypatch):
+    """Rather no scene than one that any web page can connect to."""
+    viser = pytest.importorskip("viser", reason="viser is not installed")
+    from tiburon.viewer import LiveScene
+
+    class Other:
+        def __init__(self, **_):
+            self.stopped = stopped
+
+        def stop(self):
+            self.stopped.append(True)
+
+    stopped = []
+    monkeypatch.setattr(viser, "ViserServer", Other)
+    with pytest.raises(tb.TiburonError, match="which would let any web page connect"):
+        LiveScene(tb.load("pendulum"))
+    assert stopped == [True]
 
 
 def test_others_on_the_network_cannot_be_let_in():
@@ -231,6 +281,21 @@ def test_every_stand_in_has_a_surface():
         for body in scene_of(tb.load(name)).bodies:
             for part in body.parts:
                 assert len(live_solids.surface_of(part).triangles)
+
+
+def status_of(port, host, origin, upgrade) -> int:
+    """Ask the server, for a WebSocket or for the page; returns the status."""
+    import viser
+
+    lines = ["GET / HTTP/1.1", f"Host: {host}", f"Origin: {origin}"]
+    if upgrade:
+        lines += ["Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"]
+        lines += ["Sec-WebSocket-Key: MDEyMzQ1Njc4OWFiY2RlZg=="]
+        lines += [f"Sec-WebSocket-Protocol: viser-v{viser.__version__}"]
+    with socket.create_connection(("127.0.0.1", port), timeout=60.0) as connection:
+        connection.sendall("\r\n".join([*lines, "", ""]).encode())
+        with connection.makefile("rb") as stream:
+            return int(stream.readline().split()[1])
 
 
 def free_port() -> int:

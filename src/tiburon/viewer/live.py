@@ -1,7 +1,7 @@
 """Robots in the browser while they move: the scene of `scene.py`, served by viser.
 
-The server belongs to this process and listens on this computer alone. Whoever moves robots calls
-`LiveScene.place`; browsers may come and go meanwhile.
+The server belongs to this process, listens on this computer alone and answers its own pages only.
+Whoever moves robots calls `LiveScene.place`; browsers may come and go meanwhile.
 """
 
 import contextlib
@@ -14,10 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import DomainError, OptionError, UnknownNameError
 from tiburon.model import Model, World
+from tiburon.viewer.live_guard import start_guarded
 from tiburon.viewer.live_robot import LiveRobot, turned
 from tiburon.viewer.live_surroundings import LiveSurroundings
 from tiburon.viewer.replay_motion import Film, Track, film_of
 from tiburon.viewer.replay_surroundings import Bounds, bounds_of, view_rotation
+from tiburon.viewer.request_guard import LOOPBACK
 from tiburon.viewer.scene import Color, Scene, quaternions, scene_of
 
 __all__ = ["CAMERAS", "OVERLAYS", "LiveScene", "has_viser"]
@@ -29,9 +31,6 @@ CAMERAS = ("orbit", "follow", "on-board")
 
 OVERLAYS = ("frames", "labels", "centers", "forces", "trails", "water")
 """What can be switched on and off beside the robots."""
-
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
-"""Hosts that only this computer reaches."""
 
 MOST_CASES = 100_000
 """How often a robot can be drawn: whoever asks for more gets the first."""
@@ -116,7 +115,8 @@ class LiveScene:
     @property
     def url(self) -> str:
         """Where browsers find the scene."""
-        return f"http://{self._host}:{self.server.get_port()}"
+        host = f"[{self._host}]" if ":" in self._host else self._host
+        return f"http://{host}:{self.server.get_port()}"
 
     @property
     def browsers(self) -> int:
@@ -302,9 +302,7 @@ def _start(host: str, port: int, title: str) -> Any:
         )
     # its greeting is for people who wrote a server themselves
     with contextlib.redirect_stdout(io.StringIO()):
-        import viser
-
-        server = viser.ViserServer(host=host, port=port, label=title, verbose=False)
+        server = start_guarded(host, port, title)
     # a button that puts the scene on the network of others has no place here
     server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(29, 107, 136))
     return server
