@@ -1,7 +1,7 @@
 """Drives a robot over a socket: start `tiburon drive bluerov2_heavy --water --headless` first.
 
-Takes the port, for how many seconds to drive, and the format: json, which needs nothing but Python,
-or msgpack (pip install msgpack).
+Takes the port and the token as the server printed them, for how many seconds to drive, and the
+format: json, which needs nothing but Python, or msgpack (pip install msgpack).
 """
 
 import json
@@ -11,7 +11,8 @@ import sys
 import time
 
 given = dict(enumerate(sys.argv))
-port, seconds, form = int(given.get(1, 8765)), float(given.get(2, 5.0)), given.get(3, "json")
+port, token = int(given.get(1, 8765)), given.get(2, "")
+seconds, form = float(given.get(3, 5.0)), given.get(4, "json")
 connection = socket.create_connection(("127.0.0.1", port), timeout=10.0)
 stream = connection.makefile("rb")
 packed = False  # every conversation begins with lines of JSON
@@ -36,9 +37,8 @@ def hear(kind: str, number: int | None = None) -> dict:
             return message
 
 
-print("driving", hear("welcome")["model"])
-say(type="hello", name="example", rate=20, format=form, id=1)
-hear("welcome", 1)
+say(type="hello", token=token, name="example", rate=20, format=form, id=1)
+print("driving", hear("welcome", 1)["model"])
 if form == "msgpack":
     import msgpack
 

@@ -22,6 +22,13 @@ def test_help_shows_units_and_examples():
     assert "States per second [Hz]" in result.output
 
 
+def test_a_token_is_waived_on_this_machine_only():
+    words = ["drive", "cart_pole", "--headless", "--host", "0.0.0.0", "--no-token"]
+    result = CliRunner().invoke(application, words)
+    assert result.exit_code != 0
+    assert "leave out --no-token" in str(result.exception)
+
+
 def test_measure_reports_how_ticks_kept_time():
     """A short measurement ends by itself with counts that fit its length."""
     result = CliRunner().invoke(application, ["drive", "cart_pole", "--measure", "0.5"])
@@ -58,8 +65,10 @@ def test_headless_serves_until_ctrl_c_and_then_reports(tmp_path):
         for line in process.stdout:
             if line.startswith("socket "):
                 break
-        port = int(line.split(":")[1])
+        _, address, _, token = line.split()
+        port = int(address.split(":")[1])
         with socket.create_connection(("127.0.0.1", port), timeout=60.0) as client:
+            client.sendall(json.dumps({"type": "hello", "token": token}).encode() + b"\n")
             words = client.makefile("rb")
             assert json.loads(words.readline())["model"] == "cart_pole"
             assert json.loads(words.readline())["type"] == "state"

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tiburon as tb
 from tests.drive.vehicles import rov, wait
 from tiburon.drive.desk import Desk
-from tiburon.drive.door import Door, is_loopback
-from tiburon.drive.messages import FORMATS, LONGEST_MESSAGE, decode, encode
+from tiburon.drive.door import Door
+from tiburon.drive.messages import FORMATS, LONGEST_MESSAGE, MessageError, decode, encode
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,15 @@ def desk(drive, tmp_path):
 
 
 def say(desk, client, **message):
-    return desk.handle(client, json.dumps(message))
+    return hand_in(desk, client, json.dumps(message))
+
+
+def hand_in(desk, client, data):
+    """Hand in what has come over a connection, as `converse` does."""
+    try:
+        return desk.handle(client, decode(data, client.format))
+    except MessageError as error:
+        return {"type": "error", "message": str(error)}
 
 
 def goes_on(drive):
@@ -58,17 +67,31 @@ def test_the_first_to_steer_has_the_wheel_until_it_leaves(desk, drive):
     goes_on(drive)
 
 
-def test_one_who_promised_to_speak_again_and_does_not_loses_its_sticks(desk, drive):
+def test_the_dead_mans_switch_acts_by_itself(desk, drive):
+    """One who promised to speak again and does not loses its sticks, whoever else is connected."""
     client = desk.join()
-    say(desk, client, type="command", values={"surge": 1.0, "station": 1.0}, hold=0.05)
+    say(desk, client, type="command", values={"surge": 1.0, "station": 1.0}, hold=0.3)
     place = drive.place("surge")
-    wait(lambda: drive.ticker.latest().held[place] == 1.0)
-    time.sleep(0.06)
-    desk.check_hands()
-    wait(lambda: drive.ticker.latest().held[place] == 0.0)
+    wait(lambda: drive.ticker.latest().held[place] == 1.0, 10.0)
+    wait(lambda: drive.ticker.latest().held[place] == 0.0, 10.0)
     # modes are no sticks
     assert drive.ticker.latest().held[drive.place("station")] == 1.0
     say(desk, client, type="command", values={"station": 0.0})
+
+
+def test_sticks_are_held_while_the_operator_speaks(desk, drive):
+    """Each command moves the deadline, also one that takes it away."""
+    client, place = desk.join(), drive.place("surge")
+    for hold in (0.2, 0.2, 60.0):
+        say(desk, client, type="command", values={"surge": 1.0}, hold=hold)
+        time.sleep(0.05)
+    time.sleep(0.3)
+    assert drive.ticker.latest().held[place] == 1.0
+    say(desk, client, type="command", values={"surge": 1.0}, hold=0.05)
+    wait(lambda: drive.ticker.latest().held[place] == 0.0, 10.0)
+    say(desk, client, type="command", values={"surge": 1.0})
+    time.sleep(0.1)
+    assert drive.ticker.latest().held[place] == 1.0
 
 
 def test_pause_step_speed_snapshot_reset(desk, drive):
@@ -146,7 +169,7 @@ def test_edit_and_what_it_refuses(desk, drive):
 )
 def test_what_is_no_message_gets_an_error_and_changes_nothing(desk, drive, text):
     held = drive.ticker.board.posted.copy()
-    answer = desk.handle(desk.join(), text)
+    answer = hand_in(desk, desk.join(), text)
     assert answer["type"] == "error"
     assert len(answer["message"]) < 1000
     assert (drive.ticker.board.posted == held).all()
@@ -192,7 +215,7 @@ def test_any_object_gets_an_answer(drive, message, kind, form):
     client.format = form
     message = {**message, "type": kind}
     data = _packed(message) if form == "msgpack" else json.dumps(message)
-    answer = desk.handle(client, data)
+    answer = hand_in(desk, client, data)
     assert answer["type"] in ("done", "error", "welcome", "state")
     json.dumps(answer, allow_nan=False)
     assert msgpack.unpackb(encode(answer, "msgpack")) == answer
@@ -206,7 +229,7 @@ def test_any_text_and_any_bytes_get_an_answer(drive, data, form):
     desk = Desk(drive)
     client = desk.join()
     client.format = form
-    answer = desk.handle(client, data)
+    answer = hand_in(desk, client, data)
     assert answer["type"] == "error"
     assert len(answer["message"]) < 1000
 
@@ -239,7 +262,7 @@ def test_bytes_that_are_no_message_get_an_error_and_change_nothing(desk, drive, 
     held = drive.ticker.board.posted.copy()
     client = desk.join()
     client.format = "msgpack"
-    answer = desk.handle(client, data)
+    answer = hand_in(desk, client, data)
     assert answer["type"] == "error"
     assert len(answer["message"]) < 1000
     assert (drive.ticker.board.posted == held).all()
@@ -252,7 +275,7 @@ def test_formats_say_the_same(desk):
     plain = say(desk, client, type="describe")
     assert plain["format"] == "json"
     client.format = "msgpack"
-    packed = desk.handle(client, encode({"type": "describe"}, "msgpack"))
+    packed = hand_in(desk, client, encode({"type": "describe"}, "msgpack"))
     assert msgpack.unpackb(encode(packed, "msgpack")) == plain
 
 
@@ -267,20 +290,36 @@ def test_a_format_without_its_package_is_told(desk, monkeypatch):
 
 
 def test_doors():
-    """This machine comes in freely; others only with the token."""
-    assert Door().token is None
-    assert Door().admits(None)
-    far = Door("0.0.0.0")
-    assert len(far.token) >= 20
-    assert far.admits(far.token)
-    assert not far.admits(None)
-    assert not far.admits(far.token + "x")
-    assert not far.admits("ü")
-    assert Door("127.0.0.1", token="own").admits("own")
-    assert not Door("127.0.0.1", token="own").admits("other")
-    assert is_loopback("::1")
-    assert not is_loopback("192.168.0.4")
-    assert not is_loopback("example.org")
+    """Everyone needs the token, unless it is waived on an address of this machine."""
+    for door in (Door(), Door("0.0.0.0")):
+        assert len(door.token) >= 20
+        assert door.admits(door.token)
+        assert not door.admits(None)
+        assert not door.admits("")
+        assert not door.admits(door.token + "x")
+        assert not door.admits("ü")
+    assert Door().token != Door().token
+    assert Door(token="own").admits("own")
+    assert Door(token="a b&c").query == "?token=a%20b%26c"
+    assert Door(no_token=True).admits(None)
+    assert Door("::1", no_token=True).query == ""
+    assert Door("::1").address(80) == "[::1]:80"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"host": "0.0.0.0", "no_token": True}, "host: expected an address that only this machine"),
+        ({"token": "own", "no_token": True}, "token: expected none together with no_token"),
+        ({"token": ""}, "token: expected 1 to 256 printable characters, got 0"),
+        ({"token": "a\nb"}, "token: expected 1 to 256 printable characters"),
+        ({"allow_hosts": ["http://robot.local"]}, "allowed host: expected a name or an address"),
+        ({"allow_hosts": ["robot.local:80"]}, "allowed host: expected a name or an address"),
+    ],
+)
+def test_doors_that_would_not_shut_are_refused(options, said):
+    with pytest.raises(tb.DomainError, match=f"^{said}"):
+        Door(**options)
 
 
 @pytest.mark.parametrize(
@@ -293,7 +332,7 @@ def test_doors():
 )
 def test_answers_to_json_can_be_written_in_every_format(desk, text):
     """Numbers beyond 64 bits and halves of characters, which MessagePack does not know."""
-    answer = desk.handle(desk.join("client"), text)
+    answer = hand_in(desk, desk.join("client"), text)
     for form in FORMATS:
         assert decode(encode(answer, form), form)["type"] == answer["type"]
     if "184467" in text:

@@ -1,17 +1,14 @@
 """The page for operators in a real browser: keys and sliders move the vehicle, gauges tell."""
 
-import asyncio
-import contextlib
 import io
-import threading
 
 import numpy as np
 import pytest
 
 import tiburon as tb
-from tests.drive.vehicles import rov, wait
+from tests.drive.serving import serving
+from tests.drive.vehicles import rov
 from tests.viewer.browser import PATIENCE, artifact, browser, wait_for
-from tiburon.drive.serve import serve
 from tiburon.drive.session import Drive
 
 image = pytest.importorskip("PIL.Image", reason="pillow is not installed")
@@ -28,35 +25,12 @@ def chromium():
         yield started
 
 
-@contextlib.contextmanager
-def serving(drive, folder):
-    """Serve a robot on a thread of its own; gives the address of its page."""
-    found, ended = [], threading.Event()
-    drive.ticker.paused = False
-
-    async def work():
-        task = asyncio.ensure_future(serve(drive, port=0, folder=folder, ready=found.append))
-        while not ended.is_set():
-            await asyncio.sleep(0.05)
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-    thread = threading.Thread(target=lambda: asyncio.run(work()))
-    thread.start()
-    try:
-        wait(lambda: found)
-        yield found[0].removeprefix("page ")
-    finally:
-        ended.set()
-        thread.join()
-
-
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
     """A vehicle behind its page: the drive and the address."""
     drive = rov()
-    with serving(drive, tmp_path_factory.mktemp("files")) as address:
-        yield drive, address
+    with serving(drive, folder=tmp_path_factory.mktemp("files")) as lines:
+        yield drive, lines[0].removeprefix("page ")
 
 
 @pytest.fixture(scope="module")

@@ -134,10 +134,10 @@ def test_edits_are_saved_as_a_robot(drive, tmp_path):
     ],
 )
 def test_edits_that_make_no_sense_change_nothing(drive, changes, error):
-    before = drive.ticker.posted_parameters()
+    before = drive.ticker.posted()[1]
     with pytest.raises(error):
         drive.edit(changes)
-    after = drive.ticker.posted_parameters()
+    after = drive.ticker.posted()[1]
     assert all(np.array_equal(before[key], after[key]) for key in before)
 
 

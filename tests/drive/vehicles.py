@@ -23,6 +23,11 @@ def ahead(drive, ticks):
     return drive.ticker.latest()
 
 
+def posted(drive, name):
+    """Return a command as it was posted last."""
+    return drive.ticker.posted()[0][drive.place(name)]
+
+
 def wait(condition, seconds=60.0):
     """Wait for a loaded machine."""
     end = time.monotonic() + seconds

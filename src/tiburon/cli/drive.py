@@ -3,7 +3,7 @@
 import asyncio
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,9 +35,7 @@ def run(
     headless: Annotated[
         bool, typer.Option("--headless", help="No page: messages over a socket only.")
     ] = False,
-    host: Annotated[
-        str, typer.Option(help="Address to bind; others than this machine's own need a token.")
-    ] = "127.0.0.1",
+    host: Annotated[str, typer.Option(help="Address to bind.")] = "127.0.0.1",
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Of the page, or of the socket; 0 for any.")
     ] = 8765,
@@ -45,7 +43,21 @@ def run(
         int | None, typer.Option(min=0, max=65535, help="Of a socket beside the page.")
     ] = None,
     token: Annotated[
-        str | None, typer.Option(help="What clients must show; made up where one is needed.")
+        str | None,
+        typer.Option(
+            envvar="TIBURON_DRIVE_TOKEN",
+            help="What clients must show; made up and printed if none.",
+        ),
+    ] = None,
+    no_token: Annotated[
+        bool,
+        typer.Option(
+            "--no-token", help="Let all programs of this machine drive; on its own addresses only."
+        ),
+    ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Another name by which browsers reach the page; may be repeated."),
     ] = None,
     rate: Annotated[float, typer.Option(min=0.1, max=200.0, help="States per second [Hz].")] = 30.0,
     browser: Annotated[
@@ -131,9 +143,18 @@ def run(
         if measure is not None:
             _measure(drive, measure)
         else:
-            asyncio.run(
-                _serve(drive, headless, host, port, socket_port, token, rate, browser, output)
-            )
+            options: dict[str, Any] = {
+                "host": host,
+                "port": port,
+                "socket_port": socket_port,
+                "headless": headless,
+                "token": token,
+                "no_token": no_token,
+                "allow_hosts": allow_host or (),
+                "rate": rate,
+                "folder": output,
+            }
+            asyncio.run(_serve(drive, browser, options))
     except KeyboardInterrupt:
         print()
     finally:
@@ -172,17 +193,7 @@ def _measure(drive: "Drive", seconds: float) -> None:
     time.sleep(seconds)
 
 
-async def _serve(
-    drive: "Drive",
-    headless: bool,
-    host: str,
-    port: int,
-    socket_port: int | None,
-    token: str | None,
-    rate: float,
-    browser: bool,
-    output: Path,
-) -> None:
+async def _serve(drive: "Drive", browser: bool, options: dict[str, Any]) -> None:
     from tiburon.drive.serve import serve
 
     def ready(line: str) -> None:
@@ -192,14 +203,4 @@ async def _serve(
 
             webbrowser.open(line.removeprefix("page "))
 
-    await serve(
-        drive,
-        host=host,
-        port=port,
-        socket_port=socket_port,
-        headless=headless,
-        token=token,
-        rate=rate,
-        folder=output,
-        ready=ready,
-    )
+    await serve(drive, ready=ready, **options)

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.program import Input, Program
 from tiburon.viewer.scene import quaternions
 
-__all__ = ["Dashboard"]
+__all__ = ["Dashboard", "modes_of"]
 
 Array = NDArray[np.float64]
 
@@ -75,7 +76,7 @@ class Dashboard:
             system: What moves.
         """
         self._source = _ReadingSource(system)
-        self._use(system)
+        self.exchange(system, self.kernel_of(system))
         model = system.model
         names = system.x_names
         self.thrusters = tuple(t.name for t in model.thrusters)
@@ -87,13 +88,18 @@ class Dashboard:
         bases = [body for body in model.bodies if body.joint.kind == "free"]
         self.base = bases[0] if bases else None
 
-    def _use(self, system: System) -> None:
-        self.system = system
-        self._kernel: Any = make_kernel(self._source, system.parameters())
+    def kernel_of(self, system: System) -> Any:
+        """Return what reads off the same robot with other numbers, for `exchange`."""
+        return make_kernel(self._source, system.parameters())
 
-    def exchange(self, system: System) -> None:
-        """Go on with other numbers of the same robot."""
-        self._use(system)
+    def exchange(self, system: System, kernel: Any) -> None:
+        """Go on with other numbers of the same robot.
+
+        Args:
+            system: The robot with these numbers.
+            kernel: Its `kernel_of`.
+        """
+        self.system, self._kernel = system, kernel
 
     def read(self, time: float, state: Array, held: Array) -> dict[str, Any]:
         """Return what is read off a state, by name, ready to be written as JSON.
@@ -139,3 +145,17 @@ class Dashboard:
         moved = {"time": time} if model.plan.depends_on_time else {}
         R, p = forward_kinematics(model, q, model.body_names, **moved)
         return np.concatenate([quaternions(R), p], axis=-1)
+
+
+def modes_of(commands: Mapping[str, float]) -> dict[str, str]:
+    """Return in words who decides over vehicle and joints.
+
+    Args:
+        commands: By full name.
+    """
+    found = {}
+    if "panel.station" in commands:
+        found["vehicle"] = "station keeping" if commands["panel.station"] > 0.5 else "manual"
+    if "panel.arm_hold" in commands:
+        found["arm"] = "position hold" if commands["panel.arm_hold"] > 0.5 else "manual force"
+    return found

@@ -1,7 +1,10 @@
 """The desk where clients meet the robot: who is at the wheel, what they ask for, what they get.
 
-Messages are objects with a "type"; docs/drive.md lists them. Transports hand in text or bytes and
-carry out what comes back; the robot goes on whatever happens here.
+Messages are objects with a "type"; docs/drive.md lists them. Transports hand in objects and send
+the answers; the robot goes on whatever happens here.
+
+Nothing that takes long is done with the lock held: neither other clients nor the dead man's switch
+wait for disks, for edits of large robots or for forecasts.
 """
 
 import math
@@ -11,7 +14,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tiburon.drive.messages import FORMATS, MessageError, check_format, decode, short
+from tiburon.drive.messages import FORMATS, MessageError, check_format, short
+from tiburon.drive.recording import Recording
 from tiburon.drive.session import Drive
 from tiburon.errors import TiburonError
 from tiburon.simulation.run_header import force_unit
@@ -25,6 +29,11 @@ VERSION = 1
 FASTEST = 200.0
 """States per second that a client may ask for [Hz]."""
 
+MOST_FORECAST = 100_000
+"""Values in the answer to a forecast: writing them as JSON takes 50 ms, which all clients wait."""
+
+Action = Callable[["Client", Mapping[str, Any]], dict[str, Any]]
+
 
 class Client:
     """One who is connected."""
@@ -34,11 +43,14 @@ class Client:
         self.rate = rate
         """States per second that it gets [Hz]."""
         self.deadline = math.inf
-        """Wall time at which its sticks go back to the middle unless it speaks again [s]."""
+        """Time at which its sticks go back to the middle unless it speaks again [s]; on the
+        monotonic clock."""
         self.format = FORMATS[0]
         """How its messages are written."""
         self.wanted_format = FORMATS[0]
         """How they are to be written after the answer that tells so."""
+        self.gone = threading.Event()
+        """Set when it has left: what is still computed for it is given up."""
 
 
 class Desk:
@@ -60,14 +72,18 @@ class Desk:
         self.clients: list[Client] = []
         self.wheel: Client | None = None
         self._lock = threading.RLock()
-        self._watching: dict[str, Callable[[Client, Mapping[str, Any]], dict[str, Any]]] = {
+        self._new_deadline = threading.Condition(self._lock)
+        self._watcher: threading.Thread | None = None
+        self._recording: Recording | None = None
+        self._watching: dict[str, Action] = {
             "hello": self._hello,
             "describe": lambda client, message: self.welcome(client),
             "state": lambda client, message: self.state(client),
             "report": lambda client, message: {"report": self.report()},
             "forecast": self._forecast,
         }
-        self._changing: dict[str, Callable[[Client, Mapping[str, Any]], dict[str, Any]]] = {
+        # done with the lock held, and therefore quick
+        self._changing: dict[str, Action] = {
             "command": self._command,
             "release": self._release,
             "pause": self._pause,
@@ -76,11 +92,14 @@ class Desk:
             "reset": self._reset,
             "snapshot": self._snapshot,
             "restore": self._restore,
+            "clear": self._clear,
+            "leave": self._leave,
+        }
+        # they write files or put the robot together anew
+        self._lasting: dict[str, Action] = {
             "record": self._record,
             "edit": self._edit,
             "save": self._save,
-            "clear": self._clear,
-            "leave": self._leave,
         }
 
     # who is there
@@ -101,32 +120,52 @@ class Desk:
                 self.wheel = None
                 self.drive.release()
 
-    def check_hands(self) -> None:
-        """Let the sticks go of one who promised to speak again and did not."""
-        with self._lock:
-            pilot = self.wheel
-            if pilot is not None and wall.monotonic() > pilot.deadline:
-                pilot.deadline = math.inf
-                self.drive.release()
+    def _watch_deadline(self) -> None:
+        """Release the sticks of an operator that promised to speak again and did not.
+
+        Runs on a thread of its own while there is a deadline: the dead man's switch depends on no
+        client's rate and waits for no other work.
+        """
+        with self._new_deadline:
+            while self.wheel is not None and self.wheel.deadline < math.inf:
+                left = self.wheel.deadline - wall.monotonic()
+                if left <= 0.0:
+                    self.wheel.deadline = math.inf
+                    self.drive.release()
+                else:
+                    self._new_deadline.wait(min(left, threading.TIMEOUT_MAX))
+            self._watcher = None
 
     # what they say
 
-    def handle(self, client: Client, data: str | bytes) -> dict[str, Any]:
-        """Carry out a message and return the answer: never raises, whatever the data."""
-        kind: Any = None
-        number: int | str | None = None
+    def lasts(self, message: Mapping[str, Any]) -> bool:
+        """Return whether a message is to be answered when its answer is ready, others before it."""
+        return message.get("type") == "forecast"
+
+    def handle(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
+        """Carry out a message and return the answer: never raises, whatever the message."""
         try:
-            message = decode(data, client.format)
-            kind = message.get("type")
-            number = _echoed(message.get("id"))
-            answer = self._carry_out(client, kind, message)
+            _check_id(message)
+            answer = self._carry_out(client, message.get("type"), message)
         except (MessageError, TiburonError) as error:
-            answer = {"type": "error", "message": str(error)}
+            return self.refused(message, str(error))
         except OSError as error:
-            answer = {"type": "error", "message": f"file: {error}"}
+            return self.refused(message, f"file: {error}")
+        return self._labeled(message, answer)
+
+    def refused(self, message: Mapping[str, Any], why: str) -> dict[str, Any]:
+        """Return the answer to a message that is not carried out."""
+        return self._labeled(message, {"type": "error", "message": why})
+
+    @staticmethod
+    def _labeled(message: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
+        """Add to an answer which message it answers."""
+        kind, number = message.get("type"), message.get("id")
         if isinstance(kind, str):
             answer.setdefault("request", kind[:64])
-        if number is not None:
+        if isinstance(number, str):
+            answer["id"] = number[:64]
+        elif _is_id(number):
             answer["id"] = number
         return answer
 
@@ -136,9 +175,10 @@ class Desk:
         watching = self._watching.get(kind)
         if watching is not None:
             return {"type": "done", **watching(client, message)}
-        changing = self._changing.get(kind)
-        if changing is None:
-            known = ", ".join([*self._watching, *self._changing])
+        changing, lasting = self._changing.get(kind), self._lasting.get(kind)
+        action = changing or lasting
+        if action is None:
+            known = ", ".join([*self._watching, *self._changing, *self._lasting])
             raise MessageError(f"message: expected a type among {known}, got {short(kind)}")
         with self._lock:
             if self.wheel is None:
@@ -149,7 +189,9 @@ class Desk:
                     f"{kind}: expected that nobody else is at the wheel, got {name!r} there; you "
                     "may watch until it leaves"
                 )
-            return {"type": "done", **changing(client, message)}
+            if changing is not None:
+                return {"type": "done", **action(client, message)}
+        return {"type": "done", **action(client, message)}
 
     def welcome(self, client: Client) -> dict[str, Any]:
         """Return what there is to know about the robot, once."""
@@ -228,8 +270,7 @@ class Desk:
         return {}
 
     def _reset(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
-        self.drive.reset()
-        return {}
+        return self._ending_recording(self.drive.reset)
 
     def _clear(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         self.drive.ticker.clear_report()
@@ -245,9 +286,12 @@ class Desk:
 
     def _forecast(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         horizon = _number(message, "horizon", 0.0, 600.0, 5.0)
-        rows = int(_number(message, "rows", 1.0, 1000.0, 50.0))
-        found = self.drive.forecast(horizon, rows)
+        model = self.drive.model
+        most = min(1000, MOST_FORECAST // (model.nq + model.nv + 7 * len(model.bodies) + 1) - 1)
+        rows = int(_number(message, "rows", 1.0, max(most, 1), min(50.0, max(most, 1))))
+        found = self.drive.forecast(horizon, rows, stop=client.gone)
         return {
+            "outcome": found.outcome,
             "time": found.time.tolist(),
             "q": found.q.tolist(),
             "v": found.v.tolist(),
@@ -260,6 +304,12 @@ class Desk:
         hold = _number(message, "hold", 0.0, math.inf, math.inf)
         self.drive.command(values)
         client.deadline = wall.monotonic() + hold
+        self._new_deadline.notify_all()
+        if hold < math.inf and self._watcher is None:
+            self._watcher = threading.Thread(
+                target=self._watch_deadline, name="tiburon-dead-mans-switch", daemon=True
+            )
+            self._watcher.start()
         return {}
 
     def _pause(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
@@ -284,17 +334,35 @@ class Desk:
         return {"snapshots": list(self.drive.snapshots)}
 
     def _restore(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
-        self.drive.restore(_name(message))
-        return {}
+        return self._ending_recording(lambda: self.drive.restore(_name(message)))
+
+    def _ending_recording(self, jump: Callable[[], None]) -> dict[str, Any]:
+        """Let the robot jump, which ends a recording; return where that was written."""
+        recording = self.drive.recording
+        jump()
+        if recording is None or recording is self.drive.recording or recording.store is None:
+            return {}
+        return {"path": str(recording.store)}
 
     def _record(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
+        drive = self.drive
         if _switch(message):
-            self.drive.start_recording(int(_number(message, "every", 1.0, 1e6, 10.0)))
-            return {}
-        run = self.drive.stop_recording()
-        path = self._free_path("zarr")
-        run.save(path)
-        return {"path": str(path), "rows": len(run)}
+            every = int(_number(message, "every", 1.0, 1e6, 10.0))
+            path = self._free_path("zarr")
+            # on disk from the first row on: it is there whatever ends the recording
+            self._recording = drive.start_recording(every, path)
+            return {"path": str(path)}
+        # a reset, a return to a snapshot or a robot that diverged may have ended it already
+        recording = drive.recording or self._recording
+        if recording is None:
+            raise MessageError("record: expected a recording under way, got none; start one first")
+        self._recording = None
+        run = drive.stop_recording() if drive.recording is recording else recording.result()
+        stored = recording.store
+        if stored is None:
+            stored = self._free_path("zarr")
+            run.save(stored)
+        return {"path": str(stored), "rows": len(run), "outcome": run.outcome.message}
 
     def _edit(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         self.drive.edit(_table(message))
@@ -322,19 +390,15 @@ class Desk:
         return path
 
 
-def _echoed(number: Any) -> int | str | None:
-    """Return what an answer repeats of the number of a message, None for nothing.
+def _is_id(number: Any) -> bool:
+    """Return whether a number of a message is one that every format can carry."""
+    return isinstance(number, int) and not isinstance(number, bool) and -(2**63) <= number < 2**64
 
-    Raises:
-        MessageError: If it is a number that not every format can carry.
-    """
-    if isinstance(number, str):
-        return number[:64]
-    if not isinstance(number, int) or isinstance(number, bool):
-        return None
-    if not -(2**63) <= number < 2**64:
+
+def _check_id(message: Mapping[str, Any]) -> None:
+    number = message.get("id")
+    if isinstance(number, int) and not isinstance(number, bool) and not _is_id(number):
         raise MessageError(f"id: expected a number of at most 64 bits, got {short(number)}")
-    return number
 
 
 def _number(

@@ -11,9 +11,10 @@ from tiburon.algorithms.library import structure_around
 from tiburon.errors import DomainError, ModelError, UnknownNameError
 from tiburon.model import Body, BodyFluid, Model, Water, World
 from tiburon.model.currents import UniformCurrent
+from tiburon.simulation.sensing import Sensing
 from tiburon.simulation.system import System
 
-__all__ = ["Knob", "edited", "knobs_of", "ready_for_edits", "same_code"]
+__all__ = ["Knob", "edited", "exchange_sensing", "knobs_of", "ready_for_edits", "same_code"]
 
 AXES = ("x", "y", "z")
 
@@ -209,6 +210,20 @@ def same_code(system: System, other: System) -> bool:
     ]
     sizes = [{k: np.shape(v) for k, v in s.parameters().items()} for s in (system, other)]
     return sizes[0] == sizes[1] and _alike(*parts)
+
+
+def exchange_sensing(sensing: Sensing, system: System, parameters: Mapping[str, Any]) -> None:
+    """Let sensors go on with other numbers of the same robot.
+
+    Args:
+        sensing: All sensors.
+        system: The robot with these numbers.
+        parameters: Its run-time numbers.
+    """
+    kernel = sensing.kernel.__self__
+    sensing.system = system
+    numbers = {k: v for k, v in parameters.items() if k in kernel.parameters}
+    sensing.__dict__["kernel"] = kernel.with_parameters(**numbers)
 
 
 def _alike(one: Any, other: Any) -> bool:

@@ -1,5 +1,6 @@
 """Where the robot will be: steps from the live state, faster than the clock on the wall."""
 
+import threading
 import time as wall
 from typing import Any, NamedTuple
 
@@ -20,12 +21,15 @@ LONGEST = 600.0
 
 MOST_ROWS = 1000
 
+GLANCE = 0.02
+"""Wall time between two looks at the clock [s]."""
+
 
 class Forecast(NamedTuple):
     """A motion to come, if all commands stay as they are."""
 
     time: Array
-    """When [s], shape (rows + 1,); the first is now. Fewer rows where numbers blow up."""
+    """When [s], shape (rows + 1,); the first is now. Fewer rows unless `outcome` is "finished"."""
 
     q: Array
     """Positions [m or rad], shape (rows + 1, nq)."""
@@ -39,15 +43,29 @@ class Forecast(NamedTuple):
     seconds: float
     """Wall time it took [s]."""
 
+    outcome: str
+    """ "finished", or why there are fewer rows: "diverged", "out of time" or "stopped"."""
 
-def forecast(ticker: Ticker, dashboard: Dashboard, horizon: float, rows: int) -> Forecast:
-    """Step ahead from where the robot is, with the step and the numbers of the live robot.
+
+def forecast(
+    ticker: Ticker,
+    dashboard: Dashboard,
+    horizon: float,
+    rows: int,
+    limit: float,
+    stop: threading.Event | None = None,
+) -> Forecast:
+    """Step ahead from where the robot is, with the step and the parameters of the live robot.
+
+    State, commands and parameters are copied first; nothing of the live robot is locked.
 
     Args:
         ticker: The live robot.
         dashboard: Finds places of bodies.
         horizon: How far to look [s].
         rows: Into how many equal parts.
+        limit: Wall time it may take [s].
+        stop: Ends it when set.
 
     Raises:
         DomainError: If that is too far, or nothing.
@@ -56,23 +74,19 @@ def forecast(ticker: Ticker, dashboard: Dashboard, horizon: float, rows: int) ->
         raise DomainError("horizon", f"from {ticker.dt:g} to {LONGEST:g} s", f"{horizon!r}")
     if not 1 <= rows <= MOST_ROWS:
         raise DomainError("rows", f"from 1 to {MOST_ROWS}", f"{rows!r}")
+    if not limit > 0.0:
+        raise DomainError("limit", "a time above 0 s", f"{limit!r}")
     begin = wall.perf_counter()
-    now = ticker.latest()
+    now = ticker.present()
+    held, numbers = ticker.posted()
+    ahead = _Ahead(ticker, now.state, now.steps, held, numbers)
     count = max(1, round(horizon / (rows * ticker.dt)))
-    board, clock = ticker.board, ticker.board.clock.copy()
-    clock[CLOCK] = count
-    clock[DONE] = now.steps
-    numbers: dict[str, Any] = ticker.posted_parameters()
-    state, states, steps = now.state.copy(), [now.state], [now.steps]
-    held = np.ascontiguousarray(board.posted[: board.held_size])
-    for _ in range(rows):
-        found, failed = ticker.kernel.evaluate(state, held, clock, errors="flag", **numbers)
-        if bool(failed):
-            break
-        state = np.array(found[0]).reshape(-1)
-        clock[DONE] += count
-        states.append(state)
-        steps.append(int(clock[DONE]))
+    states, steps, outcome = [now.state], [now.steps], "finished"
+    while outcome == "finished" and len(states) <= rows:
+        outcome = ahead.go(steps[0] + count * len(states), begin + limit, stop)
+        if outcome == "finished":
+            states.append(ahead.state)
+            steps.append(ahead.steps)
     model = ticker.system.model
     table = np.array(states)
     time = ticker.begin + ticker.dt * np.array(steps, dtype=np.float64)
@@ -83,4 +97,39 @@ def forecast(ticker: Ticker, dashboard: Dashboard, horizon: float, rows: int) ->
         table[:, model.nq : model.nq + model.nv],
         dashboard.poses(time, q),
         wall.perf_counter() - begin,
+        outcome,
     )
+
+
+class _Ahead:
+    """A copy of the robot that goes ahead, some steps at a time."""
+
+    def __init__(
+        self, ticker: Ticker, state: Array, steps: int, held: Array, numbers: dict[str, Any]
+    ) -> None:
+        self.state, self.steps = state, steps
+        self._kernel, self._held, self._numbers = ticker.kernel, held, numbers
+        self._clock = ticker.board.clock.copy()
+        self._portion = 1
+
+    def go(self, steps: int, deadline: float, stop: threading.Event | None) -> str:
+        """Go on to a count of steps; return "finished" or why it was not reached."""
+        while self.steps < steps:
+            start = wall.perf_counter()
+            if start > deadline:
+                return "out of time"
+            if stop is not None and stop.is_set():
+                return "stopped"
+            count = min(self._portion, steps - self.steps)
+            self._clock[CLOCK] = count
+            self._clock[DONE] = self.steps
+            found, failed = self._kernel.evaluate(
+                self.state, self._held, self._clock, errors="flag", **self._numbers
+            )
+            if bool(failed):
+                return "diverged"
+            self.state = np.array(found[0]).reshape(-1)
+            self.steps += count
+            if wall.perf_counter() - start < 0.5 * GLANCE:
+                self._portion = max(self._portion, 2 * count)
+        return "finished"

@@ -1,40 +1,44 @@
 """Messages over a plain socket, for programs and hardware in the loop.
 
-A conversation begins with one JSON object per line. A client that says hello with a format gets the
-answer as a line; from there on both sides write MessagePack, each message behind its length.
+A conversation begins with one JSON object per line, the first a hello that shows the token. A
+client that says hello with a format gets the answer as a line; from there on both sides write
+MessagePack, each message behind its length.
 """
 
 import asyncio
-import json
+import contextlib
+from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
-from tiburon.drive.desk import Client, Desk
-from tiburon.drive.door import Door, port_error
-from tiburon.drive.messages import LENGTH, LONGEST_MESSAGE, framed
+from tiburon.drive.conversation import converse
+from tiburon.drive.desk import Desk
+from tiburon.drive.door import HELLO_SECONDS, Door, Lobby, port_error
+from tiburon.drive.messages import LENGTH, LONGEST_MESSAGE, MessageError, decode, framed, short
 
 __all__ = ["LineServer"]
 
-MOST_WAITING = 1 << 20
-"""Bytes that may wait for a slow client before it gets no more states."""
-
 MOST_CLIENTS = 32
-HELLO_SECONDS = 5.0
-"""Time in which a client must show its token where one is needed."""
+
+CLOSE_SECONDS = 1.0
+"""Time in which a peer must take what was sent to it before the connection is cut [s]."""
 
 
 class LineServer:
     """Serves a desk over TCP.
 
-    Every client gets a welcome, then states at its rate; answers to its messages in between. What
-    is no message gets an error and nothing else happens; one that is too long closes the
-    connection.
+    A client that shows the token gets a welcome, then states at its rate; answers to its messages
+    in between. The first line that is no message closes the connection, so that nothing is carried
+    out that was sent inside another protocol, such as the body of an HTTP request.
     """
 
     def __init__(self, desk: Desk, door: Door) -> None:
         self.desk, self.door = desk, door
         self.port = 0
+        self.lobby = Lobby()
         self._server: asyncio.Server | None = None
         self._open: set[asyncio.Task[Any]] = set()
+        self._clients = 0
 
     async def start(self, port: int = 0) -> None:
         """Open the door.
@@ -62,100 +66,111 @@ class LineServer:
         task = asyncio.current_task()
         assert task is not None
         self._open.add(task)
+        full = f"{self.lobby.most} connections that have not said hello, and one too many"
+        self.lobby.enter(task, partial(_turn_away, writer, f"connection: got {full}"))
         try:
-            if len(self._open) > MOST_CLIENTS:
-                _send(writer, {"type": "error", "message": f"full: {MOST_CLIENTS} clients at most"})
-            elif (said := await self._admitted(reader, writer)) is not None:
-                await self._converse(reader, writer, said)
+            first = await self._first_line(reader, writer)
+            self.lobby.leave(task)
+            if first is None:
+                return
+            if self._clients >= MOST_CLIENTS:
+                _turn_away(writer, f"full: {MOST_CLIENTS} clients at most")
+                return
+            self._clients += 1
+            try:
+                client = self.desk.join(str(writer.get_extra_info("peername")))
+                await converse(self.desk, client, _LineLink(reader, writer), first)
+            finally:
+                self._clients -= 1
         except (ConnectionError, asyncio.CancelledError, TimeoutError):
-            # gone: nothing to tell to nobody
+            # gone: nobody is left to hear of it
             pass
         finally:
             self._open.discard(task)
-            writer.close()
+            self.lobby.leave(task)
+            await _close(writer)
 
-    async def _admitted(
+    async def _first_line(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> bytes | None:
-        """Return what a client has said to come in, which may be nothing; None if it may not."""
-        if self.door.token is None:
-            return b""
-        line = None
+        """Return the first line of a client that is admitted, None if it is not."""
         try:
-            line = await asyncio.wait_for(_line(reader), HELLO_SECONDS)
-            shown = json.loads(line or b"").get("token")
-        except (ValueError, AttributeError, RecursionError, TimeoutError):
-            shown = None
-        if self.door.admits(shown):
+            line = await asyncio.wait_for(_next_line(reader), HELLO_SECONDS)
+            if line is None:
+                return None
+            message = decode(line)
+            if message.get("type") != "hello":
+                said = f"hello: expected as the first message, got {short(message.get('type'))}"
+            elif self.door.admits(message.get("token")):
+                return line
+            else:
+                said = "token: expected that of this server"
+        except MessageError as error:
+            said = str(error)
+        except TimeoutError:
+            said = f"hello: expected within {HELLO_SECONDS:g} s, got nothing"
+        token = ', "token": ...' if self.door.token is not None else ""
+        hello = f'begin with {{"type": "hello"{token}}}'
+        _turn_away(writer, f"{said}; {hello}")
+        return None
+
+
+class _LineLink:
+    """Messages as lines, or behind their lengths."""
+
+    confirms_commands = True
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._reader, self._writer = reader, writer
+
+    async def receive(self, form: str) -> bytes | None:
+        # answers must be taken before more is asked for
+        await self._writer.drain()
+        if form == "json":
+            return await _next_line(self._reader)
+        try:
+            (length,) = LENGTH.unpack(await self._reader.readexactly(LENGTH.size))
+            if length > LONGEST_MESSAGE:
+                raise _too_long()
+            return await self._reader.readexactly(length)
+        except asyncio.IncompleteReadError:
+            return None
+
+    async def send(self, message: Mapping[str, Any], form: str) -> None:
+        if not self._writer.is_closing():
+            self._writer.write(framed(message, form))
+
+    def unsent(self) -> int:
+        return self._writer.transport.get_write_buffer_size()
+
+
+async def _next_line(reader: asyncio.StreamReader) -> bytes | None:
+    """Return the next line that is not empty, None at the end."""
+    while True:
+        try:
+            line = await reader.readuntil(b"\n")
+        except asyncio.IncompleteReadError as rest:
+            return rest.partial.strip() or None
+        except asyncio.LimitOverrunError:
+            raise _too_long() from None
+        if line.strip():
             return line
-        said = 'expected {"type": "hello", "token": ...} with the token of this server'
-        _send(writer, {"type": "error", "message": f"token: {said}"})
-        return None
-
-    async def _converse(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, said: bytes
-    ) -> None:
-        """Talk with a client until it goes; `said` is what it has said already."""
-        name = str(writer.get_extra_info("peername"))
-        client = self.desk.join(name)
-        telling = asyncio.create_task(self._tell(client, writer))
-        try:
-            _send(writer, self.desk.welcome(client))
-            data: bytes | None = said
-            while data is not None:
-                if client.format == "json" and not data.strip():
-                    data = await _next(reader, client.format)
-                    continue
-                # forecasts take a while: others are served meanwhile
-                answer = await asyncio.to_thread(self.desk.handle, client, data)
-                _send(writer, answer, client.format)
-                # nothing is sent between the answer and the change it tells of
-                client.format = client.wanted_format
-                await writer.drain()
-                data = await _next(reader, client.format)
-        except ValueError:
-            longest = f"one of at most {LONGEST_MESSAGE} bytes"
-            error = {"type": "error", "message": f"message: expected {longest}"}
-            _send(writer, error, client.format)
-        finally:
-            telling.cancel()
-            self.desk.part(client)
-
-    async def _tell(self, client: Client, writer: asyncio.StreamWriter) -> None:
-        """Send states at the client's rate; to a slow one fewer."""
-        loop = asyncio.get_running_loop()
-        due = loop.time()
-        while True:
-            due = max(due + 1.0 / client.rate, loop.time())
-            await asyncio.sleep(due - loop.time())
-            self.desk.check_hands()
-            if writer.transport.get_write_buffer_size() < MOST_WAITING:
-                _send(writer, self.desk.state(client), client.format)
 
 
-async def _next(reader: asyncio.StreamReader, form: str) -> bytes | None:
-    """Return the next message, None at the end; ValueError if it is too long."""
-    if form == "json":
-        return await _line(reader)
-    try:
-        (length,) = LENGTH.unpack(await reader.readexactly(LENGTH.size))
-        if length > LONGEST_MESSAGE:
-            raise ValueError("message too long")
-        return await reader.readexactly(length)
-    except asyncio.IncompleteReadError:
-        return None
+def _too_long() -> MessageError:
+    return MessageError(f"message: expected one of at most {LONGEST_MESSAGE} bytes")
 
 
-async def _line(reader: asyncio.StreamReader) -> bytes | None:
-    """Return the next line, None at the end; ValueError if it is too long."""
-    try:
-        line = await reader.readuntil(b"\n")
-    except asyncio.IncompleteReadError as rest:
-        return rest.partial or None
-    except asyncio.LimitOverrunError:
-        raise ValueError("line too long") from None
-    return line
+def _turn_away(writer: asyncio.StreamWriter, said: str) -> None:
+    """Tell a peer why it is not served, and close."""
+    if not writer.is_closing():
+        writer.write(framed({"type": "error", "message": said}))
+        writer.close()
 
 
-def _send(writer: asyncio.StreamWriter, message: dict[str, Any], form: str = "json") -> None:
-    writer.write(framed(message, form))
+async def _close(writer: asyncio.StreamWriter) -> None:
+    """Close a connection, at once if its peer does not take what was sent."""
+    writer.close()
+    with contextlib.suppress(OSError, TimeoutError, asyncio.CancelledError):
+        await asyncio.wait_for(writer.wait_closed(), CLOSE_SECONDS)
+    writer.transport.abort()

@@ -5,6 +5,7 @@ Both hold the same objects. What comes in is from strangers: it is an object or 
 
 import json
 import struct
+from collections.abc import Mapping
 from typing import Any
 
 from tiburon.errors import TiburonError
@@ -74,7 +75,7 @@ def _unpacked(data: bytes) -> Any:
         ) from None
 
 
-def encode(message: dict[str, Any], form: str = "json") -> bytes:
+def encode(message: Mapping[str, Any], form: str = "json") -> bytes:
     """Return a message as bytes, without what separates it from the next."""
     if form == "msgpack":
         import msgpack
@@ -84,7 +85,7 @@ def encode(message: dict[str, Any], form: str = "json") -> bytes:
     return json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
 
 
-def framed(message: dict[str, Any], form: str = "json") -> bytes:
+def framed(message: Mapping[str, Any], form: str = "json") -> bytes:
     """Return a message as it goes over a plain socket: a line, or its length and the bytes."""
     data = encode(message, form)
     return LENGTH.pack(len(data)) + data if form == "msgpack" else data + b"\n"

@@ -1,12 +1,15 @@
 """The page for operators: served over HTTP, its messages over a WebSocket, both on one port."""
 
-import asyncio
+import contextlib
 import http
+import logging
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 
-from tiburon.drive.desk import Client, Desk
-from tiburon.drive.door import Door, port_error
+from tiburon.drive.conversation import converse
+from tiburon.drive.desk import Desk
+from tiburon.drive.door import Door, Lobby, port_error
 from tiburon.drive.messages import LONGEST_MESSAGE, encode
 from tiburon.errors import TiburonError
 
@@ -16,10 +19,20 @@ if TYPE_CHECKING:
 
 __all__ = ["PageServer"]
 
-MOST_WAITING = 1 << 20
-"""Bytes that may wait for a slow page before it gets no more states."""
-
 MOST_PAGES = 32
+
+OPEN_SECONDS = 10.0
+"""Time in which a request must have come and, if it asks for the page, the page must have gone."""
+
+HEADERS = {
+    "Content-Type": "text/html; charset=utf-8",
+    "Cache-Control": "no-store",
+    # inside a page of others its buttons could be clicked unseen; its address holds the token
+    "Content-Security-Policy": "frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
 
 
 class PageServer:
@@ -36,6 +49,7 @@ class PageServer:
         self.desk, self.door = desk, door
         self._page = page.encode()
         self.port = 0
+        self.lobby = Lobby()
         self._pages = 0
         self._server: Server | None = None
 
@@ -46,18 +60,34 @@ class PageServer:
             TiburonError: If the port is taken, or websockets is not installed.
         """
         try:
-            from websockets.asyncio.server import serve
+            from websockets.asyncio.server import ServerConnection, serve
         except ImportError:
             raise TiburonError(
                 "the page needs the package websockets; install it with pip install websockets, "
                 "or use --headless"
             ) from None
+        lobby = self.lobby
+
+        class Guest(ServerConnection):
+            """A connection that waits in the lobby until it is admitted."""
+
+            def connection_made(self, transport: Any) -> None:
+                super().connection_made(transport)
+                lobby.enter(self, transport.abort)
+
+            def connection_lost(self, exc: Exception | None) -> None:
+                lobby.leave(self)
+                super().connection_lost(exc)
+
         try:
             self._server = await serve(
                 self._serve,
                 self.door.host,
                 port,
                 process_request=self._answer,
+                create_connection=Guest,
+                open_timeout=OPEN_SECONDS,
+                logger=_logger(),
                 max_size=LONGEST_MESSAGE,
                 # states are small and come often: packing them costs more than it saves
                 compression=None,
@@ -74,72 +104,79 @@ class PageServer:
 
     def _answer(self, connection: "ServerConnection", request: "Request") -> "Response | None":
         """Serve the page, or let a WebSocket through."""
+        refusal = self.door.guard.refusal(request.headers, connection.local_address)
+        if refusal is not None:
+            advice = "A name that is its own is allowed with --allow-host.\n"
+            return connection.respond(http.HTTPStatus.FORBIDDEN, f"{refusal}\n{advice}")
         url = urlsplit(request.path)
         shown = parse_qs(url.query).get("token", [None])[0]
         if not self.door.admits(shown):
             said = "This page needs the token that the server printed: .../?token=...\n"
             return connection.respond(http.HTTPStatus.FORBIDDEN, said)
+        self.lobby.leave(connection)
         if url.path == "/socket":
-            origin = request.headers.get("Origin")
-            # pages of others must not steer robots through the browser of this machine
-            if origin is not None and urlsplit(origin).netloc != request.headers.get("Host"):
-                return connection.respond(http.HTTPStatus.FORBIDDEN, "Another page's request.\n")
             return None
         if url.path != "/":
             return connection.respond(http.HTTPStatus.NOT_FOUND, "There is only one page: /\n")
         response = connection.respond(http.HTTPStatus.OK, "")
         response.body = self._page
-        for name in ("Content-Type", "Content-Length"):
-            del response.headers[name]
-        response.headers["Content-Type"] = "text/html; charset=utf-8"
-        response.headers["Content-Length"] = str(len(self._page))
-        response.headers["Cache-Control"] = "no-store"
+        for name, value in {**HEADERS, "Content-Length": str(len(self._page))}.items():
+            # setting a header adds to those of its name
+            response.headers.pop(name, None)
+            response.headers[name] = value
         return response
 
     async def _serve(self, connection: "ServerConnection") -> None:
-        from websockets.exceptions import ConnectionClosed
-
-        client = self.desk.join("page")
-        telling = None
+        if self._pages >= MOST_PAGES:
+            await connection.close(1013, f"{MOST_PAGES} pages at most")
+            return
         self._pages += 1
         try:
-            if self._pages > MOST_PAGES:
-                await connection.close(1013, f"{MOST_PAGES} pages at most")
-                return
-            await connection.send(_data(self.desk.welcome(client), client.format))
-            telling = asyncio.create_task(self._tell(client, connection))
-            async for message in connection:
-                answer = await asyncio.to_thread(self.desk.handle, client, message)
-                # sticks come many times a second: silence means yes
-                if answer["type"] != "done" or answer.get("request") != "command":
-                    await connection.send(_data(answer, client.format))
-                client.format = client.wanted_format
-        except ConnectionClosed:
-            pass
+            await converse(self.desk, self.desk.join("page"), _PageLink(connection))
         finally:
             self._pages -= 1
-            if telling is not None:
-                telling.cancel()
-            self.desk.part(client)
 
-    async def _tell(self, client: Client, connection: "ServerConnection") -> None:
-        """Send states at the client's rate; to a slow one fewer."""
+
+class _PageLink:
+    """Messages over a WebSocket; closed by the server when the conversation ends."""
+
+    # sticks come many times a second: silence means yes
+    confirms_commands = False
+
+    def __init__(self, connection: "ServerConnection") -> None:
+        self._connection = connection
+
+    async def receive(self, form: str) -> str | bytes | None:
         from websockets.exceptions import ConnectionClosed
 
-        loop = asyncio.get_running_loop()
-        due = loop.time()
         try:
-            while True:
-                due = max(due + 1.0 / client.rate, loop.time())
-                await asyncio.sleep(due - loop.time())
-                self.desk.check_hands()
-                if connection.transport.get_write_buffer_size() < MOST_WAITING:
-                    await connection.send(_data(self.desk.state(client), client.format))
+            return await self._connection.recv()
         except ConnectionClosed:
-            pass
+            return None
+
+    async def send(self, message: Mapping[str, Any], form: str) -> None:
+        from websockets.exceptions import ConnectionClosed
+
+        # one that is gone ends the conversation in `receive`
+        with contextlib.suppress(ConnectionClosed):
+            await self._connection.send(_data(message, form))
+
+    def unsent(self) -> int:
+        return self._connection.transport.get_write_buffer_size()
 
 
-def _data(message: dict[str, Any], form: str) -> str | bytes:
+def _logger() -> logging.Logger:
+    """Return a logger that is silent about requests that were none: strangers must not fill it."""
+    logger = logging.getLogger("tiburon.drive.page")
+    logger.addFilter(_is_ours)
+    return logger
+
+
+def _is_ours(record: logging.LogRecord) -> bool:
+    return not record.getMessage().startswith(("opening handshake failed", "connection rejected"))
+
+
+def _data(message: Mapping[str, Any], form: str) -> str | bytes:
     """Return a message as text or as bytes, as WebSockets tell them apart."""
     data = encode(message, form)
     return data if form == "msgpack" else data.decode()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from tiburon.actuation.element import Action, Element, Moment
 from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.crba import mass_matrix
 from tiburon.control.allocation import ThrusterAllocation
-from tiburon.errors import ModelError
+from tiburon.errors import DomainError, ModelError
 from tiburon.loops.dynamics import loop_gaps, loop_jacobian
 from tiburon.loops.metric import rank_cut
 from tiburon.loops.start import resting_position
@@ -19,7 +19,17 @@ from tiburon.model import Actuator, Coupled, Model, World
 from tiburon.record import record
 from tiburon.simulation.commands import CommandRow
 
-__all__ = ["AXES", "JointGrip", "Panel", "Push", "VehicleGrip", "grips_of", "pushes_of"]
+__all__ = [
+    "AXES",
+    "JointGrip",
+    "Panel",
+    "Push",
+    "VehicleGrip",
+    "checked_command",
+    "grips_of",
+    "pushes_of",
+    "sticks_of",
+]
 
 AXES = ("roll", "pitch", "yaw", "surge", "sway", "heave")
 """Sticks of a vehicle, in the order of its wrench: about and along x (ahead), y (left), z (up)."""
@@ -263,6 +273,34 @@ def pushes_of(
         pace = BRISK if v in floating else GENTLE
         pushes.append(Push(commands.names[v], v, strengths.get(v, pace * inertia[v])))
     return tuple(pushes)
+
+
+def sticks_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Return those commands that go back to the middle when let go, of all by full name."""
+    moved = tuple(f"panel.{axis}" for axis in AXES)
+    return tuple(name for name in names if name in moved or name.startswith("panel.joint."))
+
+
+def checked_command(name: str, value: Any) -> float:
+    """Return a command as it is posted: sticks within their range, all else as it is.
+
+    Args:
+        name: Full name of the command.
+        value: What is asked for.
+
+    Raises:
+        DomainError: If it is no finite number, or a mode or gain below 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise DomainError(f"command {name!r}", "a number", f"{value!r}")
+    number = float(value)
+    if not math.isfinite(number) or abs(number) > 1e12:
+        raise DomainError(f"command {name!r}", "a finite number", f"{value!r}")
+    if sticks_of([name]):
+        return min(1.0, max(-1.0, number))
+    if name.startswith("panel.") and number < 0.0:
+        raise DomainError(f"command {name!r}", "a number of at least 0", f"{value!r}")
+    return number
 
 
 def _first(value: object) -> float:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.drive.ticker import Ticker
+from tiburon.drive.ticker import Row, Ticker
 from tiburon.simulation.course import RunSetup
 from tiburon.simulation.outcome import Outcome
 from tiburon.simulation.recorder import Recorder
@@ -18,10 +18,20 @@ from tiburon.simulation.trajectory import Trajectory
 __all__ = ["Recording"]
 
 
-class Recording:
-    """Takes every so many-th row of a ticker, from now on.
+TAKE_SECONDS = 0.05
+"""Wall time between two looks for new rows [s]."""
 
-    The pilot, the panel and the commands are part of the run: it can be gone on with.
+
+class Recording:
+    """Takes every so many-th row of a ticker, from now on, on a thread of its own.
+
+    Nobody waits for the disk: `end` marks the last row, and the thread writes up to it. The pilot,
+    the panel and the commands are part of the run: it can be gone on with.
+
+    Attributes:
+        store: Path of the Zarr directory, None if rows stay in memory.
+        missed: Rows that came and went before they were taken.
+        reported: Whether `result` was asked for: whoever did knows of its problems.
     """
 
     def __init__(
@@ -32,7 +42,7 @@ class Recording:
         every: int,
         store: str | Path | None = None,
     ) -> None:
-        """Prepare for rows.
+        """Prepare for rows, and start taking them.
 
         Args:
             system: What moves, with the numbers it has now.
@@ -42,13 +52,15 @@ class Recording:
             store: Path of a Zarr directory to write to; None keeps rows in memory.
         """
         self.system, self.ticker, self.every = system, ticker, every
+        self.store = None if store is None else Path(store)
         self.missed = 0
-        """Rows that came and went before they were taken."""
-        self._lock = threading.Lock()
-        first = ticker.latest()
-        self._next = ticker.head - 1
+        jump = ticker.pending_jump()
+        first = ticker.latest() if jump is None else jump.row
+        self._next = ticker.head - 1 if jump is None else jump.head
         self._last = first
         self._taken = 0
+        # rows of before the jump are still to come
+        self._landing = None if jump is None else first.steps
         setup = RunSetup(
             model=system.model,
             world=system.world,
@@ -83,39 +95,92 @@ class Recording:
         self._writer = RowWriter(
             self._recorder, system, 1, system.drive_size, 0, {}, self._checkpoint
         )
+        if jump is not None:
+            self._write(first)
+        self._end: tuple[int, str, str] | None = None
+        self._ended = threading.Event()
+        self._run: Trajectory | None = None
+        self._problem: Exception | None = None
+        self.reported = False
+        self._thread = threading.Thread(target=self._work, name="tiburon-recording", daemon=True)
+        self._thread.start()
 
-    def take(self) -> None:
-        """Take the rows that have come since."""
-        with self._lock:
-            rows, self._next, missed = self.ticker.rows(self._next)
-            self.missed += missed
-            for numbers in rows:
-                row = self.ticker.rows_of(numbers)
-                if (row.steps - self._first) % self.every or (
-                    row.steps <= self._last.steps and self._taken
-                ):
-                    continue
-                self._writer.write(row.time, row.state[None], row.held[None])
-                self._last, self._taken = row, self._taken + 1
-            self._writer.hand_on()
+    @property
+    def failed(self) -> bool:
+        """Whether rows could not be written; `result` raises the reason."""
+        return self._problem is not None
 
-    def finish(self, status: str = "finished", message: str = "") -> Trajectory:
-        """Take the last rows and return the run.
+    def end(self, status: str = "finished", message: str = "") -> None:
+        """Let the rows until now be the last ones; returns at once.
 
         Args:
             status: How it ended, as `Outcome` has it.
             message: The same in words.
         """
-        self.take()
-        with self._lock:
-            self._writer.flush()
-            row, model = self._last, self.system.model
-            q, v, x = np.split(row.state, [model.nq, model.nq + model.nv])
-            said = message or f"recording stopped at {row.time:.6g} s"
-            if self.missed:
-                said += f"; {self.missed} rows were missed"
-            outcome = Outcome(status, row.time, said, q, v, x)
-            return self._recorder.finish([outcome], [], self._checkpoint())
+        if self._end is None:
+            self._end = (self.ticker.head, status, message)
+            self._ended.set()
+
+    def result(self) -> Trajectory:
+        """Wait until all rows are written, and return the run.
+
+        Raises:
+            TiburonError: If they could not be written.
+        """
+        self.end()
+        self._thread.join()
+        self.reported = True
+        if self._problem is not None:
+            raise self._problem
+        assert self._run is not None
+        return self._run
+
+    def _work(self) -> None:
+        try:
+            while not self._ended.wait(TAKE_SECONDS):
+                self._take(self.ticker.head)
+            self._run = self._finish()
+        except Exception as problem:
+            # for whoever asks for the run: a thread has nobody to raise it to
+            self._problem = problem
+
+    def _take(self, end: int) -> None:
+        """Take the rows that have come since, up to the number of one that is not taken."""
+        rows, head, missed = self.ticker.rows(self._next)
+        self.missed += missed
+        count = max(0, len(rows) - (head - end))
+        self._next = max(self._next, end)
+        if missed:
+            self._landing = None
+        for numbers in rows[:count]:
+            row = self.ticker.rows_of(numbers)
+            if self._landing is not None:
+                if row.steps not in (self._landing, self._landing + self.ticker.steps):
+                    continue
+                self._landing = None
+            if (row.steps - self._first) % self.every == 0 and (
+                row.steps > self._last.steps or not self._taken
+            ):
+                self._write(row)
+        self._writer.hand_on()
+
+    def _write(self, row: Row) -> None:
+        self._writer.write(row.time, row.state[None], row.held[None])
+        self._last, self._taken = row, self._taken + 1
+
+    def _finish(self) -> Trajectory:
+        """Take the last rows and return the run."""
+        assert self._end is not None
+        end, status, message = self._end
+        self._take(end)
+        self._writer.flush()
+        row, model = self._last, self.system.model
+        q, v, x = np.split(row.state, [model.nq, model.nq + model.nv])
+        said = message or f"recording stopped at {row.time:.6g} s"
+        if self.missed:
+            said += f"; {self.missed} rows were missed"
+        outcome = Outcome(status, row.time, said, q, v, x)
+        return self._recorder.finish([outcome], [], self._checkpoint())
 
     def _checkpoint(self) -> Checkpoint:
         row = self._last

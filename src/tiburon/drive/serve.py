@@ -1,7 +1,7 @@
 """Servers around a robot: they run until they are told to stop, while it goes on by itself."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tiburon.drive.desk import Desk
@@ -21,6 +21,8 @@ async def serve(
     socket_port: int | None = None,
     headless: bool = False,
     token: str | None = None,
+    no_token: bool = False,
+    allow_hosts: Sequence[str] = (),
     rate: float = 30.0,
     folder: Path | str = ".",
     duration: float | None = None,
@@ -34,16 +36,18 @@ async def serve(
         port: Of the page; of the socket where there is no page. 0 for any that is free.
         socket_port: Of the socket beside the page; None for none.
         headless: Whether there is a socket only.
-        token: What clients must show; made up where the address is not that of this machine.
+        token: What clients must show; made up by default.
+        no_token: Whether all programs of this machine may drive; on its own addresses only.
+        allow_hosts: Names beside `host` under which browsers may ask for the page.
         rate: States per second [Hz].
         folder: Where recordings and edited robots are written.
         duration: Wall time after which all ends [s]; None for never.
         ready: Told where clients find the robot, one line each.
     """
-    desk, door = Desk(drive, folder, rate), Door(host, token)
+    desk = Desk(drive, folder, rate)
+    door = Door(host, token, no_token=no_token, allow_hosts=allow_hosts)
     servers: list[LineServer | PageServer] = []
     tell = ready or (lambda line: None)
-    shown = f"?token={door.token}" if door.token else ""
     try:
         if not headless:
             from tiburon.drive.page_text import drive_page
@@ -51,13 +55,13 @@ async def serve(
             page = PageServer(desk, door, drive_page(drive))
             await page.start(port)
             servers.append(page)
-            tell(f"page http://{host}:{page.port}/{shown}")
+            tell(f"page http://{door.address(page.port)}/{door.query}")
         if headless or socket_port is not None:
             lines = LineServer(desk, door)
             await lines.start(port if headless else socket_port or 0)
             servers.append(lines)
             known = f" token {door.token}" if door.token else ""
-            tell(f"socket {host}:{lines.port}{known}")
+            tell(f"socket {door.address(lines.port)}{known}")
         drive.start()
         await (asyncio.sleep(duration) if duration is not None else asyncio.Event().wait())
     finally:

@@ -1,6 +1,5 @@
 """`Drive`: a robot under way by the clock on the wall, and everything one may do to it."""
 
-import math
 import threading
 import time as wall
 from collections import deque
@@ -13,15 +12,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
-from tiburon.drive.dashboard import Dashboard
-from tiburon.drive.edits import Knob, edited, knobs_of, ready_for_edits, same_code
+from tiburon.drive import edits
+from tiburon.drive.dashboard import Dashboard, modes_of
 from tiburon.drive.forecast import Forecast, forecast
-from tiburon.drive.panel import pushes_of
+from tiburon.drive.panel import checked_command, pushes_of, sticks_of
 from tiburon.drive.pilot import Pilot, piloted
 from tiburon.drive.recording import Recording
 from tiburon.drive.ticker import Row, Ticker
 from tiburon.drive.timing import TickReport
-from tiburon.errors import DomainError, ModelError, UnknownNameError
+from tiburon.errors import DomainError, ModelError, TiburonError, UnknownNameError
 from tiburon.loops.start import closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
@@ -38,6 +37,12 @@ HOUSEKEEPING = 0.05
 
 PACE_WINDOW = 1.0
 """Wall time over which the real-time factor is measured [s]."""
+
+FORECAST_SECONDS = 5.0
+"""Wall time that a forecast may take unless told otherwise [s]."""
+
+MOST_FORECASTS = 2
+"""Forecasts at a time: each keeps a processor busy that ticks may want."""
 
 
 class Snapshot(NamedTuple):
@@ -105,7 +110,7 @@ class Drive:
                 until shortly before).
             native: Whether the loop is machine code; by default where that is possible.
         """
-        surroundings = ready_for_edits(world_with(world, fluid) or DEFAULT_WORLD)
+        surroundings = edits.ready_for_edits(world_with(world, fluid) or DEFAULT_WORLD)
         self._settings: dict[str, Any] = {"forces": forces, "passive": passive, "limits": limits}
         self.system, panel = piloted(model, surroundings, **self._settings)
         self.method = method
@@ -144,9 +149,14 @@ class Drive:
         self._sensed_row = 0
         self.snapshots: dict[str, Snapshot] = {}
         self.recording: Recording | None = None
-        self.last_run: Trajectory | None = None
-        """The run recorded last."""
+        self._last_recording: Recording | None = None
         self._lock = threading.RLock()
+        """Guards what readings are made of; never held for long, for clients wait for it."""
+        self._posting = threading.Lock()
+        """Guards commands alone, so that letting sticks go waits for nothing else."""
+        self._arranging = threading.RLock()
+        """Lets one edit or start of a recording after the other."""
+        self._forecasts = threading.BoundedSemaphore(MOST_FORECASTS)
         self._pace: deque[tuple[float, float]] = deque()
         self._closing = threading.Event()
         self._keeper: threading.Thread | None = None
@@ -172,14 +182,21 @@ class Drive:
         return self
 
     def close(self) -> None:
-        """Stop, and finish a recording that is under way."""
+        """Stop, and finish a recording that is under way.
+
+        Raises:
+            TiburonError: If a recording could not be written, and nobody knows yet.
+        """
         self._closing.set()
         keeper, self._keeper = self._keeper, None
         if keeper is not None:
             keeper.join()
         self.ticker.stop()
-        if self.recording is not None:
-            self.stop_recording()
+        self._end_recording("the drive was closed")
+        last = self._last_recording
+        if last is not None and not last.reported:
+            # on disk before the process may end
+            last.result()
 
     def __enter__(self) -> "Drive":
         return self.start()
@@ -196,10 +213,9 @@ class Drive:
                 self._pace.append((wall.monotonic(), now.time))
                 while self._pace[-1][0] - self._pace[0][0] > PACE_WINDOW:
                     self._pace.popleft()
-                if self.recording is not None:
-                    self.recording.take()
-                    if self.ticker.diverged:
-                        self.stop_recording()
+                recording = self.recording
+                if recording is not None and (self.ticker.diverged or recording.failed):
+                    self._end_recording("the motion diverged")
 
     def _look(self) -> None:
         """Let sensors look at all rows that were their turn."""
@@ -268,37 +284,21 @@ class Drive:
             UnknownNameError: If there is no such command.
             DomainError: If one is no finite number.
         """
-        with self._lock:
+        changes = {}
+        for name, value in commands.items():
+            place = self.place(name)
+            changes[place] = checked_command(self.system.command_names[place], value)
+        with self._posting:
             held = self._held.copy()
-            for name, value in commands.items():
-                place = self.place(name)
-                held[place] = self._checked(self.system.command_names[place], value)
+            for place, number in changes.items():
+                held[place] = number
             self.ticker.post(held)
             self._held = held
-
-    def _checked(self, name: str, value: Any) -> float:
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-            raise DomainError(f"command {name!r}", "a number", f"{value!r}")
-        number = float(value)
-        if not math.isfinite(number) or abs(number) > 1e12:
-            raise DomainError(f"command {name!r}", "a finite number", f"{value!r}")
-        if name in self.sticks:
-            return min(1.0, max(-1.0, number))
-        if name.startswith("panel.") and number < 0.0:
-            raise DomainError(f"command {name!r}", "a number of at least 0", f"{value!r}")
-        return number
 
     @property
     def sticks(self) -> tuple[str, ...]:
         """Full names of the commands that go back to the middle when let go."""
-        from tiburon.drive.panel import AXES
-
-        moved = tuple(f"panel.{axis}" for axis in AXES)
-        return tuple(
-            name
-            for name in self.system.command_names
-            if name in moved or name.startswith("panel.joint.")
-        )
+        return sticks_of(self.system.command_names)
 
     def release(self) -> None:
         """Let all sticks, thrusters and joint forces go; modes and gains stay."""
@@ -307,40 +307,39 @@ class Drive:
         self.command({name: 0.0 for name in names if name not in kept})
 
     def reset(self) -> None:
-        """Go back to the start, and let everything go."""
-        self._jump(self._start)
+        """Go back to the start, and let everything go; ends a recording, which is kept."""
+        self._jump(self._start, "the robot was reset")
         self.release()
 
     def snapshot(self, name: str = "quick") -> Snapshot:
         """Remember where the robot is."""
-        row = self.ticker.latest()
+        row = self.ticker.present()
         found = Snapshot(row.steps, row.state)
         self.snapshots[name] = found
         return found
 
     def restore(self, name: str = "quick") -> None:
-        """Go back to a snapshot.
+        """Go back to a snapshot; ends a recording, which is kept.
 
         Raises:
             UnknownNameError: If there is none of that name.
         """
         if name not in self.snapshots:
             raise UnknownNameError("snapshot", name, self.snapshots)
-        self._jump(self.snapshots[name])
+        self._jump(self.snapshots[name], f"the robot went back to snapshot {name!r}")
 
-    def _jump(self, to: Snapshot) -> None:
+    def _jump(self, to: Snapshot, why: str) -> None:
         with self._lock:
             # times would go back: what was recorded until here is a run of its own
-            if self.recording is not None:
-                self.stop_recording()
+            self._end_recording(why)
             self.ticker.post_state(to.state, to.steps)
             self._pace.clear()
 
     # numbers
 
-    def knobs(self) -> tuple[Knob, ...]:
+    def knobs(self) -> tuple[edits.Knob, ...]:
         """Return the numbers of robot and water that may be changed."""
-        return knobs_of(self.model, self.world, self._factors)
+        return edits.knobs_of(self.model, self.world, self._factors)
 
     def edit(self, changes: Mapping[str, Any]) -> None:
         """Change numbers of robot and water while it moves; nothing is compiled.
@@ -352,31 +351,28 @@ class Drive:
             UnknownNameError: If there is no such number.
             ModelError: If the robot with these numbers would need other code, or is recorded.
         """
-        with self._lock:
+        with self._arranging:
             if self.recording is not None:
                 raise ModelError(
                     "numbers: expected no recording under way, for a run has one set of numbers; "
                     "stop the recording first"
                 )
-            model, world, factors = edited(self.model, self.world, changes, self._factors)
+            # robots of many bodies take a while: put together before anybody has to wait
+            model, world, factors = edits.edited(self.model, self.world, changes, self._factors)
             system = System(model, world, self._elements(model, world), self.system.control)
-            if not same_code(self.system, system):
+            if not edits.same_code(self.system, system):
                 raise ModelError(
                     f"numbers {', '.join(changes)}: expected a change that needs no other code, "
                     "got one from or to zero; start again with these numbers"
                 )
-            self.ticker.post(self._held, system.parameters())
-            self.dashboard.exchange(system)
-            self.system, self._factors = system, factors
-            if self.sensing is not None:
-                self._exchange_sensing(self.sensing, system)
-
-    @staticmethod
-    def _exchange_sensing(sensing: Sensing, system: System) -> None:
-        kernel = sensing.kernel.__self__
-        sensing.system = system
-        numbers = {k: v for k, v in system.parameters().items() if k in kernel.parameters}
-        sensing.__dict__["kernel"] = kernel.with_parameters(**numbers)
+            parameters, reading = system.parameters(), self.dashboard.kernel_of(system)
+            with self._lock:
+                with self._posting:
+                    self.ticker.post(self._held, parameters)
+                self.dashboard.exchange(system, reading)
+                self.system, self._factors = system, factors
+                if self.sensing is not None:
+                    edits.exchange_sensing(self.sensing, system, parameters)
 
     def _elements(self, model: Model, world: World) -> tuple[Any, ...]:
         """Return what acts on the robot with other numbers; stops keep their stiffness."""
@@ -410,7 +406,7 @@ class Drive:
         found["v"] = now.state[model.nq : model.nq + model.nv].tolist()
         report = self.ticker.report()
         found |= {
-            "mode": self.mode(found["commands"]),
+            "mode": modes_of(found["commands"]),
             "paused": self.ticker.paused,
             "diverged": self.ticker.diverged,
             "recording": self.recording is not None,
@@ -424,26 +420,39 @@ class Drive:
         }
         return found
 
-    def mode(self, commands: Mapping[str, float]) -> dict[str, str]:
-        """Return in words who decides over vehicle and joints."""
-        found = {}
-        if "panel.station" in commands:
-            found["vehicle"] = "station keeping" if commands["panel.station"] > 0.5 else "manual"
-        if "panel.arm_hold" in commands:
-            found["arm"] = "position hold" if commands["panel.arm_hold"] > 0.5 else "manual force"
-        return found
-
-    def forecast(self, horizon: float = 5.0, rows: int = 50) -> Forecast:
+    def forecast(
+        self,
+        horizon: float = 5.0,
+        rows: int = 50,
+        *,
+        limit: float = FORECAST_SECONDS,
+        stop: threading.Event | None = None,
+    ) -> Forecast:
         """Return where the robot will be if all commands stay as they are.
+
+        Works on a copy of the state: the robot, its commands and its readings go on meanwhile.
 
         Args:
             horizon: How far to look [s].
             rows: Into how many equal parts.
-        """
-        with self._lock:
-            return forecast(self.ticker, self.dashboard, horizon, rows)
+            limit: Wall time that it may take [s]; `Forecast.outcome` tells whether it was enough.
+            stop: Ends it before when set.
 
-    def start_recording(self, every: int = 10, store: str | Path | None = None) -> None:
+        Raises:
+            DomainError: If that is too far, or nothing.
+            TiburonError: If as many forecasts as may run at a time are under way.
+        """
+        if not self._forecasts.acquire(blocking=False):
+            raise TiburonError(
+                f"forecast: expected at most {MOST_FORECASTS} at a time, got one more; ask again "
+                "when one has ended"
+            )
+        try:
+            return forecast(self.ticker, self.dashboard, horizon, rows, limit, stop)
+        finally:
+            self._forecasts.release()
+
+    def start_recording(self, every: int = 10, store: str | Path | None = None) -> Recording:
         """Record from here on.
 
         Args:
@@ -452,20 +461,39 @@ class Drive:
         """
         if every < 1 or every % self.ticker.steps:
             raise DomainError("every", f"a multiple of {self.ticker.steps} steps", f"{every}")
-        with self._lock:
+        with self._arranging:
             if self.recording is not None:
                 raise ModelError("recording: one is under way already; stop it first")
-            self.recording = Recording(self.system, self.ticker, self.method, every, store)
+            recording = Recording(self.system, self.ticker, self.method, every, store)
+            self.recording = self._last_recording = recording
+            return recording
 
     def stop_recording(self) -> Trajectory:
-        """End the recording and return it."""
+        """End the recording and return it.
+
+        Raises:
+            ModelError: If none is under way; one that a reset ended is `last_run`.
+        """
+        recording = self._end_recording()
+        if recording is None:
+            raise ModelError("recording: none is under way; start one first")
+        return recording.result()
+
+    def _end_recording(self, why: str = "") -> Recording | None:
+        """End the recording, if there is one, without waiting until it is written."""
         with self._lock:
-            if self.recording is None:
-                raise ModelError("recording: none is under way; start one first")
             recording, self.recording = self.recording, None
-            bad = self.ticker.diverged
-            self.last_run = recording.finish("diverged" if bad else "finished")
-            return self.last_run
+            if recording is not None:
+                time = self.ticker.latest().time
+                message = f"recording ended at {time:.6g} s: {why}" if why else ""
+                recording.end("diverged" if self.ticker.diverged else "finished", message)
+            return recording
+
+    @property
+    def last_run(self) -> Trajectory | None:
+        """The run recorded last, whatever ended it; None while one is recorded, or if none was."""
+        recording = self._last_recording
+        return None if recording is None or recording is self.recording else recording.result()
 
     def report(self) -> TickReport:
         """Return how ticks kept to the clock on the wall."""

@@ -70,6 +70,16 @@ class Row(NamedTuple):
     """Commands as they were posted."""
 
 
+class Jump(NamedTuple):
+    """A state that was posted."""
+
+    head: int
+    """Rows written before."""
+
+    row: Row
+    """Where the robot is put."""
+
+
 class Ticker:
     """Steps a system in ticks of equal length, each at its time.
 
@@ -142,6 +152,7 @@ class Ticker:
         self._cleared = read_machine(None)
         self._ended: Reading | None = None
         self._posting = threading.Lock()
+        self._jump: Jump | None = None
         address = self.kernel._code.one_address
         possible = address is not None and hasattr(time, "CLOCK_MONOTONIC") and _has_sleep()
         self.native = possible if native is None else native and possible
@@ -280,15 +291,16 @@ class Ticker:
                 raise NonFiniteError("commands or parameters", where, float(numbers[where]))
             self._hand_over(Word.POST_SEQ, numbers, self.board.posted)
 
-    def posted_parameters(self) -> dict[str, Array]:
-        """Return the run-time numbers as they were posted last, by name."""
+    def posted(self) -> tuple[Array, dict[str, Array]]:
+        """Return copies of the commands and, by name, the parameters as they were posted last."""
         with self._posting:
-            place, found = self.board.held_size, {}
-            for name, part in zip(self._names, self.board.parts, strict=True):
-                shape = self.kernel.parameters[name].shape
-                found[name] = self.board.posted[place : place + part.size].copy().reshape(shape)
-                place += part.size
-            return found
+            numbers = self.board.posted.copy()
+        place, found = self.board.held_size, {}
+        for name, part in zip(self._names, self.board.parts, strict=True):
+            shape = self.kernel.parameters[name].shape
+            found[name] = numbers[place : place + part.size].reshape(shape)
+            place += part.size
+        return numbers[: self.board.held_size], found
 
     def post_state(self, state: Array, steps: int) -> None:
         """Put the robot elsewhere, at a count of steps; heals a robot that has diverged."""
@@ -300,6 +312,9 @@ class Ticker:
         with self._posting:
             # single steps that are still to come belong to the state before
             self.board.words[Word.STEPS_WANTED] = self._peek(Word.STEPS_DONE)
+            held = self.board.posted[: self.board.held_size].copy()
+            row = Row(int(steps), self.begin + steps * self.dt, 0.0, numbers[:-1].copy(), held)
+            self._jump = Jump(self.head, row)
             self._hand_over(Word.STATE_SEQ, numbers, self.board.posted_state)
 
     def _hand_over(self, sequence: Word, source: Array, target: Array) -> None:
@@ -327,6 +342,28 @@ class Ticker:
     def latest(self) -> Row:
         """Return where the robot is."""
         return self.row(self.head - 1)
+
+    def pending_jump(self) -> Jump | None:
+        """Return the state that was posted and that no row tells of yet, None if there is none."""
+        jump = self._jump
+        if jump is None:
+            return None
+        rows, _, missed = self.rows(jump.head)
+        # while paused the first row after it is the state itself, else that of the first tick
+        if (
+            not missed
+            and not np.isin(rows[:, 0], (jump.row.steps, jump.row.steps + self.steps)).any()
+        ):
+            return jump
+        with self._posting:
+            if self._jump is jump:
+                self._jump = None
+        return None
+
+    def present(self) -> Row:
+        """Return where the robot is, or where it was put since its last row."""
+        jump = self.pending_jump()
+        return self.latest() if jump is None else jump.row
 
     def row(self, number: int) -> Row:
         """Return a row by its number; it must not be older than the ring holds."""

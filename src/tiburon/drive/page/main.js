@@ -271,6 +271,7 @@ export function start(record, bytes) {
       gauges.show(message);
       desk.show(message);
     } else if (message.type === "error") notice.show(message.message);
+    else if (message.request === "record" && !("rows" in message)) notice.show(`Recording to ${message.path}`, true);
     else if (message.path) notice.show(`Wrote ${message.path}`, true);
     else if (message.knobs) Object.entries(message.knobs).forEach(([name, value]) => noteCurrent(name, value));
     window.tiburonDrive.heard += 1;

@@ -1,0 +1,222 @@
+"""Work that takes long, such as forecasts, edits and files: neither clients nor the robot wait."""
+
+import contextlib
+import threading
+
+import pytest
+
+import tiburon as tb
+from tests.drive.serving import Line, Served
+from tests.drive.vehicles import posted, rov, wait
+from tiburon.drive.desk import Desk
+from tiburon.drive.door import Door
+from tiburon.drive.session import MOST_FORECASTS
+
+
+@pytest.fixture(scope="module")
+def drive():
+    with rov() as made:
+        made.ticker.paused = False
+        yield made
+
+
+@pytest.fixture
+def served(drive):
+    made = Served(drive, Door(token="secret"))
+    yield made
+    made.close()
+    drive.release()
+
+
+class Gate:
+    """Work that begins and does not end until it is let go."""
+
+    def __init__(self):
+        self.begun, self.open = threading.Event(), threading.Event()
+
+    def __call__(self, *_, **__):
+        self.begun.set()
+        assert self.open.wait(60.0)
+
+
+@pytest.fixture
+def gate():
+    made = Gate()
+    yield made
+    made.open.set()
+
+
+@pytest.fixture
+def slow(drive, gate, monkeypatch):
+    """A robot whose forecasts take as long as the gate is shut; its ticks do not."""
+
+    class Slow:
+        def evaluate(self, *given, **named):
+            gate()
+            return kernel.evaluate(*given, **named)
+
+        def __getattr__(self, name):
+            return getattr(kernel, name)
+
+    kernel = drive.ticker.kernel
+    if not drive.ticker.native:
+        pytest.skip("no machine code here: ticks would be slow, too")
+    monkeypatch.setattr(drive.ticker, "kernel", Slow())
+    return gate
+
+
+def test_clients_and_the_dead_mans_switch_do_not_wait_for_a_forecast(served, drive, slow):
+    """An observer asks for one that does not end; the operator stops speaking."""
+    port = served.lines.port
+    operator = Line(port, token="secret", rate=100)
+    observer = Line(port, token="secret", rate=100)
+    operator.say(type="command", values={"surge": 1.0}, hold=1.0)
+    assert operator.hear("done", "error")["type"] == "done"
+    observer.say(type="forecast", horizon=1.0, rows=1, id="f")
+    assert slow.begun.wait(30.0)
+    wait(lambda: posted(drive, "surge") == 0.0, 20.0)
+    operator.say(type="command", values={"surge": 0.5}, id="go")
+    assert operator.hear("done", "error")["id"] == "go"
+    before = operator.hear("state")["time"]
+    wait(lambda: operator.hear("state")["time"] > before)
+    operator.say(type="snapshot", id="s")
+    assert operator.hear("done", "error")["id"] == "s"
+    slow.open.set()
+    assert observer.hear("done", "error")["id"] == "f"
+    for line in (operator, observer):
+        line.close()
+    wait(lambda: not served.desk.clients)
+
+
+def test_an_operator_goes_on_while_its_own_forecast_is_computed(served, drive, slow):
+    """A second one is refused meanwhile; the first one's answer comes when it is ready."""
+    line = Line(served.lines.port, token="secret")
+    line.say(type="forecast", horizon=1.0, rows=2, id="f")
+    assert slow.begun.wait(30.0)
+    line.say(type="command", values={"surge": 0.25}, id="go")
+    assert line.hear("done", "error")["id"] == "go"
+    assert posted(drive, "surge") == 0.25
+    line.say(type="forecast", id="second")
+    refused = line.hear("done", "error")
+    assert refused["message"].startswith("forecast: expected one at a time")
+    assert refused["id"] == "second"
+    slow.open.set()
+    found = line.hear("done", "error")
+    assert found["id"] == "f"
+    assert found["outcome"] == "finished"
+    assert len(found["q"]) == 3
+    line.close()
+
+
+def test_forecasts_are_few_and_end_when_their_client_goes(served, drive, slow):
+    port = served.lines.port
+    lines = [Line(port, token="secret") for _ in range(MOST_FORECASTS + 1)]
+    for line in lines[:-1]:
+        slow.begun.clear()
+        line.say(type="forecast")
+        assert slow.begun.wait(30.0)
+    lines[-1].say(type="forecast")
+    said = lines[-1].hear("done", "error")["message"]
+    assert said.startswith(f"forecast: expected at most {MOST_FORECASTS} at a time")
+    for line in lines[:-1]:
+        line.close()
+    wait(lambda: len(served.desk.clients) == 1)
+    slow.open.set()
+
+    def accepted():
+        lines[-1].say(type="forecast", horizon=0.01, rows=1)
+        return lines[-1].hear("done", "error")["type"] == "done"
+
+    wait(accepted)
+    lines[-1].close()
+
+
+def test_forecasts_are_bounded_in_time(drive):
+    """Ten minutes ahead in a tenth of a second: fewer rows, and a word why."""
+    found = drive.forecast(600.0, 600, limit=0.1)
+    assert found.outcome == "out of time"
+    assert 1 <= len(found.time) < 601
+    assert len(found.q) == len(found.v) == len(found.poses) == len(found.time)
+    # one portion beyond the limit, and a loaded machine
+    assert found.seconds < 5.0
+    whole = drive.forecast(0.01, 2)
+    assert whole.outcome == "finished"
+    assert len(whole.time) == 3
+    stop = threading.Event()
+    stop.set()
+    assert drive.forecast(1.0, 5, stop=stop).outcome == "stopped"
+    with pytest.raises(tb.DomainError, match="limit: expected a time above 0 s"):
+        drive.forecast(1.0, 5, limit=0.0)
+
+
+def test_a_forecast_keeps_the_commands_it_began_with(drive):
+    """Commands that change while it is computed are not its own."""
+    drive.ticker.paused = True
+    try:
+        drive.reset()
+        wait(lambda: drive.ticker.latest().steps == 0)
+        kernel, changed = drive.ticker.kernel, []
+
+        class Meddling:
+            def __getattr__(self, name):
+                return getattr(kernel, name)
+
+            def evaluate(self, *given, **named):
+                if not changed:
+                    changed.append(drive.command({"surge": 1.0}))
+                return kernel.evaluate(*given, **named)
+
+        expected = drive.forecast(0.5, 5)
+        drive.ticker.kernel = Meddling()
+        found = drive.forecast(0.5, 5)
+        assert changed
+        assert (found.q == expected.q).all()
+    finally:
+        drive.ticker.kernel = kernel
+        drive.release()
+        drive.ticker.paused = False
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "where"),
+    [
+        ("save", {}, "tiburon.drive.session.Drive.save"),
+        ("edit", {"values": {"density": 1001.0}}, "tiburon.drive.edits.edited"),
+        ("record", {"on": True}, "tiburon.drive.session.Recording"),
+        ("record", {"on": False}, "tiburon.drive.recording.Recording.result"),
+    ],
+    ids=["save", "edit", "record on", "record off"],
+)
+def test_nobody_waits_for_disks_and_edits(drive, gate, monkeypatch, tmp_path, kind, given, where):
+    """The operator's own sticks are let go while its work is not done; others get states."""
+    desk = Desk(drive, tmp_path)
+    operator, observer = desk.join("operator"), desk.join("observer")
+    if given.get("on") is False:
+        assert desk.handle(operator, {"type": "record", "on": True})["type"] == "done"
+    with monkeypatch.context() as patch:
+        patch.setattr(where, gate)
+        steer = {"type": "command", "values": {"surge": 1.0}, "hold": 0.5}
+        assert desk.handle(operator, steer)["type"] == "done"
+        message = {"type": kind, **given}
+
+        def act():
+            # what the gate returns is no result
+            with contextlib.suppress(AttributeError, TypeError):
+                desk.handle(operator, message)
+
+        work = threading.Thread(target=act, daemon=True)
+        work.start()
+        assert gate.begun.wait(30.0)
+        done = []
+        watching = threading.Thread(
+            target=lambda: done.append(desk.handle(observer, {"type": "state"})), daemon=True
+        )
+        watching.start()
+        watching.join(20.0)
+        assert done
+        wait(lambda: posted(drive, "surge") == 0.0, 20.0)
+        gate.open.set()
+        work.join(30.0)
+    desk.part(operator)
+    if drive.recording is not None:
+        drive.stop_recording()
