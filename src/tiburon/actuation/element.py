@@ -18,6 +18,7 @@ from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Vec3
+from tiburon.trace.declared import is_declared
 from tiburon.trace.primitives.table_rows import Table
 
 __all__ = ["Action", "Element", "Moment", "Sight", "structure_of"]
@@ -190,11 +191,6 @@ class Element:
         """Return the names of what it can report."""
         return ()
 
-    @property
-    def by_user(self) -> bool:
-        """Whether users wrote how it acts, so that only its graph tells what it does."""
-        return not type(self).__module__.startswith("tiburon.")
-
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time numbers: never compiled in, so that changing them costs nothing."""
         return ()
@@ -204,10 +200,11 @@ class Element:
         return ()
 
     def structure(self) -> Hashable:
-        """Return what the code depends on, with a `repr` that says all.
+        """Return what the code depends on, as data.
 
         By default everything: the element itself. One that lists its numbers in `parameters`
-        or `tables` leaves them out here; of tables their form remains.
+        or `tables` leaves them out here; of tables their form remains. Elements that users write
+        are not asked: their graph tells.
         """
         return self
 
@@ -220,5 +217,11 @@ class Element:
 
 
 def structure_of(elements: Sequence[Element]) -> tuple[Any, ...]:
-    """Return what code depends on of several elements: kinds, names and structures."""
-    return tuple((type(e).__qualname__, e.name, e.structure()) for e in elements)
+    """Return what code depends on of several elements: kinds, names and structures.
+
+    Of those that users wrote only the name stands here; their graph has to tell the rest.
+    """
+    return tuple(
+        (type(e).__qualname__, e.name, e.structure()) if is_declared(e) else ("written", e.name)
+        for e in elements
+    )

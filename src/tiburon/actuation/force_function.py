@@ -1,6 +1,6 @@
 """Elements that users write as one function."""
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -70,11 +70,6 @@ class ForceFunction(Element):
         for quantity in ("commands", "outputs"):
             object.__setattr__(self, quantity, tuple(getattr(self, quantity)))
 
-    @property
-    def by_user(self) -> bool:
-        """Whether only its graph tells what it does: yes."""
-        return True
-
     def state_names(self, model: Model) -> tuple[str, ...]:
         """Return the names of its states behind its own name."""
         return tuple(f"{self.name}.{name}" for name, _ in self._states)
@@ -94,10 +89,6 @@ class ForceFunction(Element):
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time numbers."""
         return self.numbers
-
-    def structure(self) -> Hashable:
-        """Return how many numbers it takes; its graph tells the rest."""
-        return (self.state_count, self.commands, self.outputs, len(self.numbers))
 
     @property
     def state_count(self) -> int:

@@ -145,6 +145,11 @@ def compile(
     world = world_with(world, fluid)
     if model is not None or world is not None:
         check_places(model, world)
+    # what users wrote is taken as it is now
+    if model is not None:
+        model.check_unchanged()
+    if world is not None:
+        world.look()
     options = (
         *external_options(tuple_of(external_force), external_axes),
         *kinematics.frame_options(frames),

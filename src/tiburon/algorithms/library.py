@@ -6,6 +6,7 @@ user's function may call it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -35,6 +36,7 @@ from tiburon.model import Model, Plan, World
 from tiburon.native.cache_file import blake2b
 from tiburon.record import field, record
 from tiburon.trace.array import as_traced
+from tiburon.trace.declared import structure_text
 from tiburon.trace.program import Input, Program, current_graph, trace
 
 __all__ = [
@@ -53,7 +55,7 @@ __all__ = [
 Kernel = Callable[..., Any]
 Made = TypeVar("Made")
 Options = tuple[tuple[str, Any], ...]
-"""Choices that change the code, by name: hashable, with a `repr` that says all."""
+"""Choices that change the code, by name: hashable data, which `structure_text` tells apart."""
 
 KERNELS_PER_FUNCTION = 64
 """How many kernels a public function keeps at least; twice as many at most."""
@@ -109,9 +111,15 @@ class LibraryFunction:
         LIBRARY[self.name] = self
 
     def kernel(self, model: Model, world: World | None, options: Options) -> Kernel:
-        """Return the kernel for a model, world and options, compiling it if nobody has."""
-        plain = world is None and not options
-        key = id(model) if plain else (id(model), world or DEFAULT_WORLD, options)
+        """Return the kernel for a model, world and options, compiling it if nobody has.
+
+        Raises:
+            ModelError: If what users wrote into the model has changed since it was built.
+        """
+        model.check_unchanged()
+        # a model that users wrote a part of is looked at in every call: it has no short way
+        plain = world is None and not options and model.is_declared
+        key = id(model) if plain else (id(model), world_key(world or DEFAULT_WORLD), options)
         found = self.recent.get(key)
         if found is None:
             found = self.older.get(key)
@@ -357,10 +365,15 @@ class LibrarySource:
     def key(self) -> str:
         """Text that is equal exactly if the code is: functions, structure and options."""
         around = structure_around(self.model, self.world)
-        text = repr(("library 1", self.names, self.options, around))
+        text = structure_text(("library 1", self.names, self.options, around))
         digest = blake2b(text.encode(), digest_size=16)
         digest.update(self.model.structure_key())
         return digest.hexdigest()
+
+    def look_again(self) -> None:
+        """Take what users wrote as it is now."""
+        self.model.check_unchanged()
+        self.world.look()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel with the modules to load, for a process that has not used the functions yet."""
@@ -429,6 +442,19 @@ def structure_around(model: Model, world: World) -> tuple[object, ...]:
 
         hulls = (hulls_of(model), radii_of(model))
     return (*pattern, world.fluid.structure(), links, *hulls)
+
+
+def world_key(world: World) -> Any:
+    """Return what tells the surroundings from others: their value, and graphs of what users wrote.
+
+    Users may write how water moves; that is looked at now.
+    """
+    told = world.look()
+    if not told or world.fluid is None:
+        return world
+    # a current that users wrote need not compare, nor have a hash
+    water = [getattr(world.fluid, x.name) for x in fields(world.fluid) if x.name != "current"]
+    return (world.gravity, world.ground, *water, world.fluid.motion.numbers(), *told)
 
 
 def depends_on_time(model: Model, world: World) -> bool:

@@ -6,11 +6,14 @@ from typing import TypeAlias
 import numpy as np
 
 from tiburon.errors import ModelError
+from tiburon.model.closure_program import closure_program, seen_joints
 from tiburon.model.joints.joint import Joint
+from tiburon.model.joints.written import joint_graph
 from tiburon.model.numbers import check_name, check_places, finite_array
 from tiburon.model.pose import Pose
 from tiburon.model.traced_closure import TracedClosure
 from tiburon.record import field, record
+from tiburon.trace.declared import is_declared
 
 
 @record
@@ -118,10 +121,20 @@ def places_of(loop: Closure) -> tuple[str, ...]:
 
 
 def structure_of(loop: Closure, joints: Mapping[str, Joint]) -> object:
-    """Return what compiled code depends on, as a value whose repr tells.
+    """Return what compiled code depends on, as data or as graphs of what users wrote.
 
     Args:
         loop: A closure.
         joints: Joints of the model by name.
     """
-    return loop.structure(joints) if isinstance(loop, TracedClosure) else loop
+    if isinstance(loop, LoopClosure):
+        joint = loop.joint
+        how: object = joint if is_declared(joint) else (joint.pose, joint_graph(joint))
+        return (loop.name, loop.first, loop.second, how, loop.second_pose)
+    if isinstance(loop, JointCoupling):
+        return (loop.name, loop.joint, loop.leader, loop.coefficients)
+    if is_declared(loop):
+        return loop
+    found = closure_program(loop, seen_joints(loop, joints))
+    counts = (loop.position_count, loop.velocity_count)
+    return (loop.name, loop.ends, loop.seen_joints, counts, found.program.key)

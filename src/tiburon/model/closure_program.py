@@ -32,12 +32,20 @@ from tiburon.model.traced_closure import (
 )
 from tiburon.spatial import Scalar
 from tiburon.spatial.vec3 import ZERO3, add, cross
+from tiburon.trace.declared import Identical, by_identity
 
 # derivatives are loaded when a robot has such closures: others start faster without them
 if TYPE_CHECKING:
-    from tiburon.trace.program import Program
+    from tiburon.trace.program import Input, Program
 
-__all__ = ["ClosureProgram", "Seen", "closure_program", "seen_joints"]
+__all__ = [
+    "ClosureProgram",
+    "Seen",
+    "closure_program",
+    "residual_key",
+    "seen_joints",
+    "trace_closure",
+]
 
 POSE = 12
 """Numbers of x per frame."""
@@ -107,9 +115,8 @@ def seen_joints(closure: TracedClosure, joints: Mapping[str, Joint]) -> tuple[Jo
     return tuple(joints[name] for name in closure.seen_joints)
 
 
-@lru_cache(maxsize=256)
 def closure_program(closure: TracedClosure, joints: tuple[Joint, ...]) -> ClosureProgram:
-    """Trace the functions of a closure, and differentiate them.
+    """Trace the functions of a closure, and differentiate them; once for each closure.
 
     Args:
         closure: The closure; its functions give the same for the same.
@@ -119,12 +126,25 @@ def closure_program(closure: TracedClosure, joints: tuple[Joint, ...]) -> Closur
         ModelError: If a function gives another number of residuals than the closure has.
         TraceError: If a function does something that cannot be traced.
     """
-    from tiburon.trace.program import Input, trace
+    return _known_program(by_identity(closure), tuple(map(by_identity, joints)))
+
+
+@lru_cache(maxsize=256)
+def _known_program(closure: Any, joints: tuple[Any, ...]) -> ClosureProgram:
+    return trace_closure(_itself(closure), tuple(map(_itself, joints)))
+
+
+def _itself(key: Any) -> Any:
+    return key.thing if isinstance(key, Identical) else key
+
+
+def trace_closure(closure: TracedClosure, joints: tuple[Joint, ...]) -> ClosureProgram:
+    """Trace a closure as `closure_program` does, as it is now."""
+    from tiburon.trace.program import trace
 
     frames = len(closure.ends)
-    numbers_x = POSE * frames + sum(joint.nq for joint in joints)
-    numbers_y = MOTION * frames + sum(joint.nv for joint in joints)
-    inputs = [Input("x", (numbers_x,)), Input("y", (numbers_y,)), Input("z", (MOTION * frames,))]
+    inputs = _inputs(closure, joints)
+    numbers_y = inputs[1].size
 
     def run(x: Any, y: Any, z: Any) -> Any:
         return _derived(closure, joints, x.tolist(), y.tolist(), z.tolist())
@@ -138,6 +158,48 @@ def closure_program(closure: TracedClosure, joints: tuple[Joint, ...]) -> Closur
     return ClosureProgram(program, numbers_y, tuple(columns))
 
 
+def _inputs(closure: TracedClosure, joints: tuple[Joint, ...]) -> list["Input"]:
+    """Return x, y and z."""
+    from tiburon.trace.program import Input
+
+    frames = len(closure.ends)
+    numbers_x = POSE * frames + sum(joint.nq for joint in joints)
+    numbers_y = MOTION * frames + sum(joint.nv for joint in joints)
+    return [Input("x", (numbers_x,)), Input("y", (numbers_y,)), Input("z", (MOTION * frames,))]
+
+
+def residual_key(closure: TracedClosure, joints: tuple[Joint, ...]) -> tuple[object, ...]:
+    """Return what tells the residuals of a closure, as they are now, from all others.
+
+    Derivatives follow from them, and from the rates of the joints' positions.
+    """
+    from tiburon.trace.program import trace
+
+    frames = len(closure.ends)
+
+    def run(x: Any, y: Any, z: Any) -> Any:
+        x, y = x.tolist(), y.tolist()
+        poses, motions, positions, speeds = _states(closure, joints, x, y)
+        held, bound = _residuals(closure, poses, motions, positions, speeds)
+        rates = [j.position_rate(q, v) for j, q, v in zip(joints, positions, speeds, strict=True)]
+        return [*held, *bound, *(entry for rate in rates for entry in rate)]
+
+    counts = (frames, closure.position_count, closure.velocity_count)
+    return (closure.ends, *counts, trace(run, _inputs(closure, joints), name=closure.name).key)
+
+
+def _states(
+    closure: TracedClosure, joints: tuple[Joint, ...], x: list[Any], y: list[Any]
+) -> tuple[list[Any], list[Any], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
+    """Return poses and motions of frames, positions and velocities of joints."""
+    frames = len(closure.ends)
+    poses = [tuple(x[POSE * k : POSE * (k + 1)]) for k in range(frames)]
+    motions = [tuple(y[MOTION * k : MOTION * (k + 1)]) for k in range(frames)]
+    positions = _split(x[POSE * frames :], [joint.nq for joint in joints])
+    speeds = _split(y[MOTION * frames :], [joint.nv for joint in joints])
+    return poses, motions, positions, speeds
+
+
 def _derived(
     closure: TracedClosure, joints: tuple[Joint, ...], x: list[Any], y: list[Any], z: list[Any]
 ) -> dict[str, Any]:
@@ -149,10 +211,7 @@ def _derived(
     graph = current_graph()
     assert graph is not None
     frames = len(closure.ends)
-    poses = [tuple(x[POSE * k : POSE * (k + 1)]) for k in range(frames)]
-    motions = [tuple(y[MOTION * k : MOTION * (k + 1)]) for k in range(frames)]
-    positions = _split(x[POSE * frames :], [joint.nq for joint in joints])
-    speeds = _split(y[MOTION * frames :], [joint.nv for joint in joints])
+    poses, motions, positions, speeds = _states(closure, joints, x, y)
     held, bound = _residuals(closure, poses, motions, positions, speeds)
 
     rates_x: list[Any] = []

@@ -1,14 +1,20 @@
 """Constraints that users write as one function of frames and joints."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from tiburon.errors import ModelError, OptionError, TraceError
 from tiburon.model.body import WORLD
-from tiburon.model.closure_program import MOTION, ClosureProgram, Seen, closure_program, seen_joints
+from tiburon.model.closure_program import (
+    MOTION,
+    ClosureProgram,
+    Seen,
+    closure_program,
+    seen_joints,
+    trace_closure,
+)
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.orientation import random_quaternion
 from tiburon.model.numbers import check_name, check_names
@@ -16,9 +22,6 @@ from tiburon.model.pose import Pose
 from tiburon.model.traced_closure import TracedClosure
 from tiburon.record import field, record
 from tiburon.spatial import quaternion_to_matrix
-
-if TYPE_CHECKING:
-    from tiburon.trace.program import Program
 
 __all__ = ["ConstraintFunction"]
 
@@ -183,11 +186,6 @@ class ConstraintFunction(TracedClosure):
         """Return what the function says of velocities."""
         return self.function(*seen)
 
-    def structure(self, joints: Mapping[str, Joint]) -> tuple[object, ...]:
-        """Return what compiled code depends on: names, and the graph of the function."""
-        program = closure_program(self, seen_joints(self, joints)).program
-        return (type(self).__qualname__, self.name, self.ends, self.joints, *_said(program))
-
     def check(self, joints: Mapping[str, Joint]) -> None:
         """Raise if the function cannot be a constraint on the joints it names."""
         for name in self.joints:
@@ -219,7 +217,6 @@ class ConstraintFunction(TracedClosure):
         return type(self)(**{key: getattr(self, key) for key in kept} | values)
 
 
-@lru_cache(maxsize=256)
 def _check_function(closure: ConstraintFunction, joints: tuple[Joint, ...]) -> None:
     """Raise if a function cannot be traced, is no constraint, or is never a number."""
     element = f"loop {closure.name!r}"
@@ -254,18 +251,13 @@ def _check_function(closure: ConstraintFunction, joints: tuple[Joint, ...]) -> N
 def _check_same(closure: ConstraintFunction, joints: tuple[Joint, ...]) -> None:
     """Raise if a function says something else than when it was traced first."""
     known = closure_program(closure, joints).program
-    now = closure_program.__wrapped__(closure, joints).program
-    if _said(now) != _said(known):
+    now = trace_closure(closure, joints).program
+    if now.key != known.key:
         raise ModelError(
             f"loop {closure.name!r}: its function gives other residuals than before, but it is "
             "traced once; for other numbers make another function",
             name=closure.name,
         )
-
-
-def _said(program: "Program") -> tuple[object, object]:
-    """Return what tells a traced function from others."""
-    return program.key, program.graph.key(program.roots)
 
 
 def _tries(

@@ -6,18 +6,20 @@ the path of a water particle (`flow_at`), so that the two can never disagree.
 
 import copy
 from abc import ABC, abstractmethod
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from tiburon.spatial import Scalar, Vec3
+from tiburon.trace.declared import is_declared
 
 # derivatives are loaded when water moves: robots on land start faster without them
 if TYPE_CHECKING:
     from tiburon.trace.program import Program
 
-__all__ = ["Current", "Flow", "flow_at"]
+__all__ = ["Current", "Flow", "flow_at", "look_at"]
 
 
 class Current(ABC):
@@ -25,7 +27,8 @@ class Current(ABC):
 
     Derive a frozen dataclass for currents of your own. Its fields are numbers, or tuples of
     numbers, that a kernel takes at run time; `velocity` uses `+ - * /` and NumPy functions alone,
-    so that it can be traced and differentiated. Texts and whole numbers are compiled in.
+    so that it can be traced and differentiated. All else that it reads is compiled in: it is traced
+    at every call or run, and compiled again where it has changed.
     """
 
     @abstractmethod
@@ -61,8 +64,12 @@ class Current(ABC):
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on: the formula, without the values of `numbers`."""
-        program = _program(self)
-        return (type(self).__qualname__, program.key, program.graph.key(program.roots))
+        return ("current", _program(self).key)
+
+    @property
+    def source(self) -> object:
+        """What the formula is in: the current itself, unless it only holds it."""
+        return self
 
     def _floats(self) -> Iterator[float]:
         """Go through all floats of all fields."""
@@ -90,8 +97,45 @@ class Flow(NamedTuple):
     """Of the water particle that is there: the material derivative of velocity [m/s^2]."""
 
 
-@lru_cache(maxsize=64)
+LATELY = 64
+"""Currents that users wrote whose graphs are kept."""
+
+_traced: OrderedDict[int, tuple[object, "Program"]] = OrderedDict()
+"""Graphs of currents that users wrote as they were last looked at, by `id` of what is held here."""
+
+
+def look_at(current: Current) -> int | None:
+    """Trace a current that users wrote as it is now; what follows in this call goes by that.
+
+    Returns:
+        What tells its formula from others; None where its data tell.
+    """
+    return None if is_declared(current) else _look_at(current).key
+
+
+def _look_at(current: Current) -> "Program":
+    program = _traced_now(current)
+    source = current.source
+    _traced[id(source)] = (source, program)
+    if len(_traced) > LATELY:
+        _traced.popitem(last=False)
+    return program
+
+
 def _program(current: Current) -> "Program":
+    """Return the graph of a current's velocity, and of how that changes."""
+    if is_declared(current):
+        return _known_program(current)
+    found = _traced.get(id(current.source))
+    return _look_at(current) if found is None else found[1]
+
+
+@lru_cache(maxsize=64)
+def _known_program(current: Current) -> "Program":
+    return _traced_now(current)
+
+
+def _traced_now(current: Current) -> "Program":
     """Trace a current: its velocity from time, position and numbers, and how that changes."""
     from tiburon.trace.rate import rate_program
 

@@ -269,6 +269,11 @@ class FunctionCurrent(Current):
     """Takes time [s] and position [m], an array of three, world axes; returns three scalars or an
     array of them [m/s]."""
 
+    @property
+    def source(self) -> object:
+        """The function: water makes a new current of it whenever it is asked."""
+        return self.function
+
     def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
         """Return the velocity of the water, world axes [m/s]."""
         from tiburon.trace.array import as_traced

@@ -4,7 +4,7 @@ A link moves as its first body does and uses that body's frame. The others, and 
 become places on it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.joints import Joint
@@ -44,10 +44,8 @@ class Link:
     members: tuple[tuple[Body, Pose], ...]
     """All bodies of the link with mass, each with its frame in link coordinates."""
 
-    @property
-    def joint(self) -> Joint:
-        """The joint that moves the link."""
-        return self.body.joint
+    joint: Joint
+    """The joint that moves the link."""
 
 
 @record
@@ -59,20 +57,25 @@ class Layout:
     """By name: the world, every body, every extra frame."""
 
 
-def join_fixed(bodies: Sequence[Body], frames: Sequence[Frame]) -> Layout:
+def join_fixed(
+    bodies: Sequence[Body], frames: Sequence[Frame], joints: Mapping[str, Joint] | None = None
+) -> Layout:
     """Join bodies that cannot move in each other.
 
     Args:
         bodies: Parents first.
         frames: Extra frames.
+        joints: What stands for each body's joint in a plan, by its name; itself by default.
     """
+    joints = {body.joint.name: body.joint for body in bodies} if joints is None else joints
     places = {WORLD: Place(WORLD_LINK, _SAME_FRAME)}
     heads: list[tuple[Body, int, Pose]] = []
     members: list[list[tuple[Body, Pose]]] = []
     for body in bodies:
         carrier = places[body.parent]
         joint_pose = carrier.pose @ body.joint.pose
-        if not body.joint.is_rigid:
+        # what users derived from a fixed joint need not hold its body where the pose says
+        if not body.joint.is_rigid or joints[body.joint.name] is not body.joint:
             places[body.name] = Place(len(heads), _SAME_FRAME)
             heads.append((body, carrier.link, joint_pose))
             members.append([])
@@ -87,7 +90,7 @@ def join_fixed(bodies: Sequence[Body], frames: Sequence[Frame]) -> Layout:
         carrier = places[frame.body]
         places[frame.name] = Place(carrier.link, carrier.pose @ frame.pose)
     links = tuple(
-        Link(body, parent, pose, tuple(parts))
+        Link(body, parent, pose, tuple(parts), joints[body.joint.name])
         for (body, parent, pose), parts in zip(heads, members, strict=True)
     )
     return Layout(links, places)

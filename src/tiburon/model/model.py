@@ -25,7 +25,9 @@ from tiburon.model.pose import Pose
 from tiburon.model.spring import Spring
 from tiburon.model.state_space import StateSpace
 from tiburon.model.thruster import Thruster
+from tiburon.model.written import Written, check_unchanged, laid_out, written_parts
 from tiburon.native.cache_file import blake2b
+from tiburon.trace.declared import structure_text
 
 if TYPE_CHECKING:
     from tiburon.model.denavit_hartenberg import DHLink
@@ -49,10 +51,13 @@ class Model(StateSpace):
             ])
     """
 
-    __slots__ = ("_hash", "_plan", "immovable_joint_names")
+    __slots__ = ("_hash", "_plan", "_written", "immovable_joint_names", "joints_laid_out")
 
     _hash: int
     _plan: Plan | None
+    _written: tuple[Written, ...]
+    joints_laid_out: Mapping[str, Joint]
+    """What stands for each joint in the plan, by name."""
 
     immovable_joint_names: tuple[str, ...]
     """Joints that no finite force moves in a definite way, because nothing resists them.
@@ -110,7 +115,16 @@ class Model(StateSpace):
         given = joint_positions(name, [body.joint for body in ordered], poses or {})
         parts = parts._replace(poses=given)
         positions = tuple((name, tuple(x.items())) for name, x in given)
-        digest = hash((name, about, *parts[:-1], positions))
+        own = {body.joint.name: body.joint for body in ordered}
+        joints = laid_out(ordered)
+        written = written_parts(joints, parts.loops, own)
+        told = tuple(part.told for part in written)
+        try:
+            digest = hash((name, about, *parts[:-1], positions, told))
+        except TypeError:
+            # what users wrote may hold arrays, which have no hash
+            digest = hash((name, about, positions, told))
+        self._set(_written=written, joints_laid_out=joints)
         self._set(name=name, nq=nq, nv=nv, about=about, _poses=given)
         self._set(**{key: getattr(parts, key) for key in Parts._fields if key != "poses"})
         self._set(_slices=joint_slices(ordered), _hash=digest, _plan=None)
@@ -173,7 +187,11 @@ class Model(StateSpace):
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Model):
             return NotImplemented
-        return self is other or (self.name, self.about, self._parts) == (
+        if self is other:
+            return True
+        # first what users wrote: equal fields do not make it equal
+        mine, its = ([part.told for part in model._written] for model in (self, other))
+        return mine == its and (self.name, self.about, self._parts) == (
             other.name,
             other.about,
             other._parts,
@@ -453,6 +471,16 @@ class Model(StateSpace):
             self._set(_plan=plan)
         return plan
 
+    @property
+    def is_declared(self) -> bool:
+        """Whether data tell all about it: no joint or closure is the user's own code."""
+        return not self._written
+
+    def check_unchanged(self) -> None:
+        """Raise if joints or closures that users wrote act otherwise than when it was built."""
+        if self._written:
+            check_unchanged(self.name, self._written)
+
     @public
     def parameters(self) -> Array:
         """Return the inertial numbers compiled code takes at run time, shape (number of names,).
@@ -475,10 +503,11 @@ class Model(StateSpace):
         Equal keys mean equal code: topology, joint kinds and axes, placements, names, which
         inertial numbers are zero, and with loops which joints are driven.
         """
+        self.check_unchanged()
         if not self.loops:
             return self.plan.structure_key
         # with loops, who drives them decides how forces are shared
         joints = {joint.name: joint for joint in self.joints}
         loops = tuple(structure_of(loop, joints) for loop in self.loops)
-        closing = repr((loops, self.actuated_joint_names))
+        closing = structure_text((loops, self.actuated_joint_names))
         return blake2b(closing.encode(), key=self.plan.structure_key).digest()

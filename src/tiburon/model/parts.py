@@ -15,6 +15,7 @@ from tiburon.model.contact_point import ContactPoint
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Joint
 from tiburon.model.numbers import check_name, finite_array
+from tiburon.model.replaced import refuse_replaced_inside
 from tiburon.model.spring import Spring
 from tiburon.model.surface_contact import SurfaceContact
 from tiburon.model.thruster import Thruster
@@ -58,6 +59,13 @@ _KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
     ("cylinders", (HydraulicCylinder,), "a HydraulicCylinder"),
 )
 
+WORDS = {
+    **{"bodies": "body", "frames": "frame", "loops": "loop", "thrusters": "thruster"},
+    **{"contacts": "contact", "actuators": "actuator", "springs": "spring"},
+    "cylinders": "hydraulic cylinder",
+}
+"""What one of each kind is called in messages."""
+
 
 def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
     """Return the parts with parents before children, or say what does not fit.
@@ -74,6 +82,9 @@ def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
         for part in getattr(parts, field):
             if not isinstance(part, kinds):
                 raise ModelError(f"model {model!r}: expected {words}, got {part!r}")
+            # joints and traced closures are written by users, all else is data
+            if not isinstance(part, TracedClosure):
+                refuse_replaced_inside(part, f"{WORDS[field]} {part.name!r}")
     tree.check_unique(model, "body or frame", [WORLD, *parts.names()])
     tree.check_unique(model, "joint", parts.joint_names())
     for kind in ("loop", "thruster", "contact", "actuator", "spring", "cylinder"):

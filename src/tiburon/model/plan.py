@@ -20,6 +20,7 @@ from tiburon.model.reframe import choose_frames
 from tiburon.native.cache_file import blake2b
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalar, Transform
+from tiburon.trace.declared import structure_text
 
 if TYPE_CHECKING:
     from tiburon.model.model import Model
@@ -142,7 +143,7 @@ class Plan:
         """
         if parameters is not None:
             return model.plan.with_parameters(parameters)
-        layout = join_fixed(model.bodies, model.frames)
+        layout = join_fixed(model.bodies, model.frames, model.joints_laid_out)
         chosen = choose_frames(layout)
         to_plan = [frame.pose.inverse() for frame in chosen]
         children: list[list[int]] = [[] for _ in layout.links]
@@ -306,7 +307,7 @@ class Plan:
             self._used,
             sorted(self.frames.items()),
         )
-        return blake2b(repr(structure).encode(), digest_size=32).digest()
+        return blake2b(structure_text(structure).encode(), digest_size=32).digest()
 
 
 def armatures_of(joints: Sequence[Joint]) -> dict[str, tuple[float, ...]]:

@@ -103,10 +103,6 @@ class SurfaceContact(TracedClosure):
         against = slip(plane, body, touch.lever)
         return tuple(dot(direction, against) for direction in touch.directions)
 
-    def structure(self, joints: Mapping[str, Joint]) -> tuple[object, ...]:
-        """Return what compiled code depends on: all of it."""
-        return (self,)
-
     def check(self, joints: Mapping[str, Joint]) -> None:
         """Accept any joints: none is looked at."""
 

@@ -124,10 +124,6 @@ class TendonCoupling(TracedClosure):
         """Return nothing: it binds positions."""
         return ()
 
-    def structure(self, joints: Mapping[str, Joint]) -> tuple[object, ...]:
-        """Return what compiled code depends on: all of it."""
-        return (self,)
-
     def check(self, joints: Mapping[str, Joint]) -> None:
         """Raise unless every joint has one variable of its own."""
         for name in self.seen_joints:

@@ -112,14 +112,6 @@ class TracedClosure(ABC):
         """
 
     @abstractmethod
-    def structure(self, joints: Mapping[str, Joint]) -> tuple[object, ...]:
-        """Return what compiled code depends on.
-
-        Args:
-            joints: Joints of the model by name.
-        """
-
-    @abstractmethod
     def check(self, joints: Mapping[str, Joint]) -> None:
         """Raise if the closure does not fit the joints it names.
 

@@ -7,7 +7,14 @@ from typing import Any
 import numpy as np
 
 from tiburon.errors import ModelError
-from tiburon.model.current import Current, Flow, depends_on_place, depends_on_time, flow_at
+from tiburon.model.current import (
+    Current,
+    Flow,
+    depends_on_place,
+    depends_on_time,
+    flow_at,
+    look_at,
+)
 from tiburon.model.numbers import Vec3, number, vec3
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -93,6 +100,10 @@ class Water:
         density = (self.density,) if self.density else ()
         surface = () if self.surface is None else (self.surface,)
         return (*density, *self.motion.numbers(), *surface)
+
+    def look(self) -> int | None:
+        """Trace a current that users wrote as it is now; None where its data tell."""
+        return None if type(self.current) is tuple else look_at(self.motion)
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on beside `numbers`."""

@@ -3,8 +3,12 @@
 from tiburon.errors import ModelError
 from tiburon.model.ground import Ground
 from tiburon.model.numbers import Vec3, vec3
+from tiburon.model.replaced import refuse_replaced
 from tiburon.model.water import Water
 from tiburon.record import record
+
+ADVICE = "add to it, but replace nothing; a Current of your own tells how water moves"
+"""What to do about a class derived from these that acts otherwise."""
 
 
 @record
@@ -41,3 +45,14 @@ class World:
                 "world: gravity must point along -z where the fluid has a surface, which is level "
                 f"in z, got {self.gravity} m/s^2; turn the robot, or give Water without surface="
             )
+        for element, part in (("world", self), ("water", fluid), ("ground", ground)):
+            refuse_replaced(part, element, ADVICE)
+
+    def look(self) -> tuple[object, ...]:
+        """Trace what users wrote of it as it is now.
+
+        Returns:
+            What tells it from others that compare equal; empty where its data tell.
+        """
+        told = None if self.fluid is None else self.fluid.look()
+        return () if told is None else (told,)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.errors import TraceError
 from tiburon.native import cache
 from tiburon.native.arguments import Array, as_rows, pointers
 from tiburon.native.engine import LoadedCode, compile_module, host
@@ -43,6 +44,7 @@ class Code:
 
     def __init__(self, source: Source) -> None:
         self._source = source
+        self._key = source.key
         self._many: Callable[..., int] | None = None
         self._loaded_many: LoadedCode | None = None
         # time of one case in a batch, 0 until it was measured [s]
@@ -55,13 +57,21 @@ class Code:
 
     def _obtain(self, part: str) -> tuple[bytes, dict[str, Any]]:
         """Take one part from the disk cache, or compile it and put it there."""
-        key = cache.entry_key(part, self._source.key)
+        key = cache.entry_key(part, self._key)
         entry = cache.load_entry(key)
         if entry is not None:
             return entry[1], entry[0]
         from tiburon.native.module_choice import write_module
 
         program = self._source.program()
+        # users' code that changed after the key was made must not be kept under it
+        self._source.look_again()
+        if self._source.key != self._key:
+            raise TraceError(
+                f"kernel {self._source.name!r}: what you wrote gives other results than when the "
+                "kernel was made: an array, a global or an attribute that it reads has changed; "
+                "make the kernel again"
+            )
         code = compile_module(write_module(program, part), optimize=program.has_calls)
         label = f"{self._source.name} ({part} case{'s' if part == 'many' else ''})"
         header = {"name": label, **Signature.of(program).to_header()}

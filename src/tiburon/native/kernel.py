@@ -27,6 +27,7 @@ from tiburon.native.trampoline_assembly import Form
 from tiburon.trace.program import Input, Program
 
 if TYPE_CHECKING:
+    from tiburon.native.interpreted import InterpretedCode
     from tiburon.native.row_loop import RowLoop
 
 __all__ = ["Kernel", "ProgramSource", "Source", "make_kernel"]
@@ -55,9 +56,14 @@ class Kernel:
         parameters: Bound value of each parameter, read-only.
     """
 
-    def __init__(self, source: Source, parameters: Mapping[str, Any]) -> None:
+    def __init__(
+        self,
+        source: Source,
+        parameters: Mapping[str, Any],
+        code: Code | InterpretedCode | None = None,
+    ) -> None:
         self._source = source
-        self._code = code_for(source)
+        self._code = code_for(source) if code is None else code
         self.name = source.name
         signature = self._code.signature
         wanted = {item.name for item in signature.parameters}
@@ -121,7 +127,7 @@ class Kernel:
 
     def with_parameters(self, **parameters: Any) -> Callable[..., Any]:
         """Return the same kernel with other parameter values; nothing is compiled."""
-        return Kernel(self._source, {**self.parameters, **parameters}).builtin()
+        return Kernel(self._source, {**self.parameters, **parameters}, self._code).builtin()
 
     def __getattr__(self, name: str) -> Any:
         # a pickled builtin asks its `__self__` for the attribute of its own name

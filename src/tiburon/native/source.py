@@ -22,6 +22,9 @@ class Source(Protocol):
     def program(self) -> Program:
         """Trace the program."""
 
+    def look_again(self) -> None:
+        """Take what users wrote as it is now, so that `key` tells what it does now."""
+
 
 @record(slots=False)
 class ProgramSource:
@@ -42,3 +45,6 @@ class ProgramSource:
     def program(self) -> Program:
         """Return the program."""
         return self.traced
+
+    def look_again(self) -> None:
+        """Do nothing: it was traced already."""

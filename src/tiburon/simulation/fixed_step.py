@@ -32,6 +32,7 @@ from tiburon.simulation.integrators.rk4 import rk4_step
 from tiburon.simulation.step_source import LEFT_OPEN
 from tiburon.simulation.system import OPEN
 from tiburon.spatial import Scalar
+from tiburon.trace.declared import Identical, structure_text
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, while_loop
 from tiburon.trace.value import require
@@ -145,10 +146,15 @@ class FixedStepSource:
     def key(self) -> str:
         """Text that is equal exactly if the code is."""
         around = structure_around(self.model, self.world)
-        text = repr(("fixed step 1", self.method, self.slots, around))
+        text = structure_text(("fixed step 1", self.method, self.slots, around))
         digest = hashlib.blake2b(text.encode(), digest_size=16)
         digest.update(self.model.structure_key())
         return digest.hexdigest()
+
+    def look_again(self) -> None:
+        """Take what users wrote as it is now."""
+        self.model.check_unchanged()
+        self.world.look()
 
     def parameters(self) -> dict[str, Any]:
         """Return the numbers of model and world that the kernel is bound to."""
@@ -182,10 +188,17 @@ class FixedStepSource:
         )
 
 
-@lru_cache(maxsize=64)
 def fixed_step_kernel(model: Model, world: World, method: str, slots: int) -> Callable[..., Any]:
     """Return the kernel of a method, compiling it if nobody has."""
+    model.check_unchanged()
+    told = world.look()
+    return _known_kernel(model, Identical(world) if told else world, told, method, slots)
+
+
+@lru_cache(maxsize=64)
+def _known_kernel(model: Model, key: Any, told: Any, method: str, slots: int) -> Callable[..., Any]:
     from tiburon.native.kernel import make_kernel
 
+    world = key.thing if isinstance(key, Identical) else key
     source = FixedStepSource(model, world, method, slots)
     return make_kernel(source, source.parameters())

@@ -80,7 +80,13 @@ def surrounded(
     """Return a robot in its surroundings, put together lately or now."""
     if not isinstance(passive, (bool, np.bool_, str)):
         raise OptionError("passive", PASSIVES, passive)
-    key = (id(model), id(world), id(fluid), passive, bool(limits))
+    told: list[object] = []
+    if isinstance(model, Model):
+        model.check_unchanged()
+    for around in (world, fluid):
+        # what users wrote is taken as it is now
+        told.append(around.look() if isinstance(around, (World, Water)) else None)
+    key = (id(model), id(world), id(fluid), passive, bool(limits), *told)
     known = _recent.known
     found = known.get(key)
     if found is None:

@@ -105,6 +105,10 @@ class StepSource:
         text = repr(("step 1", self.method, self.system.key))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
+    def look_again(self) -> None:
+        """Take what users wrote as it is now."""
+        self.system.look_again()
+
     def inputs(self) -> list[Input]:
         """Return what callers pass."""
         system, model = self.system, self.system.model

@@ -47,6 +47,7 @@ from tiburon.simulation.driving import Driving, summed_wrenches
 from tiburon.simulation.state import Readings, State
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
+from tiburon.trace.declared import is_declared, structure_text
 from tiburon.trace.primitives.table_rows import HANDLE
 from tiburon.trace.program import Input, Program, current_graph
 from tiburon.trace.traced import tells_structure
@@ -111,6 +112,9 @@ class System:
         """
         self.model = model
         self.world = world or DEFAULT_WORLD
+        # what users wrote is taken as it is now
+        model.check_unchanged()
+        self.world.look()
         self.elements = tuple(elements)
         self.control = control
         self.held = held
@@ -435,22 +439,34 @@ class System:
     def key(self) -> str:
         """Text that is equal exactly if the code of the system is."""
         around = structure_around(self.model, self.world)
-        digest = hashlib.blake2b(repr(("system 1", around, self.structure())).encode())
+        text = structure_text(("system 1", around, self.structure()))
+        digest = hashlib.blake2b(text.encode())
         digest.update(self.model.structure_key())
         return digest.hexdigest()
+
+    def look_again(self) -> None:
+        """Take what users wrote as it is now: its key is found anew.
+
+        Raises:
+            ModelError: If joints or closures act otherwise than when the model was built.
+        """
+        self.model.check_unchanged()
+        self.world.look()
+        self.__dict__.pop("key", None)
 
     def structure(self) -> Hashable:
         """Return what the code depends on beside model and world.
 
         What users wrote is known by its graph: the text of a function does not tell what it does.
         """
-        ours = not any(e.by_user for e in self.elements)
+        ours = all(map(is_declared, self.elements))
         known = self.control is None or tells_structure(self.control)
         control = self.control.structure() if self.control is not None and known else None  # type: ignore[attr-defined]
         graph = None if ours and known else self._drive_key()
         kind = type(self.control).__qualname__ if known else None
         how = (self.held, self.sensed) if self.sensed else self.held
-        return (structure_of(self.elements) if ours else (), kind, control, how, graph)
+        switched = tuple(self.switch_places.items())
+        return (structure_of(self.elements), switched, kind, control, how, graph)
 
     def _drive_key(self) -> str:
         """Return the key of the graph of elements and controller alone, without the dynamics."""

@@ -110,10 +110,14 @@ class Program:
 
     @property
     def key(self) -> int:
-        """Structural key of the whole: equal keys mean equal kernels."""
-        shapes = [mix(text_key(i.name), int(i.parameter), *i.shape) for i in self.inputs]
-        results = [mix(len(o.shape), *o.shape) for o in self.outputs]
-        return mix(*shapes, *results, int(self.single), self.graph.key(self.roots))
+        """Structural key of the whole: equal keys mean equal kernels, names of arrays included."""
+        shapes = [
+            mix(text_key(i.name), text_key(i.described), int(i.parameter), len(i.shape), *i.shape)
+            for i in self.inputs
+        ]
+        results = [mix(text_key(o.name), len(o.shape), *o.shape) for o in self.outputs]
+        counts = (len(shapes), len(results), int(self.single))
+        return mix(*counts, *shapes, *results, self.graph.key(self.roots))
 
 
 def input_array(graph: Graph, argument: int, shape: Sequence[int]) -> Any:

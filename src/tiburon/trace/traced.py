@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tiburon.arguments import public
+from tiburon.trace.declared import is_declared
 
 __all__ = ["is_traced", "tells_structure", "traced"]
 
@@ -45,7 +46,7 @@ def is_traced(function: object) -> bool:
 def tells_structure(thing: object) -> bool:
     """Return whether an object tells by `structure` all that its code depends on.
 
-    Only classes of this package do: what users wrote is known by its graph, and that of a class
-    derived from one here is not what the inherited `structure` tells.
+    Only what is declared does: what users wrote is known by its graph, and that of a class derived
+    from one here, or of a function that it holds, is not what the inherited `structure` tells.
     """
-    return type(thing).__module__.startswith("tiburon.") and hasattr(thing, "structure")
+    return is_declared(thing) and hasattr(thing, "structure")

@@ -121,9 +121,8 @@ class Driven(Joint):
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on: the parts and the paths, but not the time."""
-        paths = tuple(path.structure() for path in self._paths)
         parts = (self.drive.structure(), self.carried.structure(), self.carried.pose)
-        return (self.kind, *parts, *paths)
+        return (self.kind, *parts, *self._paths)
 
     def neutral(self) -> tuple[float, ...]:
         """Return the carried joint's unmoved position."""

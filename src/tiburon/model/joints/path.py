@@ -13,19 +13,14 @@ from tiburon.spatial import Scalar
 class Path(ABC):
     """A position as a function of time, with its rates; immutable, compares by value.
 
-    Derive a frozen dataclass for paths of your own: its fields are the numbers of the path, and
-    `at` uses `+ - * /` and NumPy functions alone, so that it can be traced.
+    Derive a frozen dataclass for paths of your own: `at` uses `+ - * /` and NumPy functions alone,
+    so that it can be traced. Code is compiled from its graph, so two paths that differ in anything
+    it reads have code of their own; a model refuses to go on with a path that has changed since.
     """
 
     @abstractmethod
     def at(self, time: Scalar) -> tuple[Scalar, Scalar, Scalar]:
         """Return position, velocity and acceleration at a time [s]."""
-
-    def structure(self) -> tuple[object, ...]:
-        """Return what compiled code depends on: the numbers, and the code that reads them."""
-        code = type(self).at.__code__
-        text = (code.co_code.hex(), repr(code.co_consts), code.co_names)
-        return (type(self).__qualname__, repr(self), *text)
 
 
 @record(slots=False)

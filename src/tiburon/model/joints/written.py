@@ -1,0 +1,198 @@
+"""Joints that users wrote, or that hold something users wrote: known by their traced graph.
+
+What is derived from a joint of this package may override any of its methods. Neither its kind nor
+its numbers tell what it then does; nor may anybody who would change its frames, offset or numbers
+assume that it still is what it was derived from.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+
+from tiburon.model.closing import RelativeMotion, Slip
+from tiburon.model.joints.joint import Joint
+from tiburon.model.numbers import Matrix3
+from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar
+from tiburon.spatial.vec3 import IDENTITY3
+from tiburon.trace.declared import is_declared, replaced_names, structure_text
+
+# tracing is loaded when a joint needs it: robots of joints that ship start faster without it
+if TYPE_CHECKING:
+    from tiburon.trace.program import Program
+
+__all__ = ["as_laid_out", "joint_graph"]
+
+
+class WrittenJoint:
+    """A joint as it is: everything is what its methods say, and nothing is known about them.
+
+    It stands for the joint in a plan, where joints that ship are turned to coordinate axes and
+    share code with those that differ in numbers alone.
+    """
+
+    def __init__(self, joint: Joint, graph: tuple[object, ...] | None = None) -> None:
+        self._joint = joint
+        self._graph = joint_graph(joint) if graph is None else graph
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._joint, name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WrittenJoint, (self._joint, self._graph)
+
+    def structure(self) -> tuple[object, ...]:
+        """Return what compiled code depends on: the graph of all methods."""
+        return self._graph
+
+    def at(self, time: Scalar) -> "WrittenJoint":
+        """Return the joint at a time [s]."""
+        return WrittenJoint(self._joint.at(time), self._graph)
+
+    def canonical(self) -> tuple[Matrix3, "WrittenJoint"]:
+        """Return the axes it has: its methods need not heed an axis that it was given."""
+        return IDENTITY3, self
+
+    def without_offset(self) -> tuple["WrittenJoint", tuple[float, ...]]:
+        """Return the joint, and no offset: its methods need not add one."""
+        return self, ()
+
+    def no_offset(self) -> tuple[float, ...]:
+        """Return no offset."""
+        return ()
+
+    def numbers(self) -> tuple[float, ...]:
+        """Return no numbers: which of them only enter arithmetic is not known."""
+        return ()
+
+    def with_numbers(self, numbers: Sequence[Scalar]) -> "WrittenJoint":
+        """Return the joint."""
+        return self
+
+
+Joint.register(WrittenJoint)
+
+
+def as_laid_out(joint: Joint) -> Joint:
+    """Return the joint that stands in a plan: itself, unless users wrote part of it."""
+    return joint if is_declared(joint) else cast(Joint, WrittenJoint(joint))
+
+
+def joint_graph(joint: Joint) -> tuple[object, ...]:
+    """Trace all methods of a joint that compiled code may call; return what tells them apart.
+
+    Equal results mean equal code, in any process.
+    """
+    from tiburon.trace.program import Input, trace
+
+    forms: list[object] = []
+    calls = dict(_CALLS)
+    replaced = set(replaced_names(joint))
+    if replaced <= calls.keys():
+        # as they ship, these follow from the fields and from all other methods
+        for name in FOLLOWING - replaced:
+            del calls[name]
+    freedoms = joint.nv if joint.follows is None else 1
+    positions = joint.nq if joint.follows is None else 1
+
+    def run(time: Any, *arrays: Any) -> Any:
+        found: list[Any] = []
+        given = _Given(*(tuple(array.tolist()) for array in arrays))
+        for name, call in calls.items():
+            try:
+                leaves: list[Any] = []
+                form = _take(call(joint.at(time), given), leaves)
+            except Exception as error:
+                # who calls it in a kernel meets the error there
+                form, leaves = type(error).__qualname__, []
+            forms.append((name, form))
+            found += leaves
+        return found
+
+    sizes = {"q": positions, "q1": positions, "v": freedoms, "f": 6, "IA": 21, "pA": 6}
+    sizes |= {"c": 6, "a": 6, "relative": 24}
+    inputs = [Input("time", ()), *(Input(name, (size,)) for name, size in sizes.items())]
+    program: Program = trace(run, inputs, name="joint")
+    plain = (joint.nq, joint.nv, joint.follows or "", joint.depends_on_time, joint.is_rigid)
+    values = [getattr(joint, name, None) for name in _fields_of_code(joint)]
+    numbers = structure_text([x if is_declared(x) else None for x in values])
+    return ("written", joint.kind, *plain, numbers, tuple(forms), program.key)
+
+
+def _fields_of_code(joint: Joint) -> list[str]:
+    """Return the names of fields that compiled code may read."""
+    apart = {item.name for item in fields(Joint)}
+    return [item.name for item in fields(joint) if item.name not in apart]
+
+
+class _Given:
+    """What methods of joints are traced on."""
+
+    def __init__(self, *arrays: tuple[Any, ...]) -> None:
+        self.q, self.q1, self.v, f, IA, pA, c, a, x = arrays
+        self.f, self.pA = Force.from_array(f), Force.from_array(pA)
+        self.IA = ArticulatedInertia.from_array(IA)
+        self.c, self.a = Motion.from_array(c), Motion.from_array(a)
+        R, *rest = (x[:3], x[3:6], x[6:9]), *(x[k : k + 3] for k in range(9, 24, 3))
+        self.relative = RelativeMotion(R, *rest)
+
+
+def _released(joint: Joint, given: _Given, armature: Any) -> Any:
+    told = (given.q, given.IA, given.pA, given.c, given.v, armature)
+    Ia, pa, carry = joint.release(*told)
+    return Ia, pa, carry, joint.accelerate(given.q, carry, given.a, armature)
+
+
+def _closing(joint: Joint, given: _Given) -> Any:
+    at = given.relative
+    return [
+        (isinstance(one, Slip), one.value(at), one.wrench(at), one.bias(at))
+        for one in joint.closing()
+    ]
+
+
+_CALLS: dict[str, Callable[[Joint, _Given], Any]] = {
+    "neutral": lambda j, x: j.neutral(),
+    "transform": lambda j, x: j.transform(x.q),
+    "subspace": lambda j, x: j.subspace(x.q),
+    "subspace_rate": lambda j, x: j.subspace_rate(x.q, x.v),
+    "motion": lambda j, x: j.motion(x.q, x.v),
+    "velocity": lambda j, x: j.velocity(x.q, x.v),
+    "bias": lambda j, x: j.bias(x.q, x.v),
+    "bias_derivative": lambda j, x: j.bias_derivative(x.q, x.v),
+    "project": lambda j, x: j.project(x.q, x.f),
+    "release": lambda j, x: _released(j, x, None),
+    "accelerate": lambda j, x: _released(j, x, x.v),
+    "integrate": lambda j, x: j.integrate(x.q, x.v),
+    "position_rate": lambda j, x: j.position_rate(x.q, x.v),
+    "velocity_of_rate": lambda j, x: j.velocity_of_rate(x.q, x.q1),
+    "step": lambda j, x: j.step(x.q, x.v),
+    "move": lambda j, x: j.move(x.q, j.step(x.q, x.v)),
+    "bracket": lambda j, x: j.bracket(j.step(x.q, x.v), j.step(x.q1, x.v)),
+    "difference": lambda j, x: j.difference(x.q, x.q1),
+    "displacement": lambda j, x: j.displacement(x.q, x.q1),
+    "normalize": lambda j, x: j.normalize(x.q),
+    "closing": _closing,
+}
+"""Every method whose result may enter a kernel, by name."""
+
+FOLLOWING = frozenset({"release", "accelerate"})
+"""Methods that take longest to trace; those of this package use nothing but the others."""
+
+
+def _take(value: Any, leaves: list[Any]) -> object:
+    """Take numbers out of what a method returned; return the form that is left."""
+    if isinstance(value, np.ndarray) and value.ndim:
+        return _take(list(value), leaves)
+    if isinstance(value, (tuple, list)):
+        return tuple(_take(part, leaves) for part in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        parts = tuple(_take(getattr(value, item.name), leaves) for item in fields(value))
+        return (type(value).__qualname__, *parts)
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    leaves.append(value)
+    return 0.0
