@@ -35,6 +35,10 @@ class Steps:
         commands = len(system.command_names)
         return [Input("s", (size,)), Input("u", (commands,)), Input("dt", ()), Input("n", ())]
 
+    def look_again(self):
+        """Take what users wrote as it is now."""
+        self.system.look_again()
+
     def program(self):
         def run(given):
             system, nq = self.system, self.system.model.nq

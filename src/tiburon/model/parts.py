@@ -1,7 +1,7 @@
 """What a robot is built from, and whether its parts fit together."""
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -60,8 +60,13 @@ _KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
 )
 
 WORDS = {
-    **{"bodies": "body", "frames": "frame", "loops": "loop", "thrusters": "thruster"},
-    **{"contacts": "contact", "actuators": "actuator", "springs": "spring"},
+    "bodies": "body",
+    "frames": "frame",
+    "loops": "loop",
+    "thrusters": "thruster",
+    "contacts": "contact",
+    "actuators": "actuator",
+    "springs": "spring",
     "cylinders": "hydraulic cylinder",
 }
 """What one of each kind is called in messages."""
@@ -84,7 +89,8 @@ def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
                 raise ModelError(f"model {model!r}: expected {words}, got {part!r}")
             # joints and traced closures are written by users, all else is data
             if not isinstance(part, TracedClosure):
-                refuse_replaced_inside(part, f"{WORDS[field]} {part.name!r}")
+                named: Any = part
+                refuse_replaced_inside(part, f"{WORDS[field]} {named.name!r}")
     tree.check_unique(model, "body or frame", [WORLD, *parts.names()])
     tree.check_unique(model, "joint", parts.joint_names())
     for kind in ("loop", "thruster", "contact", "actuator", "spring", "cylinder"):

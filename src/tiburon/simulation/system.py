@@ -43,6 +43,7 @@ from tiburon.loops.projection import close_position, close_velocity
 from tiburon.loops.switching import Switches, loop_rows, switched, switches_of
 from tiburon.model import Model, Plan, World
 from tiburon.simulation.commands import CommandRow, unique_names
+from tiburon.simulation.drive_key import ELEMENTS, drive_key
 from tiburon.simulation.driving import Driving, summed_wrenches
 from tiburon.simulation.state import Readings, State
 from tiburon.spatial import Scalar
@@ -58,9 +59,6 @@ Scalars = tuple[Scalar, ...]
 
 OPEN = 1e-8
 """Gap of a loop that no step may leave [m or rad]; ordinary steps leave 1e-12."""
-
-ELEMENTS = "elements"
-"""Name of the parameter that holds the run-time numbers of all elements."""
 
 CONTROL = "control"
 """Name of the parameter that holds the run-time numbers of a traced controller."""
@@ -462,46 +460,11 @@ class System:
         ours = all(map(is_declared, self.elements))
         known = self.control is None or tells_structure(self.control)
         control = self.control.structure() if self.control is not None and known else None  # type: ignore[attr-defined]
-        graph = None if ours and known else self._drive_key()
+        graph = None if ours and known else drive_key(self)
         kind = type(self.control).__qualname__ if known else None
         how = (self.held, self.sensed) if self.sensed else self.held
         switched = tuple(self.switch_places.items())
         return (structure_of(self.elements), switched, kind, control, how, graph)
-
-    def _drive_key(self) -> str:
-        """Return the key of the graph of elements and controller alone, without the dynamics."""
-        from tiburon.model.plan import WORLD_BODY
-
-        frames: list[Any] = []
-
-        def run(given: Mapping[str, Any]) -> Any:
-            q, w, u = (scalars(given[name]) for name in ("q", "w", "u"))
-            time = given["time"]
-            position, v, x = self._parts(q, w)
-            here = self._setting(position, v, time)
-            commands, own = (
-                (u, ()) if self.control is None else self.decide(position, v, x, u, time)
-            )
-            p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
-            driving = self.drive(here, position, v, x, commands, time, p)
-            frames[:] = [
-                name for name, _ in driving.wrenches if here.plan.frame(name).body != WORLD_BODY
-            ]
-            pushes = [value for _, wrench in driving.wrenches for value in wrench]
-            names = sorted(driving.outputs)
-            frames.append(names)
-            reported = [driving.outputs[name] for name in names]
-            return [*driving.force, *pushes, *driving.rates, *own, *reported]
-
-        model = self.model
-        inputs = [
-            Input("q", (model.nq,)),
-            Input("w", (model.nv + self.nx,)),
-            Input("u", (self.drive_size,)),
-            Input("time", ()),
-        ]
-        program = self.trace(run, inputs, "drive")
-        return f"{program.key:016x} {frames}"
 
 
 def _called(thing: Any, *given: Any) -> Any:

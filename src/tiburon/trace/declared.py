@@ -17,7 +17,14 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Identical", "by_identity", "is_declared", "replaced_names", "structure_text", "undeclared_in"]
+__all__ = [
+    "Identical",
+    "by_identity",
+    "is_declared",
+    "replaced_names",
+    "structure_text",
+    "undeclared_in",
+]
 
 _OURS = __name__.partition(".")[0]
 _LEAVES = (type(None), bool, int, float, complex, str, bytes, slice, range)
