@@ -292,10 +292,9 @@ def _shifted(base: Any) -> Any:
 
 def _chain(joint: Any, shift: Any) -> tb.Model:
     """Return a body on a joint, and an elbow on it; both lie shifted in the body's frame."""
-    inertia = tb.Inertia(2.0, shift + [0.05, 0.02, -0.11], (0.04, 0.001, -0.002, 0.05, 0.003, 0.06))
-    elbow = tb.Revolute(
-        "elbow", (0, 1, 0), pose=tb.Pose(translation=tuple(np.add(shift, (0.3, 0, 0.1))))
-    )
+    com, place = np.add(shift, (0.05, 0.02, -0.11)), np.add(shift, (0.3, 0, 0.1))
+    inertia = tb.Inertia(2.0, com, (0.04, 0.001, -0.002, 0.05, 0.003, 0.06))
+    elbow = tb.Revolute("elbow", (0, 1, 0), pose=tb.Pose(translation=place))
     fore = tb.Inertia(1.0, (0.1, 0.0, 0.02), (0.01, 0, 0, 0.02, 0, 0.02))
     return tb.Model(
         "chain",
@@ -372,9 +371,8 @@ def test_large_models_run_joints_of_users_on_the_tape() -> None:
             shift = np.array(shifts[k % 2])
             pose = tb.Pose(translation=(0.1, 0, 0.02) + np.array(shifts[(k + 1) % 2]) * (k > 0))
             joint = kinds[k % 2](f"joint {k}", (0, 1, 0) if k % 3 else (0, 0, 1), pose=pose)
-            inertia = tb.Inertia(
-                0.5, tuple(np.add((0.05, 0.01, 0), shift)), (1e-3, 0, 0, 2e-3, 0, 2e-3)
-            )
+            com = np.add(shift, (0.05, 0.01, 0))
+            inertia = tb.Inertia(0.5, com, (1e-3, 0, 0, 2e-3, 0, 2e-3))
             bodies.append(_body(f"body {k}", joint, inertia, parent=parent))
             parent = f"body {k}"
         return tb.Model("long", bodies)

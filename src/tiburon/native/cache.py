@@ -10,7 +10,7 @@ Settings, read from the environment at each use:
 - `TIBURON_CACHE_SIZE`: how much they may take, such as "200M" or "2G"; 512 MiB by default.
 
 Entries are machine code: whoever may write into the directory decides what runs. It is created for
-its owner only.
+its owner only, and what others may have written is not read (`cache_trust`).
 """
 
 from __future__ import annotations
@@ -28,6 +28,13 @@ from typing import Any
 
 from tiburon.errors import CacheWarning
 from tiburon.native.cache_file import FORMAT_VERSION, blake2b, pack_entry, read_name, unpack_entry
+from tiburon.native.cache_trust import (
+    UntrustedError,
+    make_directory,
+    open_to_read,
+    open_to_write,
+    trusted_directory,
+)
 from tiburon.record import record
 from tiburon.version import installed_version
 
@@ -161,12 +168,19 @@ def load_entry(key: str) -> tuple[dict[str, Any], bytes] | None:
     """
     if not cache_enabled():
         return None
-    path = cache_directory() / f"{key}{_SUFFIX}"
+    directory = cache_directory()
+    path = directory / f"{key}{_SUFFIX}"
     try:
-        with open(path, "rb") as file:
+        with (
+            trusted_directory(directory) as place,
+            open(open_to_read(path, place), "rb") as file,
+        ):
             content = file.read()
             modified = os.fstat(file.fileno()).st_mtime
     except (FileNotFoundError, NotADirectoryError):
+        return None
+    except UntrustedError as error:
+        _warn_about_trust(error)
         return None
     except OSError as error:
         _warn_about_directory("read", error)
@@ -212,9 +226,9 @@ def store_entry(key: str, metadata: dict[str, Any], code: bytes) -> None:
     # no two writers share a temporary name: processes differ in number, threads in identity
     temporary = directory / f"{path.name}.{os.getpid()}-{threading.get_ident()}.part"
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_directory(directory)
         try:
-            with open(temporary, "wb") as file:
+            with trusted_directory(directory), open(open_to_write(temporary), "wb") as file:
                 file.write(content)
             _move(temporary, path)
         except BaseException:
@@ -222,6 +236,8 @@ def store_entry(key: str, metadata: dict[str, Any], code: bytes) -> None:
                 temporary.unlink()
             raise
         keep_within(directory, limit, stored=len(content), keep=path.name)
+    except UntrustedError as error:
+        _warn_about_trust(error)
     except OSError as error:
         _warn_about_directory("write", error)
 
@@ -266,6 +282,15 @@ def _warn_about_directory(action: str, error: OSError) -> None:
     )
 
 
+def _warn_about_trust(error: UntrustedError) -> None:
+    _warn_once(
+        "trust",
+        f"cache directory '{cache_directory()}': compiled code is neither read nor written where "
+        f"others could change it: {error}. Work goes on, but kernels are compiled again in every "
+        "process; or set TIBURON_CACHE_DIR to a directory of your own ('off' turns the cache off)",
+    )
+
+
 def _warn_once(subject: str, message: str) -> None:
     with _warned_lock:
         if subject in _warned:
@@ -292,11 +317,22 @@ def cache_entries() -> list[CacheEntry]:
         for item in items:
             if re.fullmatch(ENTRY_NAME, item.name):
                 with contextlib.suppress(FileNotFoundError):
-                    status = item.stat()
+                    status = item.stat(follow_symlinks=False)
                     key = item.name.removesuffix(_SUFFIX)
-                    name = read_name(item.path)
+                    name = _name_of(Path(item.path))
                     entries.append(CacheEntry(key, name, status.st_size, status.st_mtime))
     return sorted(entries, key=lambda entry: entry.key)
+
+
+def _name_of(path: Path) -> str:
+    """Return the name of the kernel in a file; empty if the file is not to be trusted."""
+    try:
+        with open(open_to_read(path), "rb") as file:
+            return read_name(file)
+    except FileNotFoundError:
+        raise
+    except (OSError, UntrustedError):
+        return ""
 
 
 def clear_cache() -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import marshal
 import struct
-from typing import Any
+from typing import Any, BinaryIO
 
 try:
     # hashlib starts OpenSSL, which takes another 4 ms
@@ -88,22 +88,16 @@ def unpack_entry(key: str, content: bytes) -> tuple[dict[str, Any], bytes] | Non
     return metadata, content[code_start:body_size]
 
 
-def read_name(path: str) -> str:
-    """Read the kernel's name from a file without reading its code.
+def read_name(file: BinaryIO) -> str:
+    """Read the kernel's name from an open file without reading its code.
 
     Returns:
         The metadata's "name"; empty if the file does not say or cannot be understood.
-
-    Raises:
-        FileNotFoundError: If there is no such file any more.
     """
     try:
-        with open(path, "rb") as file:
-            magic, version, name_size, _, _ = _LEAD.unpack(file.read(_LEAD.size))
-            if (magic, version) != (_MAGIC, FORMAT_VERSION):
-                return ""
-            return file.read(min(name_size, _LONGEST_NAME)).decode()
-    except FileNotFoundError:
-        raise
+        magic, version, name_size, _, _ = _LEAD.unpack(file.read(_LEAD.size))
+        if (magic, version) != (_MAGIC, FORMAT_VERSION):
+            return ""
+        return file.read(min(name_size, _LONGEST_NAME)).decode()
     except (OSError, struct.error, ValueError):
         return ""

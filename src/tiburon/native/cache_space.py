@@ -28,6 +28,10 @@ LEDGER_NAME = "stored.ledger"
 UNIT = 4096
 """What one byte of the ledger stands for [bytes]: the space that disks give out at once."""
 
+# neither links nor pipes: the ledger is a file of this directory
+_PLAIN = 0
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+    _PLAIN |= getattr(os, _flag, 0)
 # what is still being written after this long was left behind by a process that died
 _STALE_AFTER = 3600.0
 # pruning frees some room to spare, so that it is not needed again at once
@@ -51,15 +55,19 @@ def keep_within(directory: Path, limit: int, *, stored: int, keep: str) -> None:
     if noted is not None and noted <= limit:
         return
     left = _prune(directory, limit, keep)
-    with contextlib.suppress(OSError), open(ledger, "ab") as file:
-        file.truncate(-(-left // UNIT))
+    with contextlib.suppress(OSError):
+        file = os.open(ledger, os.O_WRONLY | os.O_CREAT | _PLAIN, 0o600)
+        try:
+            os.ftruncate(file, -(-left // UNIT))
+        finally:
+            os.close(file)
 
 
 def _note(ledger: Path, stored: int) -> int | None:
     """Add an entry to the ledger; return how much it tells of [bytes], None if there was none."""
     try:
         # without O_CREAT: a ledger that begins now would not know of the entries before it
-        file = os.open(ledger, os.O_WRONLY | os.O_APPEND | getattr(os, "O_BINARY", 0))
+        file = os.open(ledger, os.O_WRONLY | os.O_APPEND | _PLAIN)
     except OSError:
         return None
     try:
@@ -85,10 +93,12 @@ def _prune(directory: Path, limit: int, keep: str) -> int:
             # another process may have removed it meanwhile
             with contextlib.suppress(FileNotFoundError):
                 if is_entry(item.name):
-                    status = item.stat()
+                    status = item.stat(follow_symlinks=False)
                     found.append((status.st_mtime, status.st_size, item.name))
-                elif is_temporary(item.name) and now - item.stat().st_mtime > _STALE_AFTER:
-                    os.unlink(item.path)
+                elif is_temporary(item.name):
+                    written = item.stat(follow_symlinks=False).st_mtime
+                    if now - written > _STALE_AFTER:
+                        os.unlink(item.path)
     total = sum(size for _, size, _ in found)
     if total <= limit:
         return total
