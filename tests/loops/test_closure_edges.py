@@ -127,8 +127,16 @@ def test_functions_that_change_their_mind_are_refused():
     first = model()
     assert model() == first
     outside["place"] = 0.7
+    # the model that was built from the first trace, and its very closure, cannot go on
+    with pytest.raises(tb.ModelError, match="loop 'c': what you wrote gives other results"):
+        first.structure_key()
     with pytest.raises(tb.ModelError, match="loop 'c': its function gives other residuals"):
-        model()
+        _two_hands(*first.loops)
+    # a new closure has code of its own
+    assert model() != first
+    key = model().structure_key()
+    outside["place"] = 0.1
+    assert key != first.structure_key()
 
 
 def test_singular_starts_are_told_where_functions_end_beside_them():

@@ -26,7 +26,7 @@ def _drifting(current: Any) -> float:
     body = _body("ball", tb.Prismatic("x", (1, 0, 0)), tb.Inertia.point(1.0), fluid=fluid)
     model = tb.Model("ball", [body])
     return float(
-        tb.inverse_dynamics(model, [0.0], [0.0], [0.0], fluid=tb.Water(0.0, current=current))[0]
+        tb.inverse_dynamics(model, [0.0], [0.0], [0.0], fluid=tb.Water(current=current))[0]
     )
 
 

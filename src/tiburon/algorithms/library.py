@@ -6,7 +6,6 @@ user's function may call it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import fields
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar, cast
 
@@ -31,6 +30,7 @@ from tiburon.algorithms.keywords import (
     unexpected_keyword,
 )
 from tiburon.algorithms.steps import JointVector, taping
+from tiburon.algorithms.surroundings_key import structure_around, world_key
 from tiburon.errors import ModelError, OptionError, ShapeError, TraceError, UnknownNameError
 from tiburon.model import Model, Plan, World
 from tiburon.native.cache_file import blake2b
@@ -425,36 +425,6 @@ def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[s
     if depends_on_time(model, world):
         found[TIME] = 0.0
     return found
-
-
-def structure_around(model: Model, world: World) -> tuple[object, ...]:
-    """Return what code depends on of the surroundings, and of the bodies in water."""
-    pattern = tuple(x != 0.0 for x in world.gravity)
-    if world.fluid is None:
-        return pattern
-    from tiburon.algorithms.water import immersions
-
-    met = immersions(model, world.fluid.meets_bodies_apart)
-    links = tuple(tuple(part.structure() for part in link) for link in met)
-    hulls: tuple[object, ...] = ()
-    if world.fluid.surface is not None:
-        from tiburon.algorithms.floating import hulls_of, radii_of
-
-        hulls = (hulls_of(model), radii_of(model))
-    return (*pattern, world.fluid.structure(), links, *hulls)
-
-
-def world_key(world: World) -> Any:
-    """Return what tells the surroundings from others: their value, and graphs of what users wrote.
-
-    Users may write how water moves; that is looked at now.
-    """
-    told = world.look()
-    if not told or world.fluid is None:
-        return world
-    # a current that users wrote need not compare, nor have a hash
-    water = [getattr(world.fluid, x.name) for x in fields(world.fluid) if x.name != "current"]
-    return (world.gravity, world.ground, *water, world.fluid.motion.numbers(), *told)
 
 
 def depends_on_time(model: Model, world: World) -> bool:

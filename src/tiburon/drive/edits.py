@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.algorithms.library import structure_around
+from tiburon.algorithms.surroundings_key import structure_around
 from tiburon.errors import DomainError, ModelError, UnknownNameError
 from tiburon.model import Body, BodyFluid, Model, Water, World
 from tiburon.model.currents import UniformCurrent

@@ -13,7 +13,6 @@ from tiburon.model.closure_program import (
     Seen,
     closure_program,
     seen_joints,
-    trace_closure,
 )
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.orientation import random_quaternion
@@ -198,7 +197,6 @@ class ConstraintFunction(TracedClosure):
                     name=self.name,
                 )
         _check_function(self, seen_joints(self, joints))
-        _check_same(self, seen_joints(self, joints))
 
     def renamed(self, prefix: str) -> Self:
         """Return the constraint with a prefix before all names but the world's."""
@@ -246,18 +244,6 @@ def _check_function(closure: ConstraintFunction, joints: tuple[Joint, ...]) -> N
         )
     if closure.level == "velocity":
         _check_linear(closure, found, _tries(closure, joints, found))
-
-
-def _check_same(closure: ConstraintFunction, joints: tuple[Joint, ...]) -> None:
-    """Raise if a function says something else than when it was traced first."""
-    known = closure_program(closure, joints).program
-    now = trace_closure(closure, joints).program
-    if now.key != known.key:
-        raise ModelError(
-            f"loop {closure.name!r}: its function gives other residuals than before, but it is "
-            "traced once; for other numbers make another function",
-            name=closure.name,
-        )
 
 
 def _tries(

@@ -25,7 +25,7 @@ from tiburon.model.pose import Pose
 from tiburon.model.spring import Spring
 from tiburon.model.state_space import StateSpace
 from tiburon.model.thruster import Thruster
-from tiburon.model.written import Written, check_unchanged, laid_out, written_parts
+from tiburon.model.written import WrittenParts
 from tiburon.native.cache_file import blake2b
 from tiburon.trace.declared import structure_text
 
@@ -51,13 +51,12 @@ class Model(StateSpace):
             ])
     """
 
-    __slots__ = ("_hash", "_plan", "_written", "immovable_joint_names", "joints_laid_out")
+    __slots__ = ("_hash", "_plan", "immovable_joint_names", "written")
 
     _hash: int
     _plan: Plan | None
-    _written: tuple[Written, ...]
-    joints_laid_out: Mapping[str, Joint]
-    """What stands for each joint in the plan, by name."""
+    written: WrittenParts
+    """What users wrote of it; private."""
 
     immovable_joint_names: tuple[str, ...]
     """Joints that no finite force moves in a definite way, because nothing resists them.
@@ -115,16 +114,9 @@ class Model(StateSpace):
         given = joint_positions(name, [body.joint for body in ordered], poses or {})
         parts = parts._replace(poses=given)
         positions = tuple((name, tuple(x.items())) for name, x in given)
-        own = {body.joint.name: body.joint for body in ordered}
-        joints = laid_out(ordered)
-        written = written_parts(joints, parts.loops, own)
-        told = tuple(part.told for part in written)
-        try:
-            digest = hash((name, about, *parts[:-1], positions, told))
-        except TypeError:
-            # what users wrote may hold arrays, which have no hash
-            digest = hash((name, about, positions, told))
-        self._set(_written=written, joints_laid_out=joints)
+        written = WrittenParts(ordered, parts.loops)
+        digest = written.hash_with((name, about, positions), parts[:-1])
+        self._set(written=written)
         self._set(name=name, nq=nq, nv=nv, about=about, _poses=given)
         self._set(**{key: getattr(parts, key) for key in Parts._fields if key != "poses"})
         self._set(_slices=joint_slices(ordered), _hash=digest, _plan=None)
@@ -190,12 +182,8 @@ class Model(StateSpace):
         if self is other:
             return True
         # first what users wrote: equal fields do not make it equal
-        mine, its = ([part.told for part in model._written] for model in (self, other))
-        return mine == its and (self.name, self.about, self._parts) == (
-            other.name,
-            other.about,
-            other._parts,
-        )
+        mine = (self.written.told, self.name, self.about, self._parts)
+        return mine == (other.written.told, other.name, other.about, other._parts)
 
     def __hash__(self) -> int:
         return self._hash
@@ -474,12 +462,11 @@ class Model(StateSpace):
     @property
     def is_declared(self) -> bool:
         """Whether data tell all about it: no joint or closure is the user's own code."""
-        return not self._written
+        return not self.written.parts
 
     def check_unchanged(self) -> None:
         """Raise if joints or closures that users wrote act otherwise than when it was built."""
-        if self._written:
-            check_unchanged(self.name, self._written)
+        self.written.check_unchanged(self.name)
 
     @public
     def parameters(self) -> Array:

@@ -19,10 +19,10 @@ from tiburon.algorithms.library import (
     depends_on_time,
     parameter_values,
     scalars,
-    structure_around,
     trace_with_parameters,
 )
 from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.surroundings_key import structure_around
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.projection import close_position, close_velocity
 from tiburon.model import Model, World

@@ -31,10 +31,10 @@ from tiburon.algorithms.library import (
     depends_on_time,
     parameter_values,
     scalars,
-    structure_around,
     trace_with_parameters,
 )
 from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.surroundings_key import structure_around
 from tiburon.arguments import public
 from tiburon.errors import ShapeError
 from tiburon.loops.closed_functions import constrained_motion

@@ -1,0 +1,38 @@
+"""What tells the surroundings of a robot from others, for the code that they take part in."""
+
+from dataclasses import fields
+from typing import Any
+
+from tiburon.model import Model, World
+
+__all__ = ["structure_around", "world_key"]
+
+
+def structure_around(model: Model, world: World) -> tuple[object, ...]:
+    """Return what code depends on of the surroundings, and of the bodies in water."""
+    pattern = tuple(x != 0.0 for x in world.gravity)
+    if world.fluid is None:
+        return pattern
+    from tiburon.algorithms.water import immersions
+
+    met = immersions(model, world.fluid.meets_bodies_apart)
+    links = tuple(tuple(part.structure() for part in link) for link in met)
+    hulls: tuple[object, ...] = ()
+    if world.fluid.surface is not None:
+        from tiburon.algorithms.floating import hulls_of, radii_of
+
+        hulls = (hulls_of(model), radii_of(model))
+    return (*pattern, world.fluid.structure(), links, *hulls)
+
+
+def world_key(world: World) -> Any:
+    """Return what tells the surroundings from others: their value, and graphs of what users wrote.
+
+    Users may write how water moves; that is looked at now.
+    """
+    told = world.look()
+    if not told or world.fluid is None:
+        return world
+    # a current that users wrote need not compare, nor have a hash
+    water = [getattr(world.fluid, x.name) for x in fields(world.fluid) if x.name != "current"]
+    return (world.gravity, world.ground, *water, world.fluid.motion.numbers(), *told)
