@@ -21,6 +21,9 @@ def test_operation_counts_show_polynomial_count_and_verdict():
     (row,) = (line for line in result.output.splitlines() if "389m + 370a" in line)
     assert " ".join(row.split()) == "6 389m + 370a 334m + 293a below by 132"
     assert "N = 9.40 by multiplications as published" in result.output
+    (row,) = (line for line in result.output.splitlines() if "203m + 163a" in line)
+    assert " ".join(row.split()) == ("1 194m + 168a 190m + 156a below by 16 203m + 163a above by 4")
+    assert "bodies, mobile base: N = 1 (by up to 4)" in result.output
     assert result.output.splitlines()[-1].endswith("0 above")
 
 

@@ -104,14 +104,18 @@ def articulated_body(n: int) -> Cost:
 
 
 @cache
-def mobile_articulated_body(n: int) -> Cost:
+def mobile_articulated_body(n: int, base: Joint | None = None) -> Cost:
     """Count the articulated-body algorithm on a chain of n links carried by a floating body.
 
     The frame of the floating body is the base frame of the chain. World z is vertical, so that
     gravity has one component there.
+
+    Args:
+        n: Number of links.
+        base: Joint of the floating body; that of the sources by default.
     """
     run = lambda plan, q, v, u, g: list(aba(plan, q, v, u, (0.0, 0.0, g[2])))  # noqa: E731
-    return _count(n, run, base=FreeByAngles("base"))
+    return _count(n, run, base=base or FreeByAngles("base"))
 
 
 def _count(n: int, run: Callable[..., Any], base: Joint | None = None) -> Cost:

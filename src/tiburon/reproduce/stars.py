@@ -13,11 +13,12 @@ from typing import Any, ClassVar, NamedTuple
 
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.crba import crba
+from tiburon.algorithms.hybrid_articulated import hybrid_aba
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.water import WaterAround, immersions, water_forces
 from tiburon.hydro.immersion import Strips, added_to
-from tiburon.model import Body, BodyFluid, CylinderDrag, Inertia, Model, Plan, Revolute
+from tiburon.model import Body, BodyFluid, CylinderDrag, Free, Inertia, Model, Plan, Revolute
 from tiburon.model.current import Flow
 from tiburon.model.currents import UniformCurrent
 from tiburon.model.joints import Joint
@@ -125,14 +126,20 @@ MOVED = _Base(Moved("vehicle"), at_joint=True)
 """The same, moved as given (1994, section 7.5.2)."""
 
 
+def _floating(base: _Base, public: bool) -> _Base:
+    """Return how a source has the floating body, on the public `Free` joint where asked for."""
+    return base._replace(joint=Free("vehicle")) if public else base
+
+
 @cache
-def articulated_star(chains: int, links: int, *, wet: bool) -> Cost:
+def articulated_star(chains: int, links: int, *, wet: bool, public: bool = False) -> Cost:
     """Count articulated bodies on chains with forces at their tips (McMillan 1994, Table 16)."""
-    return _count(chains, links, _forward, wet=wet, tips=True)
+    base = _floating(PRINCIPAL, public)
+    return _count(chains, links, _forward, wet=wet, tips=True, base=base)
 
 
 @cache
-def composite_star(chains: int, links: int) -> Cost:
+def composite_star(chains: int, links: int, *, public: bool = False) -> Cost:
     """Count mass matrix, bias force and solution of the same on land (McMillan 1994, Table 12)."""
 
     def run(star: StarState) -> Any:
@@ -144,22 +151,31 @@ def composite_star(chains: int, links: int) -> Cost:
         right = as_traced([force - c for force, c in zip(star.u, C, strict=True)])
         return solve_tree(freedom_parents(star.plan), H, right)
 
-    return _count(chains, links, run, wet=False, tips=True)
+    return _count(chains, links, run, wet=False, tips=True, base=_floating(PRINCIPAL, public))
 
 
 @cache
-def vehicle_with_arm(links: int) -> Cost:
+def vehicle_with_arm(links: int, *, public: bool = False) -> Cost:
     """Count a submerged vehicle whose frame is where its arm begins (1995, Table II)."""
-    return _count(1, links, _forward, wet=True, base=AT_JOINT)
+    return _count(1, links, _forward, wet=True, base=_floating(AT_JOINT, public))
 
 
 @cache
-def decoupled_vehicle(links: int) -> Cost:
+def decoupled_vehicle(links: int, *, public: bool = False) -> Cost:
     """Count the arm of a vehicle whose acceleration is given (McMillan 1994, Table 19).
 
-    `hybrid_dynamics` returns the same, for any tree.
+    On the `Free` joint this is what `hybrid_dynamics` does, for any tree.
     """
-    return _count(1, links, lambda star: _forward(star)[6:], wet=True, base=MOVED)
+
+    def hybrid(star: StarState) -> Any:
+        known = [True] * 6 + [False] * links
+        vd, _ = hybrid_aba(
+            star.plan, star.q, star.v, star.u, star.u, known, star.gravity, star.external
+        )
+        return list(vd)[6:]
+
+    run = hybrid if public else lambda star: _forward(star)[6:]
+    return _count(1, links, run, wet=True, base=_floating(MOVED, public))
 
 
 def star_model(chains: int, links: int, base: _Base = PRINCIPAL) -> Model:
@@ -252,9 +268,11 @@ def _count(
             plan = plan.in_water(added)
             flow = _Stream(UniformCurrent(), tuple(stream.tolist()))
             water = WaterAround(fluid[0], flow, True, Strips(), immersed, added, 0.0)
-            # water feels the whole velocity
-            first = replace(plan.bodies[0], joint=FreeByAngles("vehicle"))
-            swimming = replace(plan, bodies=(first, *plan.bodies[1:]))
+            swimming = plan
+            if isinstance(base.joint, FreeClassical):
+                # water feels the whole velocity
+                first = replace(plan.bodies[0], joint=FreeByAngles("vehicle"))
+                swimming = replace(plan, bodies=(first, *plan.bodies[1:]))
             forces = list(water_forces(swimming, *state[:2], g, water))
         if tips:
             for k, given in enumerate(tip.tolist(), start=1):
