@@ -24,6 +24,7 @@ carries its data as attributes, so that programs need not read messages::
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 __all__ = [
     "ArgumentError",
@@ -279,6 +280,39 @@ class OptionError(TiburonError, ValueError):
         self.given = given
         listed = " or ".join(repr(choice) for choice in self.choices)
         super().__init__(f"{argument}: expected {listed}, got {given!r}")
+
+
+def masked_element(value: object) -> str | None:
+    """Return which element of a NumPy masked array is masked, in words; None if none is.
+
+    NumPy drops the mask when it converts such an array, and what lies under it looks like a number.
+    """
+    if isinstance(value, (list, tuple)):
+        found = (masked_element(x) for x in value if not isinstance(x, (int, float, str)))
+        return next((x for x in found if x is not None), None)
+    mask: Any = getattr(value, "mask", None)
+    if mask is None or not hasattr(value, "filled") or not mask.any():
+        return None
+    place = tuple(int(k[0]) for k in mask.nonzero()) if mask.ndim else ()
+    index = f" at index {place[0] if len(place) == 1 else place}" if place else ""
+    return f"a masked element{index} ({int(mask.sum())} of {mask.size} are masked)"
+
+
+def refuse_masked(argument: str, value: object) -> None:
+    """Raise `DomainError` if elements of an array are masked: they are no numbers to compute with.
+
+    Args:
+        argument: Name of the argument.
+        value: What was given for it; anything but masked arrays is left to others.
+    """
+    found = masked_element(value)
+    if found is not None:
+        raise DomainError(
+            argument,
+            "a number in every element",
+            found,
+            advice="fill them, x.filled(...), or leave these cases out",
+        )
 
 
 class LoopError(TiburonError):

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import ModelError, OptionError
+from tiburon.errors import ModelError, OptionError, refuse_masked
 from tiburon.model.numbers import finite_array
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -44,6 +44,7 @@ class Column:
     @classmethod
     def of(cls, numbers: ArrayLike) -> "Column":
         """Return numbers as a column of their own."""
+        refuse_masked("table", numbers)
         found = np.array(numbers, dtype=np.float64, order="C")
         found.flags.writeable = False
         return cls(found)
@@ -107,6 +108,7 @@ def checked_table(
             "sort the rows",
             name=name,
         )
+    refuse_masked(f"{element}: rows", rows)
     given = np.asarray(rows, dtype=np.float64)
     given = given.reshape(-1, 1) if given.ndim == 1 and width in (None, 1) else given
     expected = given.shape[-1] if width is None and given.ndim == 2 else width or 1

@@ -26,7 +26,7 @@ from tiburon.algorithms.keywords import CONDITIONS, Conditions, takes_conditions
 from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.algorithms.thrusters import thruster_force_of_thrust
 from tiburon.arguments import public
-from tiburon.errors import DomainError, ModelError, OptionError, UnknownNameError
+from tiburon.errors import DomainError, ModelError, OptionError, UnknownNameError, refuse_masked
 from tiburon.hydro.thrust import command_for, thrust_range
 from tiburon.model import Body, Model, Pose
 
@@ -160,6 +160,7 @@ def trim(
         raise unexpected_keyword("trim", CONDITIONS, conditions)
     refuse_loops(model, "trim")
     search = _Search(model, v, free, thrusters, powered, conditions)
+    refuse_masked("q", q)
     position = np.array(model.neutral() if q is None else q, dtype=np.float64)
     weight = float(np.linalg.norm((conditions.get("world") or DEFAULT_WORLD).gravity))
     weight *= sum(body.inertia.mass for body in model.bodies)
@@ -205,6 +206,7 @@ class _Search:
         conditions: Conditions,
     ) -> None:
         self.model, self.conditions = model, conditions
+        refuse_masked("v", v)
         self.v = np.zeros(model.nv) if v is None else np.array(v, dtype=np.float64)
         bases = [body for body in model.bodies if _floats(body)]
         names: Sequence[str] = (free,) if isinstance(free, str) else tuple(free or ())

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
 from tiburon.control.joint_choice import entries, joined
-from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
+from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError, refuse_masked
 from tiburon.hydro.thrust import thrust_range, thruster_wrench
 from tiburon.model import LinearThrust, Model, QuadraticThrust, TableThrust, Thruster
 from tiburon.record import record
@@ -140,6 +140,8 @@ class ThrusterAllocation:
                 thruster_wrench(thruster, 1.0)
             )
             columns.append([float(x) for x in own.transform.force(wrench)])
+        refuse_masked("allocation: costs", costs)
+        refuse_masked("allocation: importance", importance)
         cost = np.broadcast_to(np.asarray(costs, dtype=np.float64), (len(chosen),))
         weight = np.broadcast_to(np.asarray(importance, dtype=np.float64), (6,))
         for what, values in (("costs", cost), ("importance", weight)):
@@ -167,6 +169,7 @@ class ThrusterAllocation:
         Args:
             wrench: [n; f] at the body's origin, its axes [N m, N], shape (..., 6); or traced.
         """
+        refuse_masked("wrench", wrench)
         given = wrench if hasattr(wrench, "dtype") else np.asarray(wrench, dtype=np.float64)
         if np.shape(given)[-1:] != (6,):
             raise ShapeError("wrench", "(..., 6)", np.shape(given))

@@ -11,7 +11,7 @@ from tiburon.algorithms.inverse_kinematics import inverse_kinematics
 from tiburon.arguments import public
 from tiburon.control.cartesian_path import CartesianPath
 from tiburon.control.piecewise import PathSample, Piecewise, smooth_pieces, speed_profile
-from tiburon.errors import DomainError, ModelError, OptionError
+from tiburon.errors import DomainError, ModelError, OptionError, refuse_masked
 from tiburon.model import Model
 from tiburon.record import record
 
@@ -131,6 +131,7 @@ class JointPath:
         moving = [joint.name for joint in model.joints if joint.nv]
         names = tuple(name for name in moving if not named or name in named)
         plain_places(model, names)
+        refuse_masked("q", q)
         position = np.asarray(q, dtype=np.float64)
         places = [k for name in names for k in _range(model.slice(name, of="q"))]
         used = model.lock([name for name in moving if name not in names], position)

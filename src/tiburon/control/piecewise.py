@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import DomainError, ShapeError
+from tiburon.errors import DomainError, ShapeError, refuse_masked
 from tiburon.record import record
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.value import Value
@@ -132,6 +132,8 @@ def checked_points(times: ArrayLike, points: ArrayLike) -> tuple[Array, Array]:
         ShapeError: If they do not belong together.
         DomainError: If times do not rise, or numbers are not finite.
     """
+    refuse_masked("times", times)
+    refuse_masked("points", points)
     t = np.asarray(times, dtype=np.float64)
     p = np.asarray(points, dtype=np.float64)
     if p.ndim == 1:
@@ -249,6 +251,8 @@ def speed_profile(
         acceleration: Largest acceleration, likewise.
         start: When the path begins [s].
     """
+    for what, given in (("points", points), ("speed", speed), ("acceleration", acceleration)):
+        refuse_masked(what, given)
     p = np.asarray(points, dtype=np.float64)
     p = p[:, None] if p.ndim == 1 else p
     size = p.shape[1]

@@ -20,7 +20,7 @@ from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.cartesian_path import CartesianPath
 from tiburon.control.joint_choice import entries, joined
 from tiburon.control.run_time import flat_numbers, forms, run_time_fields
-from tiburon.errors import DomainError, ModelError, ShapeError
+from tiburon.errors import DomainError, ModelError, ShapeError, refuse_masked
 from tiburon.model import Model, Water
 from tiburon.record import record
 from tiburon.simulation.state import State
@@ -117,6 +117,8 @@ class StationKeeping:
                 "world's own frame, got one with a pose",
                 name=joint.name,
             )
+        refuse_masked("q", q)
+        refuse_masked("target", target)
         position = np.asarray(model.neutral() if q is None else q, dtype=np.float64)
         if target is None:
             target = position[model.slice(joint.name, of="q")]

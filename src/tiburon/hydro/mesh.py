@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, refuse_masked
 from tiburon.hydro.mesh_checks import merged_vertices, outer_shells, signed_volumes, turned_alike
 from tiburon.model.inertia import Inertia
 from tiburon.model.numbers import Vec3, number, vec3
@@ -200,6 +200,8 @@ class Mesh:
 
 def _checked(vertices: ArrayLike, faces: ArrayLike, name: str) -> tuple[Floats, Integers]:
     """Return arrays of finite places and of numbers that are among them."""
+    refuse_masked(f"mesh {name!r}: vertices", vertices)
+    refuse_masked(f"mesh {name!r}: faces", faces)
     count = np.shape(vertices)[0] if np.ndim(vertices) == 2 else 0
     places = np.asarray(vertices, dtype=np.float64)
     if places.shape != (count, 3) or not np.isfinite(places).all():

@@ -5,7 +5,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.kinematics import Place
 from tiburon.arguments import public
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, refuse_masked
 from tiburon.loops.assembly_joint import joint_position, places_of
 from tiburon.loops.topology_screws import joint_screws
 from tiburon.model import Model
@@ -40,6 +40,7 @@ def recut_state(
             robots are not the same.
     """
     at = np.asarray(model.normalize(q))
+    refuse_masked("v", v)
     rates = np.zeros(model.nv) if v is None else np.asarray(v, dtype=np.float64)
     places = places_of(model, at)
     twists = _twists(model, at, rates)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import DomainError, NonFiniteError, ShapeError
+from tiburon.errors import DomainError, NonFiniteError, ShapeError, refuse_masked
 from tiburon.model.joints import Joint
 from tiburon.model.position_limits import position_limits, velocity_limits, within_limits
 from tiburon.spatial import Scalar
@@ -67,6 +67,7 @@ def as_batch(value: ArrayLike, size: int, argument: str, expected: str) -> Array
         argument: Name of the argument, for messages.
         expected: That length in words, for messages.
     """
+    refuse_masked(argument, value)
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, masked_element
 
 Vec3: TypeAlias = tuple[float, float, float]
 Matrix3: TypeAlias = tuple[Vec3, Vec3, Vec3]
@@ -85,6 +85,12 @@ def finite_array(
         ModelError: If the value is not numeric, has another shape, or is not finite.
     """
     wanted = "one number" if shape == () else " x ".join(map(str, shape)) + " numbers"
+    masked = masked_element(value)
+    if masked is not None:
+        raise ModelError(
+            f"{element}: {quantity} must be {wanted}, got {masked}; fill them, x.filled(...)",
+            name=name,
+        )
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:

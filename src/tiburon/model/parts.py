@@ -210,7 +210,7 @@ def _split(
         return {
             joint.name: tuple(
                 finite_array(
-                    np.atleast_1d(np.asarray(given[joint.name], dtype=np.float64)),
+                    np.atleast_1d(given[joint.name]),
                     (joint.nq,),
                     element,
                     f"position of joint {joint.name!r}",

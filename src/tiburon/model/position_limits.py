@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import DomainError, ModelError, ShapeError
+from tiburon.errors import DomainError, ModelError, ShapeError, refuse_masked
 from tiburon.model.joints import Joint
 from tiburon.model.joints.coupled import Coupled
 
@@ -93,6 +93,7 @@ def _ends(joint: Joint, given: Given) -> tuple[Array, Array] | None:
                 f"{joint.kind} joint with {joint.nq} and {joint.nv}; leave it out of limits",
                 name=name,
             )
+        refuse_masked(f"limits[{name!r}]", given[name])
         try:
             least, most = given[name]
             low, high = (

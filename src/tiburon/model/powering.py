@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
-from tiburon.errors import DomainError, ShapeError
+from tiburon.errors import DomainError, ShapeError, refuse_masked
 from tiburon.model.joints import Joint
 from tiburon.record import record
 from tiburon.spatial import subspace_matrix
@@ -122,6 +122,7 @@ class Powering:
         return np.eye(6) - self.F @ np.linalg.solve(self.work, self.S.T)
 
     def _checked(self, argument: str, value: ArrayLike, size: int) -> Array:
+        refuse_masked(argument, value)
         array = np.asarray(value, dtype=np.float64)
         if array.ndim == 0 or array.shape[-1] != size:
             raise ShapeError(argument, f"(..., {size}) at joint {self.joint!r}", array.shape)
@@ -149,6 +150,7 @@ def powering(
             cylinder = powering(Revolute("hinge", (0, 1, 0)), [(0, 0.1, 0, 1, 0, 0)])
             cylinder.powered       # "properly"
     """
+    refuse_masked("q", q)
     position = joint.neutral() if q is None else np.asarray(q, dtype=np.float64).tolist()
     if len(position) != joint.nq:
         raise ShapeError("q", f"{joint.nq} (of joint {joint.name!r})", len(position))
@@ -156,6 +158,7 @@ def powering(
     if actuators is None:
         # couples where the freedom turns, forces where it slides: the dual basis in their span
         return Powering(joint.name, S, np.linalg.pinv(S).T.astype(np.float64))
+    refuse_masked("actuators", actuators)
     rows = np.asarray(actuators, dtype=np.float64)
     F = rows.reshape(0, 6).T if rows.size == 0 else rows.T
     if rows.size and (rows.ndim != 2 or rows.shape[1] != 6):
@@ -179,6 +182,7 @@ def powering_report(
         One entry per joint name.
     """
     given = dict(actuators or {})
+    refuse_masked("q", q)
     position = model.neutral() if q is None else np.asarray(q, dtype=np.float64)
     for name in given:
         model.joint(name)

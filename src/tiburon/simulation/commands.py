@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.actuation.element import Element
-from tiburon.errors import ModelError, ShapeError, UnknownNameError
+from tiburon.errors import ModelError, ShapeError, UnknownNameError, refuse_masked
 from tiburon.model import Model
 
 __all__ = ["CommandRow", "unique_names"]
@@ -97,6 +97,8 @@ class CommandRow:
         if isinstance(given, Mapping):
             places = self._places
             for name, value in given.items():
+                if type(value) not in _PLAIN:
+                    refuse_masked(f"command {name!r}", value)
                 place = places.get(name)
                 if place is not None:
                     # None would become a NaN
@@ -113,6 +115,8 @@ class CommandRow:
                 else:
                     self.place(name)
             return
+        if type(given) not in _PLAIN:
+            refuse_masked(argument, given)
         size = np.shape(given)[-1] if np.ndim(given) else 0
         if size in (self.nv, len(self.names)):
             _put(row[..., :size], given, argument, self.described)
@@ -132,6 +136,8 @@ class CommandRow:
         """
         named = given if isinstance(given, Mapping) else {"": given}
         shapes: dict[str, tuple[int, ...]] = {}
+        for name, value in named.items():
+            refuse_masked(f"command {name!r}" if name else "command", value)
         try:
             for name, value in named.items():
                 shape = np.asarray(value, dtype=np.float64).shape
@@ -150,6 +156,10 @@ class CommandRow:
         if len(self.names) == self.nv:
             return f"{self.nv} joint forces"
         return f"{self.nv} joint forces or {len(self.names)} commands"
+
+
+_PLAIN = (np.ndarray, float, np.float64)
+"""Types that controllers mostly return, and that have no mask."""
 
 
 def _put(places: Any, given: Any, argument: str, expected: str) -> None:
@@ -187,6 +197,7 @@ def _last_dimension(value: Any) -> list[Any]:
     """Return the entries of a vector; of an array with cases, one array per entry."""
     if np.ndim(value) == 0:
         raise ShapeError("control", "commands by name or a vector", f"{value!r}", advice=EXAMPLE)
+    refuse_masked("control", value)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
     return [array[..., place] for place in range(array.shape[-1])]
 

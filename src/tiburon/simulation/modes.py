@@ -13,7 +13,7 @@ from tiburon.actuation.passive import PassiveJoints
 from tiburon.algorithms.binding import world_with
 from tiburon.algorithms.library import check_places
 from tiburon.arguments import public
-from tiburon.errors import ModelError, ShapeError
+from tiburon.errors import ModelError, ShapeError, refuse_masked
 from tiburon.loops.start import resting_position
 from tiburon.model import Model, Water, World
 from tiburon.simulation.closed_motion import ClosedMotion
@@ -137,6 +137,7 @@ def _smooth(element: Element) -> Element:
 
 
 def _sized(name: str, value: ArrayLike, size: int) -> Array:
+    refuse_masked(name, value)
     array = np.array(value, dtype=np.float64)
     if array.shape != (size,):
         raise ShapeError(name, f"{size} numbers", f"shape {array.shape}")

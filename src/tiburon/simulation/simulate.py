@@ -19,6 +19,7 @@ from tiburon.errors import (
     OptionError,
     RunFileError,
     ShapeError,
+    refuse_masked,
 )
 from tiburon.loops.start import check_switched_start, closed_start, resting_position
 from tiburon.model import Model, Water, World
@@ -360,6 +361,7 @@ def _commands(system: System, command: Any) -> Array:
 def _numbers(name: str, values: Any) -> Array:
     """Return run-time numbers as an array."""
     argument = f"parameters[{name!r}]"
+    refuse_masked(argument, values)
     try:
         found = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError):

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import ShapeError
+from tiburon.errors import ShapeError, refuse_masked
 
 __all__ = [
     "IDENTITY3",
@@ -82,6 +82,7 @@ def unpack(array: Any, shape: tuple[int, ...], argument: str) -> tuple[Any, ...]
         ShapeError: The array does not have the given shape.
     """
     if isinstance(array, np.ndarray):
+        refuse_masked(argument, array)
         if array.shape != shape:
             raise ShapeError(argument, shape, array.shape)
         if array.dtype != object:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.errors import TraceError
+from tiburon.errors import TraceError, refuse_masked
 from tiburon.trace import value as scalar
 from tiburon.trace.value import Value
 
@@ -62,6 +62,7 @@ def as_traced(values: Any) -> TracedArray:
         array[()] = values
         return array.view(TracedArray)
     if isinstance(values, np.ndarray):
+        refuse_masked("array", values)
         return values.astype(object).view(TracedArray)
     return np.array(values, dtype=object).view(TracedArray)
 

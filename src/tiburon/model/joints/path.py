@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, refuse_masked
 from tiburon.model.numbers import finite_array
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -68,6 +68,7 @@ class Polynomial(Path):
     """From the constant one upward [m/s^k or rad/s^k]."""
 
     def __post_init__(self) -> None:
+        refuse_masked("polynomial path: coefficients", self.coefficients)
         given = np.asarray(self.coefficients, dtype=np.float64)
         if given.ndim != 1 or given.size == 0 or not np.isfinite(given).all():
             raise ModelError(
