@@ -59,13 +59,14 @@ def test_headless_serves_until_ctrl_c_and_then_reports(tmp_path):
         stdout=subprocess.PIPE,
         text=True,
         cwd=tmp_path,
-        env=os.environ,
+        env={**os.environ, "TIBURON_DRIVE_TOKEN": "from the environment"},
     )
     try:
         for line in process.stdout:
             if line.startswith("socket "):
                 break
-        _, address, _, token = line.split()
+        _, address, _, token = line.strip().split(" ", 3)
+        assert token == "from the environment"
         port = int(address.split(":")[1])
         with socket.create_connection(("127.0.0.1", port), timeout=60.0) as client:
             client.sendall(json.dumps({"type": "hello", "token": token}).encode() + b"\n")

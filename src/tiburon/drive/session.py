@@ -124,6 +124,7 @@ class Drive:
             closed = closed_start(model, position[None], velocity[None], 0.0)
             position, velocity = closed.q[0], closed.v[0]
         self._start = Snapshot(0, self._state_at(position, velocity))
+        self._places = {name: k for k, name in enumerate(self.system.command_names)}
         self._held = np.zeros(self.system.drive_size)
         self.system.commands.write(self._held, panel)
         self.panel_start = panel
@@ -263,13 +264,10 @@ class Drive:
 
     def place(self, name: str) -> int:
         """Return where a command stands; those of the panel also by their short names."""
-        short = f"panel.{name}"
-        names = self.system.command_names
-        if short in names:
-            return names.index(short)
-        if name in names:
-            return names.index(name)
-        words = [n.removeprefix("panel.") for n in names]
+        place = self._places.get(f"panel.{name}", self._places.get(name))
+        if place is not None:
+            return place
+        words = [n.removeprefix("panel.") for n in self._places]
         raise UnknownNameError("command", name, words, listing="drive.system.command_names")
 
     def command(self, commands: Mapping[str, Any]) -> None:
@@ -302,9 +300,8 @@ class Drive:
 
     def release(self) -> None:
         """Let all sticks, thrusters and joint forces go; modes and gains stay."""
-        kept = {name for name in self.panel_start if name not in self.sticks}
-        names = self.system.command_names
-        self.command({name: 0.0 for name in names if name not in kept})
+        kept = set(self.panel_start).difference(self.sticks)
+        self.command({name: 0.0 for name in self._places if name not in kept})
 
     def reset(self) -> None:
         """Go back to the start, and let everything go; ends a recording, which is kept."""
