@@ -95,6 +95,7 @@ def replay():
         thrust=thrust,
         forces={model.body_names[0]: np.ones((41, 6))},
         port=free_port(),
+        allow_hosts=("proxy.example",),
         show=("forces", "trails", "water"),
     ) as made:
         made.playing = False
@@ -177,6 +178,7 @@ class TestServed:
             good = 101 if upgrade else 200
             assert status_of(port, own, f"http://{own}", upgrade) == good
             assert status_of(port, f"localhost:{port}", f"http://localhost:{port}", upgrade) == good
+            assert status_of(port, own, "https://proxy.example", upgrade) == good
             for host, origin in [
                 (own, "http://evil.example"),
                 (own, f"http://{evil}"),

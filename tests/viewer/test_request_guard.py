@@ -106,6 +106,16 @@ def test_the_address_where_a_connection_arrived_is_the_servers_own():
     assert RequestGuard(bound="robot.local").refusal(Headers(Host="robot.local:1"), there) is None
 
 
+def test_names_are_allowed_one_by_one():
+    """A single name is not taken for a list of letters; addresses are compared, not their text."""
+    assert RequestGuard("robot.example").hosts == ("robot.example",)
+    assert RequestGuard(["fe80:0:0::1", "[::2]", "Robot.local."]).hosts == (
+        "fe80::1",
+        "::2",
+        "robot.local",
+    )
+
+
 def test_loopback_addresses():
     assert all(map(is_loopback, ("127.0.0.1", "127.0.0.2", "::1", "localhost")))
     assert not any(map(is_loopback, ("192.168.0.4", "0.0.0.0", "example.org", "")))

@@ -35,6 +35,10 @@ def run(
     port: Annotated[
         int, typer.Option(min=0, max=65535, help="Of the live scene; if taken, the next free one.")
     ] = 8080,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(help="Another name by which browsers reach the live scene; may be repeated."),
+    ] = None,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")
     ] = True,
@@ -80,7 +84,7 @@ def run(
     if html is not None:
         print(f"wrote {shown.save(html, options)}")
         return
-    shown.open(options, port, browser)
+    shown.open(options, {"port": port, "allow_hosts": allow_host or ()}, browser)
 
 
 class _OfRun:
@@ -93,12 +97,12 @@ class _OfRun:
         """Write the page."""
         return self._run.save_html(path, **options)
 
-    def open(self, options: dict[str, Any], port: int, browser: bool) -> None:
+    def open(self, options: dict[str, Any], server: dict[str, Any], browser: bool) -> None:
         """Show it, live if that can be."""
         from tiburon.viewer.live import has_viser
 
         if has_viser():
-            options = {**options, "port": port, "wait": False}
+            options = {**options, **server, "wait": False}
         _stay(self._run.view(browser=browser, **options))
 
 
@@ -115,7 +119,7 @@ class _OfMotion:
 
         return save_html(path, *self._motion, **(self._given | options))
 
-    def open(self, options: dict[str, Any], port: int, browser: bool) -> None:
+    def open(self, options: dict[str, Any], server: dict[str, Any], browser: bool) -> None:
         """Show it, live if that can be."""
         import tempfile
         import webbrowser
@@ -130,7 +134,7 @@ class _OfMotion:
             return
         from tiburon.viewer import LiveReplay
 
-        replay = LiveReplay(*self._motion, port=port, **(self._given | options))
+        replay = LiveReplay(*self._motion, **(self._given | options | server))
         if browser:
             webbrowser.open(replay.url)
         _stay(replay)

@@ -66,6 +66,7 @@ class LiveScene:
         title: str | None = None,
         host: str = "127.0.0.1",
         port: int = PORT,
+        allow_hosts: Iterable[str] = (),
     ) -> None:
         """Start a server and draw the robots where all their joints are zero.
 
@@ -78,6 +79,8 @@ class LiveScene:
             title: Of the controls; the first robot's name by default.
             host: One that only this computer reaches: the scene asks nobody for a password.
             port: Where browsers find it; if it is taken, the next free one.
+            allow_hosts: Names beside `host` under which browsers may ask for it, such as those of
+                proxies.
 
         Raises:
             DomainError: If viser is missing, or others could reach the host.
@@ -85,7 +88,7 @@ class LiveScene:
         robots = [models] if isinstance(models, Model) else list(models)
         counts = [cases] * len(robots) if isinstance(cases, int) else list(cases)
         shades = [None] * len(robots) if colors is None else list(colors)
-        self.server = _start(host, port, title or robots[0].name)
+        self.server = _start(host, port, title or robots[0].name, allow_hosts)
         world = world or World()
         scenes = [scene_of(model) for model in robots]
         self.size = max(scene.size for scene in scenes)
@@ -285,7 +288,7 @@ class LiveScene:
         self.server.on_client_disconnect(forget)
 
 
-def _start(host: str, port: int, title: str) -> Any:
+def _start(host: str, port: int, title: str, allow_hosts: Iterable[str]) -> Any:
     if host not in LOOPBACK:
         raise DomainError(
             "host",
@@ -302,7 +305,7 @@ def _start(host: str, port: int, title: str) -> Any:
         )
     # its greeting is for people who wrote a server themselves
     with contextlib.redirect_stdout(io.StringIO()):
-        server = start_guarded(host, port, title)
+        server = start_guarded(host, port, title, allow_hosts)
     # a button that puts the scene on the network of others has no place here
     server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(29, 107, 136))
     return server

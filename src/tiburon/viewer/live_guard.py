@@ -8,7 +8,7 @@ that function is wrapped for the one server that is started here.
 import http
 import inspect
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from tiburon.errors import TiburonError
@@ -26,22 +26,24 @@ class _GuardedHost(str):
     """Whether the guard stands before the port."""
 
 
-def start_guarded(host: str, port: int, title: str) -> Any:
+def start_guarded(host: str, port: int, title: str, allow_hosts: Iterable[str] = ()) -> Any:
     """Start a viser server that answers its own pages alone, and return it.
 
     Args:
         host: An address that only this computer reaches.
         port: Where browsers find it; if it is taken, the next free one.
         title: Of its controls.
+        allow_hosts: Further names under which browsers may ask for it, such as those of proxies.
 
     Raises:
+        DomainError: If one of them is no host name.
         TiburonError: If this version of viser does not let its requests be checked.
     """
     import viser
     import websockets.asyncio.server as library
 
     address = _GuardedHost(host)
-    guard, plain = RequestGuard(bound=host), library.serve
+    guard, plain = RequestGuard(allow_hosts, host), library.serve
 
     def serve(handler: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         if host is address:

@@ -57,6 +57,7 @@ class LiveReplay:
         speed: float = 1.0,
         host: str = "127.0.0.1",
         port: int = PORT,
+        allow_hosts: Iterable[str] = (),
     ) -> None:
         """Start the scene and play the run in it, over and over.
 
@@ -78,6 +79,7 @@ class LiveReplay:
             speed: Of the replay; 1 for real time.
             host: One that only this computer reaches.
             port: Where browsers find it; if it is taken, the next free one.
+            allow_hosts: Names beside `host` under which browsers may ask for it.
         """
         world = world or World()
         if fluid is not None:
@@ -95,6 +97,7 @@ class LiveReplay:
             title=title,
             host=host,
             port=port,
+            allow_hosts=allow_hosts,
         )
         self._playing = self.duration > 0.0
         self.speed = float(speed)

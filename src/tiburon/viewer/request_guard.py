@@ -47,7 +47,8 @@ class RequestGuard:
         Raises:
             DomainError: If one is no host name.
         """
-        self.hosts = tuple(_checked(host) for host in hosts)
+        given = [hosts] if isinstance(hosts, str) else hosts
+        self.hosts = tuple(_checked(host) for host in given)
         own = [*LOOPBACK, *self.hosts]
         if bound is not None:
             own.append(_plain(bound))
