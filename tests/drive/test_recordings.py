@@ -60,6 +60,20 @@ def test_a_jump_ends_a_recording_and_loses_nothing(desk, tmp_path, jump, why):
     assert "got none; start one first" in answer["message"]
 
 
+def test_a_reset_loses_nothing_in_python_either(drive):
+    """The run until the reset is returned once, and stays the last one."""
+    drive.start_recording(every=1)
+    first = drive.ticker.latest().steps
+    wait(lambda: drive.ticker.latest().steps >= first + 50)
+    drive.reset()
+    run = drive.stop_recording()
+    assert len(run) >= 50
+    assert run.outcome.message.endswith("the robot was reset")
+    assert drive.last_run is run
+    with pytest.raises(tb.ModelError, match="recording: none is under way; start one first"):
+        drive.stop_recording()
+
+
 def test_each_recording_has_a_file_of_its_own(desk, tmp_path):
     """Also those that nobody stopped."""
     client = begin(desk)

@@ -466,13 +466,13 @@ class Drive:
             return recording
 
     def stop_recording(self) -> Trajectory:
-        """End the recording and return it.
+        """End the recording and return it, also if a reset has ended it before.
 
         Raises:
-            ModelError: If none is under way; one that a reset ended is `last_run`.
+            ModelError: If there is none that was not returned before.
         """
-        recording = self._end_recording()
-        if recording is None:
+        recording = self._end_recording() or self._last_recording
+        if recording is None or recording.reported:
             raise ModelError("recording: none is under way; start one first")
         return recording.result()
 
