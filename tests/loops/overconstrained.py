@@ -58,7 +58,9 @@ def from_axes(name, axes, digits=None):
     axes = [(np.array(point, dtype=float), np.array(axis, dtype=float)) for point, axis in axes]
     axes = [(point, axis / np.linalg.norm(axis)) for point, axis in axes]
     if digits is not None:
-        axes = [(np.round(point, digits), np.round(axis, digits)) for point, axis in axes]
+        # turned, so that rounding keeps no symmetry
+        R = (turn_z(0.4) @ turn_x(1.1) @ turn_z(-0.7))[:3, :3]
+        axes = [(np.round(R @ point, digits), np.round(R @ axis, digits)) for point, axis in axes]
     bodies, parent, at = [], "world", np.zeros(3)
     for k, (point, axis) in enumerate(axes[:-1]):
         hinge = tb.Revolute(

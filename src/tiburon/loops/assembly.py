@@ -16,6 +16,7 @@ from tiburon.loops.assembly_descent import Closing, Descended, descend_all, spre
 from tiburon.loops.assembly_joint import cut_joint, places_of
 from tiburon.loops.constraints import constraints, entries_in_use
 from tiburon.loops.mobility_words import constraint_words
+from tiburon.loops.redundancy import closed_nearby, is_disagreement, nearly_redundant
 from tiburon.model import LoopClosure, Model, Pose
 from tiburon.model.composition import locked_positions
 from tiburon.record import record
@@ -29,6 +30,9 @@ Hold = str | Iterable[str] | Mapping[str, ArrayLike]
 
 CLOSED = 1e-9
 """Gap at which a position counts as closed that was given, not found [m or rad]."""
+
+NEAR = 1e-3
+"""Gap up to which constraints that cannot be closed may be nearly redundant [m or rad]."""
 
 FITS = 1e-5
 """How well a joint that closes a loop must fit; head to tail it misses by half a turn."""
@@ -99,6 +103,8 @@ def assemble(
         best = _nearest(model, row, more, tolerance)
         if best is None:
             least = int(np.argmin(more.gap))
+            _check_redundancy(closing, found.q[k], float(gap[k]))
+            _check_redundancy(closing, more.q[least], float(more.gap[least]))
             if more.gap[least] > gap[k]:
                 raise _cannot_close(closing, found.q[k], found.errors[k], starts, tolerance)
             raise _cannot_close(closing, more.q[least], more.errors[least], starts, tolerance)
@@ -180,6 +186,19 @@ def _nearest(model: Model, guess: Array, found: Descended, tolerance: float) -> 
         if found.gap[k] <= tolerance and not reversed_loops(model, found.q[k]):
             return int(k)
     return None
+
+
+def _check_redundancy(closing: Closing, q: Array, gap: float) -> None:
+    """Refuse constraints that disagree by little where a start led.
+
+    Raises:
+        LoopError: If they do.
+    """
+    model = closing.model
+    if gap <= NEAR and len(closing.free) == model.nv and not closing.places:
+        _, left, J = closed_nearby(model, q)
+        if is_disagreement(J, left):
+            raise nearly_redundant(model, left)
 
 
 def _cannot_close(

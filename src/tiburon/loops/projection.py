@@ -26,10 +26,13 @@ from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.regions import while_loop
 
-__all__ = ["Projected", "close_position", "close_velocity"]
+__all__ = ["CLOSED", "OPEN", "Projected", "close_position", "close_velocity"]
 
 CLOSED = 1e-12
 """Gap at which a loop counts as closed [m or rad]: some rounding errors of meters and radians."""
+
+OPEN = 1e-8
+"""Gap of a loop that no step of a run may leave [m or rad]; ordinary steps leave 1e-12."""
 
 LONGEST = 1.0
 """Largest change of a joint in one Newton step [m or rad]."""
@@ -62,6 +65,7 @@ def close_position(
     *,
     least_steps: int = 0,
     switches: Switches | None = None,
+    tolerance: float = 0.0,
 ) -> Projected:
     """Move a position onto the loops by Newton steps of least kinetic energy.
 
@@ -72,33 +76,41 @@ def close_position(
         least_steps: Newton steps to take in any case: one leaves nothing but rounding of a gap that
             counts as closed, which near singular poses is still a change of direction.
         switches: Which loops are closed; all by default.
+        tolerance: Relative singular value below which constraints are redundant; they may then
+            disagree, and steps also end where they change nothing.
 
     Returns:
         The position, with what is left of the gaps; it may be far off where `q` was.
     """
 
     def far(state: Any) -> Any:
-        _, gap, taken = state
-        return (gap > CLOSED) | (taken < least_steps) if least_steps else gap > CLOSED
+        _, gap, taken, *step = state
+        going = gap > CLOSED
+        if tolerance:
+            going = going & (step[0] > CLOSED)
+        return going | (taken < least_steps) if least_steps else going
 
     def newton(state: Any) -> Any:
-        position, _, taken = state
+        position, _, taken, *_ = state
         position = JointVector(position)
         held = switched(constraints(model, plan, position), switches)
-        cut = rank_cut(model, held.value, CUT)
+        cut = rank_cut(model, held.value, max(CUT, tolerance))
         step = _least_motion(model, plan, position, held.jacobian, [-e for e in held.value], cut).vd
         # where loops cannot close, Newton steps know no measure
         part = 1.0 / np.maximum(1.0, largest(step) / LONGEST)
         moved = JointVector(_moved(model, position, [part * x for x in step]))
-        return tuple(moved), gap_of(moved), taken + 1.0
+        after = (tuple(moved), gap_of(moved), taken + 1.0)
+        return (*after, largest(step)) if tolerance else after
 
     def gap_of(position: Sequence[Scalar]) -> Scalar:
         return largest(switched(constraints(model, plan, position), switches).value)
 
     q = JointVector(q)
-    start = (tuple(q), gap_of(q), 0.0)
+    start: tuple[Any, ...] = (tuple(q), gap_of(q), 0.0)
+    if tolerance:
+        start = (*start, LONGEST)
     found = while_loop(far, newton, start, MOST_STEPS)
-    position, gap, _ = found.state
+    position, gap = found.state[:2]
     return Projected(tuple(position), found.count, gap)
 
 
@@ -109,6 +121,7 @@ def close_velocity(
     v: Sequence[Scalar],
     *,
     switches: Switches | None = None,
+    tolerance: float = 0.0,
 ) -> tuple[Scalar, ...]:
     """Take out of a joint velocity what would open loops.
 
@@ -118,13 +131,15 @@ def close_velocity(
         q: Position with closed loops [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         switches: Which loops are closed; all by default.
+        tolerance: Relative singular value below which constraints are redundant.
 
     Returns:
         The nearest velocity in the metric of the mass matrix that keeps loops closed.
     """
     q, v = JointVector(q), JointVector(v)
     held = switched(constraints(model, plan, q, v), switches)
-    change = _least_motion(model, plan, q, held.jacobian, [-rate for rate in held.rate], CUT).vd
+    cut = rank_cut(model, held.value, max(CUT, tolerance))
+    change = _least_motion(model, plan, q, held.jacobian, [-rate for rate in held.rate], cut).vd
     return tuple(x + y for x, y in zip(v, change, strict=True))
 
 

@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 from tiburon.errors import DomainError
 from tiburon.loops.constraints import constraint_names, entries_in_use
 from tiburon.loops.dynamics import close_loops, keep_loops_closed, loop_gaps, loop_jacobian
-from tiburon.loops.projection import CLOSED
+from tiburon.loops.projection import CLOSED, OPEN
+from tiburon.loops.redundancy import check_disagreement, check_weak_constraints
 from tiburon.model import Model
 
 __all__ = [
@@ -62,7 +63,7 @@ def gap_names(model: Model) -> tuple[str, ...]:
     return tuple(name.rpartition(".")[0] for name in constraint_names(model))
 
 
-def closed_start(model: Model, q: Array, v: Array, time: float) -> Start:
+def closed_start(model: Model, q: Array, v: Array, time: float, tolerance: float = 0.0) -> Start:
     """Check the states at the start of a run, and close gaps of rounding.
 
     Args:
@@ -70,20 +71,29 @@ def closed_start(model: Model, q: Array, v: Array, time: float) -> Start:
         q: Position [m or rad], shape (cases, nq).
         v: Joint velocity [m/s or rad/s], shape (cases, nv).
         time: When [s].
+        tolerance: Within which constraints are redundant, as `simulate` takes it.
 
     Raises:
         DomainError: If loops are open, if velocities would open them, or if a case rests exactly
             where its loops let it go several ways.
+        LoopError: If constraints are nearly redundant, and disagree by more than the tolerance.
     """
     gaps = np.abs(loop_gaps(model, q, time=time))
     if gaps.max(initial=0.0) > CLOSED:
-        _check_gaps(model, gaps)
         found = close_loops(model, q, time=time)
-        if np.max(found.gap) > NEARLY:
-            _check_gaps(model, np.abs(loop_gaps(model, found.q, time=time)))
+        worst = int(np.argmax(found.gap))
+        if found.gap[worst] > max(OPEN, tolerance) and not model.plan.depends_on_time:
+            check_disagreement(model, found.q[worst], tolerance)
+        _check_gaps(model, gaps, max(NEARLY, tolerance))
+        if np.max(found.gap) > max(NEARLY, tolerance):
+            left = np.abs(loop_gaps(model, found.q, time=time))
+            _check_gaps(model, left, max(NEARLY, tolerance))
         # cases that are closed keep their bits
         open_cases = gaps.max(axis=1) > CLOSED
         q = np.where(open_cases[:, None], found.q, q)
+    if not model.plan.depends_on_time:
+        # a matter of lengths and axes: one case tells
+        check_weak_constraints(model, q[0], tolerance)
     if np.any(v) or model.plan.depends_on_time:
         v = _checked_velocity(model, q, v, time)
     resting = np.flatnonzero(~v.any(axis=1))
@@ -93,7 +103,13 @@ def closed_start(model: Model, q: Array, v: Array, time: float) -> Start:
 
 
 def check_switched_start(
-    model: Model, q: Array, v: Array, closed: Array, offset: Array, time: float
+    model: Model,
+    q: Array,
+    v: Array,
+    closed: Array,
+    offset: Array,
+    time: float,
+    tolerance: float = 0.0,
 ) -> None:
     """Check the states at the start of a run whose loops may be open; none of them is changed.
 
@@ -104,15 +120,17 @@ def check_switched_start(
         closed: 1 where a constraint holds, 0 where its loop is open, shape (cases, constraints).
         offset: Value that it holds on to [m or rad], shape (cases, constraints).
         time: When [s].
+        tolerance: Within which constraints are redundant, as `simulate` takes it.
 
     Raises:
         DomainError: If loops that count as closed are open, or velocities would open them.
     """
-    _check_gaps(model, np.abs(closed * (loop_gaps(model, q, time=time) - offset)))
+    gaps = np.abs(closed * (loop_gaps(model, q, time=time) - offset))
+    _check_gaps(model, gaps, max(NEARLY, tolerance))
     if model.plan.depends_on_time:
         return
     rates = np.abs(closed * np.einsum("cij,cj->ci", loop_jacobian(model, q, time=time), v))
-    allowed = NEARLY * (1.0 + np.abs(v).max(axis=1, keepdims=True))
+    allowed = max(NEARLY, tolerance) * (1.0 + np.abs(v).max(axis=1, keepdims=True))
     if np.any(rates > allowed):
         case, row = np.unravel_index(int((rates / allowed).argmax()), rates.shape)
         raise DomainError(
@@ -124,18 +142,18 @@ def check_switched_start(
         )
 
 
-def _check_gaps(model: Model, gaps: Array) -> None:
-    if gaps.max() <= NEARLY:
+def _check_gaps(model: Model, gaps: Array, allowed: float) -> None:
+    if gaps.max() <= allowed:
         return
     case = int(gaps.max(axis=1).argmax())
     wide: dict[str, float] = {}
     for name, gap in zip(gap_names(model), gaps[case], strict=True):
         wide[name] = max(wide.get(name, 0.0), float(gap))
-    listed = sorted(((gap, name) for name, gap in wide.items() if gap > NEARLY), reverse=True)
+    listed = sorted(((gap, name) for name, gap in wide.items() if gap > allowed), reverse=True)
     told = ", ".join(f"loop {name!r} open by {gap:.3g}" for gap, name in listed[:3])
     raise DomainError(
         "q",
-        f"a position with closed loops, to {NEARLY:g} m or rad",
+        f"a position with closed loops, to {allowed:g} m or rad",
         f"{told} m or rad{_of_case(case, len(gaps))}",
         advice="close them with tb.assemble(model, q), or with tb.close_loops(model, q) from near",
     )

@@ -26,7 +26,7 @@ from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.pair import Pair
 from tiburon.simulation.loop import MOST_STEPS
-from tiburon.simulation.system import ELEMENTS, OPEN, System
+from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function, while_loop
@@ -281,7 +281,7 @@ def _settling(system: System) -> Settle | None:
 
     def settle(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars, Any]:
         q, w, gap = settled(q, w, time)
-        return q, w, gap <= OPEN
+        return q, w, gap <= system.most_open
 
     return settle
 

@@ -57,6 +57,7 @@ class RunSetup(NamedTuple):
     events: tuple[Any, ...]
     parameters: Mapping[str, Any]
     threads: int | None
+    redundancy_tolerance: float = 0.0
 
     @property
     def traced(self) -> bool:
@@ -69,7 +70,15 @@ class RunSetup(NamedTuple):
         held = self.traced and self.hold is not None
         sensed = [(s.name, len(s.channel_names(self.model))) for s in self.sensors]
         read = sensed if self.traced else ()
-        return System(self.model, self.world, self.elements, control, held=held, sensed=read)
+        return System(
+            self.model,
+            self.world,
+            self.elements,
+            control,
+            held=held,
+            sensed=read,
+            redundancy_tolerance=self.redundancy_tolerance,
+        )
 
     def keywords(self) -> dict[str, Any]:
         """Return all that a trajectory's header does not hold elsewhere."""
@@ -97,7 +106,7 @@ class RunSetup(NamedTuple):
                 f"does not say its {' and '.join(lacking)}, so it cannot go on; start a new run "
                 "with tiburon.simulate",
             )
-        kept: dict[str, Any] = dict.fromkeys(cls._fields)
+        kept: dict[str, Any] = dict.fromkeys(cls._fields) | cls._field_defaults
         kept |= {"world": run.world, "elements": run.header.elements, **run.header.setup, **changes}
         kept |= {name: tuple(kept[name] or ()) for name in ("events", "sensors", "elements")}
         kept["parameters"] = kept["parameters"] or {}

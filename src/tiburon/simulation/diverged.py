@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from tiburon.loops.start import open_loops
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.system import OPEN, System
+from tiburon.simulation.system import System
 
 __all__ = ["Cause", "first_to_diverge"]
 
@@ -99,9 +99,10 @@ def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None
     if not model.loops:
         return None
     settled, _, gap = system.settle(q, w, np.float64(time))
-    if gap <= OPEN:
+    if gap <= system.most_open:
         return None
-    names = open_loops(model, system.gaps(settled, np.float64(time), w[model.nv :]), OPEN)
+    gaps = system.gaps(settled, np.float64(time), w[model.nv :])
+    names = open_loops(model, gaps, system.most_open)
     return Cause(f"gap of loop {names[0]!r}", None)
 
 

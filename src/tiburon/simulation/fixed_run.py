@@ -25,13 +25,15 @@ SAMPLE = Clock._fields.index("sample")
 HOLD = Clock._fields.index("hold")
 
 
-def _advice(method: str, quantity: str) -> str:
+def _advice(method: str, quantity: str, tolerance: float) -> str:
     """Return what to do about steps of a method that grow without end, or open loops."""
     if quantity.startswith("command "):
         return "look into the controller, which gave what is no finite number"
     change = "a smaller dt (`tiburon check` advises one)"
     if quantity.startswith("gap of loop"):
         change = "a smaller dt, a motion that its loops can follow"
+        if tolerance:
+            change = f"a redundancy_tolerance above {tolerance:g}, {change}"
     elif method != "rosenbrock":
         change = f'method="rosenbrock" where springs, dampers or stops are stiff, {change}'
     return f"take {change}, or check the state at the start and the forces"
@@ -253,7 +255,7 @@ class FixedRun(CasesOnTheirWay):
             )
             message = (
                 f"diverged in the step from {time:.6g} s on: {cause.quantity} first; "
-                f"{_advice(self.method, cause.quantity)}"
+                f"{_advice(self.method, cause.quantity, self.system.redundancy_tolerance)}"
             )
             self.close_as(
                 int(case),

@@ -24,13 +24,12 @@ from tiburon.algorithms.library import (
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.surroundings_key import structure_around
 from tiburon.loops.methods import constrained_motion
-from tiburon.loops.projection import close_position, close_velocity
+from tiburon.loops.projection import OPEN, close_position, close_velocity
 from tiburon.model import Model, World
 from tiburon.record import record
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.rk4 import rk4_step
 from tiburon.simulation.step_source import LEFT_OPEN
-from tiburon.simulation.system import OPEN
 from tiburon.spatial import Scalar
 from tiburon.trace.declared import Identical, structure_text
 from tiburon.trace.program import Input, Program

@@ -8,7 +8,6 @@ from tiburon.arguments import public
 from tiburon.errors import DomainError, ShapeError, UnknownNameError
 from tiburon.loops.switching import loop_rows
 from tiburon.simulation.state import State
-from tiburon.simulation.system import OPEN
 
 __all__ = ["latch", "release"]
 
@@ -43,7 +42,7 @@ def latch(state: State, loop: str, *, here: bool = True) -> State:
     x[place] = 1.0
     x[place + 1 : place + 1 + len(rows)] = gaps if here else 0.0
     after, w, gap = system.settle(q, (*v, *_scalars(x)), time)
-    if not gap <= OPEN:
+    if not gap <= system.most_open:
         raise DomainError(
             f"latch: loop {loop!r}",
             "places near enough to be closed in a few steps",

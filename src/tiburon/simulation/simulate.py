@@ -21,6 +21,7 @@ from tiburon.errors import (
     ShapeError,
     refuse_masked,
 )
+from tiburon.loops.metric import checked_tolerance
 from tiburon.loops.start import check_switched_start, closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
@@ -76,6 +77,7 @@ def simulate(
     atol: float = 1e-8,
     adaptive: bool | None = None,
     keep_inertia: int | None = None,
+    redundancy_tolerance: float = 0.0,
     record_dt: float | None = None,
     record_every: int | None = None,
     record: Sequence[str] = (),
@@ -131,6 +133,10 @@ def simulate(
         adaptive: Whether steps adapt; by default those of methods that can.
         keep_inertia: Steps that share the factored mass matrix and the bias force; equal steps of
             one-step methods only. None to compute both at every stage.
+        redundancy_tolerance: Singular value of the constraints, relative to the largest, below
+            which they count as redundant, and loop-closure error [m or rad] that the run may leave
+            where they disagree: for linkages whose lengths and axes are given to some digits only.
+            By default constraints are redundant if they are so exactly (docs/numbers.md).
         record_dt: Time between two recorded rows [s]; 0.01 by default.
         record_every: Steps between two recorded rows, instead of `record_dt`.
         record: Names of quantities that `Trajectory.data` holds beside states and commands.
@@ -154,6 +160,7 @@ def simulate(
         NonFiniteError: If an array holds NaN or infinity.
         DomainError: If a time makes no sense, if loops are open at the start, or if a robot with
             loops rests exactly where they let it go several ways.
+        LoopError: If constraints are nearly redundant and disagree by more than the tolerance.
         ModelError: If elements, events or sensors do not fit the robot.
 
     Example:
@@ -205,10 +212,17 @@ def simulate(
         events=_listed("events", events, (Event, TimeEvent), "Event or TimeEvent"),
         parameters={},
         threads=_threads(threads),
+        redundancy_tolerance=checked_tolerance(redundancy_tolerance),
     )
     if budget is not None:
         budget = _time("budget", budget)
-    plain = not forces and not setup.traced
+    if setup.redundancy_tolerance and not model.loops:
+        raise ModelError(
+            f"model {model.name!r}: redundancy_tolerance is for robots with loops, got none; leave "
+            "it out",
+            name=model.name,
+        )
+    plain = not forces and not setup.traced and not setup.redundancy_tolerance
     system = around.system if plain else setup.system()
     if not model.nq + system.nx:
         raise ModelError(
@@ -342,9 +356,18 @@ def _close(system: System, state: Array, begin: float) -> None:
             np.array([one[part] for one in told if one is not None], dtype=np.float64)
             for part in (0, 1)
         )
-        check_switched_start(model, state[:, :nq], state[:, nq : nq + nv], closed, offset, begin)
+        check_switched_start(
+            model,
+            state[:, :nq],
+            state[:, nq : nq + nv],
+            closed,
+            offset,
+            begin,
+            system.redundancy_tolerance,
+        )
         return
-    found = closed_start(model, state[:, :nq], state[:, nq : nq + nv], begin)
+    q, v = state[:, :nq], state[:, nq : nq + nv]
+    found = closed_start(model, q, v, begin, system.redundancy_tolerance)
     state[:, :nq], state[:, nq : nq + nv] = found
 
 

@@ -11,7 +11,7 @@ from tiburon.simulation.integrators.kept_rates import KeptSystem
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.system import ELEMENTS, OPEN, System
+from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
 from tiburon.trace.regions import function
@@ -66,7 +66,7 @@ class Stepping:
         @function
         def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
             q, w, gap = system.settle(q, w, time)
-            return tuple(require(gap <= OPEN, x, LEFT_OPEN) for x in q), w
+            return tuple(require(gap <= system.most_open, x, LEFT_OPEN) for x in q), w
 
         @function
         def step(

@@ -39,7 +39,8 @@ from tiburon.arguments import public
 from tiburon.errors import ShapeError
 from tiburon.loops.closed_functions import constrained_motion
 from tiburon.loops.constraints import constraints
-from tiburon.loops.projection import close_position, close_velocity
+from tiburon.loops.metric import CUT
+from tiburon.loops.projection import OPEN, close_position, close_velocity
 from tiburon.loops.switching import Switches, loop_rows, switched, switches_of
 from tiburon.model import Model, Plan, World
 from tiburon.simulation.commands import CommandRow, unique_names
@@ -53,12 +54,10 @@ from tiburon.trace.primitives.table_rows import HANDLE
 from tiburon.trace.program import Input, Program, current_graph
 from tiburon.trace.traced import tells_structure
 
-__all__ = ["CONTROL", "ELEMENTS", "OPEN", "TABLES", "Driving", "System"]
+__all__ = ["CONTROL", "ELEMENTS", "TABLES", "Driving", "System"]
 
 Scalars = tuple[Scalar, ...]
 
-OPEN = 1e-8
-"""Gap of a loop that no step may leave [m or rad]; ordinary steps leave 1e-12."""
 
 CONTROL = "control"
 """Name of the parameter that holds the run-time numbers of a traced controller."""
@@ -92,6 +91,7 @@ class System:
         *,
         held: bool = False,
         sensed: Sequence[tuple[str, int]] = (),
+        redundancy_tolerance: float = 0.0,
     ) -> None:
         """Put a system together.
 
@@ -104,6 +104,7 @@ class System:
             held: Whether its commands are sampled by the loop and held.
             sensed: Sensors that the controller reads, by name, with their numbers of channels;
                 what they say is held with the commands.
+            redundancy_tolerance: As `simulate` takes it.
 
         Raises:
             ModelError: If names are given twice.
@@ -117,6 +118,7 @@ class System:
         self.control = control
         self.held = held
         self.sensed = tuple(sensed)
+        self.redundancy_tolerance = redundancy_tolerance
         unique_names("element", [element.name for element in self.elements])
         for element in self.elements:
             element.check(model)
@@ -211,7 +213,9 @@ class System:
         """Return joint accelerations under all that acts, by the method that the robot needs."""
         tau = JointVector(force)
         if self.model.loops:
-            return constrained_motion(here, q, v, tau, switches=self.switches(x)).vd
+            cut = max(CUT, self.redundancy_tolerance)
+            switches = self.switches(x)
+            return constrained_motion(here, q, v, tau, switches=switches, least_cut=cut).vd
         solve = method_of_runs(self.model, here.plan)
         return solve(here.plan, q, v, tau, here.gravity, here.external)
 
@@ -223,16 +227,26 @@ class System:
 
         Returns:
             Position, velocity with inner states, and the largest gap that is left [m or rad]; more
-            than `OPEN` tells that the loops could not be closed.
+            than `most_open` tells that the loops could not be closed.
         """
         if not self.model.loops:
             return q, w, 0.0
         nv = self.model.nv
         plan = self._plan(q, w[:nv], time)
         switches = self.switches(w[nv:])
-        closed = close_position(self.model, plan, q, least_steps=1, switches=switches)
-        v = close_velocity(self.model, plan, closed.q, w[:nv], switches=switches)
+        tolerance = self.redundancy_tolerance
+        closed = close_position(
+            self.model, plan, q, least_steps=1, switches=switches, tolerance=tolerance
+        )
+        v = close_velocity(
+            self.model, plan, closed.q, w[:nv], switches=switches, tolerance=tolerance
+        )
         return closed.q, (*v, *w[nv:]), closed.gap
+
+    @property
+    def most_open(self) -> float:
+        """Loop-closure error that a step may leave [m or rad]."""
+        return max(OPEN, self.redundancy_tolerance)
 
     def gaps(self, q: Scalars, time: Scalar, x: Sequence[Scalar] | None = None) -> Scalars:
         """Return how far each constraint of the loops is from closed [m or rad].
@@ -462,7 +476,9 @@ class System:
         control = self.control.structure() if self.control is not None and known else None  # type: ignore[attr-defined]
         graph = None if ours and known else drive_key(self)
         kind = type(self.control).__qualname__ if known else None
-        how = (self.held, self.sensed) if self.sensed else self.held
+        how: Hashable = (self.held, self.sensed) if self.sensed else self.held
+        if self.redundancy_tolerance:
+            how = (how, self.redundancy_tolerance)
         switched = tuple(self.switch_places.items())
         return (structure_of(self.elements), switched, kind, control, how, graph)
 

@@ -95,7 +95,10 @@ class Trajectory:
         if self._system is None and there:
             from tiburon.simulation.system import System
 
-            self._system = System(self.model, self.world, self.header.elements)
+            tolerance = self.header.setup.get("redundancy_tolerance", 0.0)
+            self._system = System(
+                self.model, self.world, self.header.elements, redundancy_tolerance=tolerance
+            )
         return self._system
 
     @property
