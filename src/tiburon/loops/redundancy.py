@@ -63,7 +63,7 @@ def is_disagreement(J: Array, gaps: Array) -> bool:
         gaps: Constraint values where Newton steps ended [m or rad], shape (constraints,).
     """
     size = float(np.linalg.norm(gaps))
-    if not 0.0 < size <= OVERCONSTRAINED_CUT:
+    if not CLOSED < size <= OVERCONSTRAINED_CUT:
         return False
     columns, sizes, _ = np.linalg.svd(J, full_matrices=False)
     cut = min(OVERCONSTRAINED_CUT, max(LARGEST_CUT, 10.0 * size))

@@ -213,9 +213,8 @@ class System:
         """Return joint accelerations under all that acts, by the method that the robot needs."""
         tau = JointVector(force)
         if self.model.loops:
-            cut = max(CUT, self.redundancy_tolerance)
-            switches = self.switches(x)
-            return constrained_motion(here, q, v, tau, switches=switches, least_cut=cut).vd
+            how: Any = {"least_cut": max(CUT, self.redundancy_tolerance)}
+            return constrained_motion(here, q, v, tau, switches=self.switches(x), **how).vd
         solve = method_of_runs(self.model, here.plan)
         return solve(here.plan, q, v, tau, here.gravity, here.external)
 
@@ -233,14 +232,9 @@ class System:
             return q, w, 0.0
         nv = self.model.nv
         plan = self._plan(q, w[:nv], time)
-        switches = self.switches(w[nv:])
-        tolerance = self.redundancy_tolerance
-        closed = close_position(
-            self.model, plan, q, least_steps=1, switches=switches, tolerance=tolerance
-        )
-        v = close_velocity(
-            self.model, plan, closed.q, w[:nv], switches=switches, tolerance=tolerance
-        )
+        how: Any = {"switches": self.switches(w[nv:]), "tolerance": self.redundancy_tolerance}
+        closed = close_position(self.model, plan, q, least_steps=1, **how)
+        v = close_velocity(self.model, plan, closed.q, w[:nv], **how)
         return closed.q, (*v, *w[nv:]), closed.gap
 
     @property
