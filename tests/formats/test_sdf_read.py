@@ -436,3 +436,28 @@ def test_an_axis_of_any_length_keeps_its_direction_to_the_last_digits(tmp_path, 
     axis = read(tmp_path, inside).joints[0].axis
     # a square root and a division: two roundings
     assert np.abs(np.array(axis) - (0.0, np.sqrt(0.5), np.sqrt(0.5))).max() < 3e-16
+
+
+@pytest.mark.parametrize(
+    ("normal", "expected"),
+    [
+        ("1e-320 0 1", (0, 0, 1)),
+        ("1e-200 0 1", (0, 0, 1)),
+        ("0 1e-300 0", (0, 1, 0)),
+        ("0 0 -1e-300", (0, 0, -1)),
+        ("3e-170 4e-170 0", (0.6, 0.8, 0)),
+    ],
+)
+def test_a_plane_faces_along_its_normal_of_any_length(tmp_path, normal, expected):
+    """Also where squares of its numbers are too small to be told from zero."""
+    plane = (
+        f"<visual name='v'><geometry><plane><normal>{normal}</normal></plane></geometry></visual>"
+    )
+    (shape,) = read(tmp_path, link("a", plane)).bodies[-1].shapes
+    assert_close(np.array(shape.pose.rotation)[:, 2], expected)
+
+
+def test_a_plane_without_direction_is_an_error_of_the_file(tmp_path):
+    plane = "<visual name='v'><geometry><plane><normal>0 0 0</normal></plane></geometry></visual>"
+    with pytest.raises(tb.ModelFileError, match=r"<plane>: normal must have a direction"):
+        read(tmp_path, link("a", plane))

@@ -88,3 +88,11 @@ def test_bad_pose_is_refused(make, message):
         make()
     assert message in str(caught.value)
     assert str(caught.value).startswith("pose: ")
+
+
+@pytest.mark.parametrize("size", [5e-324, 1e-200, 1e-160, 1.0, 1e160, 1e300])
+def test_an_axis_of_any_length_turns_alike(size):
+    """Squares of the smallest and largest numbers leave their range; the direction does not."""
+    expected = Pose.from_axis_angle((0.0, 1.0, -1.0), 0.7)
+    found = Pose.from_axis_angle((0.0, size, -size), 0.7)
+    np.testing.assert_allclose(found.matrix, expected.matrix, rtol=0.0, atol=ROUNDING)

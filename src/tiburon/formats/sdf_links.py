@@ -129,7 +129,7 @@ def read_shapes(
             path = meshes.find(solid.need("uri").text.strip(), solid)
         pose = place(element)
         if solid.tag == "plane":
-            pose = pose @ _upright(_vector(solid, "normal", "0 0 1"))
+            pose = pose @ _upright(_vector(solid, "normal", "0 0 1"), solid)
         name = element.attributes.get("name", "")
         try:
             geometry = _read_geometry(solid, path)
@@ -155,9 +155,11 @@ def _vector(element: XmlElement, tag: str, default: str) -> tuple[float, float, 
     return (x, y, z)
 
 
-def _upright(normal: tuple[float, float, float]) -> Pose:
-    """Return the turn that brings z to a normal."""
+def _upright(normal: tuple[float, float, float], solid: XmlElement) -> Pose:
+    """Return the turn that brings z to a normal of any length but zero."""
     x, y, z = normal
+    if not any(normal):
+        solid.fail("normal must have a direction, got 0 0 0; say which way the plane faces")
     across = math.hypot(x, y)
     if across == 0.0:
         return Pose() if z >= 0.0 else Pose.from_axis_angle((1.0, 0.0, 0.0), math.pi)

@@ -115,6 +115,10 @@ class Pose:
         direction = finite_array(axis, (3,), "pose", "axis")
         turn = float(finite_array(angle, (), "pose", "angle"))
         length = float(np.linalg.norm(direction))
+        if not 1e-150 < length < 1e150 and direction.any():
+            # squares left the range of numbers; a vector of size 1 points the same way
+            direction = direction / np.abs(direction).max()
+            length = float(np.linalg.norm(direction))
         if length == 0.0:
             raise ModelError(
                 "pose: axis must not be zero, got (0, 0, 0); name the axis of the turn"
