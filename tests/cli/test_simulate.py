@@ -108,7 +108,7 @@ def test_report_of_a_saved_run(kept, tmp_path):
 
 @pytest.mark.parametrize("kind", ["page", "default page", "replay", "csv", "figures"])
 def test_report_overwrites_nothing_unasked(kept, tmp_path, kind):
-    """A file that exists stays, and nothing else is written, unless --overwrite is given."""
+    """A file that exists stays, and nothing else is written, unless --force is given."""
     run = tmp_path / "run.zarr"
     tb.load_run(kept[1] / "run.zarr").save(run)
     file = {
@@ -130,11 +130,11 @@ def test_report_overwrites_nothing_unasked(kept, tmp_path, kind):
     result = invoke("report", run, *options)
     assert isinstance(result.exception, tb.RunFileError)
     assert str(result.exception) == (
-        f"{file}: exists already; choose another name, or pass --overwrite to replace it"
+        f"{file}: exists already; choose another name, or pass --force to replace it"
     )
     assert file.read_text() == "years of work"
     assert not (tmp_path / "new.html").exists()
-    result = invoke("report", run, *options, "--overwrite")
+    result = invoke("report", run, *options, "--force")
     assert result.exit_code == 0, result.output
     assert file.read_bytes()[:13] != b"years of work"
 

@@ -9,7 +9,7 @@ import typer
 EXAMPLES = """
 tiburon report run.zarr
 tiburon report run.zarr page.html --figures figures --replay replay.html
-tiburon report run.zarr --overwrite
+tiburon report run.zarr --force
 tiburon report run.zarr --json
 """
 
@@ -37,9 +37,7 @@ def run(
         Path | None, typer.Option(help="Write a page that replays the run in a browser.")
     ] = None,
     csv: Annotated[Path | None, typer.Option(help="Write the recorded rows as a table.")] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace files that exist already.")
-    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace files that exist.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print how the run ended as JSON; no page unless named.")
     ] = False,
@@ -47,7 +45,7 @@ def run(
     """Write one page about a saved run: what it was, how it ended, figures.
 
     Works for runs that ended, that were interrupted, and that were killed. Files that exist are
-    replaced only with --overwrite.
+    replaced only with --force.
     """
     import tiburon as tb
     from tiburon.cli.run_words import as_data
@@ -58,7 +56,7 @@ def run(
     if page is None and not as_json:
         page = path.with_suffix(".html")
     drawn = {} if figures is None else {name: figures / f"{name}.png" for name in FIGURES}
-    if not overwrite:
+    if not force:
         _check_new((page, replay, csv, *drawn.values()))
     done = tb.load_run(path)
     written: list[Path] = []
@@ -94,5 +92,5 @@ def _check_new(files: Iterable[Path | None]) -> None:
     for file in files:
         if file is not None and (file.is_file() or file.is_dir()):
             raise tb.RunFileError(
-                file, "exists already; choose another name, or pass --overwrite to replace it"
+                file, "exists already; choose another name, or pass --force to replace it"
             )

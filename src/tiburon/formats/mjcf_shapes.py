@@ -1,6 +1,7 @@
 """Geometry of a compiled MuJoCo model: what bodies look like, and how they meet a fluid."""
 
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,9 @@ def mesh_paths(spec: Any, compiled: Any, names: Names, path: Path) -> dict[int, 
             continue
         folder = getattr(getattr(mesh, "compiler", spec), "meshdir", "") or ""
         name = Path(mesh.file).name if spec.strippath else mesh.file
-        files[mesh.name or Path(mesh.file).stem] = str(path.parent / folder / name)
+        # from the root, as the current folder may be another one when it is used
+        place = os.path.abspath(path.parent / folder / name)
+        files[mesh.name or Path(mesh.file).stem] = place
     numbered = ((i, files.get(names.mesh(i))) for i in range(compiled.nmesh))
     return {i: file for i, file in numbered if file is not None}
 

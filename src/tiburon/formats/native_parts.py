@@ -1,7 +1,7 @@
 """The tables of a native file, one function for each kind of data."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -132,6 +132,9 @@ def _mesh_path(path: str, folders: tuple[str, ...], table: Table) -> str:
         table.fail("path must be that of a file, got one with a zero byte; correct it", "path")
     found = os.path.normpath(os.path.join(folders[0], path))
     exists = os.path.isfile(found)
+    if not exists:
+        moved = [place for place in _packaged(path, folders[1:]) if os.path.isfile(place)]
+        found, exists = (moved[0], True) if moved else (found, False)
     real = os.path.realpath(found) if exists else found
     inside = any(real.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)
     if not inside and (exists or not os.path.isabs(path)):
@@ -141,6 +144,19 @@ def _mesh_path(path: str, folders: tuple[str, ...], table: Table) -> str:
             "path",
         )
     return found if exists else path
+
+
+def _packaged(path: str, packages: tuple[str, ...]) -> Iterator[str]:
+    """Iterate over where a mesh may lie if the robot file was moved without it.
+
+    A package may be the folder that a path starts from, or any of the folders on the path.
+    """
+    names = [name for name in path.replace("\\", "/").split("/") if name not in ("", ".", "..")]
+    for package in packages:
+        yield os.path.join(package, *names)
+        for k in range(len(names) - 1, 0, -1):
+            if os.path.basename(package) == names[k - 1]:
+                yield os.path.join(package, *names[k:])
 
 
 def read_fluid(table: Table) -> BodyFluid:

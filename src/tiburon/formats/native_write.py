@@ -1,6 +1,5 @@
 """Write models in the native format, which can say all that a model can."""
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Any
 from tiburon.errors import ModelError
 from tiburon.formats import native_schema as schema
 from tiburon.formats.native_schema import Record, word_of
+from tiburon.formats.saved_meshes import SavedMeshes
 from tiburon.formats.toml_text import Inline, toml_text
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body
@@ -28,37 +28,31 @@ from tiburon.model.traced_closure import TracedClosure
 _UNTURNED = Pose().rotation
 
 
-def write_native(model: Model, path: Path) -> tuple[str, tuple[str, ...]]:
+def write_native(
+    model: Model, path: Path, meshes: SavedMeshes | None = None
+) -> tuple[str, tuple[str, ...]]:
     """Return the text of a native file, and what needs care when it is read.
 
     Args:
         model: Any model without paths or joints of the user's own, which are code.
-        path: Where the file will be; meshes below its folder are named from there.
+        path: Where the file will be; meshes are named from its folder.
+        meshes: Names the meshes; by default they stay where they are.
 
     Raises:
         ModelError: If a part of the model is code that no file can hold.
     """
-    folder = os.path.realpath(path.parent)
-    outside: set[str] = set()
+    named = SavedMeshes(path) if meshes is None else meshes
 
     def local(shape: Shape) -> Shape:
         mesh = shape.geometry
-        if not isinstance(mesh, MeshShape) or not os.path.isabs(mesh.path):
+        if not isinstance(mesh, MeshShape):
             return shape
-        if not mesh.path.startswith(folder.rstrip(os.sep) + os.sep):
-            if os.path.isfile(mesh.path):
-                outside.add(os.path.dirname(mesh.path))
-            return shape
-        return replace(shape, geometry=replace(mesh, path=os.path.relpath(mesh.path, folder)))
+        return replace(shape, geometry=replace(mesh, path=named.name(mesh.path)))
 
     bodies = [
         changed(b, shapes=tuple(map(local, b.shapes))) if b.shapes else b for b in model.bodies
     ]
-    sentences = [
-        f"meshes in {place} lie outside the folder of the file; load it with package_paths=[...]"
-        for place in sorted(outside)
-    ]
-    return native_text(model, bodies), tuple(sentences)
+    return native_text(model, bodies), tuple(named.sentences)
 
 
 def native_text(model: Model, bodies: Sequence[Body] | None = None) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tiburon.arguments import public
 from tiburon.errors import ModelError, ModelFileError
+from tiburon.formats.saved_meshes import SavedMeshes
 from tiburon.model.model import Model
 from tiburon.written_file import write_file
 
@@ -16,20 +17,28 @@ WRITERS = {
 }
 """Module and function that write each format, by the end of a file's name."""
 
-Writer = Callable[[Model, Path], tuple[str, tuple[str, ...]]]
-"""Takes a model and the path to be, gives the text and what it could not express."""
+Writer = Callable[[Model, Path, SavedMeshes], tuple[str, tuple[str, ...]]]
+"""Takes a model, the path to be and how meshes are named; returns the text and what it lacks."""
 
 
 @public
-def save(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
+def save(
+    model: Model, path: str | os.PathLike[str], *, copy_meshes: bool = True
+) -> tuple[str, ...]:
     """Save a robot in a file; one that exists is replaced once the new one is safe on disk.
+
+    Meshes are named relative to the folder of the file, so that both can be moved together.
 
     Args:
         model: The robot.
         path: Where to; native files (.toml) say everything a model can, URDF (.urdf) less.
+        copy_meshes: Whether meshes outside the folder of the file are copied beside it, into
+            ``<name of the file>_meshes``, so that it loads from there. Otherwise they stay where
+            they are, and loading needs ``package_paths=[...]``.
 
     Returns:
-        Sentences about what the format could not express; none for a native file that says all.
+        Sentences about what the format could not express, and about meshes that lie elsewhere;
+        none for a native file that says all.
 
     Example:
         ``for loss in tiburon.save(arm, "arm.urdf"): print(loss)``
@@ -46,6 +55,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> tuple[str, ...]:
         )
     module, function = WRITERS[suffix]
     write: Writer = getattr(importlib.import_module(module), function)
-    text, losses = write(model, target)
+    meshes = SavedMeshes(target, copy=copy_meshes)
+    text, losses = write(model, target, meshes)
+    meshes.write()
     write_file(target, text, ModelFileError)
     return losses

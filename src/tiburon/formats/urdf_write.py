@@ -5,11 +5,11 @@ through three angles and come back to about 1e-16. Frames become links without m
 """
 
 import math
-import os
 from collections.abc import Iterable
 from pathlib import Path
 
 from tiburon.errors import ModelError, ModelFileError
+from tiburon.formats.saved_meshes import SavedMeshes
 from tiburon.formats.urdf_joint_write import Elementary, elementary_joints
 from tiburon.formats.urdf_joints import ROOT_JOINT, UNLIMITED
 from tiburon.formats.xml_text import XmlText
@@ -29,12 +29,15 @@ from tiburon.model.shape import (
 )
 
 
-def write_urdf(model: Model, path: Path) -> tuple[str, tuple[str, ...]]:
+def write_urdf(
+    model: Model, path: Path, meshes: SavedMeshes | None = None
+) -> tuple[str, tuple[str, ...]]:
     """Write a robot as URDF.
 
     Args:
         model: The robot.
-        path: The file it will be; paths of meshes below its folder are written relative to it.
+        path: The file it will be; meshes are named from its folder.
+        meshes: Names the meshes; by default they stay where they are.
 
     Returns:
         The text, and sentences about what it could not express.
@@ -42,9 +45,10 @@ def write_urdf(model: Model, path: Path) -> tuple[str, tuple[str, ...]]:
     Raises:
         ModelFileError: If a joint moves as no URDF joint can.
     """
-    writer = _Writer(model, Path(path))
+    named = SavedMeshes(Path(path)) if meshes is None else meshes
+    writer = _Writer(model, Path(path), named)
     try:
-        return writer.write(), tuple(writer.losses)
+        return writer.write(), (*writer.losses, *named.sentences)
     except ModelError as error:
         if isinstance(error, ModelFileError):
             raise
@@ -54,9 +58,9 @@ def write_urdf(model: Model, path: Path) -> tuple[str, tuple[str, ...]]:
 class _Writer:
     """Collects the text and the losses of one file."""
 
-    def __init__(self, model: Model, path: Path) -> None:
+    def __init__(self, model: Model, path: Path, meshes: SavedMeshes) -> None:
         self.model = model
-        self.folder = os.path.abspath(path.parent)
+        self.meshes = meshes
         self.xml = XmlText(str(path))
         self.losses: list[str] = []
         self._link_names = {WORLD, *model.body_names, *(f.name for f in model.frames)}
@@ -148,21 +152,13 @@ class _Writer:
             elif isinstance(solid, CapsuleShape):
                 xml.leaf("capsule", radius=solid.radius, length=solid.length)
             else:
-                xml.leaf("mesh", filename=self._mesh(solid.path), scale=_numbers(solid.scale))
+                xml.leaf("mesh", filename=self.meshes.name(solid.path), scale=_numbers(solid.scale))
             xml.end()
             if shape.color is not None and role == "visual":
                 xml.start("material", name="rgba " + _numbers(shape.color))
                 xml.leaf("color", rgba=_numbers(shape.color))
                 xml.end()
             xml.end()
-
-    def _mesh(self, path: str) -> str:
-        """Return the name of a mesh file, relative where it lies below the file's folder."""
-        if "://" in path or not os.path.isabs(path):
-            return path
-        if path.startswith(self.folder.rstrip(os.sep) + os.sep):
-            return os.path.relpath(path, self.folder).replace(os.sep, "/")
-        return Path(path).as_uri()
 
     def _joint(self, part: Elementary, parent: str, child: str) -> None:
         xml = self.xml
