@@ -66,11 +66,12 @@ def read_regular_file(
     """
     with open_regular_file(path, kind, error) as stream:
         size = os.fstat(stream.fileno()).st_size
-        # one byte more than its size detects a file that grows while it is read
-        content = stream.read(min(size, most) + 1 if whole else most)
-        if len(content) == size + 1 <= most:
-            content += stream.read(most - size)
-    if whole and max(size, len(content)) > most:
+        fitting = size <= most or not whole
+        # one byte more than allowed detects a file that grows while it is read
+        content = stream.read(min(size, most) + 1 if whole else most) if fitting else b""
+        if fitting and len(content) > size:
+            content += stream.read(most + 1 - len(content))
+    if not fitting or (whole and len(content) > most):
         raise error(path, f"{kind} may have {most // 2**20} MB, got more; {advice}")
     return content
 

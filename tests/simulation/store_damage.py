@@ -174,7 +174,7 @@ def _progress_damages(name, content):
         add(f"without {key}", {k: a for k, a in arrays.items() if k != key})
         for kind in ("f4", "i8", "c16", "S9", "bool"):
             if key != "notes":
-                add(f"{key} as {kind}", {**arrays, key: np.nan_to_num(array).astype(kind)})
+                add(f"{key} as {kind}", {**arrays, key: np.zeros(array.shape, kind)})
         add(f"{key} flat", {**arrays, key: array.reshape(-1)[:1]})
         add(f"{key} long", {**arrays, key: np.concatenate([array.reshape(-1)] * 3)})
     packed = io.BytesIO()

@@ -1,7 +1,8 @@
 """A run from its setup to its trajectory: fresh, or continued from a checkpoint."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -146,16 +147,9 @@ def carry_out(
     if setup.sensors:
         sensing = Sensing(system, setup.sensors, setup.dt, batch)
         if "sensing" in checkpoint.notes:
-            try:
+            with _restoring(earlier, "sensors"):
                 sensing.restore(checkpoint.notes["sensing"])
-            except (ValueError, TypeError, LookupError, AttributeError) as error:
-                place = "run" if earlier is None or earlier.store is None else earlier.store.path
-                raise RunFileError(
-                    place,
-                    f"what its checkpoint says of sensors is damaged ({error}); restore the file "
-                    "from a copy, or pass the sensors= that were simulated",
-                ) from error
-    run = _run(setup, system, checkpoint, one, sensing, shared=earlier is not None)
+    run = _run(setup, system, checkpoint, one, sensing, earlier)
     header = _header(setup, system, batch, sensing)
     rows = len(range(0, setup.steps, setup.record_every)) + 1
     if earlier is None:
@@ -208,14 +202,26 @@ def carry_out(
     return recorder.finish(outcomes, happened, now())
 
 
+@contextmanager
+def _restoring(earlier: Trajectory | None, part: str) -> Iterator[None]:
+    """Raise `RunFileError` where a checkpoint from a file does not hold what it should."""
+    try:
+        yield
+    except (ValueError, TypeError, LookupError, AttributeError) as error:
+        raise RunFileError(
+            "run" if earlier is None or earlier.store is None else earlier.store.path,
+            f"what its checkpoint says of {part} is damaged ({type(error).__name__}: {error}); "
+            f"restore the file from a copy, or pass the {part}= that were simulated",
+        ) from error
+
+
 def _run(
     setup: RunSetup,
     system: System,
     checkpoint: Checkpoint,
     one: bool,
     sensing: Sensing | None,
-    *,
-    shared: bool,
+    earlier: Trajectory | None,
 ) -> FixedRun | AdaptiveRun:
     """Return the cases in the states of a checkpoint.
 
@@ -227,7 +233,7 @@ def _run(
         jumps = math.gcd(sensing.every, setup.hold or 0)
     watch = Watch(setup.events, setup.begin, setup.dt) if setup.events else None
     state, held = checkpoint.arrays["state"], checkpoint.arrays["held"]
-    if shared:
+    if earlier is not None:
         state, held = state.copy(), held.copy()
     else:
         state.flags.writeable = held.flags.writeable = True
@@ -251,7 +257,8 @@ def _run(
         )
     else:
         run = _fixed_run(setup, system, watch, state, held, one, jumps)
-    run.restore_events(checkpoint.arrays, checkpoint.notes)
+    with _restoring(earlier, "events"):
+        run.restore_events(checkpoint.arrays, checkpoint.notes)
     if watch is not None and not checkpoint.step and not run.started:
         run.start_events()
     run.started = True

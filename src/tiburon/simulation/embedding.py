@@ -179,6 +179,8 @@ def _decode_record(place: str, values: dict[str, Any]) -> Any:
             value = item.default
         elif item.default_factory is not MISSING:
             value = item.default_factory()
+        elif item.init:
+            raise NotDataError(f"{place}: {item.name} is missing")
         else:
             continue
         object.__setattr__(found, item.name, value)

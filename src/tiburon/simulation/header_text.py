@@ -3,6 +3,7 @@
 import json
 import math
 import re
+from dataclasses import replace
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.errors import RunFileError
-from tiburon.model import Model, World
+from tiburon.model import Model, Water, World
 from tiburon.simulation.embedding import decode, encode, is_data
 from tiburon.simulation.run_header import Column, RunHeader
 from tiburon.simulation.store_guard import first_line
@@ -41,6 +42,9 @@ SETUP: dict[str, tuple[type, ...]] = {
     "parameters": (dict,),
 }
 """Keywords with which a run was started, and what they are; others are not looked at."""
+
+LEAST = {"hold": 1, "steps": 0, "record_every": 1, "threads": 1, "dt": 5e-324, "begin": -math.inf}
+"""Least values of some of them."""
 
 
 def header_to_text(header: RunHeader) -> str:
@@ -119,6 +123,10 @@ def _check(header: RunHeader) -> None:
     _robot_key(model)
     if header.world is not None:
         _need("world", header.world, World)
+        if header.world.fluid is not None:
+            _need("fluid", header.world.fluid, Water)
+        # its constructor checks what restoring did not
+        replace(header.world)
     for size in header.batch:
         _need("batch", size, int)
     if not all(size >= 0 for size in header.batch) or math.prod(header.batch) > MOST_CASES:
@@ -131,13 +139,16 @@ def _check(header: RunHeader) -> None:
         raise ValueError(f"columns must have names of their own, got {names}")
     for key, count in (("q", model.nq), ("v", model.nv)):
         found = header.column(key)
-        if found is not None and found.width != (count,):
-            raise ValueError(f"column {key!r} must have {count} numbers, got {found.width}")
+        width = (0,) if found is None else found.width
+        if width != (count,):
+            raise ValueError(f"column {key!r} must have {count} numbers, got {width}")
     _need("setup", header.setup, dict)
     for name, kinds in SETUP.items():
         value = header.setup.get(name)
         if value is not None:
             _need(name, value, *kinds)
+        if name in LEAST and value is not None and not LEAST[name] <= value < math.inf:
+            raise ValueError(f"{name} must be at least {LEAST[name]}, got {value}")
     _need("elements", header.elements, tuple)
     for element in header.elements:
         _need("name of an element", element if isinstance(element, str) else element.name, str)

@@ -7,7 +7,6 @@ there.
 """
 
 import hashlib
-import io
 import math
 import os
 import shutil
@@ -360,8 +359,17 @@ class RunStore:
 
     def _read_progress(self) -> tuple[Progress, bytes]:
         """Return the checkpoint on disk, and the checksum of its file."""
-        content = self.files.read(PROGRESS, PROGRESS_BYTES)
-        return read_progress(self.path, io.BytesIO(content)), hashlib.sha256(content).digest()
+        with self.files.open(PROGRESS) as stream:
+            if stream.seek(0, os.SEEK_END) > PROGRESS_BYTES:
+                raise RunFileError(
+                    self.path,
+                    f"{PROGRESS} may have {PROGRESS_BYTES / 1e6:.4g} MB, got more; restore it from "
+                    "a copy",
+                )
+            stream.seek(0)
+            progress = read_progress(self.path, stream)
+            stream.seek(0)
+            return progress, hashlib.file_digest(stream, "sha256").digest()  # type: ignore[arg-type]
 
     def _put_progress(self, progress: Progress) -> None:
         content = progress_to_bytes(progress)
