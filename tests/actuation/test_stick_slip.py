@@ -81,6 +81,40 @@ def test_a_kicked_block_slows_down_evenly_and_stops():
     assert 0.0 < later[0] - end[0] < v0 * friction.slip_time
 
 
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+@pytest.mark.parametrize(
+    ("mass", "rub", "v0"), [(1.0, 1.0, 1.0), (2.0, 3.0, -1.2), (1.0, 10.0, 3.0)]
+)
+def test_a_moving_block_stops_where_coulomb_stops_it_by_default(mass, rub, v0, method):
+    """After m v^2 / (2 f), less the bend by which it springs back; straight bristles at first."""
+    friction = StickSlip("rub", "x", friction=rub)
+    run = tb.simulate(slider(mass), 3.0, v=[v0], world=FREE, forces=[friction], method=method)
+    expected = np.sign(v0) * (mass * v0 * v0 / (2.0 * rub) - friction.bend)
+    # steps of 1 ms see the first contact and the stop to some 1e-5 m at these speeds
+    np.testing.assert_allclose(run.q[-1], [expected], rtol=0, atol=3e-5)
+    # the tolerance of adaptive steps
+    np.testing.assert_allclose(run.v[-1], [0.0], rtol=0, atol=1e-7)
+    # it slows down evenly from the first instant on
+    early = run.time < 0.5 * mass * abs(v0) / rub
+    even = v0 - np.sign(v0) * rub / mass * run.time[early]
+    np.testing.assert_allclose(run.v[early, 0], even, rtol=0, atol=1e-4 * abs(v0))
+
+
+def test_a_block_kicked_on_the_way_stops_where_coulomb_stops_it():
+    """An impulse at rest, and one that turns the motion around: friction is there at once."""
+    rub, mass = 2.0, 1.0
+    kicks = [
+        tb.TimeEvent("kick", 0.1, action=lambda state: {"v": [1.0]}),
+        tb.TimeEvent("back", 0.3, action=lambda state: {"v": [-1.5]}),
+    ]
+    friction = StickSlip("rub", "x", friction=rub, bend=1e-5)
+    run = tb.simulate(slider(mass), 2.0, world=FREE, forces=[friction], events=kicks)
+    first = 1.0 * 0.2 - 0.5 * rub / mass * 0.2**2
+    expected = first - mass * 1.5**2 / (2.0 * rub)
+    # bristles turn around within the slip time, in which friction is that of slip
+    np.testing.assert_allclose(run.q[-1], [expected], rtol=0, atol=3e-5)
+
+
 def test_loads_that_swing_below_the_elastic_range_leave_no_trace():
     """A load of 60 % of the friction, back and forth a thousand times, moves it nowhere."""
     block = slider(2.0)

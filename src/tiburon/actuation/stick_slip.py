@@ -33,13 +33,17 @@ ELASTIC = 0.7
 class StickSlip(Element):
     """Coulomb friction of one freedom of a joint, with true rest; a state: the bend of bristles.
 
-    The friction is s0 z + s1 dz/dt (the latter never with the motion nor above fs), and the bend
-    moves by dz/dt = v (1 - alpha |z| s0 / g), with v held within bend / `slip_time`.
+    The friction is s0 z + s1 dz/dt (the latter never with the motion, both together at most g), and
+    the bend moves by dz/dt = v (1 - alpha |z| s0 / g), with v held within bend / `slip_time`.
 
     Under a load below `static_friction` the joint comes to rest within `bend` of where it was and
     stays, without creep. A load that swings below 0.7 of `friction` moves it elastically and back,
     forever. Beyond, it slips against `friction`, or more at speeds near zero, as the curve of
     Stribeck has it: g = fc + (fs - fc) exp(-(v / vs)^2).
+
+    A joint that slips from the first instant on is slowed down by `friction` at once, with
+    `relaxation` at least `slip_time`: it stops within `bend` of where Coulomb's law stops it, which
+    is the way it springs back at rest. Steps must be shorter than `slip_time`.
 
     The element never gives out more energy than it has stored: s0 z^2 / 2.
 
@@ -149,7 +153,11 @@ class StickSlip(Element):
         spring = s0 * z * np.where(bending, 1.0, ratio)
         # damping that helped the motion would make energy
         damper = s0 * relaxation * ratio * v * np.maximum(free, 0.0)
-        force = -spring - np.minimum(np.maximum(damper, -fs), fs)
+        # friction against the motion is at most that of slip at this speed, also while it builds up
+        most = np.where(bending | (z == 0.0), g, fs)
+        force = np.minimum(
+            np.maximum(-spring - np.minimum(np.maximum(damper, -fs), fs), -most), most
+        )
         along = [0.0] * joint.freedom_count
         along[self.freedom] = force
         outputs = {f"{self.name}.force": force, f"{self.name}.energy": 0.5 * s0 * z * z}
