@@ -1,6 +1,7 @@
 """Runs that diverge because a robot is stiff say what to take instead, and that helps."""
 
 import numpy as np
+import pytest
 
 import tiburon as tb
 
@@ -29,3 +30,35 @@ def test_a_controller_that_gives_no_number_is_told():
     assert "command 'slide' first; look into the controller" in run.outcome.message
     assert "rosenbrock" not in run.outcome.message
     np.testing.assert_allclose(run.outcome.time, 0.06, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+@pytest.mark.parametrize("control_dt", [None, 0.01])
+def test_a_traced_controller_that_gives_no_number_is_named(method, control_dt):
+    """The state is fine: neither the method nor the length of steps is to blame."""
+
+    @tb.traced
+    def control(state):
+        return {"slide": np.sqrt(0.045 - state.time)}
+
+    model = tb.load("cart_pole")
+    run = tb.simulate(model, 0.1, control=control, control_dt=control_dt, method=method)
+    assert run.outcome.status == "diverged"
+    assert "command 'slide' first; look into the controller" in run.outcome.message
+    assert "rosenbrock" not in run.outcome.message
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5"])
+def test_a_sampled_controller_that_gives_no_number_at_the_start_ends_the_run(method):
+    """Commands that were held before are not taken in its place."""
+
+    @tb.traced
+    def control(state):
+        return {"slide": np.log(state.q[0])}
+
+    model = tb.load("cart_pole")
+    start = [[-0.1, 0.0], [0.2, 0.0]]
+    run = tb.simulate(model, 0.02, q=start, control=control, control_dt=0.01, method=method)
+    assert run.status.tolist() == ["diverged", "finished"]
+    assert run.outcomes[0].time == 0.0
+    assert "command 'slide' first; look into the controller" in run.outcomes[0].message

@@ -3,6 +3,9 @@
 tau = ID(q, v, a) with a = target acceleration + damping de/dt + stiffness e: where the model is the
 robot and every joint is controlled, errors follow d2e/dt2 + damping de/dt + stiffness e = 0, each
 by itself (Craig 2005, "Introduction to robotics", sec. 10.4).
+
+Loops do not allow all joints independent accelerations: of those that keep the loops closed, the
+nearest are taken, and the joints with motors make the forces (`tiburon.loops.tracking`).
 """
 
 from collections.abc import Hashable
@@ -13,6 +16,7 @@ from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.arguments import public
 from tiburon.control.joint_choice import (
+    Chosen,
     Numbers,
     Target,
     as_gains,
@@ -27,6 +31,7 @@ from tiburon.control.joint_choice import (
     wanted_at,
 )
 from tiburon.control.run_time import flat_numbers, forms, run_time_fields
+from tiburon.loops.tracking import tracking_forces
 from tiburon.model import Model, World
 from tiburon.record import record
 from tiburon.simulation.state import State
@@ -45,6 +50,10 @@ class ComputedTorque:
 
     Joints that are not controlled are taken not to accelerate: right for a fixed base, close for an
     arm on a heavy vehicle. What joints do by themselves (friction, springs) is not in it.
+
+    Of a robot with loops, the accelerations are those nearest to what the errors ask for (sum of
+    squares) that keep the loops closed. The forces act at the controlled joints that have motors;
+    at all joints with motors if a controlled joint has none.
 
     Example:
         ``ComputedTorque.critical(JointPath.through(times, points), frequency=10.0)``
@@ -101,6 +110,10 @@ class ComputedTorque:
         a = a + gains(own["stiffness"], count, "stiffness") * wanted.error
         whole = spread(a, chosen.v, state.v)
         model, around = self.model or state.model, self.world or state.system.world
+        if model.loops:
+            driven = _driven(model, chosen)
+            tau = _tracking(model, state.q, state.v, whole, chosen, driven, around, state)
+            return commands_of(state, driven, taken(tau, driven.v), self.through)
         tau = inverse_dynamics(model, state.q, state.v, whole, world=around, **_now(state))
         return commands_of(state, chosen, taken(tau, chosen.v), self.through)
 
@@ -124,7 +137,8 @@ class ComputedTorque:
 class GravityCompensation:
     """Forces that bear the weight of the robot, less buoyancy in water: its joints then float.
 
-    Of a robot with loops, those joints bear it that have motors.
+    Of a robot with loops, the chosen joints that have motors bear it; all joints with motors if a
+    chosen joint has none.
     """
 
     joints: tuple[str, ...] = ()
@@ -151,8 +165,9 @@ class GravityCompensation:
         model, around = self.model or state.model, self.world or state.system.world
         if model.loops:
             # at rest, motors bear through the loops what the other joints cannot
-            rest = 0.0 * state.v
-            tau = inverse_dynamics(model, state.q, rest, rest, world=_still(around), **_now(state))
+            rest, every = 0.0 * state.v, chosen_joints(model, ())
+            chosen = _driven(model, chosen)
+            tau = _tracking(model, state.q, rest, rest, every, chosen, _still(around), state)
         else:
             tau = gravity_force(model, state.q, world=around, **_now(state))
         share = run_time_fields(self, state, ("share",))["share"]
@@ -165,6 +180,37 @@ class GravityCompensation:
     def structure(self) -> Hashable:
         """Return what the code depends on: joints, and its own idea of the robot."""
         return (self.joints, self.through, model_key(self.model), self.world)
+
+
+def _driven(model: Model, chosen: Chosen) -> Chosen:
+    """Return the joints of a robot with loops at which forces act."""
+    motors = model.actuated_joint_names
+    if set(chosen.names) <= set(motors):
+        return chosen
+    return chosen_joints(model, motors)
+
+
+def _tracking(
+    model: Model,
+    q: Any,
+    v: Any,
+    a: Any,
+    controlled: Chosen,
+    driven: Chosen,
+    world: World,
+    state: State,
+) -> Any:
+    """Return joint forces of a robot with loops for desired accelerations of some joints."""
+    return tracking_forces(
+        model,
+        q,
+        v,
+        a,
+        joints=controlled.names,
+        actuators=driven.names,
+        world=world,
+        **_now(state),
+    )
 
 
 def _still(world: World) -> World:

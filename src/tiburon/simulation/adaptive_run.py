@@ -164,6 +164,8 @@ class AdaptiveRun(CasesOnTheirWay):
         self.held = self.held.copy()
         self.memory[running[good]], self.held[running[good]] = found.memory[good], found.held[good]
         self._start = 0.0
+        if found.failed.any():
+            self._end_diverged(running[found.failed])
 
     def advance(self, counts: Sequence[int]) -> Rows:
         """Go on by steps of the grid, and give a row after each number of them."""
@@ -279,9 +281,12 @@ class AdaptiveRun(CasesOnTheirWay):
                 float(memory[1 + nq + 2 * (size - nq)]) or self.dt,
                 thorough=number < 32,
             )
+            advice = "check the forces there, or take a larger atol and rtol"
+            if cause.quantity.startswith("command "):
+                advice = "look into the controller, which gave what is no finite number"
             message = (
                 f"diverged at {time:.6g} s: no step is small enough for the tolerance, "
-                f"{cause.quantity} first; check the forces there, or take a larger atol and rtol"
+                f"{cause.quantity} first; {advice}"
             )
             self.close_as(
                 int(case), "diverged", time, message, body=cause.body, quantity=cause.quantity

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.errors import DomainError, NonFiniteError
 from tiburon.loops.start import open_loops
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS
@@ -13,6 +14,10 @@ from tiburon.simulation.system import System
 __all__ = ["Cause", "first_to_diverge"]
 
 Array = NDArray[np.float64]
+
+
+GROWTH = 100.0
+"""How much states may grow within a step before commands are no longer blamed."""
 
 
 class Cause(NamedTuple):
@@ -63,8 +68,16 @@ def first_to_diverge(
         return _cause(system, largest)
     found: list[int] = []
     lost: list[str] = []
+    blamed: list[Cause] = []
+    size = float(np.abs(state[nq:]).max(initial=0.0))
 
     def rates(q: Scalars, w: Scalars, *now: Any) -> Scalars:
+        # a command that is not finite because the motion has exploded before is not the cause
+        calm = all(abs(x) <= GROWTH * (1.0 + size) for x in w)
+        told = _bad_command(system, q, w, held, *(now or (time,))) if calm else None
+        if told is not None:
+            blamed.append(told)
+            raise _StopError
         given = tuple(system.rates(q, w, tuple(np.float64(x) for x in held), *(now or (time,))))
         bad = [k for k, x in enumerate(given) if not np.isfinite(x)]
         if bad:
@@ -83,7 +96,12 @@ def first_to_diverge(
                 Manifold(model), rates, q, w, np.float64(dt), np.float64(time)
             )
             opened = _opened(system, *after, time + dt)
+            if opened is None and system.held:
+                # a sampled controller is asked at the end of a step
+                opened = _bad_command(system, *after, held, time + dt)
     except _StopError:
+        if blamed:
+            return blamed[0]
         return Cause(f"gap of loop {lost[0]!r}", None) if lost else _cause(system, found[0])
     except (ArithmeticError, ValueError, TypeError, RuntimeError, LookupError):
         # the step cannot be taken on plain floats: the largest state must do
@@ -91,6 +109,21 @@ def first_to_diverge(
     if opened is not None:
         return opened
     return _cause(system, largest)
+
+
+def _bad_command(system: System, q: Scalars, w: Scalars, held: Array, time: Any) -> Cause | None:
+    """Return which command a traced controller gives that is not finite in a finite state."""
+    if system.control is None or not all(np.isfinite(x) for x in (*q, *w)):
+        return None
+    u = tuple(np.float64(x) for x in held)
+    try:
+        commands = system.hold(q, w, u, np.float64(time))[: len(system.command_names)]
+    except (DomainError, NonFiniteError) as error:
+        return Cause(f"command of the controller ({str(error).split(';')[0]})", None)
+    for name, value in zip(system.command_names, commands, strict=True):
+        if not np.isfinite(value):
+            return Cause(f"command {name!r}", None)
+    return None
 
 
 def _opened(system: System, q: Scalars, w: Scalars, time: float) -> Cause | None:

@@ -137,6 +137,9 @@ class FixedRun(CasesOnTheirWay):
         good = ~found.failed
         self.held = self.held.copy()
         self.held[good] = found.held[-1, good]
+        bad = np.intersect1d(self.running, np.flatnonzero(found.failed))
+        if len(bad):
+            self._end_diverged(bad, np.full(len(bad), float(self.done)))
 
     def sample(self) -> None:
         """Ask a controller that reads sensors: only between calls these have something to say."""
@@ -353,6 +356,7 @@ class FixedRun(CasesOnTheirWay):
             found = self.stepper.run(self.state[asked], self.held[asked], clock[due], asked)
             good = ~found.failed
             self.held[asked[good]] = found.held[-1, good]
+            self._end_diverged(asked[~good], clock[due][~good, DONE])
 
     def _step_over(self, cases: Cases, taken: Array) -> None:
         """Take the step in which events happen; end the cases that they end."""
