@@ -103,6 +103,7 @@ def test_every_function_of_the_library_has_decided():
         "linearize",
         "linearize_step",
         "loop_inverse_dynamics",
+        "tracking_forces",
         "loop_reactions",
         "loop_jacobian",
         "loop_gaps",

@@ -85,6 +85,18 @@ class CartesianPath:
     turns: tuple[tuple[float, ...], ...] = ()
     """phi of each turn, one after the other."""
 
+    def __post_init__(self) -> None:
+        for name, pieces in (("position", self.positions), ("turn", self.shares)):
+            step = None if pieces is None else pieces.first_step()
+            if step is not None:
+                time, entry, what = step
+                raise DomainError(
+                    f"path of a frame: {name} {entry}",
+                    f"a {what} without steps",
+                    f"one at {time:g} s",
+                    advice="let every piece begin where the one before ends, with its velocity",
+                )
+
     @classmethod
     @public
     def through(

@@ -35,6 +35,18 @@ class JointPath:
     joints: tuple[str, ...] = ()
     """Joints it belongs to, in order; those of the controller that follows it by default."""
 
+    def __post_init__(self) -> None:
+        step = self.pieces.first_step()
+        if step is not None:
+            time, entry, what = step
+            joint = repr(self.joints[entry]) if entry < len(self.joints) else f"number {entry}"
+            raise DomainError(
+                f"path of joint {joint}",
+                f"a {what} without steps",
+                f"one at {time:g} s",
+                advice="let every piece begin where the one before ends, with its velocity",
+            )
+
     @classmethod
     @public
     def through(

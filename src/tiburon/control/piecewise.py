@@ -87,6 +87,26 @@ class Piecewise:
             moving = np.asarray(moving)[..., None]
         return PathSample(p, v * moving, a * moving)
 
+    def first_step(self) -> tuple[float, int, str] | None:
+        """Return when position or velocity first step between two pieces: time, entry, which."""
+        knots, table = self._tables
+        if len(table) < 2:
+            return None
+        h = np.diff(knots)[:-1, None]
+        powers = np.arange(table.shape[1])
+        for order, what in enumerate(("position", "velocity")):
+            terms = [(k if order else 1) * table[:-1, k] * h ** (k - order) for k in powers[order:]]
+            if not terms:
+                return None
+            end, start = np.sum(terms, axis=0), table[1:, order]
+            # rounding of polynomials, whose terms may cancel
+            size = max(np.abs(terms).max(), np.abs(start).max())
+            bad = np.argwhere(np.abs(start - end) > 1e-8 * size)
+            if len(bad):
+                piece, entry = bad[0]
+                return float(knots[piece + 1]), int(entry), what
+        return None
+
     @cached_property
     def _tables(self) -> tuple[Array, Array]:
         """Knots and coefficients as arrays."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.errors import DomainError, OptionError, RunFileError
-from tiburon.model import Model, World
+from tiburon.model import Driven, Model, World
 from tiburon.simulation.adaptive_run import AdaptiveRun
 from tiburon.simulation.conduct import Course, conduct
 from tiburon.simulation.events import Watch
@@ -33,6 +33,10 @@ Array = NDArray[np.float64]
 
 NEEDED = ("method", "adaptive", "rtol", "atol", "dt", "begin", "steps", "record_every")
 """Keywords of a run without which it cannot go on."""
+
+
+PATH_SAMPLES = 101
+"""Times of a run at which the rates of given paths are compared with each other."""
 
 
 class RunSetup(NamedTuple):
@@ -143,6 +147,10 @@ def carry_out(
         # a copy, as the run goes on in the arrays of the checkpoint
         arrays = {name: np.array(values) for name, values in checkpoint.arrays.items()}
         start = Checkpoint(checkpoint.step, checkpoint.time, arrays, checkpoint.notes)
+    end = setup.begin + setup.steps * setup.dt
+    for joint in setup.model.joints:
+        if isinstance(joint, Driven):
+            joint.check_paths(np.linspace(setup.begin, end, PATH_SAMPLES).tolist())
     sensing = None
     if setup.sensors:
         sensing = Sensing(system, setup.sensors, setup.dt, batch)

@@ -18,6 +18,7 @@ from tiburon.errors import ModelError
 from tiburon.model.joints.fixed import Fixed
 from tiburon.model.joints.joint import Joint, refuse_own_data
 from tiburon.model.joints.path import Path
+from tiburon.model.joints.path_rates import SAMPLE_TIMES, check_path
 from tiburon.model.pose import Pose
 from tiburon.record import field, record
 from tiburon.spatial import Motion, Scalar, Transform
@@ -81,8 +82,14 @@ class Driven(Joint):
                 name=self.name,
             )
         object.__setattr__(self, "path", paths)
+        self.check_paths(SAMPLE_TIMES)
         # last, because it counts the freedoms of the carried joint
         super().__post_init__()
+
+    def check_paths(self, times: Sequence[float]) -> None:
+        """Raise a `ModelError` if rates of a path contradict each other at some times [s]."""
+        for path in self._paths:
+            check_path(path, self.name, times)
 
     @property
     def nq(self) -> int:  # type: ignore[override]
