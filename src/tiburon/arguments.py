@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
-from tiburon.errors import ArgumentError, TiburonError
+from tiburon.errors import ArgumentError, ModelError, TiburonError
 
-__all__ = ["explained", "mismatch", "public", "shown"]
+__all__ = ["check_signature", "explained", "mismatch", "public", "shown"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -85,6 +85,34 @@ def _is_of_user(error: Exception, function: Callable[..., Any]) -> bool:
         return False
     module = str(trace.tb_frame.f_globals.get("__name__", ""))
     return module.partition(".")[0] not in ("tiburon", "numpy", "builtins", "")
+
+
+def check_signature(
+    function: Callable[..., Any], what: str, takes: tuple[str, ...], *, advice: str
+) -> None:
+    """Raise an error if a function cannot be called with some arguments in order.
+
+    Args:
+        function: The function.
+        what: Leads the message: which element, and which function of it.
+        takes: What it is called with, as names for the message.
+        advice: What to write.
+
+    Raises:
+        ModelError: If it takes other arguments.
+    """
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        # functions of other languages do not tell
+        return
+    try:
+        signature.bind(*takes)
+    except TypeError:
+        own = ", ".join(str(parameter) for parameter in signature.parameters.values())
+        raise ModelError(
+            f"{what}: expected a function of ({', '.join(takes)}), got one of ({own}); {advice}"
+        ) from None
 
 
 def mismatch(

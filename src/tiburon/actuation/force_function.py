@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.actuation.element import Action, Element, Moment
+from tiburon.arguments import check_signature
 from tiburon.errors import ModelError, ShapeError
 from tiburon.model import Model
 from tiburon.model.numbers import check_name, number
@@ -62,6 +63,8 @@ class ForceFunction(Element):
                 "Moment that returns an Action",
                 name=self.name,
             )
+        advice = "write def force(now): ..., which finds now.q, now.v, now.x, now.u and now.time"
+        check_signature(given, f"{element}: function", ("now",), advice=advice)
         states = self.states.items() if isinstance(self.states, Mapping) else self.states
         checked = tuple((check_name(n, element), number(x, element, n)) for n, x in states)
         object.__setattr__(self, "states", checked)

@@ -141,7 +141,7 @@ def compile(
     """
     from tiburon.native.kernel import ProgramSource, make_kernel
 
-    functions = [function] if callable(function) else list(function)
+    functions = [function] if callable(function) else _listed(function)
     world = world_with(world, fluid)
     if model is not None or world is not None:
         check_places(model, world)
@@ -161,6 +161,17 @@ def compile(
         return make_kernel(source, source.parameters())
     program, parameters = _trace(functions, model, world, options, shapes or {}, name)
     return make_kernel(ProgramSource(program), parameters)
+
+
+def _listed(given: object) -> list[Function]:
+    """Return several functions as a list; refuse what is none."""
+    functions = list(given) if isinstance(given, Iterable) and not isinstance(given, str) else []
+    if not functions or not all(callable(function) for function in functions):
+        raise ModelError(
+            "compile: expected a function, or a list of functions, got "
+            f"{type(given).__name__} {given!r:.60}; write compile(tiburon.forward_dynamics, model)"
+        )
+    return functions
 
 
 def tuple_of(names: str | Iterable[str]) -> tuple[str, ...]:
@@ -244,6 +255,14 @@ def _inputs_of(
         if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD)
     ]
     if model is not None:
+        # an array by its name where the model goes, or nothing at all
+        if not arguments or arguments[0].name in _SIZES:
+            own = ", ".join(argument.name for argument in arguments)
+            raise ModelError(
+                f"{_name_of(function)}: expected a function of (model, ...), got one of ({own}); "
+                f"write def {_name_of(function)}({', '.join(filter(None, ('model', own)))}): ..., "
+                "or leave the model out of compile() and pass shapes={...}"
+            )
         arguments = arguments[1:]
     # an argument with a default is an option of the user's own, unless a shape is given for it
     wanted = [a.name for a in arguments if a.default is a.empty or a.name in shapes]
@@ -260,6 +279,14 @@ def _input(
         if _SIZES[argument] == "q":
             return Input(argument, (model.nq,), described=model.describe_q())
         return Input(argument, (model.nv,), described=model.describe_v())
+    if model is None and argument in _SIZES:
+        raise ShapeError(
+            f"{function}: argument {argument!r}",
+            "a known shape",
+            "none without a model",
+            advice=f"write def {function}(model, {argument}, ...): ... and compile({function}, "
+            f"model), or pass shapes={{{argument!r}: (...)}} to compile()",
+        )
     known = ", ".join(_SIZES) if model is not None else "none without a model"
     raise ShapeError(
         f"{function}: argument {argument!r}",

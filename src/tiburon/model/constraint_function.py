@@ -5,6 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from tiburon.arguments import check_signature
 from tiburon.errors import ModelError, OptionError, TraceError
 from tiburon.model.body import WORLD
 from tiburon.model.closure_program import (
@@ -93,6 +94,8 @@ class ConstraintFunction(TracedClosure):
                 "and joints that returns residuals",
                 name=self.name,
             )
+        advice = "write def residuals(frames, joints): ..."
+        check_signature(given, f"{element}: function", ("frames", "joints"), advice=advice)
         if getattr(given, "__hash__", None) is None:
             raise ModelError(
                 f"{element}: function must be hashable, for it is traced once, got {given!r}; give "

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.arguments import check_signature
 from tiburon.errors import ModelError
 from tiburon.model.current import Current
 from tiburon.model.numbers import Vec3 as FloatVec3
@@ -292,6 +293,8 @@ def current_from(given: object) -> Current:
     if isinstance(given, Current):
         return given
     if callable(given):
+        advice = "write def current(time, position): return (vx, vy, vz), in m/s and world axes"
+        check_signature(given, "current", ("time", "position"), advice=advice)
         return FunctionCurrent(given)
     return UniformCurrent(vec3(given, "water", "current"))  # type: ignore[arg-type]
 

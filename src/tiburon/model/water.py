@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.arguments import check_signature
 from tiburon.errors import ModelError
 from tiburon.model.current import (
     Current,
@@ -136,6 +137,10 @@ class FlowField:
 
 
 def _checked(current: object) -> Vec3 | Current | Callable[[Any, Any], Any]:
-    if isinstance(current, Current) or callable(current):
+    if isinstance(current, Current):
+        return current
+    if callable(current):
+        advice = "write def current(time, position): return (vx, vy, vz), in m/s and world axes"
+        check_signature(current, "water: current", ("time", "position"), advice=advice)
         return current
     return vec3(current, "water", "current")  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
 """A run from its setup to its trajectory: fresh, or continued from a checkpoint."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import DomainError, OptionError, RunFileError
+from tiburon.arguments import check_signature
+from tiburon.errors import DomainError, ModelError, OptionError, RunFileError
 from tiburon.model import Driven, Model, World
 from tiburon.simulation.adaptive_run import AdaptiveRun
 from tiburon.simulation.conduct import Course, conduct
@@ -21,7 +22,7 @@ from tiburon.simulation.recent_systems import known_columns
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.row_writer import SENSED, RowWriter
 from tiburon.simulation.run_header import Checkpoint, Column, RunHeader
-from tiburon.simulation.sensing import Sensing
+from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.system import System
 from tiburon.simulation.trajectory import Trajectory
 from tiburon.trace.traced import is_traced
@@ -37,6 +38,28 @@ NEEDED = ("method", "adaptive", "rtol", "atol", "dt", "begin", "steps", "record_
 
 PATH_SAMPLES = 101
 """Times of a run at which the rates of given paths are compared with each other."""
+
+
+def check_control(control: Any) -> None:
+    """Refuse a controller that is not a function of the state."""
+    if control is None:
+        return
+    advice = (
+        "write def control(state): return {'name': command}, which finds state.q, state.v, state.x "
+        "and state.time, or make a controller such as PD(...)"
+    )
+    if isinstance(control, type) or not callable(control):
+        raise ModelError(f"control: expected a function of the state, got {control!r}; {advice}")
+    check_signature(control, "control", ("state",), advice=advice)
+
+
+def check_sensors(sensors: Sequence[Sensor]) -> None:
+    """Refuse sensors of a user's own whose methods take other arguments."""
+    for sensor in sensors:
+        for method, takes in (("channel_names", ("model",)), ("measure", ("now",))):
+            what = f"sensor {sensor.name!r}: {method}"
+            advice = f"write def {method}(self, {takes[0]}): ..."
+            check_signature(getattr(sensor, method), what, takes, advice=advice)
 
 
 class RunSetup(NamedTuple):
@@ -115,6 +138,8 @@ class RunSetup(NamedTuple):
         kept |= {"world": run.world, "elements": run.header.elements, **run.header.setup, **changes}
         kept |= {name: tuple(kept[name] or ()) for name in ("events", "sensors", "elements")}
         kept["parameters"] = kept["parameters"] or {}
+        check_control(kept["control"])
+        check_sensors(kept["sensors"])
         return cls(**{**kept, "model": run.model})
 
 

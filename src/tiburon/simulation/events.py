@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.algorithms.library import scalars
+from tiburon.arguments import check_signature
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.record import record
 from tiburon.simulation.state import State
@@ -72,9 +73,9 @@ class Event:
         _check_name(self.name)
         if self.direction not in (-1, 0, 1):
             raise OptionError(f"event {self.name!r}: direction", (-1, 0, 1), self.direction)
-        for what in (self.expression, self.action):
-            if what is not None and not callable(what):
-                raise ModelError(f"event {self.name!r}: expected a function, got {what!r}")
+        _check_function(self.name, "expression", self.expression)
+        if self.action is not None:
+            _check_function(self.name, "action", self.action)
 
 
 @record
@@ -97,6 +98,8 @@ class TimeEvent:
         _check_name(self.name)
         if not math.isfinite(self.time):
             raise DomainError(f"event {self.name!r}: time", "a finite time [s]", f"{self.time}")
+        if self.action is not None:
+            _check_function(self.name, "action", self.action)
 
     direction = 1
 
@@ -119,6 +122,15 @@ def _on_grid(event: Event | TimeEvent, begin: float, dt: float) -> Event | TimeE
             f"{event.time:g} s",
         )
     return replace(event, time=nearest) if near and event.time != nearest else event
+
+
+def _check_function(name: str, what: str, function: object) -> None:
+    """Refuse what is not a function of the state."""
+    advice = f"write def {what}(state): ..., which finds state.q, state.v, state.x and state.time"
+    if not callable(function) or isinstance(function, type):
+        got = f"{type(function).__name__} {function!r}"[:80]
+        raise ModelError(f"event {name!r}: {what}: expected a function, got {got}; {advice}")
+    check_signature(function, f"event {name!r}: {what}", ("state",), advice=advice)
 
 
 def _check_name(name: object) -> None:

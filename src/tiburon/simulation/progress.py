@@ -5,6 +5,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from tiburon.arguments import check_signature
+
 __all__ = ["FirstSecond", "Progress", "progress_of"]
 
 Progress = Callable[[float, float], None]
@@ -73,6 +75,8 @@ def progress_of(wanted: bool | Progress | None, title: str) -> Progress | None:
         title: What runs.
     """
     if callable(wanted):
+        advice = "write def progress(done, total): ..., both in seconds of simulated time"
+        check_signature(wanted, "progress", ("done", "total"), advice=advice)
         return wanted
     if wanted is None:
         wanted = sys.stderr is not None and sys.stderr.isatty()

@@ -25,7 +25,7 @@ from tiburon.loops.metric import checked_tolerance
 from tiburon.loops.start import check_switched_start, closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
-from tiburon.simulation.course import RunSetup, carry_out
+from tiburon.simulation.course import RunSetup, carry_out, check_control, check_sensors
 from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
 from tiburon.simulation.integrators.methods import METHODS
@@ -172,11 +172,7 @@ def simulate(
     check_places(model, world)
     if method not in METHODS:
         raise OptionError("method", METHODS, method)
-    if control is not None and (isinstance(control, type) or not callable(control)):
-        raise ModelError(
-            f"control: expected a function of the state, got {control!r}; write def "
-            "control(state): return {'name': command}, or make a controller such as PD(...)"
-        )
+    check_control(control)
     if not isinstance(limits, (bool, np.bool_)):
         raise OptionError("limits", (True, False), limits)
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
@@ -214,6 +210,7 @@ def simulate(
         threads=_threads(threads),
         redundancy_tolerance=checked_tolerance(redundancy_tolerance),
     )
+    check_sensors(setup.sensors)
     if budget is not None:
         budget = _time("budget", budget)
     if setup.redundancy_tolerance and not model.loops:
