@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike
 from tiburon.algorithms.binding import surroundings, wetted
 from tiburon.algorithms.closed_form import closed_form
 from tiburon.algorithms.external import (
+    check_by_name,
     external_inputs,
     external_options,
     given_forces,
@@ -144,6 +145,8 @@ def _forces(
     **_: Any,
 ) -> tuple[Options, Arrays]:
     """Return the options and arrays that keywords of forces from outside come to."""
+    for name, given in (("external_force", external_force), ("external_inertia", external_inertia)):
+        check_by_name(name, given)
     options = external_options(external_force, external_axes)
     options += inertia_options(external_inertia)
     return options, (*(external_force or {}).values(), *(external_inertia or {}).values())

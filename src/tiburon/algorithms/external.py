@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.library import Options, scalars
 from tiburon.algorithms.sweep import outward
+from tiburon.arguments import shown
 from tiburon.errors import OptionError, ShapeError
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY, PlanFrame
@@ -15,6 +16,7 @@ from tiburon.trace.program import Input
 
 __all__ = [
     "AXES",
+    "check_by_name",
     "external_inputs",
     "external_options",
     "forces_on_bodies",
@@ -43,6 +45,20 @@ def external_options(
         )
     names = (external_force,) if isinstance(external_force, str) else tuple(external_force or ())
     return (("external_force", names), ("external_axes", axes)) if names else ()
+
+
+def check_by_name(argument: str, given: object) -> None:
+    """Raise an error unless a call gives forces, or inertias, by name of a body or frame."""
+    if given is None:
+        return
+    of_forces = argument == "external_force"
+    expected = f"{'forces' if of_forces else 'matrices'} by name of a body or frame"
+    advice = WRITE if of_forces else WRITE_INERTIA
+    if not isinstance(given, Mapping):
+        raise ShapeError(argument, expected, shown(given), advice=advice)
+    for name in given:
+        if not isinstance(name, str):
+            raise ShapeError(argument, expected, f"the name {shown(name)}", advice=advice)
 
 
 def external_inputs(model: Model, options: Options) -> list[Input]:

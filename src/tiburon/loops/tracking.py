@@ -19,7 +19,9 @@ from typing import Any, Unpack
 
 from numpy.typing import ArrayLike
 
-from tiburon.algorithms.conditions import Conditions, Setting, call_under, dynamics_function
+from tiburon.algorithms.conditions import Setting, dynamics_function
+from tiburon.algorithms.keywords import DynamicsCall
+from tiburon.algorithms.library import call_under
 from tiburon.algorithms.rnea import rnea
 from tiburon.loops.constraints import Constraints, constraints, entries_in_use
 from tiburon.loops.inverse import Sharing
@@ -49,7 +51,7 @@ def nearest_accelerations(
     # P is symmetric: the rows of S P are what is allowed of unit vectors
     rows = [sharing.allowed([1.0 if i == k else 0.0 for i in range(nv)]) for k in places]
     missing = [a - start[k] for a, k in zip(desired, places, strict=True)]
-    step = list(factor_orthogonal(as_traced(rows)).solve(as_traced(missing)))
+    step = list(factor_orthogonal(as_traced(rows), cut=sharing.cut).solve(as_traced(missing)))
     return [x + y for x, y in zip(start, step, strict=True)]
 
 
@@ -69,7 +71,7 @@ def _run(around: Setting, q: Any, v: Any, desired: Any) -> Any:
     joints, actuators = options["joints"], options["actuators"]
     held = constraints(model, around.plan, q, v)
     # what joints outside of all loops would need is not shared out among the actuators
-    sharing = Sharing(model, held.jacobian, (*actuators, *_undriven(model, actuators)))
+    sharing = Sharing(model, held, (*actuators, *_undriven(model, actuators)))
     places = [int(k) for k in model.indices(joints, of="v")]
     wanted = [desired[k] for k in places]
     vd = nearest_accelerations(model, held, sharing, wanted, places)
@@ -90,7 +92,7 @@ def tracking_forces(
     *,
     joints: tuple[str, ...],
     actuators: tuple[str, ...],
-    **conditions: Unpack[Conditions],
+    **conditions: Unpack[DynamicsCall],
 ) -> Any:
     """Compute forces of actuators that bring a robot with loops nearest to desired accelerations.
 
