@@ -63,7 +63,7 @@ def test_also_after_the_tree_was_compiled():
     with pytest.raises(tb.ModelError, match="closes loops"):
         tb.compile(tb.mass_matrix, MODEL)
     with pytest.raises(tb.ModelError, match="closes loops"):
-        tb.compile(lambda q: tb.mass_matrix(MODEL, q), MODEL)
+        tb.compile(lambda model, q: tb.mass_matrix(model, q), MODEL)
 
 
 def test_kinematics_and_energies_of_the_tree_go_on():

@@ -60,6 +60,10 @@ WRONG = {
         lambda: run(sensors=[Wrong()]),
         r"sensor 'eye': measure: expected a function of \(now\), got one of \(q, v\)",
     ),
+    "constraint": (
+        lambda: tb.ConstraintFunction("wire", lambda bead: 0.0, frames=("bead", "hook"), count=1),
+        r"loop 'wire': function: expected a function of \(bead, hook\), got one of \(bead\)",
+    ),
     "current": (
         lambda: tb.Water(1000.0, current=lambda time: (0.0, 0.0, 0.0)),
         r"water: current: expected a function of \(time, position\), got one of \(time\)",

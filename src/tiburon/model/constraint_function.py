@@ -94,8 +94,6 @@ class ConstraintFunction(TracedClosure):
                 "and joints that returns residuals",
                 name=self.name,
             )
-        advice = "write def residuals(frames, joints): ..."
-        check_signature(given, f"{element}: function", ("frames", "joints"), advice=advice)
         if getattr(given, "__hash__", None) is None:
             raise ModelError(
                 f"{element}: function must be hashable, for it is traced once, got {given!r}; give "
@@ -118,6 +116,9 @@ class ConstraintFunction(TracedClosure):
             raise ModelError(
                 f"{element}: must look at something; name frames= or joints=", name=self.name
             )
+        advice = "give it one argument for each frame, then one for each joint"
+        seen = (*self.frames, *self.joints)
+        check_signature(given, f"{element}: function", seen, advice=advice)
         for quantity in ("frames", "joints"):
             names = getattr(self, quantity)
             if len(set(names)) < len(names) and not self.poses:
