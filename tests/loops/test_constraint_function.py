@@ -333,7 +333,8 @@ REFUSED = {
     "its function must return 2 residuals, got 1": (on_parabola, {"count": 2}),
     "its function must return 1 residual, got 3 in nested arrays": (lambda b: (b.p,), {}),
     "its function cannot be traced": (lambda b: b.p[2] if b.p[0] > 0 else b.p[1], {}),
-    "its function failed on bead: TypeError": (lambda a, b: a.p[0] - b.p[0], {}),
+    "expected a function of (bead), got one of (a, b)": (lambda a, b: a.p[0] - b.p[0], {}),
+    "its function failed on bead: TypeError": (lambda a: len(3), {}),
     'velocities need level="velocity"': (lambda b: b.v[0], {}),
     "residual 0 does not change with what it looks at": (lambda b: 1.0, {}),
     "linear in them, got slopes that change with the velocity": (
