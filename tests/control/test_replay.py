@@ -1,5 +1,7 @@
 """Logs given again: held and linear, from arrays, files and runs."""
 
+import os
+
 import numpy as np
 import pytest
 
@@ -128,6 +130,21 @@ def test_a_recorded_run_can_be_given_again(tmp_path):
     ]
     file.write_text("\n".join(rows) + "\n")
     assert Replay.from_csv(file) == replay
+
+
+def test_logs_that_are_no_tables_are_refused(tmp_path):
+    """A missing file, a folder, a pipe, which would wait for ever, and bytes that are no text."""
+    with pytest.raises(tb.RunFileError, match="there is no such file"):
+        Replay.from_csv(tmp_path / "no.csv")
+    with pytest.raises(tb.RunFileError, match=r"cannot be read|regular file"):
+        Replay.from_csv(tmp_path)
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "pipe.csv")
+        with pytest.raises(tb.RunFileError, match="expected a regular file"):
+            Replay.from_csv(tmp_path / "pipe.csv")
+    (tmp_path / "bytes.csv").write_bytes(b"time,a\n\xff\xfe,1\n")
+    with pytest.raises(tb.RunFileError, match="save it as comma-separated UTF-8"):
+        Replay.from_csv(tmp_path / "bytes.csv")
 
 
 def test_what_cannot_be_read_is_told(tmp_path):

@@ -1,5 +1,6 @@
 """Mesh files: all formats give the same solid, and damaged ones a sentence."""
 
+import json
 import random
 import struct
 
@@ -159,3 +160,55 @@ def test_any_damage_gives_a_solid_or_an_error_of_ours(name, tmp_path):
     # most damage opens the surface; some only moves a corner
     assert 20 < len(messages) <= 200
     assert max(map(len, messages)) < 400
+
+
+def _glb(**changes):
+    """Return a binary glTF file of one mesh whose numbers are zeros that are not in the file."""
+    header = {
+        "asset": {"version": "2.0"},
+        "buffers": [{"byteLength": 4}],
+        "accessors": [
+            {"count": 12, "componentType": 5126, "type": "VEC3"},
+            {"count": 12, "componentType": 5125, "type": "SCALAR"},
+        ],
+        "meshes": [{"primitives": [{"attributes": {"POSITION": 0}, "indices": 1}]}],
+        "nodes": [{"mesh": 0}],
+        "scenes": [{"nodes": [0]}],
+        "scene": 0,
+        **changes,
+    }
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 4)
+    chunks = struct.pack("<II", len(text), 0x4E4F534A) + text
+    chunks += struct.pack("<II", 4, 0x004E4942) + bytes(4)
+    return struct.pack("<III", 0x46546C67, 2, 12 + len(chunks)) + chunks
+
+
+def test_small_files_do_not_claim_gigabytes(tmp_path):
+    """Zeros that are not in the file, and copies of one mesh, count before they are made."""
+    many = 3 * 10**8
+    accessors = [
+        {"count": many, "componentType": 5126, "type": "VEC3"},
+        {"count": many, "componentType": 5125, "type": "SCALAR"},
+    ]
+    nodes = [{"mesh": 0}] * 200_000
+    for name, changes in (("zeros", {"accessors": accessors}), ("copies", {"nodes": nodes})):
+        file = tmp_path / f"{name}.glb"
+        file.write_bytes(_glb(**changes))
+        assert len(file.read_bytes()) < 4e6
+        with pytest.raises(tb.ModelFileError, match=r"4 to 500000 triangles, got numbers for \d+"):
+            tb.load_mesh(file)
+    # a small one gets as far as its triangles, which enclose nothing
+    (tmp_path / "small.glb").write_bytes(_glb())
+    with pytest.raises(tb.ModelFileError) as caught:
+        tb.load_mesh(tmp_path / "small.glb")
+    assert "got numbers for" not in str(caught.value)
+
+
+def test_meshes_in_binary_gltf_are_read(tmp_path):
+    """A box of known volume, as another program writes it."""
+    import trimesh
+
+    box = trimesh.creation.box((1.0, 2.0, 3.0))
+    (tmp_path / "box.glb").write_bytes(box.export(file_type="glb"))
+    assert tb.load_mesh(tmp_path / "box.glb").volume == pytest.approx(6.0, rel=1e-6)

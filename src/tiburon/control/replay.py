@@ -1,9 +1,11 @@
 """Commands from a log, given again."""
 
 import csv
+import io
 from collections.abc import Hashable, Sequence
 from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,9 @@ from tiburon.arguments import public
 from tiburon.control.joint_choice import entries
 from tiburon.control.piecewise import Piecewise, checked_points
 from tiburon.control.run_time import handed_tables
-from tiburon.errors import DomainError, OptionError, ShapeError, UnknownNameError
+from tiburon.errors import DomainError, OptionError, RunFileError, ShapeError, UnknownNameError
 from tiburon.record import record
+from tiburon.regular_file import read_regular_file
 from tiburon.simulation.state import State
 from tiburon.trace.array import TracedArray
 from tiburon.trace.primitives.table_rows import Table, read_rows
@@ -30,6 +33,9 @@ NEAR = 1e-9
 """Times of a run are sums that round: a row counts from this much before its time [s]."""
 
 BETWEEN = ("held", "linear")
+
+LOG_BYTES = 2**30
+"""Largest log that is read [bytes]."""
 
 
 @traced
@@ -139,10 +145,19 @@ class Replay:
             between: "held" or "linear".
 
         Raises:
+            RunFileError: If there is no such file, or it is no text.
             DomainError: If a value is no number.
         """
-        with open(file, newline="", encoding="utf-8") as stream:
-            table = list(csv.reader(stream))
+        path = Path(file)
+        content = read_regular_file(
+            path, LOG_BYTES, "a log of commands", "split it", error=RunFileError
+        )
+        try:
+            table = list(csv.reader(io.StringIO(content.decode("utf-8"), newline="")))
+        except (ValueError, csv.Error) as error:
+            raise RunFileError(
+                path, f"cannot be read as a table ({error}); save it as comma-separated UTF-8"
+            ) from error
         head = [name.strip() for name in table[0]] if table else []
         if time not in head:
             raise UnknownNameError("column", time, head, where=str(file))

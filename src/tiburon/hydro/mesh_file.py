@@ -5,6 +5,7 @@ name other files (materials, textures) get none of them.
 """
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +75,8 @@ def _triangles(
 
     if kind == "stl":
         _check_stl(content, file)
+    if kind == "glb":
+        _check_glb(content, file)
     try:
         # numbers beyond all bounds are found by Mesh, which also cleans up and tells about it
         with np.errstate(all="ignore"):
@@ -99,6 +102,41 @@ def _triangles(
             file, f"must hold 4 to {FACES} triangles, got {len(faces)}; write it anew, or simplify"
         )
     return vertices, faces
+
+
+def _check_glb(content: bytes, file: Path) -> None:
+    """Refuse a binary glTF file that claims more than it holds: numbers, or copies of a mesh.
+
+    An accessor without data stands for zeros, as many as it says, and any number of nodes may show
+    the same mesh.
+    """
+    try:
+        size = int.from_bytes(content[12:16], "little")
+        header = json.loads(content[20 : 20 + size])
+        counts = [int(accessor["count"]) for accessor in header.get("accessors", ())]
+        sums = [
+            sum(_corners(part, counts) for part in mesh["primitives"])
+            for mesh in header.get("meshes", ())
+        ]
+        shown = sum(sums[node["mesh"]] for node in header.get("nodes", ()) if "mesh" in node)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
+        raise ModelFileError(
+            file,
+            f"cannot be read as GLB ({type(error).__name__}: {str(error)[:120]}); write it anew",
+        ) from error
+    most = max([shown, *counts])
+    if most > 3 * FACES or min(counts, default=0) < 0:
+        raise ModelFileError(
+            file,
+            f"must hold 4 to {FACES} triangles, got numbers for {most // 3}; write it anew, or "
+            "simplify",
+        )
+
+
+def _corners(part: dict[str, Any], counts: list[int]) -> int:
+    """Return how many numbers the corners of a part of a mesh take, or its vertices if more."""
+    places = part.get("indices"), part["attributes"].get("POSITION")
+    return max((counts[place] for place in places if place is not None), default=0)
 
 
 def _check_stl(content: bytes, file: Path) -> None:
