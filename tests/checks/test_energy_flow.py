@@ -10,7 +10,9 @@ def ball(linear=0.0):
     """A ball of 2 kg that slides along x in water with linear damping [N s/m]."""
     damping = [[0.0] * 6 for _ in range(6)]
     damping[3][3] = linear
-    fluid = tb.BodyFluid(volume=1e-3, linear_damping=damping if linear else None)
+    fluid = tb.BodyFluid(
+        volume=1e-3, linear_damping=damping if linear else None, reference_density=1000.0
+    )
     joint = tb.Prismatic("x", axis=(1, 0, 0))
     return tb.Model(
         "ball", [tb.Body("ball", joint=joint, inertia=tb.Inertia.point(2.0), fluid=fluid)]
