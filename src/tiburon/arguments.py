@@ -7,6 +7,10 @@ that succeeds is never looked at and costs nothing more.
 """
 
 import inspect
+import os
+import re
+import sys
+import sysconfig
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -15,7 +19,7 @@ from typing import Any, TypeVar
 
 from tiburon.errors import ArgumentError, ModelError, TiburonError
 
-__all__ = ["check_signature", "explained", "mismatch", "public", "shown"]
+__all__ = ["about", "check_signature", "explained", "is_named", "mismatch", "public", "shown"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -53,7 +57,7 @@ def explained(
         kwargs: By name.
         error: What it raised.
     """
-    if isinstance(error, TiburonError) or _is_of_user(error, function):
+    if not isinstance(error, TiburonError) and _is_of_user(error, function):
         return None
     signature = inspect.signature(function)
     try:
@@ -71,8 +75,34 @@ def explained(
             given.update((name, item) for item in value[:1])
         elif name not in ("self", "cls"):
             given[name] = value
-    name = function.__qualname__.removesuffix(".__init__").lstrip("_")
-    return mismatch(name, function, given)
+    where = function.__qualname__.removesuffix(".__init__").lstrip("_")
+    return about(error, mismatch(where, function, given), given)
+
+
+def about(
+    error: Exception, found: ArgumentError | None, given: Iterable[str]
+) -> ArgumentError | None:
+    """Return what to raise instead of an error; None where it stays, with the argument named.
+
+    Args:
+        error: What was raised.
+        found: The argument that is not what it should be; None if all are.
+        given: Names of all arguments.
+    """
+    # what a function was given may fail in another one that it calls
+    if found is None or not isinstance(error, TiburonError) or isinstance(error, ArgumentError):
+        return found
+    text = str(error)
+    if not any(is_named(name, text) for name in given):
+        error.args = (f"{text} (argument {found.argument!r})", *error.args[1:])
+    return None
+
+
+def is_named(argument: str, text: str) -> bool:
+    """Return whether a message names an argument: as written, in words, or as one of several."""
+    plain = argument.replace("_", " ")
+    forms = (argument, plain, argument.removesuffix("s"), plain.removesuffix("s"))
+    return any(re.search(rf"\b{re.escape(form)}", text) for form in forms)
 
 
 def _is_of_user(error: Exception, function: Callable[..., Any]) -> bool:
@@ -83,8 +113,9 @@ def _is_of_user(error: Exception, function: Callable[..., Any]) -> bool:
         trace = trace.tb_next
     if trace is None or trace.tb_frame.f_code is own:
         return False
-    module = str(trace.tb_frame.f_globals.get("__name__", ""))
-    return module.partition(".")[0] not in ("tiburon", "numpy", "builtins", "")
+    file = trace.tb_frame.f_code.co_filename
+    installed = tuple(sysconfig.get_paths().values())
+    return not file.startswith(("<", os.path.dirname(__file__), *installed))
 
 
 def check_signature(
@@ -158,11 +189,21 @@ def _hints(annotated: Any) -> dict[str, Any]:
         for name, hint in getattr(annotated, "__annotations__", {}).items():
             if isinstance(hint, str):
                 try:
-                    hint = eval(hint, vars(module) if module else {})
+                    hint = eval(hint, {}, _Names(vars(module) if module else {}))
                 except Exception:
                     continue
             found[name] = hint
         return found
+
+
+class _Names(dict[str, Any]):
+    """Names of a module, and those that only type checkers import: public ones."""
+
+    def __missing__(self, name: str) -> Any:
+        try:
+            return getattr(sys.modules["tiburon"], name)
+        except AttributeError:
+            raise KeyError(name) from None
 
 
 def _declared(annotated: Any) -> dict[str, Any]:
@@ -171,13 +212,20 @@ def _declared(annotated: Any) -> dict[str, Any]:
     if listed is None:
         return {}
     found = {x.name: x.annotation for x in listed.parameters.values()}
-    return {k: v for k, v in found.items() if v is not inspect.Parameter.empty and v is not str}
+    return {
+        k: v
+        for k, v in found.items()
+        if v is not inspect.Parameter.empty and not isinstance(v, str)
+    }
 
 
 def _fits(hint: Any, value: Any) -> bool:
     """Return whether a value is what an annotation says, as far as that can be told."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any or isinstance(hint, TypeVar):
+    if isinstance(hint, TypeVar):
+        hint = hint.__bound__ or Any
+        origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any:
         return True
     if hint is None or hint is type(None):
         return value is None

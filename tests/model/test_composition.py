@@ -214,7 +214,7 @@ def test_an_end_effector_is_replaced_at_its_joint_frame():
         ),
         (
             lambda: vehicle().attach("arm", at="mount"),
-            "model 'rov': can carry only a Model, got 'arm'",
+            "model 'rov': can carry only a Model, got 'arm' (argument 'other')",
         ),
         (
             lambda: vehicle().attach(

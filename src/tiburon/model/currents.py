@@ -43,7 +43,7 @@ class UniformCurrent(Current):
     """Velocity, world axes [m/s]."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "speed", vec3(self.speed, "uniform current", "velocity"))
+        object.__setattr__(self, "speed", vec3(self.speed, "uniform current", "speed"))
 
     def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
         """Return the velocity of the water, world axes [m/s]."""

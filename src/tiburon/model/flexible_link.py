@@ -95,6 +95,13 @@ class BeamSection:
             radius: Outer radius [m].
             inner_radius: Radius of the hole [m].
         """
+        radius = _positive(radius, "beam section", "radius", "")
+        inner_radius = number(inner_radius, "beam section", "inner_radius", least=0.0)
+        if inner_radius >= radius:
+            raise ModelError(
+                f"beam section: inner_radius must be below the radius of {radius:g} m, got "
+                f"{inner_radius:g} m; check both"
+            )
         area = math.pi * (radius**2 - inner_radius**2)
         moment = 0.25 * math.pi * (radius**4 - inner_radius**4)
         return cls(area, moment, moment, 2.0 * moment, (radius,))
@@ -159,7 +166,11 @@ def flexible_link(
             (length, "length"),
         )
     )
-    G = E / 2.6 if shear_modulus is None else _positive(shear_modulus, element, "shear", name)
+    G = (
+        E / 2.6
+        if shear_modulus is None
+        else _positive(shear_modulus, element, "shear_modulus", name)
+    )
     damping = number(damping_time, element, "damping_time", name, least=0.0)
     given = (freedoms,) if isinstance(freedoms, str) else tuple(freedoms)
     for word in given:

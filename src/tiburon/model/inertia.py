@@ -68,7 +68,7 @@ class Inertia:
             com: Center of the box in body axes [m], shape (3,).
         """
         x, y, z = vec3(size, "inertia", "box size")
-        m = mass / 12.0
+        m = number(mass, "inertia", "mass") / 12.0
         diagonal = (m * (y * y + z * z), m * (z * z + x * x), m * (x * x + y * y))
         return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal(diagonal))
 
@@ -76,7 +76,8 @@ class Inertia:
     @public
     def sphere(cls, mass: float, radius: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> Self:
         """Return the inertia of a solid sphere of a radius [m] around a place in body axes [m]."""
-        moment = 0.4 * mass * radius * radius
+        mass = number(mass, "inertia", "mass")
+        moment = 0.4 * mass * number(radius, "inertia", "radius", least=0.0) ** 2
         return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal((moment,) * 3))
 
     @classmethod
@@ -101,6 +102,9 @@ class Inertia:
         """
         if axis not in (0, 1, 2):
             raise ModelError(f"inertia: cylinder axis must be 0, 1 or 2, got {axis!r}")
+        mass = number(mass, "inertia", "mass")
+        radius = number(radius, "inertia", "radius", least=0.0)
+        length = number(length, "inertia", "length", least=0.0)
         across = mass * (3.0 * radius * radius + length * length) / 12.0
         moments = [across, across, across]
         moments[axis] = 0.5 * mass * radius * radius

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import shown
 from tiburon.errors import ModelError, masked_element
 
 Vec3: TypeAlias = tuple[float, float, float]
@@ -93,9 +94,10 @@ def finite_array(
         )
     try:
         array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         raise ModelError(
-            f"{element}: {quantity} must be {wanted}, got {value!r}; pass plain numbers", name=name
+            f"{element}: {quantity} must be {wanted}, got {shown(value)}; pass plain numbers",
+            name=name,
         ) from error
     if array.shape != shape:
         raise ModelError(

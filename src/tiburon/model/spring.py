@@ -63,8 +63,8 @@ class Spring:
 
 def check_two_ends(element: str, name: str, first: object, second: object) -> None:
     """Raise an error unless two ends are names of different frames."""
-    for end in (first, second):
-        check_name(end, f"{element}: end")
+    for end, given in (("first", first), ("second", second)):
+        check_name(given, f"{element}: {end}")
     if first == second:
         raise ModelError(
             f"{element}: its ends must lie on two bodies or frames, got {first!r} twice; name the "
