@@ -17,9 +17,28 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
-from tiburon.errors import ArgumentError, ModelError, TiburonError
+from tiburon.errors import (
+    ArgumentError,
+    DomainError,
+    ModelError,
+    ShapeError,
+    TiburonError,
+    refuse_masked,
+)
 
-__all__ = ["about", "check_signature", "explained", "is_named", "mismatch", "public", "shown"]
+__all__ = [
+    "about",
+    "at_least",
+    "check_signature",
+    "explained",
+    "fail",
+    "is_named",
+    "mismatch",
+    "positive",
+    "public",
+    "shown",
+    "vector",
+]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -44,6 +63,16 @@ def public(function: Function) -> Function:
             raise found from error
 
     return typing.cast(Function, call)
+
+
+def fail(
+    function: Callable[..., Any], error: Exception, *args: Any, **kwargs: Any
+) -> typing.NoReturn:
+    """Raise what `public` would: for functions whose short way no wrapper may lengthen."""
+    found = explained(function, args, kwargs, error)
+    if found is None:
+        raise error
+    raise found from error
 
 
 def explained(
@@ -113,7 +142,9 @@ def _is_of_user(error: Exception, function: Callable[..., Any]) -> bool:
         trace = trace.tb_next
     if trace is None or trace.tb_frame.f_code is own:
         return False
-    file = trace.tb_frame.f_code.co_filename
+    # code that was compiled names its source by a relative path, its module by a real one
+    frame = trace.tb_frame
+    file = str(frame.f_globals.get("__file__") or frame.f_code.co_filename)
     installed = tuple(sysconfig.get_paths().values())
     return not file.startswith(("<", os.path.dirname(__file__), *installed))
 
@@ -163,6 +194,52 @@ def mismatch(
     return None
 
 
+def positive(argument: str, value: object, unit: str = "") -> float:
+    """Return a finite number above zero, or name the argument that is none.
+
+    Raises:
+        DomainError: If it is none.
+    """
+    unit = f" [{unit}]" if unit else ""
+    if not _is_number(value) or not 0.0 < float(value) < float("inf"):  # type: ignore[arg-type]
+        raise DomainError(argument, f"a finite number above 0{unit}", shown(value))
+    return float(value)  # type: ignore[arg-type]
+
+
+def at_least(argument: str, value: object, least: int) -> int:
+    """Return a whole number that is not below a bound, or name the argument that is none.
+
+    Raises:
+        DomainError: If it is none.
+    """
+    if not _is_whole(value) or int(value) < least:  # type: ignore[call-overload]
+        raise DomainError(argument, f"a whole number of at least {least}", shown(value))
+    return int(typing.cast(int, value))
+
+
+def vector(argument: str, value: object, size: int, *, spread: bool = False) -> Any:
+    """Return an array of numbers of one dimension, or name the argument that is none.
+
+    Args:
+        argument: Its name.
+        value: Anything NumPy can read.
+        size: How many numbers there must be.
+        spread: Whether one number may stand for all.
+
+    Raises:
+        ShapeError: If there are more or less, or if these are no numbers.
+    """
+    import numpy as np
+
+    refuse_masked(argument, value)
+    array = np.asarray(value, dtype=np.float64) if _is_numeric(value) else None
+    if array is not None and spread and array.ndim == 0:
+        array = np.full(size, array)
+    if array is None or array.shape != (size,):
+        raise ShapeError(argument, f"{size} numbers", shown(value))
+    return array
+
+
 def shown(value: object) -> str:
     """Return a value as one short line."""
     try:
@@ -200,6 +277,8 @@ class _Names(dict[str, Any]):
     """Names of a module, and those that only type checkers import: public ones."""
 
     def __missing__(self, name: str) -> Any:
+        if name in sys.modules:
+            return sys.modules[name]
         try:
             return getattr(sys.modules["tiburon"], name)
         except AttributeError:
@@ -283,9 +362,13 @@ def _fits_collection(kind: type, parts: tuple[Any, ...], value: Any) -> bool:
         return False
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return False
+    if isinstance(value, (set, frozenset)) and issubclass(kind, Sequence):
+        return False
     if not isinstance(value, (Sequence, set, frozenset, np.ndarray)):
         # an iterator: looking would use it up
         return kind is not tuple
+    if isinstance(value, np.ndarray) and parts and parts[0] is str and value.dtype.kind in "biufc":
+        return False
     listed = list(value)[:LOOKED_AT]
     if not parts:
         return True
@@ -317,7 +400,9 @@ def _is_number(value: Any) -> bool:
 def _is_whole(value: Any) -> bool:
     import numpy as np
 
-    return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        return False
+    return abs(int(value)) < 2**63
 
 
 def _is_numeric(value: Any) -> bool:

@@ -264,9 +264,9 @@ def test_wrong_tables_and_parts_are_refused():
     """Messages name the element and say what to do."""
     with pytest.raises(tb.ModelError, match="'s': times must rise"):
         tb.JointForceSchedule("s", "x", (0.0, 0.0), (1.0, 2.0))
-    with pytest.raises(tb.ModelError, match="rows must be 2 x 6 numbers"):
+    with pytest.raises(tb.ModelError, match="wrenches must be 2 x 6 numbers"):
         tb.WrenchSchedule("s", "x", (0.0, 1.0), ((0.0,) * 5,) * 2)
-    with pytest.raises(tb.ModelError, match="must have a row or more, got none"):
+    with pytest.raises(tb.ModelError, match="times must be one or more, got none"):
         tb.JointForceSchedule("s", "x", (), ())
     with pytest.raises(tb.ModelError, match=r"got 1 s after 400 s \(row 401\)"):
         tb.JointForceSchedule("s", "x", [*range(401), 1.0], range(402))

@@ -196,7 +196,9 @@ def test_a_tie_takes_a_freedom():
 
 
 def test_motors_that_cannot_drive_are_refused():
-    with pytest.raises(tb.ModelError, match=r"\(theta_1\) cannot drive its 3 freedoms, 2 are left"):
+    with pytest.raises(
+        tb.ModelError, match=r"\(theta_1\) cannot drive its 3 degrees of freedom, 2 are left"
+    ):
         tb.motor_sets(tb.load("planar_3rrr"), driven=["theta_1"])
 
 

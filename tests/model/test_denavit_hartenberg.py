@@ -161,7 +161,7 @@ def test_rows_name_their_joints_and_bodies():
         ),
         (
             lambda: tb.Model.from_dh("arm", [(0, 0, 0, 0)], convention="classic"),
-            "model 'arm': row 1 must be a DHLink, got (0, 0, 0, 0); "
+            "model 'arm': row 1 of links must be a DHLink, got (0, 0, 0, 0); "
             "write DHLink(a=..., alpha=..., d=..., theta=...)",
         ),
         (

@@ -12,7 +12,7 @@ from tiburon.actuation.passive import FRICTION_SPEED, PassiveJoints
 from tiburon.actuation.point_spring import PointSpring
 from tiburon.actuation.stick_slip import StickSlip
 from tiburon.actuation.thruster_drive import ThrusterDrive
-from tiburon.arguments import public
+from tiburon.arguments import positive, public
 from tiburon.errors import ModelError, OptionError
 from tiburon.model import Actuator, Coupled, Model, Thruster, World
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
@@ -60,7 +60,7 @@ def elements_of(
         found += [] if own is None else [own]
         found += [] if smooth else _stick_slips(model)
     if limits:
-        stops = JointStops.of(model, frequency=stop_frequency)
+        stops = JointStops.of(model, frequency=positive("stop_frequency", stop_frequency, "rad/s"))
         found += [] if stops is None else [stops]
     return tuple(found)
 

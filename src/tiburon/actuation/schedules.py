@@ -54,7 +54,9 @@ class WrenchSchedule(Element):
         element = f"wrench schedule {self.name!r}"
         if self.axes not in ("frame", "world"):
             raise OptionError("axes", ("frame", "world"), self.axes)
-        times, rows = checked_table(self.times, self.wrenches, 6, self.between, element, self.name)
+        times, rows = checked_table(
+            self.times, self.wrenches, 6, self.between, element, self.name, "wrenches"
+        )
         object.__setattr__(self, "times", times)
         object.__setattr__(self, "wrenches", rows)
 
@@ -122,7 +124,9 @@ class JointForceSchedule(Element):
     def __post_init__(self) -> None:
         check_name(self.name, "joint force schedule")
         element = f"joint force schedule {self.name!r}"
-        times, rows = checked_table(self.times, self.forces, None, self.between, element, self.name)
+        times, rows = checked_table(
+            self.times, self.forces, None, self.between, element, self.name, "forces"
+        )
         object.__setattr__(self, "times", times)
         object.__setattr__(self, "forces", rows)
 

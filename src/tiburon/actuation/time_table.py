@@ -79,7 +79,13 @@ Times = tuple[float, ...] | Column
 
 
 def checked_table(
-    times: ArrayLike, rows: ArrayLike, width: int | None, between: str, element: str, name: str
+    times: ArrayLike,
+    rows: ArrayLike,
+    width: int | None,
+    between: str,
+    element: str,
+    name: str,
+    argument: str = "rows",
 ) -> tuple[Times, Rows]:
     """Return times and rows of a table as numbers: tuples of short ones, columns of long ones.
 
@@ -90,13 +96,14 @@ def checked_table(
         between: One of `BETWEEN`.
         element: Leads messages.
         name: Of the element, for the error's attribute.
+        argument: What messages call the rows.
     """
     if between not in BETWEEN:
         raise OptionError("between", BETWEEN, between)
     count = np.size(times)
     if not count:
         raise ModelError(
-            f"{element}: a table must have a row or more, got none; leave the element out",
+            f"{element}: times must be one or more, got none; leave the element out",
             name=name,
         )
     when = finite_array(times, (count,), element, "times", name)
@@ -108,11 +115,10 @@ def checked_table(
             "sort the rows",
             name=name,
         )
-    refuse_masked(f"{element}: rows", rows)
-    given = np.asarray(rows, dtype=np.float64)
+    given = np.asarray(finite_array(rows, np.shape(rows), element, argument, name))
     given = given.reshape(-1, 1) if given.ndim == 1 and width in (None, 1) else given
     expected = given.shape[-1] if width is None and given.ndim == 2 else width or 1
-    checked = finite_array(given, (count, expected), element, "rows", name)
+    checked = finite_array(given, (count, expected), element, argument, name)
     if count > SHORT:
         return Column.of(when), Column.of(checked)
     return tuple(when.tolist()), tuple(map(tuple, checked.tolist()))

@@ -29,6 +29,7 @@ from tiburon.algorithms.pair_products import (
 from tiburon.algorithms.root_frame import Place, places_of
 from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import inward, outward, pairs
+from tiburon.arguments import fail
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
 from tiburon.trace.array import as_traced
@@ -214,5 +215,8 @@ def mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> NDA
         if kernel is not None:
             result: NDArray[np.float64] = kernel(q)
             return result
-    answer: NDArray[np.float64] = call_under(options, _FUNCTION, model, (q,))
+    try:
+        answer: NDArray[np.float64] = call_under(options, _FUNCTION, model, (q,))
+    except Exception as error:
+        fail(mass_matrix, error, model, q, **options)
     return answer

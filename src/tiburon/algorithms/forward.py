@@ -17,6 +17,7 @@ from tiburon.algorithms.hybrid_articulated import coupled_aba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.library import LibrarySource, Options, call_under
+from tiburon.arguments import fail
 from tiburon.errors import OptionError
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
@@ -130,7 +131,10 @@ def forward_dynamics(
         if kernel is not None:
             result: NDArray[np.float64] = kernel(q, v, tau)
             return result
-    answer: NDArray[np.float64] = call_under(
-        conditions, _FUNCTION, model, (q, v, tau), method_options(method, model)
-    )
+    try:
+        answer: NDArray[np.float64] = call_under(
+            conditions, _FUNCTION, model, (q, v, tau), method_options(method, model)
+        )
+    except Exception as error:
+        fail(forward_dynamics, error, model, q, v, tau, method=method, **conditions)
     return answer

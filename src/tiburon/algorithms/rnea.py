@@ -23,6 +23,7 @@ from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.library import call_under
 from tiburon.algorithms.sweep import inward, outward
+from tiburon.arguments import fail
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3, rate_matrix
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, add_matrix_vector
@@ -188,5 +189,8 @@ def inverse_dynamics(
         if kernel is not None:
             result: NDArray[np.float64] = kernel(q, v, vd)
             return result
-    answer: NDArray[np.float64] = call_under(conditions, _FUNCTION, model, (q, v, vd))
+    try:
+        answer: NDArray[np.float64] = call_under(conditions, _FUNCTION, model, (q, v, vd))
+    except Exception as error:
+        fail(inverse_dynamics, error, model, q, v, vd, **conditions)
     return answer

@@ -25,7 +25,7 @@ from tiburon.algorithms.hybrid import known_rows
 from tiburon.algorithms.keywords import CONDITIONS, Conditions, takes_conditions, unexpected_keyword
 from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.algorithms.thrusters import thruster_force_of_thrust
-from tiburon.arguments import public
+from tiburon.arguments import at_least, positive, public
 from tiburon.errors import DomainError, ModelError, OptionError, UnknownNameError, refuse_masked
 from tiburon.hydro.thrust import command_for, thrust_range
 from tiburon.model import Body, Model, Pose
@@ -164,7 +164,8 @@ def trim(
     position = np.array(model.neutral() if q is None else q, dtype=np.float64)
     weight = float(np.linalg.norm((conditions.get("world") or DEFAULT_WORLD).gravity))
     weight *= sum(body.inertia.mass for body in model.bodies)
-    found = search.run(position, tolerance * max(1.0, weight), max_iterations)
+    missing = positive("tolerance", tolerance) * max(1.0, weight)
+    found = search.run(position, missing, at_least("max_iterations", max_iterations, 1))
     if errors == "raise" and found.outcome is not TrimOutcome.BALANCED:
         worst = int(np.argmax(np.abs(found.residual)))
         limits = f" with {', '.join(found.limited)} at the limit" if found.limited else ""

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import public
+from tiburon.arguments import public, vector
 from tiburon.control.joint_choice import entries, joined
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError, refuse_masked
 from tiburon.hydro.thrust import thrust_range, thruster_wrench
@@ -140,10 +140,8 @@ class ThrusterAllocation:
                 thruster_wrench(thruster, 1.0)
             )
             columns.append([float(x) for x in own.transform.force(wrench)])
-        refuse_masked("allocation: costs", costs)
-        refuse_masked("allocation: importance", importance)
-        cost = np.broadcast_to(np.asarray(costs, dtype=np.float64), (len(chosen),))
-        weight = np.broadcast_to(np.asarray(importance, dtype=np.float64), (6,))
+        cost = vector("costs", costs, len(chosen), spread=True)
+        weight = vector("importance", importance, 6, spread=True)
         for what, values in (("costs", cost), ("importance", weight)):
             if not (values > 0.0).all():
                 raise DomainError(f"allocation: {what}", "numbers above 0", f"{values.tolist()}")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import public
+from tiburon.arguments import positive, public
 from tiburon.control.piecewise import Piecewise, smooth_pieces, speed_profile
 from tiburon.errors import DomainError, OptionError, ShapeError, refuse_masked
 from tiburon.record import record
@@ -166,7 +166,13 @@ class CartesianPath:
         done = np.zeros((len(points), 2))
         done[1:, 0], done[1:, 1] = np.cumsum(lengths), np.cumsum(angles)
         profile = speed_profile(
-            done, (speed, angular_speed), (acceleration, angular_acceleration), start
+            done,
+            (positive("speed", speed), positive("angular_speed", angular_speed)),
+            (
+                positive("acceleration", acceleration),
+                positive("angular_acceleration", angular_acceleration),
+            ),
+            start,
         )
         return cls(*_spread(profile, points, lengths, angles, bool(turns)), first, turns)
 

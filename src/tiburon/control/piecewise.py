@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arguments import vector
 from tiburon.errors import DomainError, ShapeError, refuse_masked
 from tiburon.record import record
 from tiburon.trace.array import TracedArray, as_traced
@@ -145,8 +146,10 @@ class Piecewise:
         return Piecewise(tuple(t + shift for t in self.knots), self.coefficients)
 
 
-def checked_points(times: ArrayLike, points: ArrayLike) -> tuple[Array, Array]:
-    """Return times and points as arrays.
+def checked_points(
+    times: ArrayLike, points: ArrayLike, argument: str = "points"
+) -> tuple[Array, Array]:
+    """Return times and points as arrays; messages call the points by the name of an argument.
 
     Raises:
         ShapeError: If they do not belong together.
@@ -160,10 +163,10 @@ def checked_points(times: ArrayLike, points: ArrayLike) -> tuple[Array, Array]:
         p = p[:, None]
     if t.ndim != 1 or p.ndim != 2 or len(t) != len(p) or len(t) < 2:
         raise ShapeError(
-            "points", "two rows or more, one per time", f"shape {p.shape} at {t.shape} times"
+            argument, "two rows or more, one per time", f"shape {p.shape} at {t.shape} times"
         )
     if not (np.isfinite(t).all() and np.isfinite(p).all()):
-        raise DomainError("points", "finite numbers", "NaN or infinity")
+        raise DomainError(argument, "finite numbers", "NaN or infinity")
     if not (np.diff(t) > 0.0).all():
         k = int(np.flatnonzero(np.diff(t) <= 0.0)[0])
         given = f"{t[k + 1]:g} s after {t[k]:g} s"
@@ -214,8 +217,12 @@ def smooth_pieces(
     # value and derivatives at each point, in real time
     known = np.zeros((count, m, size))
     known[:, 0] = p
-    known[0, 1] = 0.0 if start_velocity is None else start_velocity
-    known[-1, 1] = 0.0 if end_velocity is None else end_velocity
+    for place, what, given in (
+        (0, "start_velocity", start_velocity),
+        (-1, "end_velocity", end_velocity),
+    ):
+        if given is not None:
+            known[place, 1] = vector(what, given, size, spread=True)
     shape, h = _hermite(m), np.diff(t)
     powers = [np.diag([step**d for d in range(m)] * 2) for step in h]
     if not stops and count > 2:
@@ -277,7 +284,8 @@ def speed_profile(
     p = p[:, None] if p.ndim == 1 else p
     size = p.shape[1]
     most_speed, most_rate = (
-        np.broadcast_to(np.asarray(x, dtype=np.float64), (size,)) for x in (speed, acceleration)
+        vector(what, x, size, spread=True)
+        for what, x in (("speed", speed), ("acceleration", acceleration))
     )
     for what, limit in (("speed", most_speed), ("acceleration", most_rate)):
         if not (limit > 0.0).all():

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +24,9 @@ from tiburon.trace.array import TracedArray
 from tiburon.trace.primitives.table_rows import Table, read_rows
 from tiburon.trace.traced import traced
 from tiburon.trace.value import Value
+
+if TYPE_CHECKING:
+    from tiburon.simulation.trajectory import Trajectory
 
 __all__ = ["Replay"]
 
@@ -94,13 +97,14 @@ class Replay:
             names: Names of the commands, n of them.
             between: "held" or "linear".
         """
-        return cls(tuple(names), Column.of(times), Column.of(commands), between)
+        when, rows = checked_points(times, commands, "commands")
+        return cls(tuple(names), Column.of(when), Column.of(rows), between)
 
     @classmethod
     @public
     def from_run(
         cls,
-        run: Any,
+        run: "Trajectory",
         *,
         case: int | None = None,
         names: Sequence[str] | None = None,

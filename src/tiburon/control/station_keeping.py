@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.crba import mass_matrix
-from tiburon.arguments import public
+from tiburon.arguments import public, vector
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.cartesian_path import CartesianPath
 from tiburon.control.joint_choice import entries, joined
@@ -117,9 +117,8 @@ class StationKeeping:
                 "world's own frame, got one with a pose",
                 name=joint.name,
             )
-        refuse_masked("q", q)
         refuse_masked("target", target)
-        position = np.asarray(model.neutral() if q is None else q, dtype=np.float64)
+        position = model.neutral() if q is None else vector("q", q, model.nq)
         if target is None:
             target = position[model.slice(joint.name, of="q")]
         if not isinstance(target, CartesianPath):

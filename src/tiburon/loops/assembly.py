@@ -11,7 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
-from tiburon.errors import DomainError, LoopError, ModelError, OptionError, UnknownNameError
+from tiburon.errors import (
+    DomainError,
+    LoopError,
+    ModelError,
+    OptionError,
+    ShapeError,
+    UnknownNameError,
+)
 from tiburon.loops.assembly_descent import Closing, Descended, descend_all, spread_starts
 from tiburon.loops.assembly_joint import cut_joint, places_of
 from tiburon.loops.constraints import constraints, entries_in_use
@@ -164,7 +171,10 @@ def prepared(
     if guess is None:
         known = next((model.poses[n] for n in ("home", "stand") if n in model.poses), None)
         guess = model.neutral() if known is None else np.array(known)
-    rows = np.array(model.normalize(guess))
+    try:
+        rows = np.array(model.normalize(guess))
+    except ShapeError as error:
+        raise ShapeError("guess", error.expected, error.given) from None
     values = hold if isinstance(hold, Mapping) else ()
     names = (hold,) if isinstance(hold, str) else tuple(hold)
     held: set[int] = set()

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import public
+from tiburon.arguments import at_least, public
 from tiburon.errors import DomainError, LoopError
 from tiburon.loops.assembly import Hold, assemble, prepared, reversed_loops
 from tiburon.loops.assembly_descent import Closing, descend_all, spread_starts
@@ -92,10 +92,14 @@ def assembly_branches(
 
             tb.assembly_branches(stewart, hold={name: 0.0 for name in stewart.actuated_joint_names})
     """
+    at_least("patience", patience, 1)
+    at_least("max_iterations", max_iterations, 1)
     closing, given = prepared(model, guess, hold, place or {}, starts, tolerance)
     row = given.reshape(-1, model.nq)[0]
     named = (distinct,) if isinstance(distinct, str) else distinct
     bodies = model.body_names if named is None else tuple(model.body(x).name for x in named)
+    if not bodies:
+        raise DomainError("distinct", "one body or more", "none")
     rng = np.random.default_rng(seed)
     found: list[Array] = []
     shapes: list[Array] = []

@@ -23,7 +23,7 @@ from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.library import Options, record_under
 from tiburon.algorithms.rnea import rnea
 from tiburon.arguments import public
-from tiburon.errors import ModelError
+from tiburon.errors import DomainError, ModelError
 from tiburon.loops.constraints import Constraints, constraints, entries_in_use
 from tiburon.loops.metric import largest, rank_cut
 from tiburon.model import Model
@@ -231,6 +231,8 @@ def loop_inverse_dynamics(
     options: Options = ()
     if actuators is not None:
         names = (actuators,) if isinstance(actuators, str) else tuple(actuators)
+        if not names:
+            raise DomainError("actuators", "one joint or more", "none")
         for name in names:
             model.joint(name)
         options = (("actuators", names),)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.algorithms.jacobian import jacobian_columns
 from tiburon.algorithms.kinematics import body_places
 from tiburon.arguments import public
-from tiburon.errors import DomainError, ShapeError
+from tiburon.errors import DomainError, ShapeError, UnknownNameError
 from tiburon.loops.assembly_joint import places_of
 from tiburon.loops.constraints import constraint_names, constraints
 from tiburon.loops.metric import checked_tolerance, rank_cut
@@ -174,6 +174,15 @@ def connectivity(model: Model, first: str, second: str, q: ArrayLike | None = No
         second: Name of another.
         q: Position with closed loops [m or rad], shape (nq,); as in `mobility`.
     """
+    for argument, name in (("first", first), ("second", second)):
+        if name not in model.frame_names:
+            raise UnknownNameError(
+                "body or frame",
+                name,
+                model.frame_names,
+                where=argument,
+                listing="model.frame_names",
+            )
     at = position_of(model, q)
     gaps, J = loop_rows(model, at)
     cut = _cut(model, gaps)

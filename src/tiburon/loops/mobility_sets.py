@@ -81,8 +81,8 @@ def motor_sets(
     found = mobility(model, at, driven=names)
     if found.loose_mobility:
         raise ModelError(
-            f"model {model.name!r}: its motors ({', '.join(names) or 'none'}) cannot drive its "
-            f"{found.mobility} freedoms, {found.loose_mobility} are left to "
+            f"model {model.name!r}: the driven joints ({', '.join(names) or 'none'}) cannot drive "
+            f"its {found.mobility} degrees of freedom, {found.loose_mobility} are left to "
             f"{', '.join(found.loose)}; drive one of these too",
             name=found.loose[0],
         )

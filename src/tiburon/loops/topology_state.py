@@ -4,8 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.kinematics import Place
-from tiburon.arguments import public
-from tiburon.errors import ModelError, refuse_masked
+from tiburon.arguments import public, vector
+from tiburon.errors import ModelError
 from tiburon.loops.assembly_joint import joint_position, places_of
 from tiburon.loops.topology_screws import joint_screws
 from tiburon.model import Model
@@ -40,8 +40,7 @@ def recut_state(
             robots are not the same.
     """
     at = np.asarray(model.normalize(q))
-    refuse_masked("v", v)
-    rates = np.zeros(model.nv) if v is None else np.asarray(v, dtype=np.float64)
+    rates = np.zeros(model.nv) if v is None else vector("v", v, model.nv)
     places = places_of(model, at)
     twists = _twists(model, at, rates)
     # bodies that only carry a welded one have its place, but for the weld

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tiburon.arguments import shown
 from tiburon.errors import ModelError, OptionError
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.inertia import Inertia
@@ -66,7 +67,8 @@ class DHLink:
         for quantity in ("a", "alpha", "d", "theta"):
             value = finite_array(getattr(self, quantity), (), "Denavit-Hartenberg row", quantity)
             object.__setattr__(self, quantity, float(value))
-        if self.joint not in JOINTS:
+        # by equality, which asks for no hash
+        if self.joint not in tuple(JOINTS):
             raise OptionError("joint", tuple(JOINTS), self.joint)
 
 
@@ -102,7 +104,7 @@ def chain_parts(
     for number, link in enumerate(links, start=1):
         if not isinstance(link, DHLink):
             raise ModelError(
-                f"model {name!r}: row {number} must be a DHLink, got {link!r}; "
+                f"model {name!r}: row {number} of links must be a DHLink, got {shown(link)}; "
                 "write DHLink(a=..., alpha=..., d=..., theta=...)"
             )
         step = _classic(link) if convention == "classic" else _modified(link)

@@ -80,6 +80,8 @@ class BeamSection:
             width: Along y [m].
             height: Along z [m].
         """
+        width = _positive(width, "beam section", "width", "")
+        height = _positive(height, "beam section", "height", "")
         a, b = max(width, height), min(width, height)
         # Timoshenko and Goodier 1970, "Theory of Elasticity", section 109: a fit within 0.5 %
         J = a * b**3 * (1.0 / 3.0 - 0.21 * b / a * (1.0 - (b / a) ** 4 / 12.0))

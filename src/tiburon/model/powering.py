@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import public
+from tiburon.arguments import public, vector
 from tiburon.errors import DomainError, ShapeError, refuse_masked
 from tiburon.model.joints import Joint
 from tiburon.record import record
@@ -150,10 +150,7 @@ def powering(
             cylinder = powering(Revolute("hinge", (0, 1, 0)), [(0, 0.1, 0, 1, 0, 0)])
             cylinder.powered       # "properly"
     """
-    refuse_masked("q", q)
-    position = joint.neutral() if q is None else np.asarray(q, dtype=np.float64).tolist()
-    if len(position) != joint.nq:
-        raise ShapeError("q", f"{joint.nq} (of joint {joint.name!r})", len(position))
+    position = joint.neutral() if q is None else vector("q", q, joint.nq).tolist()
     S = subspace_matrix(joint.subspace(position)).astype(np.float64)
     if actuators is None:
         # couples where the freedom turns, forces where it slides: the dual basis in their span
@@ -182,8 +179,7 @@ def powering_report(
         One entry per joint name.
     """
     given = dict(actuators or {})
-    refuse_masked("q", q)
-    position = model.neutral() if q is None else np.asarray(q, dtype=np.float64)
+    position = model.neutral() if q is None else vector("q", q, model.nq)
     for name in given:
         model.joint(name)
     found = {}

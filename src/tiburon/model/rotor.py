@@ -5,7 +5,7 @@ from tiburon.errors import ModelError
 from tiburon.model.body import Body
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Coupled, Joint, Revolute
-from tiburon.model.numbers import Vec3, finite_array
+from tiburon.model.numbers import Vec3, check_name, finite_array
 from tiburon.model.pose import Pose
 
 
@@ -48,7 +48,11 @@ def rotor(
     Example:
         ``rotor("elbow_rotor", "upper_arm", "elbow", ratio=100, inertia=2e-5, mass=0.1)``
     """
+    check_name(name, "rotor")
     element = f"rotor {name!r}"
+    check_name(housing, f"{element}: housing")
+    if not isinstance(drives, Joint):
+        check_name(drives, f"{element}: drives")
     along, across = (
         float(finite_array(value, (), element, what, name))
         for value, what in ((inertia, "inertia"), (transverse or 0.5 * inertia, "transverse"))

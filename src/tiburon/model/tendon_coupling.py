@@ -60,6 +60,8 @@ class TendonCoupling(TracedClosure):
                     f"{element}: {names} must be different, got {twice!r} twice; add up its arms",
                     name=self.name,
                 )
+            if names == "joints" and not listed:
+                raise ModelError(f"{element}: joints must be one or more, got none", name=self.name)
             numbers = finite_array(getattr(self, arms), (len(listed),), element, arms, self.name)
             object.__setattr__(self, names, listed)
             object.__setattr__(self, arms, tuple(numbers.tolist()))

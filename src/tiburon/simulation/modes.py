@@ -12,8 +12,8 @@ from tiburon.actuation.element import Element
 from tiburon.actuation.passive import PassiveJoints
 from tiburon.algorithms.binding import world_with
 from tiburon.algorithms.library import check_places
-from tiburon.arguments import public
-from tiburon.errors import ModelError, ShapeError, refuse_masked
+from tiburon.arguments import positive, public, vector
+from tiburon.errors import ModelError
 from tiburon.loops.start import resting_position
 from tiburon.model import Model, Water, World
 from tiburon.simulation.closed_motion import ClosedMotion
@@ -102,22 +102,22 @@ def modes(
     system = System(model, around, [*map(_smooth, own), *as_elements(forces)], control)
     row: list[Any] = [0.0] * len(system.command_names)
     if tau is not None:
-        row = system.commands.fill(row, _sized("tau", tau, model.nv))
+        row = system.commands.fill(row, vector("tau", tau, model.nv))
     if commands is not None:
         row = system.commands.fill(row, commands)
-    rate = np.zeros(model.nv) if v is None else _sized("v", v, model.nv)
+    rate = np.zeros(model.nv) if v is None else vector("v", v, model.nv)
     held = np.array(row, dtype=np.float64)
-    states = system.x0.copy() if x is None else _sized("x", x, system.nx)
-    position = resting_position(model) if q is None else _sized("q", q, model.nq)
+    states = system.x0.copy() if x is None else vector("x", x, system.nx)
+    position = resting_position(model) if q is None else vector("q", q, model.nq)
     motion = (ClosedMotion if model.loops else SmallMotion)(system, rate, held, time)
     if isinstance(motion, ClosedMotion):
         position = motion.loops.start(position, is_guess=solve)
     if solve:
-        position, states = settle(motion, position, states, tolerance)
+        position, states = settle(motion, position, states, positive("tolerance", tolerance))
     if isinstance(motion, ClosedMotion):
         motion.loops.check(position)
     A = motion.matrix(position, states)
-    found = motion.members(A, position, states, slowest)
+    found = motion.members(A, position, states, positive("slowest", slowest))
     return Modes(
         model,
         position,
@@ -136,24 +136,16 @@ def _smooth(element: Element) -> Element:
     return replace(element, coulomb=False) if isinstance(element, PassiveJoints) else element
 
 
-def _sized(name: str, value: ArrayLike, size: int) -> Array:
-    refuse_masked(name, value)
-    array = np.array(value, dtype=np.float64)
-    if array.shape != (size,):
-        raise ShapeError(name, f"{size} numbers", f"shape {array.shape}")
-    return array
-
-
 def _members(found: EigenModes, nv: int) -> tuple[Mode, ...]:
     values = [*np.zeros(len(found.free)), *found.values]
     vectors = [*found.free.astype(np.complex128), *found.vectors]
     return tuple(_mode(complex(a), z, nv) for a, z in zip(values, vectors, strict=True))
 
 
-def _mode(value: complex, vector: NDArray[np.complex128], nv: int) -> Mode:
-    steps, states = vector[:nv], vector[2 * nv :]
+def _mode(value: complex, eigenvector: NDArray[np.complex128], nv: int) -> Mode:
+    steps, states = eigenvector[:nv], eigenvector[2 * nv :]
     moving = steps if np.abs(steps).max(initial=0.0) > NEGLIGIBLE else states
-    whole = vector / moving[int(np.argmax(np.abs(moving)))]
+    whole = eigenvector / moving[int(np.argmax(np.abs(moving)))]
     return Mode(value, _rounded(whole[:nv]), _rounded(whole[2 * nv :]))
 
 

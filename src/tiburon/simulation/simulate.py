@@ -179,7 +179,7 @@ def simulate(
         raise OptionError("progress", (True, False, "a function"), progress)
     around = surrounded(model, world, fluid, passive, limits)
     surroundings = around.world
-    elements = (*around.elements, *as_elements(forces)) if forces else around.elements
+    elements = (*around.elements, *as_elements(forces))
     dt = _time("dt", dt, positive=True)
     hold = _control_steps(control, control_dt, dt)
     if keep_inertia is not None:
@@ -219,7 +219,8 @@ def simulate(
             "it out",
             name=model.name,
         )
-    plain = not forces and not setup.traced and not setup.redundancy_tolerance
+    added = len(elements) > len(around.elements)
+    plain = not (added or setup.traced or setup.redundancy_tolerance)
     system = around.system if plain else setup.system()
     if not model.nq + system.nx:
         raise ModelError(

@@ -75,7 +75,8 @@ class Joint(ABC):
                 "write Pose(translation=(x, y, z)) or Pose.from_rpy(...)",
                 name=self.name,
             )
-        if (self.limits, self.passive, self.armature) != (None, None, 0.0):
+        plain = isinstance(self.armature, float) and self.armature == 0.0
+        if self.limits is not None or self.passive is not None or not plain:
             self._check_data()
 
     def _check_data(self) -> None:
