@@ -3,6 +3,7 @@
 import argparse
 import pkgutil
 import sys
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
@@ -14,9 +15,13 @@ from benchmarks.loop_table import has_loops, print_loops
 from benchmarks.machine import describe_run
 from benchmarks.markdown import MissingPlaceError, check_place, markdown_section, write_markdown
 from benchmarks.report import print_figures, print_run, write_json
+from benchmarks.requirements import advice, missing_packages
 from tiburon.errors import TiburonError
 
 PREFIX = "measure_"
+
+INTERRUPTED = 130
+"""Exit code of what the keyboard stopped, as shells have it."""
 
 
 def find_measurements() -> dict[str, Measurement]:
@@ -67,7 +72,8 @@ def main(words: list[str]) -> int:
 
     Returns:
         Exit code: 0 if every bound was met, 1 if one was missed, two results disagree or a
-        peer is not installed.
+        package is not installed, which is found out before anything is measured; 130 if it was
+        interrupted. Figures are written as they come.
     """
     known = find_measurements()
     options = parse(words, known)
@@ -76,34 +82,82 @@ def main(words: list[str]) -> int:
             print(f"{measurement.name:<24} {measurement.summary}")
         return 0
 
+    chosen = [known[name] for name in options.names or known]
+    missing = missing_packages(chosen)
+    if missing:
+        print(f"benchmarks: {advice(missing)}", file=sys.stderr)
+        return 1
+    absent = missing_packages(chosen, optional=True)
+    if absent:
+        print(f"benchmarks: rows are left out, {advice(absent)}", file=sys.stderr)
+
     # wide enough for the table even when the output goes to a file
     console = Console() if sys.stdout.isatty() else Console(width=140)
     run = describe_run()
     print_run(run, console)
     families: dict[str, list[Figure]] = {}
+
+    def keep() -> None:
+        """Write everything measured so far."""
+        if options.json:
+            write_json(options.json, run, families)
+
     good = True
-    for name in options.names or known:
-        try:
-            families[name] = known[name].run(options.duration)
-        except (MeasurementError, TiburonError) as failure:
-            # the other families still deserve their figures
-            print(f"benchmarks: {name}: {failure}", file=sys.stderr)
-            good = False
-            continue
-        except ModuleNotFoundError as missing:
-            print(f"benchmarks: {missing.name} is missing; run `make bench`", file=sys.stderr)
-            return 1
-        show = print_loops if has_loops(families[name]) else print_figures
-        show(known[name].summary, families[name], console)
-        good = good and all(figure.met is not False for figure in families[name])
-    if options.json:
-        write_json(options.json, run, families)
+    try:
+        for measurement in chosen:
+            good = _measure(measurement, options.duration, families, keep, console) and good
+    except KeyboardInterrupt:
+        print("benchmarks: interrupted; what was measured is kept", file=sys.stderr)
+        return INTERRUPTED
+    finally:
+        _report(options, run, families, known, console)
+    return 0 if good else 1
+
+
+def _measure(
+    measurement: Measurement,
+    duration: float,
+    families: dict[str, list[Figure]],
+    keep: Callable[[], None],
+    console: Console,
+) -> bool:
+    """Run one family; whatever happens, its figures so far are shown and kept.
+
+    Returns:
+        Whether it ran to its end and met every bound.
+    """
+    figures: list[Figure] = []
+    good = True
+    try:
+        for figure in measurement.run(duration):
+            figures.append(figure)
+            families[measurement.name] = figures
+            keep()
+    except (MeasurementError, TiburonError, ModuleNotFoundError) as failure:
+        # the other families still deserve their figures
+        print(f"benchmarks: {measurement.name}: {failure}", file=sys.stderr)
+        good = False
+    finally:
+        if figures:
+            show = print_loops if has_loops(figures) else print_figures
+            show(measurement.summary, figures, console)
+    return good and all(figure.met is not False for figure in figures)
+
+
+def _report(
+    options: argparse.Namespace,
+    run: Mapping[str, str],
+    families: Mapping[str, list[Figure]],
+    known: Mapping[str, Measurement],
+    console: Console,
+) -> None:
+    """Say where figures were written; write the table for people."""
+    if options.json and families:
         console.print(f"\nwrote {options.json}")
-    if options.markdown:
+    if options.markdown and families:
         titles = {name: known[name].summary for name in families}
         write_markdown(options.markdown, markdown_section(run, families, titles))
         console.print(f"\nwrote {options.markdown}")
-    return 0 if good else 1
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """One figure: ours against a peer, or ours against a limit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -114,8 +114,11 @@ class Measurement:
     summary: str
     """One line that says what is compared."""
 
-    run: Callable[[float], list[Figure]]
-    """Takes the time to spend on each side [s]; checks equality, then measures."""
+    run: Callable[[float], Iterable[Figure]]
+    """Takes the time to spend on each side [s]; checks equality, then measures.
+
+    Gives figures as they are found, so that none is lost if a later one fails.
+    """
 
     place: int
     """Where it stands in the report."""

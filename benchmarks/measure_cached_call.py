@@ -1,5 +1,6 @@
 """How long a robot's first call takes in a new process when the cache holds its kernel."""
 
+from collections.abc import Iterator
 from tempfile import TemporaryDirectory
 
 from benchmarks.figure import Figure, Measurement, check_equal
@@ -9,7 +10,7 @@ ROBOTS = ("panda", "quadruped", "chain_16")
 MUST = 10e-3
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Measure the first call in new processes with a filled cache.
 
     The clock runs from a model in hand to the result. Imports are done before and shown by
@@ -20,7 +21,6 @@ def run(duration: float) -> list[Figure]:
     """
     from benchmarks.fresh_process import join_names, repeats, run_fresh
 
-    figures = []
     with TemporaryDirectory(prefix="tiburon-bench-") as directory:
         own_cache = {"TIBURON_CACHE_DIR": directory}
         for name in ROBOTS:
@@ -38,10 +38,9 @@ def run(duration: float) -> list[Figure]:
             one = Timing.of([run["one_seconds"] for run in runs])
             many = Timing.of([run["many_seconds"] for run in runs])
             imports = Timing.of([run["imports"] for run in runs])
-            figures.append(Figure(f"{name}, first call", one, must=MUST))
-            figures.append(Figure(f"{name}, first batch after it", many))
-            figures.append(Figure(f"{name}, imports before it", imports))
-    return figures
+            yield Figure(f"{name}, first call", one, must=MUST)
+            yield Figure(f"{name}, first batch after it", many)
+            yield Figure(f"{name}, imports before it", imports)
 
 
 MEASUREMENT = Measurement(

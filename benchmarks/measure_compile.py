@@ -1,5 +1,7 @@
 """How long a robot's first call takes: tracing and compiling, with no cache to help."""
 
+from collections.abc import Iterator
+
 from benchmarks.figure import Figure, Measurement, check_equal
 from benchmarks.timing import Timing
 
@@ -7,7 +9,7 @@ ROBOTS = ("panda", "quadruped", "chain_20")
 ONE_MUST, MANY_MUST = 0.35, 0.6
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Measure the first call and the first batch in new processes, cache off.
 
     The clock runs from a model in hand to the result. Imports are done before.
@@ -20,7 +22,6 @@ def run(duration: float) -> list[Figure]:
     from benchmarks.cases import ROUND_OFF, make_case
     from benchmarks.fresh_process import join_names, repeats, run_fresh
 
-    figures = []
     for name in ROBOTS:
         case = make_case(name)
         no_cache = {"TIBURON_CACHE_DIR": "off"}
@@ -36,9 +37,8 @@ def run(duration: float) -> list[Figure]:
         what = f"{name}, {case.model.nv} freedoms"
         one = Timing.of([run["one_seconds"] for run in runs])
         many = Timing.of([run["many_seconds"] for run in runs])
-        figures.append(Figure(f"{what}, first call", one, must=ONE_MUST))
-        figures.append(Figure(f"{what}, first batch after it", many, must=MANY_MUST))
-    return figures
+        yield Figure(f"{what}, first call", one, must=ONE_MUST)
+        yield Figure(f"{what}, first batch after it", many, must=MANY_MUST)
 
 
 MEASUREMENT = Measurement(

@@ -1,6 +1,6 @@
 """Forward dynamics with its derivatives by q, v and tau: the arm against Pinocchio."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ def _lanes_note() -> str:
     )
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Measure one call, a batch on one thread, and the first calls without a cache.
 
     Args:
@@ -94,7 +94,7 @@ def run(duration: float) -> list[Figure]:
         duration=duration,
     )
     peer = "pin.computeABADerivatives"
-    figures = [
+    yield from (
         Figure(
             f"{ROBOT}, one call", times["one"], peer, times["peer"], ONE_MUST, ONE_AIM, note=NOTE
         ),
@@ -107,7 +107,7 @@ def run(duration: float) -> list[Figure]:
             BATCH_AIM,
             note=_lanes_note(),
         ),
-    ]
+    )
     no_cache = {"TIBURON_CACHE_DIR": "off"}
     words = (
         ROBOT,
@@ -119,8 +119,7 @@ def run(duration: float) -> list[Figure]:
     ]
     for part, what in (("one", "first call"), ("many", "first batch after it")):
         time = Timing.of([run[f"{part}_seconds"] for run in runs])
-        figures.append(Figure(f"{ROBOT}, {what}, no cache", time, must=COMPILE_MUST))
-    return figures
+        yield Figure(f"{ROBOT}, {what}, no cache", time, must=COMPILE_MUST)
 
 
 MEASUREMENT = Measurement(

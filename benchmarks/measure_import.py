@@ -1,5 +1,7 @@
 """How long `import tiburon` takes, and how much memory the process then holds."""
 
+from collections.abc import Iterator
+
 from benchmarks.figure import Figure, Measurement
 from benchmarks.timing import Timing
 
@@ -14,7 +16,7 @@ NOTE = (
 )
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Measure in new processes; the interpreter's own start is not part of the time.
 
     Args:
@@ -29,15 +31,13 @@ def run(duration: float) -> list[Figure]:
             answer = run_fresh("import", extent)
             if turn:
                 collected.append(answer)
-    figures = []
     for extent, what in EXTENTS.items():
         seconds = Timing.of([answer["seconds"] for answer in answers[extent]])
-        figures.append(Figure(what, seconds, must=SECONDS_MUST, note=NOTE))
+        yield Figure(what, seconds, must=SECONDS_MUST, note=NOTE)
         sizes = [answer["resident"] for answer in answers[extent] if answer["resident"]]
         if sizes:
             memory = Timing.of(sizes)
-            figures.append(Figure(f"{what}, memory", memory, must=BYTES_MUST, unit="B"))
-    return figures
+            yield Figure(f"{what}, memory", memory, must=BYTES_MUST, unit="B")
 
 
 MEASUREMENT = Measurement("import", "Import: time and resident memory", run, place=9)

@@ -1,6 +1,7 @@
 """Large models, on the tape: long chains against Pinocchio and MuJoCo, and an irregular tree."""
 
 import time
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -33,21 +34,19 @@ COMPILED = (
 LONG_ROUND_OFF = 1e-8
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Measure chains of 64, 256 and 1000 links, the mass matrix of 256, and cold compiles.
 
     Args:
         duration: Time to spend on each side [s].
     """
-    figures = []
     for links, musts in CHAINS.items():
-        figures += _against_pinocchio(links, musts, duration)
-    figures += _against_mujoco(duration)
-    figures += _growth(duration)
-    figures.append(_mass_matrix(duration))
-    figures.append(_irregular_tree())
-    figures += [_cold_compile(name) for name in COMPILED]
-    return figures
+        yield from _against_pinocchio(links, musts, duration)
+    yield from _against_mujoco(duration)
+    yield from _growth(duration)
+    yield _mass_matrix(duration)
+    yield _irregular_tree()
+    yield from (_cold_compile(name) for name in COMPILED)
 
 
 def _against_pinocchio(links: int, musts: tuple[float, float], duration: float) -> list[Figure]:

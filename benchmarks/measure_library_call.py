@@ -1,12 +1,14 @@
 """Forward dynamics: the library function, which finds its kernel, against Pinocchio."""
 
+from collections.abc import Iterator
+
 from benchmarks.figure import Figure, Measurement, check_equal
 from benchmarks.timing import measure
 
 MUST = 5.0
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Measure `tb.forward_dynamics(model, q, v, tau)` called with one state.
 
     Args:
@@ -17,7 +19,6 @@ def run(duration: float) -> list[Figure]:
     import tiburon as tb
     from benchmarks.cases import ROUND_OFF, THREE, make_case
 
-    figures = []
     for name in THREE:
         case = make_case(name)
         call = (tb.forward_dynamics, case.model, case.q, case.v, case.tau)
@@ -26,8 +27,7 @@ def run(duration: float) -> list[Figure]:
         expected = case.from_peer(pin.aba(*peer_call[1:]))
         check_equal(name, tb.forward_dynamics(*call[1:]), expected, ROUND_OFF)
         times = measure({"ours": call, "peer": peer_call}, duration=duration)
-        figures.append(Figure(name, times["ours"], "pin.aba", times["peer"], MUST))
-    return figures
+        yield Figure(name, times["ours"], "pin.aba", times["peer"], MUST)
 
 
 MEASUREMENT = Measurement(

@@ -1,5 +1,6 @@
 """From a URDF file to the first forward dynamics, against Pinocchio, and a very long chain."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,7 +19,7 @@ LONG_MUST = 2.0
 """Seconds in which the long chain must load."""
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Measure reading a file and evaluating forward dynamics for the first time.
 
     Both sides read the same file and build everything anew; our kernel is in the cache, as it is
@@ -33,7 +34,6 @@ def run(duration: float) -> list[Figure]:
     from tiburon.formats.urdf_read import read_urdf
     from tiburon.formats.urdf_write import write_urdf
 
-    figures = []
     with TemporaryDirectory(prefix="tiburon-bench-") as directory:
         for name in ROBOTS:
             case = make_case(name)
@@ -48,17 +48,14 @@ def run(duration: float) -> list[Figure]:
 
             check_equal(name, ours(), expected, ROUND_OFF)
             times = measure({"ours": ours, "peer": peer_call}, duration=duration)
-            figures.append(
+            yield (
                 Figure(name, times["ours"], "pin.buildModelFromUrdf, pin.aba", times["peer"], MUST)
             )
-            figures.append(_in_new_processes(name, path, duration))
+            yield _in_new_processes(name, path, duration)
         path = Path(directory) / "long.urdf"
         path.write_text(write_urdf(chain(LONG), path)[0])
         times = measure({"ours": (read_urdf, path)}, duration=duration)
-        figures.append(
-            Figure(f"chain of {LONG} links, reading alone", times["ours"], must=LONG_MUST)
-        )
-    return figures
+        yield (Figure(f"chain of {LONG} links, reading alone", times["ours"], must=LONG_MUST))
 
 
 def _in_new_processes(name: str, path: Path, duration: float) -> Figure:

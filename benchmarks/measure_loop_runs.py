@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from benchmarks.figure import Figure, Measurement
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 GAP_MUST, ENERGY_MUST = 1e-10, 1e-6
 """What our gap [m] and relative energy error must not exceed over 10 s, by the default method."""
+
+Peer: TypeAlias = "tuple[Callable[..., LoopRun], dict[str, Any], str]"
+"""A code that is installed: what runs it, with which settings, and its package."""
 
 PEERS: dict[str, tuple[str, str, list[dict[str, Any]]]] = {
     "pin": (
@@ -45,7 +48,7 @@ SETTINGS = (
 )
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Run every mechanism by every code that is installed.
 
     Args:
@@ -55,19 +58,16 @@ def run(duration: float) -> list[Figure]:
     from benchmarks.loop_runs import MECHANISMS, make_loop_case
 
     steps = None if duration > 0.0 else 100
-    figures: list[Figure] = []
     missing: dict[str, str] = {}
+    peers = list(_peers(missing))
+    notes = ["; ".join([NOTE, *missing.values()]), SETTINGS]
     for name in MECHANISMS:
-        figures += _compare(make_loop_case(name, steps), duration, missing)
-    # a figure has one remark: each brings one, and the last what is left
-    *first, last = figures
-    notes = [NOTE, SETTINGS, *missing.values()]
-    with_notes = [replace(figure, note=note) for figure, note in zip(first, notes, strict=False)]
-    rest = "; ".join(notes[len(first) :])
-    return [*with_notes, *first[len(notes) :], replace(last, note=rest)]
+        for figure in _compare(make_loop_case(name, steps), duration, peers):
+            # a figure has one remark: each brings one
+            yield replace(figure, note=notes.pop(0)) if notes else figure
 
 
-def _peers(missing: dict[str, str]) -> Iterator[tuple[Callable[..., LoopRun], dict[str, Any], str]]:
+def _peers(missing: dict[str, str]) -> Iterator[Peer]:
     """Go through the codes that are installed; say which are not."""
     for package, (module, function, settings) in PEERS.items():
         try:
@@ -79,20 +79,20 @@ def _peers(missing: dict[str, str]) -> Iterator[tuple[Callable[..., LoopRun], di
             yield call, chosen, package
 
 
-def _compare(case: LoopCase, duration: float, missing: dict[str, str]) -> list[Figure]:
+def _compare(case: LoopCase, duration: float, peers: list[Peer]) -> Iterator[Figure]:
     from benchmarks.loop_runs import accuracy_of, check_same_motion, kinetic_scale, run_ours
 
     ours = run_ours(case)
     scale = kinetic_scale(case, ours)
     name = f"{case.name}, a step"
     kept = accuracy_of(case, ours, scale, (GAP_MUST, ENERGY_MUST))
-    figures = [Figure(name, ours.time, accuracy=kept)]
+    yield Figure(name, ours.time, accuracy=kept)
     unbound = accuracy_of(case, ours, scale)
-    for call, chosen, package in _peers(missing):
+    for call, chosen, package in peers:
         extra = {"duration": duration} if package == "pin" else {}
         peer = call(case, **chosen, **extra)
         check_same_motion(case, ours, peer)
-        figures.append(
+        yield (
             Figure(
                 name,
                 ours.time,
@@ -102,7 +102,6 @@ def _compare(case: LoopCase, duration: float, missing: dict[str, str]) -> list[F
                 peer_accuracy=accuracy_of(case, peer, scale),
             )
         )
-    return figures
 
 
 MEASUREMENT = Measurement(

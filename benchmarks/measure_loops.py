@@ -1,5 +1,7 @@
 """Closed mechanisms: constrained forward dynamics against Pinocchio, and growth."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,17 +25,15 @@ GROWTH_MUST = 12.0
 FEW, MANY = 20, 200
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Measure single calls, batches, and a row of four-bars.
 
     Args:
         duration: Time to spend on each side [s].
     """
-    figures = []
     for name, musts in MUSTS.items():
-        figures += _against_pinocchio(name, musts, duration)
-    figures.append(_growth(duration))
-    return figures
+        yield from _against_pinocchio(name, musts, duration)
+    yield _growth(duration)
 
 
 def _against_pinocchio(name: str, musts: tuple[float, float], duration: float) -> list[Figure]:

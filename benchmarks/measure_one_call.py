@@ -1,5 +1,7 @@
 """Forward dynamics: one call of the compiled kernel against one call of Pinocchio."""
 
+from collections.abc import Iterator
+
 from benchmarks.figure import Figure, Measurement, check_equal
 from benchmarks.timing import measure
 
@@ -7,7 +9,7 @@ BOUNDS = {"panda": (7.5, 8.5), "quadruped": (6.3, 7.0), "chain_16": (6.3, 7.0)}
 """Ratio that must be reached and ratio aimed at, by robot."""
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Measure `tb.compile(tb.forward_dynamics, model)` called with one state.
 
     Args:
@@ -18,7 +20,6 @@ def run(duration: float) -> list[Figure]:
     import tiburon as tb
     from benchmarks.cases import ROUND_OFF, make_case
 
-    figures = []
     for name, (must, aim) in BOUNDS.items():
         case = make_case(name)
         kernel = tb.compile(tb.forward_dynamics, case.model)
@@ -29,8 +30,7 @@ def run(duration: float) -> list[Figure]:
         times = measure(
             {"ours": (kernel, case.q, case.v, case.tau), "peer": peer_call}, duration=duration
         )
-        figures.append(Figure(name, times["ours"], "pin.aba", times["peer"], must, aim))
-    return figures
+        yield Figure(name, times["ours"], "pin.aba", times["peer"], must, aim)
 
 
 MEASUREMENT = Measurement(

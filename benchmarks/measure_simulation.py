@@ -2,7 +2,7 @@
 
 import tempfile
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -45,17 +45,20 @@ STREAM = 1e9
 """What a run that streams to disk may need in memory [bytes]."""
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Measure runs of one robot and of batches.
 
     Args:
         duration: Time to spend on each side [s].
     """
-    figures = []
     for robot in ("panda", "quadruped"):
         for method in PEERS:
-            figures += [_batch(robot, method, duration), _one(robot, method, duration)]
-    return [*figures, _water(duration), _calls(duration), _memory(), _stream()]
+            yield _batch(robot, method, duration)
+            yield _one(robot, method, duration)
+    yield _water(duration)
+    yield _calls(duration)
+    yield _memory()
+    yield _stream()
 
 
 def _free(robot: str, method: str, shape: tuple[int, ...]) -> tuple[Any, Any, Any, Any]:

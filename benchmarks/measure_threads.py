@@ -1,5 +1,7 @@
 """Two threads against one, on a big batch; the peer's own gain tells what the machine allows."""
 
+from collections.abc import Iterator
+
 from benchmarks.figure import Figure, Measurement
 from benchmarks.timing import measure
 
@@ -8,7 +10,7 @@ ROBOTS = ("panda", "quadruped", "chain_16")
 MUST = 1.8
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Measure a batch on two threads and on one, both sides in one run; times are per state.
 
     Args:
@@ -16,7 +18,6 @@ def run(duration: float) -> list[Figure]:
     """
     from benchmarks.parallel_peer import prepare_batch
 
-    figures = []
     for name in ROBOTS:
         sides = prepare_batch(name, SIZE, threads=2)
         # the peer's worker keeps a core busy for a while after its work; our call on one thread
@@ -36,7 +37,7 @@ def run(duration: float) -> list[Figure]:
         note = f"{name}, two threads: pin.abaInParallel gained {gain:.2f}x in the same run"
         if not binding:
             note += f", less than {MUST:g}x, so the bound does not apply"
-        figures.append(
+        yield (
             Figure(
                 name,
                 times["ours 2"].per(SIZE),
@@ -46,7 +47,6 @@ def run(duration: float) -> list[Figure]:
                 note=note,
             )
         )
-    return figures
 
 
 MEASUREMENT = Measurement(

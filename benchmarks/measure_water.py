@@ -1,5 +1,6 @@
 """A vehicle with an arm under water: against itself on land, Pinocchio on land, and the sources."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from benchmarks.figure import Figure, Measurement, check_equal
@@ -36,13 +37,15 @@ NOTE = (
 )
 
 
-def run(duration: float) -> list[Figure]:
+def run(duration: float) -> Iterator[Figure]:
     """Measure forward dynamics in a current and on land, one state and a batch.
 
     Args:
         duration: Time to spend on each side [s].
     """
-    return [*_one_state(duration), *_batch(duration), *_sources(duration)]
+    yield from _one_state(duration)
+    yield from _batch(duration)
+    yield from _sources(duration)
 
 
 def _water() -> Any:

@@ -1,6 +1,7 @@
 """Print figures as a table, and keep them as a file."""
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -101,4 +102,10 @@ def write_json(
         },
     }
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(content, indent=2) + "\n")
+    # moved into place: what was written before stays whole if this write fails
+    part = path.with_name(f"{path.name}.{os.getpid()}.part")
+    try:
+        part.write_text(json.dumps(content, indent=2) + "\n")
+        os.replace(part, path)
+    finally:
+        part.unlink(missing_ok=True)

@@ -111,7 +111,7 @@ def test_a_code_that_is_not_installed_leaves_a_remark_and_no_row(monkeypatch):
     monkeypatch.setattr(loop_runs, "MECHANISMS", {"four_bar": loop_runs.MECHANISMS["four_bar"]})
     absent = {"nowhere": ("benchmarks.no_such_peer", "run", [{}])}
     monkeypatch.setattr(measure_loop_runs, "PEERS", absent)
-    figures = measure_loop_runs.run(0.0)
+    figures = list(measure_loop_runs.run(0.0))
     assert [figure.peer for figure in figures] == [None]
     assert any("no rows of nowhere" in figure.note for figure in figures)
 

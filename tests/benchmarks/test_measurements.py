@@ -20,7 +20,7 @@ def _needs_mujoco(name):
 def test_measurement_gives_positive_figures(name):
     """Sides agree, and each figure has a time that can be compared."""
     _needs_mujoco(name)
-    figures = find_measurements()[name].run(0.0)
+    figures = list(find_measurements()[name].run(0.0))
     assert figures
     for figure in figures:
         assert 0.0 < figure.ours.minimum <= figure.ours.median
@@ -40,7 +40,7 @@ def test_no_time_is_taken_when_the_peer_computes_something_else(name, monkeypatc
     # the mass matrix does not depend on gravity; inverse dynamics in the same family does
     monkeypatch.setattr(cases, "build_pinocchio", lambda model: real(model, (0.0, 0.0, -9.80)))
     with pytest.raises(DisagreementError, match="differ by"):
-        find_measurements()[name].run(0.0)
+        list(find_measurements()[name].run(0.0))
 
 
 @pytest.mark.parametrize(("gain", "bound"), [(1.9, 1.8), (1.5, None)])
@@ -58,7 +58,7 @@ def test_threads_are_bound_only_where_the_peer_gains_too(gain, bound, monkeypatc
 
     monkeypatch.setattr("benchmarks.parallel_peer.prepare_batch", lambda *_, **__: Sides())
     monkeypatch.setattr(measure_threads, "measure", measured)
-    figures = measure_threads.run(0.0)
+    figures = list(measure_threads.run(0.0))
     assert [figure.must for figure in figures] == [bound] * 3
     assert f"gained {gain:.2f}x" in figures[0].note
 

@@ -2,18 +2,25 @@
 
 import io
 import json
+import re
 import time
+import tomllib
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
 from rich.console import Console
 
+from benchmarks import __main__ as runner
+from benchmarks import requirements
 from benchmarks.__main__ import main
-from benchmarks.figure import DisagreementError, Figure, check_equal
+from benchmarks.figure import DisagreementError, Figure, Measurement, check_equal
 from benchmarks.machine import describe_run
 from benchmarks.report import format_time, print_figures, write_json
 from benchmarks.timing import Timing, measure
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_measured_time_is_that_of_one_call():
@@ -100,3 +107,84 @@ def test_unknown_measurement_is_refused(capsys):
         main(["no-such-figure"])
     assert leaving.value.code == 2
     assert "--list" in capsys.readouterr().err
+
+
+# what is needed, and what is kept
+
+
+def test_missing_packages_are_named_before_anything_is_measured(monkeypatch, capsys):
+    """All that is missing at once, for what, and how to install it; no minute is lost."""
+    absent = {"scipy", "pinocchio"}
+    real = requirements.find_spec
+    monkeypatch.setattr(
+        requirements, "find_spec", lambda name: None if name in absent else real(name)
+    )
+    monkeypatch.setattr(runner, "_measure", lambda *_: pytest.fail("measured"))
+    # with Exudyn at hand its rows need SciPy
+    monkeypatch.setattr(requirements, "OPTIONAL", frozenset({"pydrake"}))
+    assert main(["one-call", "loop-runs"]) == 1
+    told = capsys.readouterr().err
+    assert "pin (for one-call, loop-runs)" in told
+    assert "scipy (for loop-runs)" in told
+    assert "run `pip install" in told
+
+
+def test_the_extra_brings_all_that_measurements_need():
+    """What a file of the benchmarks imports is installed by `make bench`, or by the package."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    listed = [*project["dependencies"], *project["optional-dependencies"]["bench"]]
+    packages = {re.match(r"[\w-]+", line)[0] for line in listed}
+    needed = set()
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        needed |= requirements._imports(path.stem)[1]
+    assert {requirements.PACKAGES.get(module, module) for module in needed} <= packages
+
+
+def _fake(monkeypatch, *, failing):
+    """Put one measurement in place that fails behind its first figure, and one that does not."""
+
+    def broken(duration):
+        yield Figure("first", Timing(1e-6, 1e-6))
+        raise failing
+
+    def sound(duration):
+        yield Figure("second", Timing(1e-6, 1e-6))
+
+    found = {
+        "broken": Measurement("broken", "breaks", broken, place=1),
+        "sound": Measurement("sound", "holds", sound, place=2),
+    }
+    monkeypatch.setattr(runner, "find_measurements", lambda: found)
+    monkeypatch.setattr(runner, "missing_packages", lambda *_, **__: {})
+
+
+@pytest.mark.parametrize("failing", [ModuleNotFoundError("no scipy"), DisagreementError("differ")])
+def test_a_family_that_fails_leaves_all_other_figures(failing, monkeypatch, tmp_path, capsys):
+    """Its own first row, and the families behind it, are shown and written."""
+    _fake(monkeypatch, failing=failing)
+    path = tmp_path / "figures.json"
+    assert main(["--json", str(path)]) == 1
+    stored = json.loads(path.read_text())["figures"]
+    assert [row["name"] for family in stored.values() for row in family] == ["first", "second"]
+    told = capsys.readouterr()
+    assert "first" in told.out
+    assert str(failing) in told.err
+
+
+@pytest.mark.parametrize(
+    ("failing", "code"), [(KeyboardInterrupt(), 130), (RuntimeError("the peer crashed"), None)]
+)
+def test_figures_survive_what_stops_the_runner(failing, code, monkeypatch, tmp_path, capsys):
+    """Ctrl-C and errors that nobody foresaw cost no row that was measured."""
+    _fake(monkeypatch, failing=failing)
+    path = tmp_path / "figures.json"
+    if code is None:
+        with pytest.raises(RuntimeError, match="the peer crashed"):
+            main(["--json", str(path)])
+    else:
+        assert main(["--json", str(path)]) == code
+        assert "what was measured is kept" in capsys.readouterr().err
+    stored = json.loads(path.read_text())["figures"]
+    assert [row["name"] for row in stored["broken"]] == ["first"]
+    # nothing half-written lies beside it
+    assert list(tmp_path.iterdir()) == [path]
