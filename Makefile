@@ -14,8 +14,8 @@ HASH := $(shell git hash-object pyproject.toml)
 stamp = $(VENV)/installed-$(1)-$(HASH)
 
 .DEFAULT_GOAL := help
-.PHONY: help venv demo test test-all browser lint format bench docs wheel clean
-.PHONY: lint-format lint-rules lint-types lint-layers
+.PHONY: help venv demo test test-all browser lint format bench check-install docs wheel clean
+.PHONY: lint-format lint-rules lint-types lint-layers check-oldest check-newest
 
 help:
 	@echo "make demo       simulate an underwater vehicle with its arm, write figures"
@@ -25,6 +25,7 @@ help:
 	@echo "make lint       format check, lint, types, import layers"
 	@echo "make format     rewrite the sources in the common format"
 	@echo "make bench      measure against other codes, after checking that the results agree"
+	@echo "make check-install  install oldest and newest versions of everything, try both"
 	@echo "make docs       the documentation, into docs/_build/html"
 	@echo "make wheel      the distributable wheel, into dist"
 	@echo "make venv       the environment with all tools, for an editor"
@@ -69,6 +70,12 @@ format: $(call stamp,lint)
 
 bench: $(call stamp,bench)
 	$(BIN)/tiburon bench $(ARGS)
+
+# in environments of their own, which are removed again; Pythons are found on PATH
+check-install: check-oldest check-newest
+
+check-oldest check-newest: check-%: | $(BIN)/python
+	$(BIN)/python tools/check_install.py $*
 
 docs: $(call stamp,docs)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
