@@ -21,19 +21,20 @@ import numpy as np
 from tiburon.hydro.half_ball import cosine_from, half_ball, sine_between
 from tiburon.hydro.strips import gauss_points, speed
 from tiburon.spatial import Scalar, Vec3
+from tiburon.trace.regions import function
 
 __all__ = ["SOLIDS"]
 
 LEAST = 1e-100
 """Heights below this are zero [m]."""
 
-LEVEL = 0.01
+LEVEL = 0.004
 """A cylinder whose axis rises by less than this part of its rim is integrated by quadrature in the
 angle of the waterline, which is exact to rounding there; the closed form loses digits with the
 square of that ratio."""
 
-NODES = 5
-"""Number of quadrature points; the angle spans at most 0.2 rad."""
+NODES = 6
+"""Number of quadrature points, in pairs; the angle spans at most 0.13 rad."""
 
 Found = tuple[Scalar, list[Scalar]]
 """The share, and the means."""
@@ -135,20 +136,26 @@ def _cylinder(h: Scalar, w: Sequence[Scalar], halves: Vec3) -> Found:
     """
     turn = np.where(w[2] < 0.0, -1.0, 1.0)
     p, R = turn * w[2], speed(w[0], w[1])
-    level = p < LEVEL * R
-    share, along, across = (
-        np.where(level, x, y)
-        for x, y in zip(
-            _level_cylinder(np.where(level, p, 0.0), np.where(level, R, 1.0), h),
-            _steep_cylinder(np.where(level, R, p), R, h),
-            strict=True,
-        )
-    )
+    share, along, across = _cut_disks(p, R, h)
     total = p + R
     out = np.abs(h) >= total
     share = np.where(out, np.where(h > 0.0, 1.0, 0.0), share)
     along, across = (np.where(out, 0.0, x) for x in (along, across))
     return share, [across * w[0], across * w[1], turn * along]
+
+
+@function
+def _cut_disks(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the share, the mean along the axis, and that across it by R.
+
+    A function of its own: written out for each cylinder and differentiated by each velocity, it
+    would take most of the time of compiling.
+    """
+    level = p < LEVEL * R
+    gentle = _level_cylinder(np.where(level, p, 0.0), np.where(level, R, 1.0), h)
+    steep = _steep_cylinder(np.where(level, R, p), R, h)
+    share, along, across = (np.where(level, x, y) for x, y in zip(gentle, steep, strict=True))
+    return share, along, across
 
 
 def _steep_cylinder(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
@@ -172,24 +179,31 @@ def _level_cylinder(p: Scalar, R: Scalar, h: Scalar) -> tuple[Scalar, Scalar, Sc
     cut = np.maximum(1.0 - mu - nu, 0.0)
     # b - a, 1 - b and 1 + a, each to its own last digit
     width, above, below = 2.0 * p * cut / R, *(np.maximum(1.0 - (p + x) / R, 0.0) for x in (h, -h))
-    a = below - 1.0
-    s_a, s_b = cosine_from(below * (above + width)), cosine_from(above * (below + width))
-    # tan((theta_b - theta_a) / 2) = (sin b - sin a) / (cos b + cos a)
-    span = 2.0 * cut / (s_a + s_b) * _arctan_ratio(width / (s_a + s_b))
-    half_angle = span * p / R
-    top, theta_a = 1.0 - 2.0 * nu, np.arctan2(a, s_a)
+    total = cosine_from(below * (above + width)) + cosine_from(above * (below + width))
+    # the angle theta runs over middle +- half: tan(half) = (sin b - sin a) / (cos b + cos a)
+    rate = 2.0 * cut / total
+    tangent = rate * (p / R)
+    span = rate * _arctan_ratio(tangent)
+    half, middle = span * (p / R), np.arctan2(below - above, total)
+    secant = np.sqrt(1.0 + tangent * tangent)
+    sine, cosine = 0.5 * (below - above) * secant, 0.5 * total * secant
+    # where the axis is at the middle angle; the middle of the cut length is beside it
+    z_middle = mu - nu - rate * tangent * sine / (secant * (1.0 + secant))
     share, along, across = mu, -mu * (1.0 - mu), 0.0
-    for place, weight in gauss_points(NODES):
-        alpha = 2.0 * place * half_angle
-        sinc, cosine_rest = _small_angle(alpha * alpha)
-        sine, cosine = alpha * sinc, 1.0 - alpha * alpha * cosine_rest
-        tau, s = a * cosine + s_a * sine, s_a * cosine - a * sine
-        z = top - (2.0 * place) * span * (s_a * sinc - a * alpha * cosine_rest)
-        disk = 0.5 + (theta_a + alpha + tau * s) * (1.0 / math.pi)
-        length = weight * span * s
-        share = share + length * disk
-        along = along + length * disk * z
-        across = across - length * (s * s * s) * (2.0 / (3.0 * math.pi))
+    for place, weight in gauss_points(NODES)[NODES // 2 :]:
+        beta = (2.0 * place - 1.0) * half
+        sinc, rest = _small_angle(beta * beta)
+        move, small_sine = (2.0 * place - 1.0) * span, beta * sinc
+        small_cosine = 1.0 - beta * beta * rest
+        for side in (1.0, -1.0):
+            tau = sine * small_cosine + side * (cosine * small_sine)
+            s = cosine * small_cosine - side * (sine * small_sine)
+            z = z_middle - move * (side * (cosine * sinc) - sine * (beta * rest))
+            disk = 0.5 + (middle + side * beta + tau * s) * (1.0 / math.pi)
+            length = weight * span * s
+            share = share + length * disk
+            along = along + length * disk * z
+            across = across - length * (s * s * s) * (2.0 / (3.0 * math.pi))
     return share, along, across / R
 
 
@@ -234,17 +248,17 @@ def _disk_integrals(y: Scalar, R: Scalar) -> tuple[Scalar, Scalar, Scalar]:
 
 
 def _arctan_ratio(x: Scalar) -> Scalar:
-    """Return arctan(x) / x of x up to 0.15."""
+    """Return arctan(x) / x of x up to 0.07."""
     square, total = x * x, 0.0
-    for k in range(8, -1, -1):
+    for k in range(5, -1, -1):
         total = total * square + (-1.0) ** k / (2.0 * k + 1.0)
     return total
 
 
 def _small_angle(square: Scalar) -> tuple[Scalar, Scalar]:
-    """Return sin(x) / x and (1 - cos(x)) / x^2 from x^2, for x up to 0.3."""
+    """Return sin(x) / x and (1 - cos(x)) / x^2 from x^2, for x up to 0.07."""
     sinc, rest = 0.0, 0.0
-    for k in range(6, -1, -1):
+    for k in range(3, -1, -1):
         sinc = sinc * square + (-1.0) ** k / math.factorial(2 * k + 1)
         rest = rest * square + (-1.0) ** k / math.factorial(2 * k + 2)
     return sinc, rest
