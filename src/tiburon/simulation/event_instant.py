@@ -199,8 +199,13 @@ class Instants:
             return found
         slopes = self._rates(met.case, met.time, found.row, met.held, ahead)
         before = self._rates(met.case, met.time, met.row, met.held, earlier)
-        # those that the actions let pass go by their values
-        kept = {k: s for k, s in open_.items() if -s * slopes[k] <= STOPPED * abs(before[k])}
+        # those that cross and that the actions let pass go by their values; one that does not move
+        # across zero before the action crosses it by rounding alone
+        kept = {
+            k: s
+            for k, s in open_.items()
+            if -s * slopes[k] <= STOPPED * abs(before[k]) or -s * before[k] <= 0.0
+        }
         here = self._value(met, found.row)
         last = self._value_ahead(met, ahead, ahead.horizon)
         length = ahead.horizon
@@ -213,7 +218,8 @@ class Instants:
         for number, side in kept.items():
             fall = -side * (last[number] - here[number])
             resting = RESTING * abs(before[number]) * ahead.horizon
-            if fall > resting and events[number].action is not None:
+            located = number in met.sides
+            if fall > resting and located and events[number].action is not None:
                 return found._replace(endless=events[number].name)
         return found
 

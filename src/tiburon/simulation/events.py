@@ -48,7 +48,8 @@ class Event:
 
             @tb.traced
             def height(state):
-                return tb.forward_kinematics(arm, state.q, frames="tip").translation[2]
+                _, place = tb.forward_kinematics(arm, state.q, frames="tip")
+                return place[2]
 
             tb.simulate(arm, 5.0, events=[tb.Event("touch", height, direction=-1, terminal=True)])
     """
