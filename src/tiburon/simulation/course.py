@@ -18,6 +18,7 @@ from tiburon.simulation.events import Watch
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.outcome import Outcome
 from tiburon.simulation.progress import Progress, progress_of
+from tiburon.simulation.rank_changes import tell_rank_changes
 from tiburon.simulation.recent_systems import known_columns
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.row_writer import SENSED, RowWriter
@@ -231,6 +232,7 @@ def carry_out(
         # nothing moves any more: outcomes and checkpoint share what is there
         run.state.flags.writeable = run.held.flags.writeable = False
     outcomes = run.all_outcomes()
+    tell_rank_changes(system, recorder, setup.steps, outcomes)
     happened = sorted(run.happenings, key=lambda one: one.time)
     return recorder.finish(outcomes, happened, now())
 

@@ -1,6 +1,7 @@
 """How runs end: what happened, when, where, and the last good state."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, overload
 
 import numpy as np
@@ -118,6 +119,11 @@ class Outcomes(Sequence[Outcome]):
             found = Outcome(status, time, message, row[:q], row[q:v], row[v:])
             self._known[case] = found
         return found
+
+    def add(self, case: int, words: str) -> None:
+        """Add words to the message of a case."""
+        found = self[case]
+        self._known[case] = replace(found, message=found.message + words)
 
     def __repr__(self) -> str:
         return repr(tuple(self))

@@ -146,6 +146,15 @@ class Recorder:
         self._sink.append(time, columns, checkpoint)
         self.count += len(time)
 
+    def pick(self, key: str, rows: NDArray[np.intp]) -> Array:
+        """Return some of the rows taken so far, shape (n, *batch, *width).
+
+        Args:
+            key: "time", or the key of a column that no row holds steady.
+            rows: Their numbers.
+        """
+        return np.stack([self._sink.row(key, int(row)) for row in rows])
+
     def room(self, count: int) -> Room:
         """Return where the next rows go, for who writes them there and then calls `took`.
 
@@ -251,6 +260,13 @@ class _Memory:
                 last.stop = self._used
             else:
                 self._steady.append(Steady(key, block[key], start, self._used, row))
+
+    def row(self, key: str, row: int) -> Array:
+        for block in self._blocks[:-1]:
+            if row < len(block[key]):
+                return np.asarray(block[key][row])
+            row -= len(block[key])
+        return np.asarray(self._blocks[-1][key][row])
 
     def finish(self, outcomes: object, events: object, checkpoint: object) -> Rows:
         if len(self._blocks) > 1:
@@ -361,6 +377,11 @@ class _Stream:
         except RunFileError:
             self.store.release()
             raise
+
+    def row(self, key: str, row: int) -> Array:
+        if row >= self._start:
+            return np.asarray(self._buffer[key][row - self._start])
+        return np.asarray(self.store.read(key, row, row + 1)[0])
 
     def finish(
         self, outcomes: Sequence[Any], events: Sequence[Any], checkpoint: Checkpoint
