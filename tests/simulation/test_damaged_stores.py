@@ -30,6 +30,12 @@ MEGABYTES = 700.0
 """Most memory that reading takes beyond that of the process: a whole device would take more."""
 
 
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch):
+    """Do not wait for the disk: nothing here depends on what a power failure would leave."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
 def _stored(path, cases):
     """Make a run of several chunks that can be resumed, and return its path."""
     q = np.broadcast_to([0.5, 0.2], (*cases, 2))
@@ -117,8 +123,12 @@ def test_damaged_files_give_run_file_errors(any_good, tmp_path):
 
 @pytest.mark.slow
 def test_all_damaged_files_give_run_file_errors(any_good, tmp_path):
-    """All damages: every file, every byte damage, every value of every header."""
-    for name, damage in damages(any_good).items():
+    """All damages: every file, every byte damage, every value of every header.
+
+    Of the batch one in five: its files differ only in their shapes.
+    """
+    made = sorted(damages(any_good).items())
+    for name, damage in made[:: 5 if "batch" in any_good.parent.name else 1]:
         _check(any_good, name, damage, tmp_path)
 
 
