@@ -2,7 +2,7 @@
 
 An arm of two tubes swings in water. What its tool weighs and how hard water holds the tubes is not
 known; encoders have logged how it swung. A batch tries a grid of both numbers in one call, each
-case with its own masses and water numbers. From the best of them Gauss-Newton steps go on: how
+case with its own mass and drag by name. From the best of them Gauss-Newton steps go on: how
 positions change with the unknowns follows from the linearized motion, driven by how accelerations
 change.
 """
@@ -36,12 +36,6 @@ def build_arm(tool_mass, drag):
     return tb.Model("arm", [upper, lower, tool])
 
 
-def numbers_of(unknowns):
-    """Return the run-time numbers of an arm: masses and inertias, and those that water meets."""
-    found = tb.System(build_arm(*unknowns), tb.World(fluid=SEA)).parameters()
-    return {name: np.array(found[name]) for name in ("inertia", "immersion")}
-
-
 def swings(model, **options):
     """Let the arm go and return the run; rows at the times of the log."""
     return tb.simulate(
@@ -61,7 +55,7 @@ def sensitivities(model, unknowns, run):
     by_number = tb.inertia_derivatives(model, run.q, run.v, rest, fluid=SEA)
     # inertial numbers are linear in the mass, accelerations in the drag
     mass, drag = unknowns
-    per_mass = numbers_of((mass + 1.0, drag))["inertia"] - numbers_of(unknowns)["inertia"]
+    per_mass = build_arm(mass + 1.0, drag).parameters() - model.parameters()
     without = tb.forward_dynamics(build_arm(mass, 1e-12), run.q, run.v, rest, fluid=SEA)
     changes = np.stack([by_number.by_inertia @ per_mass, (by_number.vd - without) / drag], axis=-1)
     forces = H @ changes
@@ -77,9 +71,14 @@ log = truth.q + NOISE * np.random.default_rng(5).normal(size=truth.q.shape)
 
 # a grid of guesses, one case each, in one call
 grid = np.array([(m, c) for m in np.linspace(0.5, 4.0, 12) for c in np.linspace(0.35, 2.5, 12)])
-rows = [numbers_of(guess) for guess in grid]
-table = {name: np.array([row[name] for row in rows]) for name in rows[0]}
-batch = swings(build_arm(*grid[0]), q=np.tile(START, (len(grid), 1)), parameters=table)
+tensors = np.array([tb.Inertia.sphere(mass, 0.05).tensor for mass in grid[:, 0]])
+guesses = {
+    "tool.mass": grid[:, 0],
+    "tool.inertia": tensors,
+    "upper.drag.0.side_coefficient": grid[:, 1],
+    "lower.drag.0.side_coefficient": grid[:, 1],
+}
+batch = swings(build_arm(*grid[0]), q=START, parameters=guesses)
 misfit = np.sqrt(np.mean((batch.q - log[:, None]) ** 2, axis=(0, 2)))
 guess = grid[np.argmin(misfit)]
 print(f"best of {len(grid)} cases: tool {guess[0]:.2f} kg, drag {guess[1]:.2f}")

@@ -265,6 +265,7 @@ if TYPE_CHECKING:
     from tiburon.model.flexible_link import BeamSection as BeamSection
     from tiburon.model.flexible_link import flexible_link as flexible_link
     from tiburon.model.hydraulic_cylinder import HydraulicCylinder as HydraulicCylinder
+    from tiburon.model.parameters import Parameter as Parameter
     from tiburon.model.spring import Spring as Spring
     from tiburon.model.suspicions import suspicions as suspicions
     from tiburon.native.export import c_source as c_source
@@ -281,6 +282,8 @@ if TYPE_CHECKING:
     from tiburon.simulation.mode import Modes as Modes
     from tiburon.simulation.modes import modes as modes
     from tiburon.simulation.outcome import Outcome as Outcome
+    from tiburon.simulation.run_parameters import ParameterTable as ParameterTable
+    from tiburon.simulation.run_parameters import parameters as parameters
     from tiburon.simulation.sensing import Sensor as Sensor
     from tiburon.simulation.simulate import simulate as simulate
     from tiburon.simulation.state import State as State

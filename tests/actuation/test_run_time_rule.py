@@ -111,13 +111,12 @@ def test_cases_have_thrusters_of_their_own():
         return tb.Model("boat", [body], thrusters=[jet])
 
     factors = (2.0, 3.0, 5.0)
-    (element,) = tb.elements_of(boat(factors[0]))
-    rows = np.array([tb.elements_of(boat(factor))[0].parameters() for factor in factors])
-    assert rows.shape == (3, len(element.parameters()))
     command = {"jet": 0.7}
-    many = tb.simulate(
-        boat(factors[0]), 0.5, command=command, dt=5e-3, parameters={"elements": rows}
-    )
+    curves = {
+        "jet.curve.forward": np.array(factors),
+        "jet.curve.backward": 0.5 * np.array(factors),
+    }
+    many = tb.simulate(boat(factors[0]), 0.5, command=command, dt=5e-3, parameters=curves)
     for k, factor in enumerate(factors):
         alone = tb.simulate(boat(factor), 0.5, command=command, dt=5e-3)
         assert np.array_equal(many.v[:, k], alone.v)

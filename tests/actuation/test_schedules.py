@@ -62,7 +62,7 @@ def test_long_tables_are_data_beside_the_code():
     other = tb.JointForceSchedule("s", "x", 2.0 * times, 1.0 - times)
     assert other != long
     assert System(block, None, [long]).key == System(block, None, [other]).key
-    with pytest.raises(tb.OptionError, match="parameters: expected"):
+    with pytest.raises(tb.UnknownNameError, match="unknown parameter 'tables'"):
         tb.simulate(block, 0.1, forces=[long], parameters={"tables": np.zeros(3)})
 
 

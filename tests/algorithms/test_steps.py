@@ -108,13 +108,16 @@ def test_tape_gives_what_the_interpreter_gives(chain, name):
 
 
 def test_parameters_may_differ_from_case_to_case(chain):
-    kernel = tb.compile(tb.forward_dynamics, chain)
+    name = chain.bodies[3].name
+    kernel = tb.compile(tb.forward_dynamics, chain, parameters=f"{name}.mass")
     rng = np.random.default_rng(4)
     q, v, tau = rng.standard_normal((3, 7, chain.nv))
-    table = kernel.__self__.parameters["inertia"] * rng.uniform(1.0, 1.1, (7, 1))
-    batch = kernel(q, v, tau, inertia=table)
+    mass = chain.bodies[3].inertia.mass * rng.uniform(1.0, 1.1, 7)
+    batch = kernel(q, v, tau, parameters={f"{name}.mass": mass})
     for case in range(7):
-        assert np.array_equal(batch[case], kernel(q[case], v[case], tau[case], inertia=table[case]))
+        one = {f"{name}.mass": mass[case]}
+        assert np.array_equal(batch[case], kernel(q[case], v[case], tau[case], parameters=one))
+    assert np.ptp(kernel(q[0], v[0], tau[0], parameters={f"{name}.mass": mass}), axis=0).max() > 0
 
 
 def test_classes_do_not_grow_with_the_chain():

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.algorithms.keywords import DELIVERY, DYNAMICS_CALL, TIMED_CALL, WORLD_CALL
+from tiburon.algorithms.keywords import DELIVERY, DYNAMICS_CALL, MODEL_CALL, TIMED_CALL, WORLD_CALL
 from tiburon.algorithms.library import GRAVITY, INERTIA, LIBRARY
 
 SEARCHES = {"inverse_kinematics"}
@@ -163,7 +163,7 @@ def test_signature_names_the_shared_keywords(name):
     """Each function shows the keywords its library entry takes, at least where results go."""
     shown = inspect.signature(getattr(tb, name)).parameters
     taken = LIBRARY[name].keywords
-    assert taken in (DELIVERY, TIMED_CALL, WORLD_CALL, DYNAMICS_CALL)
+    assert taken in (DELIVERY, TIMED_CALL, MODEL_CALL, WORLD_CALL, DYNAMICS_CALL)
     for keyword in taken:
         assert shown[keyword].default in (None, "raise", "frame")
     assert not any(x.kind is x.VAR_KEYWORD for x in shown.values())
@@ -257,3 +257,32 @@ def test_a_traced_call_refuses_to_write_into_arrays():
 
     with pytest.raises(tb.TraceError, match="mass_matrix: a traced call returns values and cannot"):
         tb.compile(user, model)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_masses_enter_takes_them_by_name(name):
+    """Numbers that are those of the robot change nothing but rounding; others do."""
+    if "parameters" not in LIBRARY[name].keywords:
+        assert not {INERTIA, GRAVITY} & set(LIBRARY[name].parameters) or name in MOTIONS
+        return
+    own = {"tool.mass": robot(is_closed(name)).body("tool").inertia.mass}
+    if name == "inertia_derivatives":
+        # its columns are the inertial numbers of the model itself
+        with pytest.raises(tb.ModelError, match="expected no parameters="):
+            call(name, parameters=own)
+        return
+    plain = call(name)
+    for x, y in zip(arrays(plain), arrays(call(name, parameters=own)), strict=True):
+        # the same sums with more terms that are zero; derivatives lose some digits more
+        np.testing.assert_allclose(y, x, rtol=1e-8, atol=1e-8 * max(1.0, np.abs(x).max()))
+    if INERTIA in LIBRARY[name].parameters:
+        heavier = call(name, parameters={"tool.mass": 3.0 * own["tool.mass"]})
+        changed = [
+            not np.allclose(x, y, rtol=1e-6, atol=1e-9)
+            for x, y in zip(arrays(plain), arrays(heavier), strict=True)
+        ]
+        assert any(changed) or name in UNCHANGED
+
+
+UNCHANGED = {"close_loops", "keep_loops_closed", "fin_force", "loop_jacobian"}
+"""Functions that masses enter as a metric, of which these states leave nothing to see."""

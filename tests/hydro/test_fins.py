@@ -291,11 +291,10 @@ def test_fin_force_is_what_other_angles_add():
 def test_angles_of_fins_are_parameters_also_where_they_are_zero():
     """A batch gives each case its own angles; nothing is compiled for that."""
     model, water = vehicle(tb.Fin(0.02, 3.0, (-0.7, 0.1, 0.0), deflection=0.0)), tb.Water(RHO)
-    kernel = tb.compile(tb.forward_dynamics, model, fluid=water)
+    name = f"{model.bodies[0].name}.fins.0.deflection"
     q, v = np.tile(model.neutral(), (3, 1)), np.tile([0.0, 0, 0, 2.0, 0, 0], (3, 1))
-    rows = np.tile(kernel.__self__.parameters["immersion"], (3, 1))
-    rows[:, -1] = (-0.1, 0.0, 0.1)
-    vd = kernel(q, v, 0.0 * v, immersion=rows)
+    angles = {name: np.array([-0.1, 0.0, 0.1])}
+    vd = tb.forward_dynamics(model, q, v, 0.0 * v, fluid=water, parameters=angles)
     assert np.allclose(vd[0, [1, 5]], -vd[2, [1, 5]])
     assert vd[0, 1] > 0.0
     assert np.allclose(vd[1, [1, 5]], 0.0)

@@ -17,6 +17,7 @@ from tiburon.algorithms.derivatives import acceleration_derivatives
 from tiburon.algorithms.dynamics_derivatives import force_matrices, force_vectors, state_terms
 from tiburon.algorithms.library import INLINED_BODIES, LibrarySource
 from tiburon.algorithms.rnea import rnea
+from tiburon.native.kernel import make_kernel
 from tiburon.trace import count, interpret, jacobian
 
 few = settings(max_examples=40)
@@ -248,11 +249,12 @@ def test_derivatives_do_not_care_how_far_away_the_robot_is():
 
 @pytest.mark.parametrize("name", ["orrery", "double_pendulum", "welded"])
 def test_inertia_derivatives_equal_central_differences_of_the_kernel(name):
-    """By each number that a kernel takes as inertia=; those of welded bodies are summed."""
+    """By each inertial number of the plan; those of welded bodies are summed."""
     model = ROBOTS[name]
     q, v, tau = kicked(model, 37)
     push = {model.body_names[-1]: np.array([0.3, -0.2, 0.5, 1.0, 2.0, -3.0])}
-    kernel = tb.compile(tb.forward_dynamics, model, external_force=tuple(push))
+    own = tb.compile(tb.forward_dynamics, model, external_force=tuple(push)).__self__
+    kernel = make_kernel(own.source, own.parameters)
     numbers = np.array(model.plan.parameters)
     vd, by_inertia = tb.inertia_derivatives(model, q, v, tau, external_force=push)
     assert by_inertia.shape == (model.nv, len(model.parameter_names))

@@ -202,14 +202,14 @@ def test_inner_states_and_numbers_of_cases(monkeypatch):
     base = double_pendulum()
     motor = tb.Actuator("drive", "elbow", motor=tb.Motor(inductance=2e-3, **MOTOR))
     model = tb.Model("driven", base.bodies, actuators=[motor])
-    inertia = np.asarray(model.plan.parameters) * (1.0 + 0.1 * np.arange(5.0)[:, None])
+    mass = base.bodies[0].inertia.mass * (1.0 + 0.1 * np.arange(5.0))
     run = both_ways(
         monkeypatch,
         model,
         0.02,
         record_every=1,
         command={"drive": 5.0},
-        parameters={"inertia": inertia},
+        parameters={f"{base.bodies[0].name}.mass": mass},
         **start(model, (5,)),
     )
     assert run.x.shape == (21, 5, 1)

@@ -1,6 +1,6 @@
 """What joints do by themselves: viscous and Coulomb friction, and springs."""
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from tiburon.actuation.freedom import (
 from tiburon.actuation.joint_spring import rest_position, spring_energy, spring_force
 from tiburon.errors import ModelError
 from tiburon.model import Joint, Model
+from tiburon.model.joint_passive import JointPassive
 from tiburon.model.numbers import number
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -63,6 +64,9 @@ class PassiveJoints(Element):
     coulomb: bool = True
     """Whether Coulomb friction counts here; False where another element takes care of it."""
 
+    run_time: tuple[str, ...] = ()
+    """What code takes at run time also where it is zero: names such as "knee.damping"."""
+
     def __post_init__(self) -> None:
         speed = number(self.friction_speed, "passive forces", "friction_speed")
         if speed <= 0.0:
@@ -77,10 +81,15 @@ class PassiveJoints(Element):
         cls, model: Model, *, friction_speed: float = FRICTION_SPEED, coulomb: bool = True
     ) -> "PassiveJoints | None":
         """Return the passive forces of a robot; None if it has none."""
-        joints = [j for j in model.joints if j.passive is not None and j.freedom_count]
-        found = cls("passive", tuple(joints), friction_speed, coulomb)
-        acting = tuple(j for j in joints if any(any(x) for x in found._numbers(j)[:3]))
-        return cls("passive", acting, friction_speed, coulomb) if acting else None
+        named = tuple(sorted(model.run_time.passives))
+        found = cls("passive", model.joints, friction_speed, coulomb, named)
+        acting = tuple(
+            joint
+            for joint in model.joints
+            if joint.freedom_count
+            and (any(found._named(joint)) or any(any(x) for x in found._numbers(joint)[:3]))
+        )
+        return cls("passive", acting, friction_speed, coulomb, named) if acting else None
 
     def output_names(self, model: Model) -> tuple[str, ...]:
         """Return the energy of the springs, and the power lost in friction."""
@@ -91,15 +100,18 @@ class PassiveJoints(Element):
 
         Damping, friction, stiffness of each freedom, then where the joint rests.
         """
-        numbers = [x for j in self.joints for group in self._numbers(j) for x in group]
-        return (self.friction_speed, *(x for x in numbers if x != 0.0))
+        numbers = [
+            x
+            for joint in self.joints
+            for group, takes in zip(self._numbers(joint), self._takes(joint), strict=True)
+            for x, taken in zip(group, takes, strict=True)
+            if taken
+        ]
+        return (self.friction_speed, *numbers)
 
     def structure(self) -> Hashable:
         """Return which joints have which forces."""
-        return tuple(
-            (j.name, tuple(tuple(x != 0.0 for x in group) for group in self._numbers(j)))
-            for j in self.joints
-        )
+        return tuple((joint.name, self._takes(joint)) for joint in self.joints)
 
     def act(self, now: Moment) -> Action:
         """Return the forces at the joints."""
@@ -110,7 +122,8 @@ class PassiveJoints(Element):
         loss: Scalar = 0.0
         for joint in self.joints:
             damping, friction, stiffness, rest = (
-                _filled(group, given) for group in self._numbers(joint)
+                tuple(next(given) if taken else 0.0 for taken in group)
+                for group in self._takes(joint)
             )
             v = joint_velocities(now, joint)
             rubbing = [
@@ -131,15 +144,21 @@ class PassiveJoints(Element):
 
     def _numbers(self, joint: Joint) -> tuple[tuple[float, ...], ...]:
         """Return damping, friction and stiffness of each freedom, and the rest of its springs."""
-        passive = joint.passive
-        assert passive is not None
+        passive = joint.passive or JointPassive()
         friction = passive.friction if self.coulomb else 0.0
         rates = (passive.damping, friction, passive.stiffness)
         damping, rubbing, stiffness = (each_freedom(x, joint) for x in rates)
-        rest = rest_position(joint, passive.rest) if any(stiffness) else ()
+        springs = any(stiffness) or self._named(joint)[2]
+        rest = rest_position(joint, passive.rest) if springs else ()
         return damping, rubbing, stiffness, rest
 
+    def _named(self, joint: Joint) -> tuple[bool, ...]:
+        """Which of damping, friction, stiffness and rest are run-time numbers in any case."""
+        words = ("damping", "friction", "stiffness", "rest")
+        damping, friction, *springs = (f"{joint.name}.{word}" in self.run_time for word in words)
+        return (damping, friction and self.coulomb, any(springs), any(springs))
 
-def _filled(group: Sequence[float], given: Iterator[Scalar]) -> tuple[Scalar, ...]:
-    """Return run-time numbers in the places of those not zero."""
-    return tuple(next(given) if x != 0.0 else 0.0 for x in group)
+    def _takes(self, joint: Joint) -> tuple[tuple[bool, ...], ...]:
+        """Which numbers are run-time numbers: those not zero, and what is named."""
+        groups = zip(self._numbers(joint), self._named(joint), strict=True)
+        return tuple(tuple(named or x != 0.0 for x in group) for group, named in groups)

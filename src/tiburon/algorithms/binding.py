@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from tiburon.algorithms.closed_form import INSTEAD, closed_form
 from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, Water, World
+from tiburon.model.water import one_water
 from tiburon.spatial import Scalar, Vec3
 
 # water is loaded where a robot meets it: most robots stay on land
@@ -28,6 +29,7 @@ __all__ = [
     "gravity_vector",
     "plan_and_gravity",
     "refuse_loops",
+    "stilled",
     "surroundings",
     "surroundings_at",
     "water_numbers",
@@ -100,6 +102,13 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
         gravity, water = binding.gravity, binding.water
         if water is not None and time is not None:
             water = water._replace(time=time)
+    elif binding is not None and own and world == stilled(binding.world):
+        # numbers of this case, without the current
+        gravity = binding.gravity
+        if binding.water is not None:
+            from tiburon.algorithms.water import at_rest
+
+            water = at_rest(binding.water)
     else:
         named = world or DEFAULT_WORLD
         gravity = named.gravity
@@ -113,6 +122,13 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
     if water is not None:
         plan = plan.in_water(water.added)
     return plan, gravity, water
+
+
+def stilled(world: World) -> World:
+    """Return surroundings whose water, if there is any, does not move."""
+    if world.fluid is None:
+        return world
+    return replace(world, fluid=replace(world.fluid, current=(0.0, 0.0, 0.0)))
 
 
 def wetted(plan: Plan, q: Sequence[Scalar], water: "WaterAround") -> tuple[Plan, "WaterAround"]:
@@ -134,11 +150,11 @@ def surroundings_at(
     return plan, gravity, water
 
 
-def world_with(world: World | None, fluid: Water | None) -> World | None:
-    """Return the world with a fluid in place of its own, where one is given."""
+def world_with(world: World | None, fluid: Water | Sequence[Water] | None) -> World | None:
+    """Return the world with a fluid, or a list of one per case, in place of its own."""
     if fluid is None:
         return world
-    return replace(DEFAULT_WORLD if world is None else world, fluid=fluid)
+    return replace(DEFAULT_WORLD if world is None else world, fluid=one_water(fluid))
 
 
 def water_numbers(model: Model, world: World) -> tuple[tuple[float, ...], tuple[float, ...]]:
@@ -169,11 +185,11 @@ def refuse_loops(model: Model, function: str) -> None:
 
 def gravity_numbers(world: World) -> tuple[float, ...]:
     """Return the components of gravity that are not zero; the others are structure."""
-    return tuple(x for x in world.gravity if x != 0.0)
+    return tuple(x for x, used in zip(world.gravity, world.gravity_used, strict=True) if used)
 
 
 def gravity_vector(world: World, numbers: Sequence[Scalar]) -> Vec3:
     """Return gravity with given numbers in place of its components that are not zero."""
     given = iter(numbers)
-    x, y, z = (next(given) if component != 0.0 else 0.0 for component in world.gravity)
+    x, y, z = (next(given) if used else 0.0 for used in world.gravity_used)
     return (x, y, z)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.binding import plan_and_gravity
-from tiburon.algorithms.keywords import TIMED_CALL, TimedCall, takes_conditions
+from tiburon.algorithms.keywords import MODEL_CALL, ModelCall, takes_conditions
 from tiburon.algorithms.kinematics import Place, body_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.momentum_sweep import momentum_columns, total_momentum
@@ -96,20 +96,20 @@ def _run_jacobian(model: Model, world: World | None, options: Options, q: Any) -
 
 
 _CENTER = LibraryFunction(
-    "center_of_mass", _inputs, _run_center, parameters=(INERTIA,), keywords=TIMED_CALL
+    "center_of_mass", _inputs, _run_center, parameters=(INERTIA,), keywords=MODEL_CALL
 )
 _JACOBIAN = LibraryFunction(
     "center_of_mass_jacobian",
     _inputs,
     _run_jacobian,
     parameters=(INERTIA,),
-    keywords=TIMED_CALL,
+    keywords=MODEL_CALL,
 )
 
 
 @public
 @takes_conditions
-def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> NDArray[np.float64]:
+def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> NDArray[np.float64]:
     """Find the center of mass of all bodies that move.
 
     One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
@@ -130,7 +130,7 @@ def center_of_mass(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> 
 @public
 @takes_conditions
 def center_of_mass_jacobian(
-    model: Model, q: ArrayLike, **options: Unpack[TimedCall]
+    model: Model, q: ArrayLike, **options: Unpack[ModelCall]
 ) -> NDArray[np.float64]:
     """Compute the Jacobian of the center of mass: its velocity is J v.
 

@@ -92,6 +92,7 @@ def compile(
     external_axes: str = "frame",
     frames: str | Sequence[str] | None = None,
     method: str | None = None,
+    parameters: str | Iterable[str] = (),
     shapes: Mapping[str, int | Sequence[int]] | None = None,
     name: str | None = None,
 ) -> Callable[..., Any]:
@@ -99,9 +100,9 @@ def compile(
 
     The kernel takes the function's arrays without the model: ``forward_dynamics(model, q, v, tau)``
     becomes ``kernel(q, v, tau)``. It takes one case or leading batch dimensions, and the keywords
-    `out`, `errors` and `threads`. Inertial numbers and gravity are parameters bound to the kernel:
-    ``kernel(q, v, tau, inertia=table)`` replaces them, also one row per case, in the order of
-    `model.parameter_names`; ``gravity=`` takes the components of gravity that are not zero.
+    `out`, `errors` and `threads`. Numbers of robot and surroundings that are named in `parameters`
+    can be replaced in every call, also by one value per case:
+    ``kernel(q, v, tau, parameters={"arm.mass": masses})``.
 
     A function of your own takes the model first if one is given, then arrays of one case, and
     returns an array, a number, or a tuple, list or dict of arrays. It runs once, on traced arrays,
@@ -112,13 +113,14 @@ def compile(
             share the arguments that have the same name; their results come as one flat tuple.
         model: The robot; may be left out if your function needs none.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
-        fluid: The water the robot is in: short for a world of this fluid. Its numbers, and those of
-            the bodies in it, are parameters too: ``fluid=`` and ``immersion=``.
+        fluid: The water the robot is in: short for a world of this fluid.
         external_force: Names of frames on which forces act, for dynamics in either direction:
             the kernel takes one more array [n; f], shape (..., 6), for each.
         external_axes: Axes of these forces, "frame" or "world".
         frames: For `forward_kinematics` and the other functions of frames: which ones.
         method: For `forward_dynamics`: "articulated" or "composite".
+        parameters: Names of numbers that calls may replace, such as "arm.mass", "world.gravity" or
+            "fluid.current"; `parameters` of this package lists them.
         shapes: Shape of one case of each argument of your functions that is not q, v, vd or tau.
         name: Name of the kernel; that of the function by default.
 
@@ -155,12 +157,19 @@ def compile(
         *kinematics.frame_options(frames),
         *forward.method_options(method, model),
     )
+    numbers = None
+    if model is not None:
+        from tiburon.algorithms.kernel_numbers import KernelNumbers
+
+        numbers = KernelNumbers(model, world or DEFAULT_WORLD, tuple_of(parameters))
+        if numbers.names:
+            model, world = numbers.at_run_time()
     if model is not None and name is None and all(f in _PUBLIC for f in functions):
         names = tuple(_PUBLIC[f] for f in functions)
         source = LibrarySource(model, names, world or DEFAULT_WORLD, options)
-        return make_kernel(source, source.parameters())
-    program, parameters = _trace(functions, model, world, options, shapes or {}, name)
-    return make_kernel(ProgramSource(program), parameters)
+        return make_kernel(source, source.parameters(), numbers)
+    program, bound = _trace(functions, model, world, options, shapes or {}, name)
+    return make_kernel(ProgramSource(program), bound, numbers)
 
 
 def _listed(given: object) -> list[Function]:

@@ -79,6 +79,7 @@ def cylinder_flows(
     Example:
         ``tb.cylinder_flows(rov, q, v, tb.Water(1025.0, (0.5, 0, 0), viscosity=1.1e-3))``
     """
+    fluid.refuse_cases("cylinder_flows")
     if fluid.viscosity <= 0.0 or fluid.density <= 0.0:
         raise ModelError(
             "water: Reynolds numbers need viscosity and density, got "

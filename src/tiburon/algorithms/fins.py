@@ -4,7 +4,7 @@ Dynamics under water knows fins at the angles that the model has. What other ang
 on each body that depends on position and velocity alone; it is projected onto the joints.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import sub
 from typing import Any, Unpack
@@ -130,10 +130,11 @@ def fin_force(
     q: ArrayLike,
     v: ArrayLike,
     deflections: ArrayLike,
-    fluid: Water | None = None,
+    fluid: Water | Sequence[Water] | None = None,
     *,
     world: World | None = None,
     time: ArrayLike | None = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
     **delivery: Unpack[Delivery],
 ) -> NDArray[np.float64]:
     """Compute the joint forces that turning fins adds to those at the angles the model has.
@@ -151,6 +152,7 @@ def fin_force(
         fluid: The water it is in.
         world: Surroundings, in place of `fluid`.
         time: When [s], shape (...), where the water changes; zero by default.
+        parameters: Values by name in place of those of robot and water, one or one per case.
         **delivery: `out` and `errors`, the keywords of `Delivery`.
 
     Returns:
@@ -162,7 +164,13 @@ def fin_force(
     Example:
         ``tau = tb.fin_force(auv, q, v, [0.1, -0.1], tb.Water(1025.0))``
     """
-    conditions: WorldCall = {"world": world, "fluid": fluid, "time": time, **delivery}
+    conditions: WorldCall = {
+        "world": world,
+        "fluid": fluid,
+        "time": time,
+        "parameters": parameters,
+        **delivery,
+    }
     answer: NDArray[np.float64] = call_under(
         conditions, _FUNCTION, model, (q, v, deflections), _options(model)
     )

@@ -16,7 +16,7 @@ Water that moves alike everywhere carries a floating robot along: seen from the 
 in still water, and gravity is less by a.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
@@ -203,10 +203,11 @@ def fossen_form(
     model: Model,
     q: ArrayLike,
     v: ArrayLike,
-    fluid: Water | None = None,
+    fluid: Water | Sequence[Water] | None = None,
     *,
     world: World | None = None,
     time: ArrayLike | None = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
     **delivery: Unpack[Delivery],
 ) -> FossenForm:
     """Compute the terms of M vd + C v + D v + g = tau, as marine control writes them.
@@ -226,6 +227,7 @@ def fossen_form(
         fluid: The water it is in, which moves alike everywhere; on land by default.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
         time: When [s], shape (...), where the water changes; zero by default.
+        parameters: Values by name in place of those of robot and water, one or one per case.
         **delivery: `out` and `errors`, the keywords of `Delivery`.
 
     Returns:
@@ -235,5 +237,11 @@ def fossen_form(
         ModelError: If the water moves differently in different places, or carries a robot that
             does not float: then no velocity relative to the water stands in v.
     """
-    conditions: WorldCall = {"world": world, "fluid": fluid, "time": time, **delivery}
+    conditions: WorldCall = {
+        "world": world,
+        "fluid": fluid,
+        "time": time,
+        "parameters": parameters,
+        **delivery,
+    }
     return record_under(FossenForm, conditions, _FUNCTION, model, (q, v))

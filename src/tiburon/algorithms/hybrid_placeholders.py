@@ -15,6 +15,7 @@ from tiburon.algorithms.library import (
     read_keywords,
     record_under,
 )
+from tiburon.algorithms.run_time import CaseRows, vary
 from tiburon.errors import DomainError, NonFiniteError, TiburonError, TraceError
 from tiburon.model import Model
 from tiburon.native.arguments import as_floats, batch_shape
@@ -134,15 +135,25 @@ class _Cases:
         options: Options,
         conditions: DynamicsCall,
     ) -> None:
-        self._call = function, model
-        self._options, self._conditions = options, conditions
         read = read_keywords(function, conditions)
+        numbers: dict[str, Any] = {}
+        world = read.world
+        differs = world is not None and world.cases is not None
+        if differs or conditions.get("parameters") is not None:
+            # tables of numbers, of which each call takes the rows of its cases
+            varied = vary(model, world, conditions.get("parameters") or {})
+            model, numbers = varied.model, varied.rows
+            changed = {"world": varied.world, "fluid": None, "parameters": None}
+            conditions = cast(DynamicsCall, {**conditions, **changed})
+        self._call = function, model
+        self._options, self._conditions, self._numbers = options, conditions, numbers
         inputs = [*function.inputs(model, read.options), Input("time", ())]
         time = conditions.get("time")
         given = (*arrays, *read.arrays, 0.0 if time is None else time)
         floats = [as_floats(item, x) for item, x in zip(inputs, given, strict=True)]
         self._arrays = floats[:4]
-        self._batch = batch_shape(inputs, floats)
+        inputs += [Input(name, table.shape[-1:]) for name, table in numbers.items()]
+        self._batch = batch_shape(inputs, [*floats, *numbers.values()])
 
     def solve(self, patterns: NDArray[np.bool_], which: NDArray[np.intp]) -> Pair:
         """Solve all cases.
@@ -181,6 +192,9 @@ class _Cases:
             given[name] = {key: self._rows(x, core, chosen) for key, x in forces.items()}
         if given.get("time") is not None:
             given["time"] = self._rows(given["time"], 0, chosen)
+        if self._numbers:
+            rows = {name: self._rows(x, 1, chosen) for name, x in self._numbers.items()}
+            given["parameters"] = CaseRows(rows)
         arrays = [self._rows(x, 1, chosen) for x in self._arrays]
         return _solve(function, model, arrays, self._options, cast(DynamicsCall, given), pattern)
 

@@ -23,7 +23,7 @@ from tiburon.algorithms.library import record_under, scalars
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.steps import JointVector
 from tiburon.arguments import public
-from tiburon.errors import TraceError
+from tiburon.errors import ModelError, TraceError
 from tiburon.model import Model
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
@@ -112,9 +112,9 @@ def inertia_derivatives(
 ) -> InertiaDerivatives:
     """Compute joint accelerations and how they change with masses and inertias.
 
-    The numbers are those that compiled kernels take as ``inertia=``, in the order of
-    `Model.parameter_names`: mass, first moments and inertia of each link about the origin of its
-    plan frame. One state or a batch; traced arrays inside a compiled function, one state at a time.
+    The numbers are those of `Model.parameters`, in the order of `Model.parameter_names`: mass,
+    first moments and inertia of each link about the origin of its plan frame. One state or a batch;
+    traced arrays inside a compiled function, one state at a time.
 
     Args:
         model: The robot.
@@ -122,9 +122,17 @@ def inertia_derivatives(
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         tau: Joint force [N or N m], shape (..., nv).
         **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
+            `errors`: those of `Delivery`. No `parameters`: those of bodies would add columns.
 
     Returns:
         Joint acceleration, and its derivative by the inertial numbers.
+
+    Raises:
+        ModelError: If there are `parameters`.
     """
+    if conditions.get("parameters") is not None:
+        raise ModelError(
+            f"inertia_derivatives of model {model.name!r}: expected no parameters=, because its "
+            "columns are those of model.parameter_names, got some; build a model with these numbers"
+        )
     return record_under(InertiaDerivatives, conditions, _FUNCTION, model, (q, v, tau))

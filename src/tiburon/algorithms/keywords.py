@@ -1,30 +1,35 @@
 """Keywords that public functions share: when, in which surroundings, and how results are delivered.
 
-Three sets, each part of the next: `TimedCall` for functions of kinematics, `WorldCall` for those
-that the surroundings enter, `DynamicsCall` for those that forces from outside enter.
+Four sets, each part of the next: `TimedCall` for functions of kinematics, `ModelCall` for those
+that masses enter, `WorldCall` for those that the surroundings enter, `DynamicsCall` for those that
+forces from outside enter.
 """
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, get_args
 
 from numpy.typing import ArrayLike
 
-from tiburon.errors import nearest_name
+from tiburon.errors import OptionError, TraceError, nearest_name
 from tiburon.model import Water, World
 
 __all__ = [
     "CONDITIONS",
     "DELIVERY",
     "DYNAMICS_CALL",
+    "MODEL_CALL",
     "TIMED_CALL",
     "WORLD_CALL",
     "Conditions",
     "Delivery",
     "DynamicsCall",
+    "ModelCall",
     "TimedCall",
     "WorldCall",
+    "refuse_delivery",
     "takes_conditions",
+    "targets_of",
     "unexpected_keyword",
 ]
 
@@ -56,8 +61,16 @@ class Surroundings(Timing, total=False):
     world: World | None
     """Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default."""
 
-    fluid: Water | None
-    """The water a robot is in: short for a world of this fluid."""
+    fluid: Water | Sequence[Water] | None
+    """The water a robot is in: short for a world of this fluid; a list has one per case."""
+
+
+class Numbers(TypedDict, total=False):
+    """Keyword of all functions that depend on numbers of a robot or of its surroundings."""
+
+    parameters: Mapping[str, ArrayLike] | None
+    """Values in place of those of robot and surroundings by name, such as "arm.mass" or
+    "fluid.current", one or one per case; `tiburon.parameters` lists the names."""
 
 
 class Conditions(Surroundings, total=False):
@@ -81,17 +94,22 @@ class TimedCall(Timing, Delivery, total=False):
     """All shared keywords of functions of kinematics."""
 
 
-class WorldCall(Surroundings, Delivery, total=False):
+class ModelCall(Timing, Numbers, Delivery, total=False):
+    """All shared keywords of functions of kinematics that masses enter."""
+
+
+class WorldCall(Surroundings, Numbers, Delivery, total=False):
     """All shared keywords of functions of dynamics that no force enters, such as inertias."""
 
 
-class DynamicsCall(Conditions, Delivery, total=False):
+class DynamicsCall(Conditions, Numbers, Delivery, total=False):
     """All shared keywords of functions of dynamics."""
 
 
 DELIVERY = frozenset(Delivery.__annotations__)
 CONDITIONS = frozenset(Conditions.__annotations__)
 TIMED_CALL = frozenset(TimedCall.__annotations__)
+MODEL_CALL = frozenset(ModelCall.__annotations__)
 WORLD_CALL = frozenset(WorldCall.__annotations__)
 DYNAMICS_CALL = frozenset(DynamicsCall.__annotations__)
 
@@ -127,3 +145,24 @@ def unexpected_keyword(function: str, taken: frozenset[str], given: Iterable[str
     near = nearest_name(name, taken)
     hint = f"; did you mean {near!r}?" if near else ""
     return TypeError(f"{function}: unexpected keyword argument {name!r}{hint}")
+
+
+def targets_of(kernel: Any, out: Any) -> Any:
+    """Return where a kernel writes to: what the caller gave, or the arrays in an earlier result."""
+    names = [result.name for result in kernel.__self__.outputs]
+    if isinstance(out, (tuple, list)) or not all(name and hasattr(out, name) for name in names):
+        return out
+    return tuple(getattr(out, name) for name in names)
+
+
+def refuse_delivery(function: str, out: Any, errors: str) -> None:
+    """Raise where a traced call says how results are delivered: they are values of the graph."""
+    if errors not in ("raise", "flag"):
+        raise OptionError("errors", ("raise", "flag"), errors)
+    if out is not None or errors == "flag":
+        given = "out=" if out is not None else "errors='flag'"
+        raise TraceError(
+            f"{function}: a traced call returns values and cannot take {given}; pass it to the "
+            "compiled kernel instead",
+            function=function,
+        )

@@ -25,13 +25,16 @@ from tiburon.algorithms.keywords import (
     WORLD_CALL,
     Delivery,
     DynamicsCall,
+    ModelCall,
     TimedCall,
     WorldCall,
+    refuse_delivery,
+    targets_of,
     unexpected_keyword,
 )
 from tiburon.algorithms.steps import JointVector, taping
 from tiburon.algorithms.surroundings_key import structure_around, world_key
-from tiburon.errors import ModelError, OptionError, ShapeError, TraceError, UnknownNameError
+from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model import Model, Plan, World
 from tiburon.native.cache_file import blake2b
 from tiburon.record import field, record
@@ -119,7 +122,9 @@ class LibraryFunction:
         model.check_unchanged()
         # a model that users wrote a part of is looked at in every call: it has no short way
         plain = world is None and not options and model.is_declared
-        key = id(model) if plain else (id(model), world_key(world or DEFAULT_WORLD), options)
+        around = world or DEFAULT_WORLD
+        # worlds whose numbers are run-time numbers in other parts compare equal
+        key = id(model) if plain else (id(model), world_key(around), around.run_time, options)
         found = self.recent.get(key)
         if found is None:
             found = self.older.get(key)
@@ -167,6 +172,7 @@ def call(
     time: Any = None,
     out: Any = None,
     errors: str = "raise",
+    parameters: Mapping[str, Any] | None = None,
 ) -> Any:
     """Run a public function on numbers, or on traced values inside a traced function.
 
@@ -180,17 +186,25 @@ def call(
             function the time that is given to the kernel.
         out: Array to write the result to, or a tuple or record of arrays; new ones if None.
         errors: "raise", or "flag" for a pair of the result and the marks of failed cases.
+        parameters: Values by name in place of those of robot and world, one or one per case.
     """
     check_places(model, world)
+    rows: Mapping[str, Any] = {}
+    if parameters is not None or (world is not None and world.cases is not None):
+        from tiburon.algorithms.run_time import vary_call
+
+        model, world, rows = vary_call(function.name, model, world, parameters)
     if not depends_on_time(model, world or DEFAULT_WORLD):
         time = None
     if current_graph() is None:
         kernel = function.kernel(model, world, options)
-        if out is None and errors == "raise":
+        if not rows and out is None and errors == "raise":
             return kernel(*arguments) if time is None else kernel(*arguments, time=time)
+        taken = kernel.__self__.parameters  # type: ignore[attr-defined]
+        own = {name: table for name, table in rows.items() if name in taken}
         at = {} if time is None else {TIME: time}
-        return kernel(*arguments, out=_targets(kernel, out), errors=errors, **at)
-    _refuse_delivery(function.name, out, errors)
+        return kernel(*arguments, out=targets_of(kernel, out), errors=errors, **own, **at)
+    refuse_delivery(function.name, out, errors)
     if function.of_trees:
         refuse_loops(model, function.name)
     inputs = function.inputs(model, options)
@@ -200,7 +214,7 @@ def call(
 
 
 def call_under(
-    keywords: DynamicsCall | WorldCall | TimedCall | Delivery,
+    keywords: DynamicsCall | WorldCall | ModelCall | TimedCall | Delivery,
     function: LibraryFunction,
     model: Model,
     arguments: Sequence[Any],
@@ -225,7 +239,7 @@ def call_under(
     return call(function, model, given, read.world, (*read.options, *options), **read.delivery)
 
 
-_OWN: tuple[str, ...] = ("time", "out", "errors")
+_OWN: tuple[str, ...] = ("time", "parameters", "out", "errors")
 """Keywords of `call` itself."""
 
 
@@ -240,11 +254,11 @@ class Keywords(NamedTuple):
     """One per further input: forces from outside."""
 
     delivery: dict[str, Any]
-    """The keywords of `call` itself: time, out and errors, those that were given."""
+    """The keywords of `call` itself: time, parameters, out and errors, those that were given."""
 
 
 def read_keywords(
-    function: LibraryFunction, keywords: DynamicsCall | WorldCall | TimedCall | Delivery
+    function: LibraryFunction, keywords: DynamicsCall | WorldCall | ModelCall | TimedCall | Delivery
 ) -> Keywords:
     """Return what the keywords of a call come to.
 
@@ -262,7 +276,7 @@ def read_keywords(
 
 def record_under(
     make: Callable[..., Made],
-    keywords: DynamicsCall | WorldCall | TimedCall | Delivery,
+    keywords: DynamicsCall | WorldCall | ModelCall | TimedCall | Delivery,
     function: LibraryFunction,
     model: Model,
     arguments: Sequence[Any],
@@ -293,27 +307,6 @@ def record_under(
 def pair(one: Any, other: Any) -> tuple[Any, Any]:
     """Return two results as they are, for `record_under`."""
     return one, other
-
-
-def _targets(kernel: Any, out: Any) -> Any:
-    """Return where a kernel writes to: what the caller gave, or the arrays in an earlier result."""
-    names = [result.name for result in kernel.__self__.outputs]
-    if isinstance(out, (tuple, list)) or not all(name and hasattr(out, name) for name in names):
-        return out
-    return tuple(getattr(out, name) for name in names)
-
-
-def _refuse_delivery(function: str, out: Any, errors: str) -> None:
-    """Raise where a traced call says how results are delivered: they are values of the graph."""
-    if errors not in ("raise", "flag"):
-        raise OptionError("errors", ("raise", "flag"), errors)
-    if out is not None or errors == "flag":
-        given = "out=" if out is not None else "errors='flag'"
-        raise TraceError(
-            f"{function}: a traced call returns values and cannot take {given}; pass it to the "
-            "compiled kernel instead",
-            function=function,
-        )
 
 
 def check_places(model: object, world: object) -> None:

@@ -10,7 +10,7 @@ __all__ = ["structure_around", "world_key"]
 
 def structure_around(model: Model, world: World) -> tuple[object, ...]:
     """Return what code depends on of the surroundings, and of the bodies in water."""
-    pattern = tuple(x != 0.0 for x in world.gravity)
+    pattern = world.gravity_used
     if world.fluid is None:
         return pattern
     from tiburon.algorithms.water import immersions

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.allocation import Allocation, allocate
-from tiburon.algorithms.binding import DEFAULT_WORLD, refuse_loops
+from tiburon.algorithms.binding import DEFAULT_WORLD, refuse_loops, world_with
 from tiburon.algorithms.hybrid import known_rows
 from tiburon.algorithms.keywords import CONDITIONS, Conditions, takes_conditions, unexpected_keyword
 from tiburon.algorithms.rnea import inverse_dynamics
@@ -159,6 +159,9 @@ def trim(
     if not CONDITIONS.issuperset(conditions):
         raise unexpected_keyword("trim", CONDITIONS, conditions)
     refuse_loops(model, "trim")
+    around = world_with(conditions.get("world"), conditions.get("fluid"))
+    if around is not None and around.fluid is not None:
+        around.fluid.refuse_cases("trim")
     search = _Search(model, v, free, thrusters, powered, conditions)
     refuse_masked("q", q)
     position = np.array(model.neutral() if q is None else q, dtype=np.float64)

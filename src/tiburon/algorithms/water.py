@@ -13,9 +13,10 @@ body like velocities do, and bodies held by fixed joints meet the water as one; 
 surface, each body meets the water at its own place.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place
 from tiburon.algorithms.sweep import outward
@@ -66,7 +67,6 @@ class WaterAround(NamedTuple):
     """What a surface leaves of the links under water; None where there is no surface."""
 
 
-@lru_cache(maxsize=64)
 def immersions(model: Model, apart: bool) -> tuple[Link, ...]:
     """Return what water meets of each plan body; nothing where it meets nothing.
 
@@ -78,20 +78,65 @@ def immersions(model: Model, apart: bool) -> tuple[Link, ...]:
     Raises:
         ModelError: If no body has any water numbers.
     """
-    plan = model.plan
-    members: list[list[tuple[BodyFluid, Transform]]] = [[] for _ in plan.bodies]
-    for body in model.bodies:
-        frame = plan.frame(body.name)
-        # what is fixed to the world moves no water
-        if body.fluid is not None and frame.body != WORLD_BODY:
-            members[frame.body].append((body.fluid, frame.transform))
+    # robots whose numbers are run-time numbers in other parts compare equal
+    return _immersions(model, apart, model.run_time.fluids)
+
+
+@lru_cache(maxsize=64)
+def _immersions(model: Model, apart: bool, run_time: frozenset[str]) -> tuple[Link, ...]:
+    members = members_in_water(model, run_time)
     if not any(members):
         raise ModelError(
             f"model {model.name!r}: expected bodies with water numbers in a fluid, got none; give "
             "bodies fluid=BodyFluid(volume=..., added_mass=...), or leave the fluid out"
         )
-    groups = [[[one] for one in listed] if apart else [listed][: len(listed)] for listed in members]
-    return tuple(tuple(map(immersion_of, group)) for group in groups)
+    return tuple(link_in_water(listed, apart, run_time) for listed in members)
+
+
+Member: TypeAlias = tuple[str, BodyFluid, Transform]
+"""A body in water: its name, its numbers, and the map to its frame from that of the plan body."""
+
+
+def members_in_water(model: Model, run_time: Collection[str]) -> list[list[Member]]:
+    """Return the bodies that water meets, of each plan body in the order of the model.
+
+    Args:
+        model: The robot.
+        run_time: Names of bodies that water meets even if they have no water numbers.
+    """
+    plan = model.plan
+    members: list[list[Member]] = [[] for _ in plan.bodies]
+    for body in model.bodies:
+        frame = plan.frame(body.name)
+        fluid = whole(body.fluid) if body.name in run_time else body.fluid
+        # what is fixed to the world moves no water
+        if fluid is not None and frame.body != WORLD_BODY:
+            members[frame.body].append((body.name, fluid, frame.transform))
+    return members
+
+
+def whole(fluid: BodyFluid | None) -> BodyFluid:
+    """Return the water numbers of a body with zeros in place of matrices that it does not have."""
+    found = fluid or BodyFluid()
+    none = ((0.0,) * 6,) * 6
+    words = ("added_mass", "linear_damping", "quadratic_damping")
+    missing: dict[str, Any] = {word: none for word in words if getattr(found, word) is None}
+    return replace(found, **missing)
+
+
+def link_in_water(members: Sequence[Member], apart: bool, run_time: Collection[str]) -> Link:
+    """Return what water meets of one plan body."""
+    groups = [[one] for one in members] if apart else [members][: len(members)]
+    found = []
+    for group in groups:
+        part = immersion_of([(fluid, X) for _, fluid, X in group])
+        if any(name in run_time for name, _, _ in group):
+            # whether there is any is a matter of numbers too
+            constant = part.constant_added
+            constant = ArticulatedInertia.zero() if constant is None else constant
+            part = replace(part, constant_added=constant, run_time=True)
+        found.append(part)
+    return tuple(found)
 
 
 def water_around(
@@ -123,6 +168,12 @@ def water_around(
 
         floating = floating_links(model, surface, links, added)
     return WaterAround(density, field, water.moves_alike, strips, links, added, time, floating)
+
+
+def at_rest(around: WaterAround) -> WaterAround:
+    """Return the same water without its current."""
+    still = FlowField(Water().motion, ())
+    return around._replace(field=still, moves_alike=True)
 
 
 class _Drifting(NamedTuple):

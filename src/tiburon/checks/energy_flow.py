@@ -10,6 +10,7 @@ from tiburon.algorithms.energy import kinetic_energy, potential_energy
 from tiburon.algorithms.frame_motion import frame_velocity
 from tiburon.algorithms.kinematics import forward_kinematics
 from tiburon.algorithms.rnea import inverse_dynamics
+from tiburon.algorithms.run_time import CaseRows
 from tiburon.arguments import public
 from tiburon.errors import DomainError
 from tiburon.model import Model, Water, World
@@ -58,9 +59,18 @@ def energy_flow(run: Trajectory) -> EnergyFlow:
         run: Of one robot, with its system.
 
     Raises:
-        DomainError: If the water moves in a way in which energy cannot be followed.
+        DomainError: If the water moves in a way in which energy cannot be followed, or the run has
+            numbers that are not those of its robot.
     """
     model, world = run.model, run.world
+    named = run.header.setup.get("named")
+    if named:
+        raise DomainError(
+            "run",
+            "one with the numbers of its robot and its water",
+            f"parameters= for {', '.join(named)}",
+            advice="build the robot with these numbers and run it alone",
+        )
     time, q = run.time, run.q
     v = _seen_from_water(run)
     water = None if world.fluid is None else replace(world.fluid, current=(0.0, 0.0, 0.0))
@@ -69,7 +79,7 @@ def energy_flow(run: Trajectory) -> EnergyFlow:
         potential_energy(model, q, world=still)
     )
     power = np.sum(np.asarray(run.get("joint_force").values) * v, axis=-1)
-    states = States(model, world, run.system, time, q, run.v, run.x, run.u, {})
+    states = States(model, world, run.system, time, q, run.v, run.x, run.u, CaseRows())
     for frame, wrench in wrenches(states).items():
         if frame == "world":
             continue

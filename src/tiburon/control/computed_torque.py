@@ -9,10 +9,10 @@ nearest are taken, and the joints with motors make the forces (`tiburon.loops.tr
 """
 
 from collections.abc import Hashable
-from dataclasses import replace
 from typing import Any
 
 from tiburon.algorithms.bias import gravity_force
+from tiburon.algorithms.binding import stilled
 from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.arguments import public
 from tiburon.control.joint_choice import (
@@ -167,7 +167,7 @@ class GravityCompensation:
             # at rest, motors bear through the loops what the other joints cannot
             rest, every = 0.0 * state.v, chosen_joints(model, ())
             chosen = _driven(model, chosen)
-            tau = _tracking(model, state.q, rest, rest, every, chosen, _still(around), state)
+            tau = _tracking(model, state.q, rest, rest, every, chosen, stilled(around), state)
         else:
             tau = gravity_force(model, state.q, world=around, **_now(state))
         share = run_time_fields(self, state, ("share",))["share"]
@@ -211,13 +211,6 @@ def _tracking(
         world=world,
         **_now(state),
     )
-
-
-def _still(world: World) -> World:
-    """Return surroundings whose water, if there is any, does not move."""
-    if world.fluid is None:
-        return world
-    return replace(world, fluid=replace(world.fluid, current=(0.0, 0.0, 0.0)))
 
 
 def _now(state: State) -> dict[str, Any]:

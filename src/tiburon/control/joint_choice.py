@@ -76,9 +76,11 @@ def chosen_joints(model: Model, names: tuple[str, ...]) -> Chosen:
 
 
 def as_target(target: Any) -> Target:
-    """Return a target in a form that compares by value."""
+    """Return a target in a form that compares by value; one in that form stays as it is."""
     if isinstance(target, JointPath):
         return target
+    if isinstance(target, tuple) and target and isinstance(target[0], tuple):
+        target = dict(target)
     for x in target.values() if isinstance(target, Mapping) else (target,):
         if not np.isfinite(x).all():
             raise DomainError("target", "finite numbers", f"{target!r}")

@@ -104,6 +104,8 @@ class StationKeeping:
             bears_weight: Whether weight less buoyancy is borne as well.
             name: Leads the names of its states.
         """
+        if fluid is not None:
+            fluid.refuse_cases("station keeping")
         bases = [body for body in model.bodies if body.joint.kind == "free"]
         if len(bases) != 1:
             raise ModelError(

@@ -208,6 +208,9 @@ class Immersion:
     reference: float | None = None
     """Density that `added` is stated for [kg/m^3]; None where it is that of the fluid at hand."""
 
+    run_time: bool = False
+    """Whether code takes every number at run time, zeros and `place` included."""
+
     def in_fluid(self, density: Scalar) -> "Immersion":
         """Return the link with the added mass and damping it has in a fluid of a density.
 
@@ -265,6 +268,12 @@ class Immersion:
                     yield from row
         for fin in self.fins:
             yield from fin.numbers
+        if self.run_time:
+            yield from self.place
+
+    def _used(self) -> tuple[bool, ...]:
+        """Which of `_scalars` a kernel takes at run time."""
+        return tuple(self.run_time or x != 0.0 for x in self._scalars())
 
     def numbers(self) -> tuple[float, ...]:
         """Return the numbers a kernel takes at run time: those that are not zero.
@@ -272,12 +281,13 @@ class Immersion:
         Angles of fins that can be turned come last, whatever they are.
         """
         angles = (fin.deflection for fin in self.fins if fin.deflection is not None)
-        return (*(x for x in self._scalars() if x != 0.0), *angles)
+        taken = zip(self._scalars(), self._used(), strict=True)
+        return (*(x for x, used in taken if used), *angles)
 
     def with_numbers(self, numbers: Sequence[Scalar]) -> "Immersion":
         """Return the same link with other scalars in place of `numbers`."""
         given = iter(numbers)
-        all_of = iter([next(given) if x != 0.0 else 0.0 for x in self._scalars()])
+        all_of = iter([next(given) if used else 0.0 for used in self._used()])
 
         def take(count: int) -> tuple[Scalar, ...]:
             return tuple(next(all_of) for _ in range(count))
@@ -299,12 +309,17 @@ class Immersion:
         fins = [
             fin if fin.deflection is None else replace(fin, deflection=next(given)) for fin in fins
         ]
+        place = self.place
+        if self.run_time:
+            a, b, c = take(3)
+            place = (a, b, c)
         return replace(
             self,
             added=added,
             constant_added=constant,
             volume=volume,
             moment=(x, y, z),
+            place=place,
             shapes=shapes,
             dampings=dampings,
             fins=tuple(fins),
@@ -313,7 +328,7 @@ class Immersion:
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
         return (
-            tuple(x != 0.0 for x in self._scalars()),
+            self._used(),
             tuple((s.kind, s.geometry, len(s.numbers)) for s in self.shapes),
             tuple(
                 (d.transform, d.linear is None, d.quadratic is None, d.reference)
@@ -321,7 +336,7 @@ class Immersion:
             ),
             self.constant_added is None,
             self.reference,
-            self.place,
+            None if self.run_time else self.place,
             tuple(replace(fin, numbers=(), deflection=fin.deflection is None) for fin in self.fins),
         )
 

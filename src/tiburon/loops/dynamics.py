@@ -10,7 +10,14 @@ from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.forward import method_options
 from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.keywords import TIMED_CALL, DynamicsCall, TimedCall, takes_conditions
+from tiburon.algorithms.keywords import (
+    MODEL_CALL,
+    TIMED_CALL,
+    DynamicsCall,
+    ModelCall,
+    TimedCall,
+    takes_conditions,
+)
 from tiburon.algorithms.library import (
     INERTIA,
     LibraryFunction,
@@ -139,14 +146,14 @@ _JACOBIAN = LibraryFunction(
     "loop_jacobian", inputs_of("q"), _run_jacobian, parameters=(), keywords=TIMED_CALL
 )
 _CLOSE = LibraryFunction(
-    "close_loops", inputs_of("q"), _run_close, parameters=(INERTIA,), keywords=TIMED_CALL
+    "close_loops", inputs_of("q"), _run_close, parameters=(INERTIA,), keywords=MODEL_CALL
 )
 _KEEP = LibraryFunction(
     "keep_loops_closed",
     inputs_of("q", "v"),
     _run_keep,
     parameters=(INERTIA,),
-    keywords=TIMED_CALL,
+    keywords=MODEL_CALL,
 )
 
 
@@ -224,7 +231,7 @@ def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> A
 
 @public
 @takes_conditions
-def close_loops(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> ClosedPosition:
+def close_loops(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> ClosedPosition:
     """Move a position that is nearly on the loops onto them, by at most ten Newton steps.
 
     Args:
@@ -243,7 +250,7 @@ def close_loops(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Clo
 @public
 @takes_conditions
 def keep_loops_closed(
-    model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[TimedCall]
+    model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[ModelCall]
 ) -> Array:
     """Take out of a joint velocity what would open loops.
 

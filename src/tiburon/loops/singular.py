@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.crba import mass_matrix
+from tiburon.algorithms.library import LIBRARY, call
+from tiburon.algorithms.run_time import CaseRows
 from tiburon.loops.dynamics import loop_jacobian
 from tiburon.model import Model
 
@@ -37,17 +38,12 @@ def smallest_singular_value(
         model: The robot; it has loops.
         q: Positions [m or rad], shape (n, nq).
         time: When [s], shape (n,), where `Driven` joints move by themselves.
-        numbers: "inertia" of each position where it differs, shape (n, numbers).
+        numbers: Tables of numbers of each position where they differ, shape (n, numbers).
     """
     J = loop_jacobian(model, q, time=time)
-    tree = model.without_loops()
-    own = {name: rows for name, rows in (numbers or {}).items() if name == "inertia"}
-    if own:
-        from tiburon.algorithms.compilation import compile
-
-        H = np.asarray(compile(mass_matrix, tree)(q, **own))
-    else:
-        H = mass_matrix(tree, q, time=time)
+    tree = model.without_loops().at_run_time(model.run_time)
+    rows = CaseRows(numbers) if numbers else None
+    H = np.asarray(call(LIBRARY["mass_matrix"], tree, (q,), time=time, parameters=rows))
     G = np.linalg.solve(np.linalg.cholesky(H), np.swapaxes(J, -1, -2))
     s = np.linalg.svd(G, compute_uv=False)
     rank = int(np.sum(s > DEPENDENT * s[..., :1], axis=-1).max(initial=1))

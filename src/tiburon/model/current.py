@@ -10,7 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import fields
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from tiburon.spatial import Scalar, Vec3
 from tiburon.trace.declared import is_declared
@@ -40,9 +40,22 @@ class Current(ABC):
             position: Where, world axes [m].
         """
 
+    _every: ClassVar[bool] = False
+    """Whether zeros are run-time numbers too; set on the copy that `with_every_number` returns."""
+
+    _origin: ClassVar[object] = None
+    """What such a copy was made of."""
+
     def numbers(self) -> tuple[float, ...]:
         """Return the numbers that a kernel takes at run time: all floats that are not zero."""
-        return tuple(x for x in self._floats() if x != 0.0)
+        return tuple(x for x in self._floats() if self._every or x != 0.0)
+
+    def with_every_number(self) -> Self:
+        """Return the same current with its zeros among `numbers`; it compares equal to this one."""
+        result = copy.copy(self)
+        object.__setattr__(result, "_every", True)
+        object.__setattr__(result, "_origin", self.source)
+        return result
 
     def with_numbers(self, numbers: Sequence[Scalar]) -> Self:
         """Return the same current with other scalars in place of `numbers`."""
@@ -52,14 +65,19 @@ class Current(ABC):
             if isinstance(value, tuple):
                 return tuple(replaced(entry) for entry in value)
             if isinstance(value, Current):
-                count = len(value.numbers())
-                return value.with_numbers([next(given) for _ in range(count)])
-            return next(given) if isinstance(value, float) and value != 0.0 else value
+                return filled(value)
+            if isinstance(value, float) and (self._every or value != 0.0):
+                return next(given)
+            return value
 
-        # the constructor checks floats, and these may be traced
-        result = copy.copy(self)
-        for field in fields(self):  # type: ignore[arg-type]
-            object.__setattr__(result, field.name, replaced(getattr(self, field.name)))
+        def filled(current: Any) -> Any:
+            # the constructor checks floats, and these may be traced
+            result = copy.copy(current)
+            for field in fields(current):
+                object.__setattr__(result, field.name, replaced(getattr(current, field.name)))
+            return result
+
+        result: Self = filled(self)
         return result
 
     def structure(self) -> tuple[object, ...]:
@@ -69,7 +87,7 @@ class Current(ABC):
     @property
     def source(self) -> object:
         """What the formula is in: the current itself, unless it only holds it."""
-        return self
+        return self if self._origin is None else self._origin
 
     def _floats(self) -> Iterator[float]:
         """Go through all floats of all fields."""
@@ -100,8 +118,11 @@ class Flow(NamedTuple):
 LATELY = 64
 """Currents that users wrote whose graphs are kept."""
 
-_traced: OrderedDict[int, tuple[object, "Program"]] = OrderedDict()
-"""Graphs of currents that users wrote as they were last looked at, by `id` of what is held here."""
+_traced: OrderedDict[tuple[int, bool], tuple[object, "Program"]] = OrderedDict()
+"""Graphs of currents that users wrote as they were last looked at.
+
+By `id` of what is held here, and by whether zeros are run-time numbers.
+"""
 
 
 def look_at(current: Current) -> int | None:
@@ -116,7 +137,7 @@ def look_at(current: Current) -> int | None:
 def _look_at(current: Current) -> "Program":
     program = _traced_now(current)
     source = current.source
-    _traced[id(source)] = (source, program)
+    _traced[id(source), current._every] = (source, program)
     if len(_traced) > LATELY:
         _traced.popitem(last=False)
     return program
@@ -125,13 +146,14 @@ def _look_at(current: Current) -> "Program":
 def _program(current: Current) -> "Program":
     """Return the graph of a current's velocity, and of how that changes."""
     if is_declared(current):
-        return _known_program(current)
-    found = _traced.get(id(current.source))
+        return _known_program(current, current._every)
+    found = _traced.get((id(current.source), current._every))
     return _look_at(current) if found is None else found[1]
 
 
 @lru_cache(maxsize=64)
-def _known_program(current: Current) -> "Program":
+def _known_program(current: Current, every: bool) -> "Program":
+    # currents that differ in whether zeros are run-time numbers compare equal
     return _traced_now(current)
 
 

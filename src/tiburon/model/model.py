@@ -20,7 +20,7 @@ from tiburon.model.mobility import immovable_joints, needs_check, nothing_resist
 from tiburon.model.named_parts import joint_slices
 from tiburon.model.numbers import check_name
 from tiburon.model.parts import Parts, checked, joint_positions
-from tiburon.model.plan import Plan
+from tiburon.model.plan import Plan, RunTime
 from tiburon.model.pose import Pose
 from tiburon.model.spring import Spring
 from tiburon.model.state_space import StateSpace
@@ -116,10 +116,9 @@ class Model(StateSpace):
         positions = tuple((name, tuple(x.items())) for name, x in given)
         written = WrittenParts(ordered, parts.loops)
         digest = written.hash_with((name, about, positions), parts[:-1])
-        self._set(written=written)
-        self._set(name=name, nq=nq, nv=nv, about=about, _poses=given)
+        self._set(name=name, nq=nq, nv=nv, about=about, _poses=given, written=written)
         self._set(**{key: getattr(parts, key) for key in Parts._fields if key != "poses"})
-        self._set(_slices=joint_slices(ordered), _hash=digest, _plan=None)
+        self._set(_slices=joint_slices(ordered), _hash=digest, _plan=None, run_time=RunTime())
         immovable = immovable_joints(self.plan) if needs_check(ordered) else ()
         if immovable and movable:
             raise nothing_resists(self.plan, immovable[0])
@@ -189,7 +188,8 @@ class Model(StateSpace):
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Model._of, (self.name, self._parts, self.about, not self.immovable_joint_names)
+        parts = (self.name, self._parts, self.about, not self.immovable_joint_names)
+        return Model._arrived, (*parts, self.run_time)
 
     def __repr__(self) -> str:
         loops = f", {len(self.loops)} loops" if self.loops else ""

@@ -6,10 +6,10 @@ of a plan are those of its model. Frames lead back to what the user named.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tiburon.errors import ShapeError, UnknownNameError
 from tiburon.model.body import Body
@@ -44,6 +44,22 @@ NUMBERS = (
 
 ZERO = 1e-14
 """Inertial numbers below this fraction of what was summed are rounding, and zero."""
+
+
+class RunTime(NamedTuple):
+    """Parts of a robot of which code takes every number at run time, zeros included."""
+
+    inertias: frozenset[str] = frozenset()
+    """Names of bodies whose mass, center of mass and inertia tensor do."""
+
+    fluids: frozenset[str] = frozenset()
+    """Names of bodies whose numbers in water do."""
+
+    armatures: frozenset[str] = frozenset()
+    """Names of joints whose armature does."""
+
+    passives: frozenset[str] = frozenset()
+    """What of friction and springs of joints does: names such as "knee.damping"."""
 
 
 @record
@@ -175,19 +191,33 @@ class Plan:
             if place.link != WORLD_LINK:
                 pose = to_plan[place.link] @ pose
             frames[name] = PlanFrame(place.link, pose.transform)
-        names = tuple(
-            f"{body.name}.{number}"
-            for body in bodies
-            for number, x in zip(NUMBERS, body.inertia, strict=True)
-            if x != 0.0
+        names = _parameter_names(bodies)
+        plan = cls(model.name, model.nq, model.nv, tuple(bodies), frames, names)
+        named = model.run_time
+        if not named.inertias and not named.armatures:
+            return plan
+        # a joint that follows another adds to the armature of its leader
+        moved = {model.slice(name, of="v").start for name in named.armatures}
+        return plan.at_run_time(
+            {plan.frame(name).body for name in named.inertias},
+            {body.index for body in bodies if body.v.start in moved},
         )
-        names += tuple(
-            f"{body.name}.{word}"
-            for body in bodies
-            for word, x in zip(_armature_words(body), body.armature or (), strict=True)
-            if x != 0.0
-        )
-        return cls(model.name, model.nq, model.nv, tuple(bodies), frames, names)
+
+    def at_run_time(self, links: Collection[int], armatures: Collection[int]) -> "Plan":
+        """Return the same plan with more of its numbers among the parameters, zeros included.
+
+        Args:
+            links: Indices of bodies of whose inertia every number is one.
+            armatures: Indices of bodies of whose joint every armature is one.
+        """
+        bodies = [
+            replace(body, armature=(0.0,) * (body.v.stop - body.v.start))
+            if body.index in armatures and body.armature is None
+            else body
+            for body in self.bodies
+        ]
+        names = _parameter_names(bodies, links, armatures)
+        return replace(self, bodies=tuple(bodies), parameter_names=names)
 
     @property
     def parameters(self) -> tuple[Scalar, ...]:
@@ -308,6 +338,24 @@ class Plan:
             sorted(self.frames.items()),
         )
         return blake2b(structure_text(structure).encode(), digest_size=32).digest()
+
+
+def _parameter_names(
+    bodies: Sequence[PlanBody], links: Collection[int] = (), armatures: Collection[int] = ()
+) -> tuple[str, ...]:
+    """Return the names of numbers that are not zero, or that are parameters in any case."""
+    names = tuple(
+        f"{body.name}.{number}"
+        for body in bodies
+        for number, x in zip(NUMBERS, body.inertia, strict=True)
+        if x != 0.0 or body.index in links
+    )
+    return names + tuple(
+        f"{body.name}.{word}"
+        for body in bodies
+        for word, x in zip(_armature_words(body), body.armature or (), strict=True)
+        if x != 0.0 or body.index in armatures
+    )
 
 
 def armatures_of(joints: Sequence[Joint]) -> dict[str, tuple[float, ...]]:

@@ -1,11 +1,14 @@
 """Positions and velocities of a robot: where to begin, steps, and what lies between positions."""
 
+from typing import Any, Self
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
 from tiburon.model import configuration
 from tiburon.model.named_parts import NamedParts
+from tiburon.model.plan import RunTime
 
 Array = NDArray[np.float64]
 
@@ -13,7 +16,31 @@ Array = NDArray[np.float64]
 class StateSpace(NamedParts):
     """Positions q and velocities v that the joints of a robot can have."""
 
-    __slots__ = ()
+    __slots__ = ("run_time",)
+
+    run_time: RunTime
+    """Of which parts code takes every number at run time, zeros included; none by default."""
+
+    def at_run_time(self, run_time: RunTime) -> Self:
+        """Return the same robot, of which code takes every number of some parts at run time.
+
+        It compares equal to this one, and other code is compiled for it.
+        """
+        if run_time == self.run_time:
+            return self
+        found = object.__new__(type(self))
+        slots = [name for cls in type(self).__mro__ for name in getattr(cls, "__slots__", ())]
+        for name in slots:
+            object.__setattr__(found, name, getattr(self, name))
+        object.__setattr__(found, "run_time", run_time)
+        object.__setattr__(found, "_plan", None)
+        return found
+
+    @classmethod
+    def _arrived(cls, *parts: Any) -> Any:
+        """Return a robot that came from another process, its `run_time` last among the parts."""
+        *given, run_time = parts
+        return cls._of(*given).at_run_time(run_time)  # type: ignore[attr-defined]
 
     @public
     def neutral(self) -> Array:

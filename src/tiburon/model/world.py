@@ -1,11 +1,14 @@
 """What surrounds a robot."""
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from tiburon.errors import ModelError
 from tiburon.model.ground import Ground
 from tiburon.model.numbers import Vec3, vec3
 from tiburon.model.replaced import refuse_replaced
-from tiburon.model.water import Water
-from tiburon.record import record
+from tiburon.model.water import Water, one_water
+from tiburon.record import field, record
 
 ADVICE = "add to it, but replace nothing; a Current of your own tells how water moves"
 """What to do about a class derived from these that acts otherwise."""
@@ -25,7 +28,11 @@ class World:
     """What feet stand on; data, which dynamics functions do not apply."""
 
     fluid: Water | None = None
-    """What a robot moves in; None on land. Dynamics applies it to bodies that have a `fluid`."""
+    """What a robot moves in; None on land. Dynamics applies it to bodies that have a `fluid`. In a
+    list of `Water` each case of a batch has its own."""
+
+    run_time: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
+    """Which of "gravity" and "fluid" have all their numbers taken at run time, zeros included."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", vec3(self.gravity, "world", "gravity"))
@@ -34,7 +41,8 @@ class World:
             raise ModelError(
                 f"world: ground must be a Ground, got {ground!r}; write Ground(height=0.0)"
             )
-        fluid: object = self.fluid
+        fluid: object = one_water(self.fluid)
+        object.__setattr__(self, "fluid", fluid)
         if fluid is not None and not isinstance(fluid, Water):
             raise ModelError(
                 f"world: fluid must be Water, got {fluid!r}; write Water(density=1025.0)"
@@ -56,3 +64,28 @@ class World:
         """
         told = None if self.fluid is None else self.fluid.look()
         return () if told is None else (told,)
+
+    def at_run_time(self, parts: Sequence[str]) -> "World":
+        """Return the same world, of which code takes every number of some parts at run time.
+
+        It compares equal to this one, and other code is compiled for it.
+
+        Args:
+            parts: "gravity", "fluid", or both.
+        """
+        fluid = self.fluid
+        if fluid is not None and "fluid" in parts:
+            fluid = fluid.at_run_time()
+        found = replace(self, fluid=fluid)
+        object.__setattr__(found, "run_time", tuple(parts))
+        return found
+
+    @property
+    def gravity_used(self) -> tuple[bool, ...]:
+        """Which components of gravity code takes at run time: those that are not zero."""
+        return tuple("gravity" in self.run_time or x != 0.0 for x in self.gravity)
+
+    @property
+    def cases(self) -> int | None:
+        """Number of cases in which the water differs; None for the same world in all."""
+        return None if self.fluid is None else self.fluid.cases

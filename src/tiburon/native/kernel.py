@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import keyword
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -33,19 +33,35 @@ if TYPE_CHECKING:
 __all__ = ["Kernel", "ProgramSource", "Source", "make_kernel"]
 
 
-def make_kernel(source: Source, parameters: Mapping[str, Any] | None = None) -> Callable[..., Any]:
+class NamedNumbers(Protocol):
+    """What stands behind the parameters of a kernel: numbers that callers know by other names."""
+
+    def rows(self, given: Any) -> Mapping[str, Any]:
+        """Return values of parameter inputs for values by the callers' names."""
+
+    def refusal(self, table: str) -> Exception | None:
+        """Return what to raise for a parameter input by itself; None if it may be given."""
+
+
+def make_kernel(
+    source: Source,
+    parameters: Mapping[str, Any] | None = None,
+    numbers: NamedNumbers | None = None,
+) -> Callable[..., Any]:
     """Compile a program, or find it compiled, and bind its parameters.
 
     Args:
         source: Where the program comes from.
         parameters: Value of each parameter input, by name.
+        numbers: Tells what values by other names, given as ``parameters={...}``, come to; None
+            where callers give parameter inputs themselves.
 
     Returns:
         A callable. Its arguments are the program's, for one case or with leading batch
         dimensions; keywords: `out`, `errors` ("raise" or "flag"), `threads`, and any parameter
         by name, also one row per case. `callable.__self__` tells about it.
     """
-    return Kernel(source, parameters or {}).builtin()
+    return Kernel(source, parameters or {}, numbers).builtin()
 
 
 class Kernel:
@@ -60,9 +76,11 @@ class Kernel:
         self,
         source: Source,
         parameters: Mapping[str, Any],
+        numbers: NamedNumbers | None = None,
         code: Code | InterpretedCode | None = None,
     ) -> None:
         self._source = source
+        self._numbers = numbers
         self._code = code_for(source) if code is None else code
         self.name = source.name
         signature = self._code.signature
@@ -95,7 +113,7 @@ class Kernel:
 
     def __reduce__(self) -> Any:
         """Pickle as its source and parameters; the other side compiles or finds the code."""
-        return Kernel, (self._source, dict(self.parameters))
+        return Kernel, (self._source, dict(self.parameters), self._numbers)
 
     @property
     def inputs(self) -> tuple[Input, ...]:
@@ -126,8 +144,28 @@ class Kernel:
         return self._source.program()
 
     def with_parameters(self, **parameters: Any) -> Callable[..., Any]:
-        """Return the same kernel with other parameter values; nothing is compiled."""
-        return Kernel(self._source, {**self.parameters, **parameters}, self._code).builtin()
+        """Return the same kernel with other parameter values; nothing is compiled.
+
+        Args:
+            **parameters: Values of parameter inputs; or ``parameters={...}`` as calls take it.
+        """
+        given = {**self.parameters, **self._by_input(parameters)}
+        return Kernel(self._source, given, self._numbers, self._code).builtin()
+
+    def _by_input(self, named: dict[str, Any]) -> dict[str, Any]:
+        """Return keywords with values by name replaced by those of parameter inputs."""
+        numbers = self._numbers
+        if numbers is None:
+            return named
+        for name in named:
+            refused = numbers.refusal(name) if name in self.parameters else None
+            if refused is not None:
+                raise refused
+        if "parameters" not in named:
+            return named
+        rest = {name: value for name, value in named.items() if name != "parameters"}
+        found = {} if named["parameters"] is None else numbers.rows(named["parameters"])
+        return rest | {name: rows for name, rows in found.items() if name in self.parameters}
 
     def __getattr__(self, name: str) -> Any:
         # a pickled builtin asks its `__self__` for the attribute of its own name
@@ -178,6 +216,7 @@ class Kernel:
         if all(name.isidentifier() and not keyword.iskeyword(name) for name in names):
             listed = ["*", "out=None", "errors='raise'", "threads=None"]
             more = ["**parameters"] if self.parameters else []
+            more = more if self._numbers is None else ["time=None", "parameters=None"]
             lines += [f"{self._builtin_name()}({', '.join([*names, *listed, *more])})", "--", ""]
         lines += [f"Compiled {self.name}; one case, or leading batch dimensions.", ""]
         lines += [f"{i.name}: shape {_leading(i.shape)}" for i in self.inputs]
@@ -207,7 +246,7 @@ class Kernel:
                 with NaN in each failed case, and a bool array that marks them.
             threads: Cores to use at most; by default as many as are worth it.
             **named: Arguments by name, and parameters that replace the bound ones, also one row
-                per case.
+                per case; of kernels of robots ``parameters={...}``, values by name.
 
         Returns:
             The result, or a tuple of results.
@@ -220,7 +259,7 @@ class Kernel:
             if plain is not None:
                 return plain
         signature = self._code.signature
-        given = self._collect(arguments, named)
+        given = self._collect(arguments, self._by_input(named))
         arrays = [as_floats(item, given[item.name]) for item in signature.inputs]
         batch = batch_shape(signature.inputs, arrays)
         results = self._results(out, batch, arrays)

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,6 +24,7 @@ from tiburon.simulation.recent_systems import known_columns
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.row_writer import SENSED, RowWriter
 from tiburon.simulation.run_header import Checkpoint, Column, RunHeader
+from tiburon.simulation.run_parameters import with_named
 from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.system import System
 from tiburon.simulation.trajectory import Trajectory
@@ -85,8 +87,11 @@ class RunSetup(NamedTuple):
     sensors: tuple[Any, ...]
     events: tuple[Any, ...]
     parameters: Mapping[str, Any]
+    """Tables of run-time numbers as code takes them."""
     threads: int | None
     redundancy_tolerance: float = 0.0
+    named: Mapping[str, Any] = MappingProxyType({})
+    """Values by name that replace those of robot, surroundings, elements and controller."""
 
     @property
     def traced(self) -> bool:
@@ -99,9 +104,10 @@ class RunSetup(NamedTuple):
         held = self.traced and self.hold is not None
         sensed = [(s.name, len(s.channel_names(self.model))) for s in self.sensors]
         read = sensed if self.traced else ()
+        model, world = with_named(self.model, self.world, tuple(self.named or ()))
         return System(
-            self.model,
-            self.world,
+            model,
+            world,
             self.elements,
             control,
             held=held,

@@ -5,10 +5,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.algorithms.run_time import CaseRows
 from tiburon.errors import UnknownNameError
 from tiburon.simulation.embedding import is_data, to_text
 from tiburon.simulation.quantities import ENERGIES, QUANTITIES, Quantity, States, output_quantity
 from tiburon.simulation.run_header import Column
+from tiburon.simulation.run_parameters import with_named
 
 if TYPE_CHECKING:
     import xarray
@@ -145,13 +147,14 @@ def _fill(run: "Trajectory", quantity: Quantity, start: int, stop: int, values: 
         name: np.ascontiguousarray(np.broadcast_to(table, (*good.shape, table.shape[-1]))[good])
         for name, table in _parameters(run).items()
     }
+    model, world = with_named(run.model, run.world, tuple(run.header.setup.get("named") or ()))
     states = States(
-        run.model,
-        run.world,
+        model,
+        world,
         run.system,
         np.ascontiguousarray(time[good]),
         **{key: np.ascontiguousarray(array[good]) for key, array in rows.items()},
-        parameters=own,
+        parameters=CaseRows(own),
     )
     values[good] = quantity.compute(states)
 

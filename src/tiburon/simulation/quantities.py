@@ -1,6 +1,6 @@
 """Quantities that follow from recorded states: computed when asked for, in native batches."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from tiburon.algorithms.frame_motion import frame_velocity
 from tiburon.algorithms.kinematics import forward_kinematics
 from tiburon.algorithms.momentum import momentum
 from tiburon.algorithms.reactions import joint_reactions
+from tiburon.algorithms.run_time import CaseRows
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.loops.dynamics import loop_gaps
 from tiburon.loops.reactions import loop_reactions
@@ -60,7 +61,7 @@ class States:
     u: Array
     """Commands, shape (n, commands)."""
 
-    parameters: Mapping[str, Array]
+    parameters: CaseRows
     """Numbers that differ from case to case, one row per state: "inertia" and the like."""
 
     def ask(self, function: Callable[..., Any], *arrays: Array, **options: Any) -> Any:
@@ -69,9 +70,10 @@ class States:
         if not self.parameters:
             return function(self.model, *arrays, **options, **timed)
         from tiburon.algorithms.compilation import compile
+        from tiburon.native.kernel import make_kernel
 
-        kernel = compile(function, self.model, **options)
-        known = kernel.__self__.parameters  # type: ignore[attr-defined]
+        own = compile(function, self.model, **options).__self__  # type: ignore[attr-defined]
+        kernel, known = make_kernel(own.source, own.parameters), own.parameters
         taken = {name: rows for name, rows in self.parameters.items() if name in known}
         return kernel(*arrays, **taken, **{k: v for k, v in timed.items() if k in known})
 
@@ -182,6 +184,7 @@ def _reactions(states: States) -> Array:
             world=states.world,
             external_force=forces or None,
             time=_when(states),
+            **_numbers(states),
         )
         return carried.actuator + carried.bearing
     found = joint_reactions(
@@ -192,6 +195,7 @@ def _reactions(states: States) -> Array:
         world=states.world,
         external_force=forces or None,
         time=_when(states),
+        **_numbers(states),
     )
     return found.actuator + found.bearing
 
@@ -204,6 +208,11 @@ def _gap(states: States) -> Array:
 def _singular(states: States) -> Array:
     numbers = states.parameters
     return smallest_singular_value(states.model, states.q, time=_when(states), numbers=numbers)
+
+
+def _numbers(states: States) -> dict[str, Any]:
+    """Return the numbers of each state for functions of dynamics, where cases have their own."""
+    return {"parameters": states.parameters} if states.parameters else {}
 
 
 def _when(states: States) -> Array | None:

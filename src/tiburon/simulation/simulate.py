@@ -10,16 +10,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.actuation.defaults import as_elements
+from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
 from tiburon.algorithms.library import check_places
 from tiburon.arguments import public
 from tiburon.errors import (
     DomainError,
     ModelError,
-    NonFiniteError,
     OptionError,
     RunFileError,
     ShapeError,
-    refuse_masked,
 )
 from tiburon.loops.metric import checked_tolerance
 from tiburon.loops.start import check_switched_start, closed_start, resting_position
@@ -33,6 +32,7 @@ from tiburon.simulation.loop import MOST_STEPS
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.recent_systems import surrounded
 from tiburon.simulation.run_header import Checkpoint
+from tiburon.simulation.run_parameters import RunNumbers, vary_run
 from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
@@ -62,7 +62,7 @@ def simulate(
     v: ArrayLike | None = None,
     x: ArrayLike | None = None,
     world: World | None = None,
-    fluid: Water | None = None,
+    fluid: Water | Sequence[Water] | None = None,
     control: Callable[[State], Any] | None = None,
     control_dt: float | None = None,
     command: Mapping[str, ArrayLike] | ArrayLike | None = None,
@@ -107,7 +107,8 @@ def simulate(
         x: Inner states of elements and controller at the start, shape (..., nx); their own
             choice by default.
         world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
-        fluid: The water the robot is in: short for a world of this fluid.
+        fluid: The water the robot is in: short for a world of this fluid. A list has one `Water`
+            per case, as an array of densities or currents in a `Water` has.
         control: Decides commands. Marked with `traced`, it is compiled into the loop and runs at
             every stage of the integrator, or every `control_dt` if that is given; it may have
             states of its own (`state_names`, `initial_state`) and then returns commands and their
@@ -141,9 +142,10 @@ def simulate(
         record_every: Steps between two recorded rows, instead of `record_dt`.
         record: Names of quantities that `Trajectory.data` holds beside states and commands.
         time: Time at the start [s].
-        parameters: Run-time numbers that replace those of the model and its surroundings, by name
-            ("inertia", "gravity", "fluid", "immersion", "elements", "control"), shape (numbers,),
-            or (..., numbers) where they differ from case to case.
+        parameters: Values that replace those of the robot, its surroundings, what acts on it and
+            its controller, by name: ``{"vehicle.mass": [10.0, 12.0], "control.stiffness": 40.0}``;
+            one value, or one per case with the cases leading. `parameters` of this package lists
+            all names. Changing values compiles nothing.
         threads: Cores to use at most.
         progress: True for a bar after the first second, False for none, a function of simulated
             time and duration [s]; by default a bar if a person is watching.
@@ -177,9 +179,18 @@ def simulate(
         raise OptionError("limits", (True, False), limits)
     if not (progress is None or isinstance(progress, bool) or callable(progress)):
         raise OptionError("progress", (True, False, "a function"), progress)
-    around = surrounded(model, world, fluid, passive, limits)
-    surroundings = around.world
-    elements = (*around.elements, *as_elements(forces))
+    extra = as_elements(forces)
+    place = world_with(world, fluid)
+    several = place is not None and place.cases is not None
+    varied = None
+    if several or parameters is not None:
+        around_all = place or DEFAULT_WORLD
+        varied = vary_run(model, around_all, extra, control, parameters or {}, passive, limits)
+        surroundings, elements, control = varied.world, varied.elements, varied.control
+    else:
+        # one water, or `place` would have cases
+        around = surrounded(model, world, fluid, passive, limits)  # type: ignore[arg-type]
+        surroundings, elements = around.world, (*around.elements, *extra)
     dt = _time("dt", dt, positive=True)
     hold = _control_steps(control, control_dt, dt)
     if keep_inertia is not None:
@@ -209,6 +220,7 @@ def simulate(
         parameters={},
         threads=_threads(threads),
         redundancy_tolerance=checked_tolerance(redundancy_tolerance),
+        named={} if varied is None else varied.named,
     )
     check_sensors(setup.sensors)
     if budget is not None:
@@ -219,8 +231,7 @@ def simulate(
             "it out",
             name=model.name,
         )
-    added = len(elements) > len(around.elements)
-    plain = not (added or setup.traced or setup.redundancy_tolerance)
+    plain = varied is None and not (extra or setup.traced or setup.redundancy_tolerance)
     system = around.system if plain else setup.system()
     if not model.nq + system.nx:
         raise ModelError(
@@ -228,7 +239,7 @@ def simulate(
             "joint than fixed or driven ones",
             name=model.name,
         )
-    batch, state, held, rows = _start(system, q, v, x, command, parameters or {})
+    batch, state, held, rows = _start(system, q, v, x, command, varied)
     if model.loops:
         _close(system, state, setup.begin)
     setup = setup._replace(parameters=rows)
@@ -291,7 +302,7 @@ def _start(
     v: ArrayLike | None,
     x: ArrayLike | None,
     command: Any,
-    parameters: Mapping[str, ArrayLike],
+    varied: RunNumbers | None,
 ) -> tuple[tuple[int, ...], Array, Array, dict[str, Array]]:
     """Return batch, states and held numbers of all cases, and parameters; checked."""
     model = system.model
@@ -301,16 +312,23 @@ def _start(
     if v is not None:
         velocity = as_batch(v, model.nv, "v", model.describe_v())
     inner = system.x0
+    if varied is not None and varied.start is not None:
+        own = inner[varied.start.shape[-1] :]
+        lead = varied.start.shape[:-1]
+        inner = np.concatenate([varied.start, np.broadcast_to(own, (*lead, own.size))], axis=-1)
     if x is not None:
         inner = as_batch(x, system.nx, "x", f"{system.nx} ({', '.join(system.x_names)})")
     commands = _commands(system, command)
-    numbers = {name: _numbers(name, values) for name, values in parameters.items()}
+    numbers: Mapping[str, Array] = {} if varied is None else varied.rows
     arrays = {"q": position, "v": velocity, "x": inner, "command": commands, **numbers}
     shapes = {name: array.shape[:-1] for name, array in arrays.items()}
     try:
         batch = np.broadcast_shapes(*shapes.values()) if any(shapes.values()) else ()
     except ValueError:
-        listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+        said = {name: shape for name, shape in shapes.items() if name not in numbers}
+        if varied is not None:
+            said |= {f"parameters[{key!r}]": array.shape for key, array in varied.named.items()}
+        listed = ", ".join(f"{name} {shape}" for name, shape in said.items())
         raise ShapeError(
             "start",
             "leading dimensions that broadcast",
@@ -377,21 +395,6 @@ def _commands(system: System, command: Any) -> Array:
     row = np.zeros((*system.commands.cases(command), count))
     system.commands.write(row, command, "command")
     return as_batch(row, count, "command", system.commands.described)
-
-
-def _numbers(name: str, values: Any) -> Array:
-    """Return run-time numbers as an array."""
-    argument = f"parameters[{name!r}]"
-    refuse_masked(argument, values)
-    try:
-        found = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise ShapeError(argument, "an array of numbers", f"{values!r}") from None
-    bad = np.argwhere(~np.isfinite(found))
-    if len(bad):
-        first = tuple(bad[0].tolist())
-        raise NonFiniteError(argument, first, float(found[first]))
-    return found
 
 
 def _listed(argument: str, given: Any, kind: Any, words: str) -> tuple[Any, ...]:

@@ -93,11 +93,14 @@ class Trajectory:
         """
         there = not any(isinstance(element, str) for element in self.header.elements)
         if self._system is None and there:
+            from tiburon.simulation.run_parameters import with_named
             from tiburon.simulation.system import System
 
+            named = tuple(self.header.setup.get("named") or ())
+            model, world = with_named(self.model, self.world, named)
             tolerance = self.header.setup.get("redundancy_tolerance", 0.0)
             self._system = System(
-                self.model, self.world, self.header.elements, redundancy_tolerance=tolerance
+                model, world, self.header.elements, redundancy_tolerance=tolerance
             )
         return self._system
 

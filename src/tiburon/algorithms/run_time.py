@@ -1,0 +1,453 @@
+"""Numbers by name on their way to code: a robot and its world, other in each case of a batch.
+
+Code takes its numbers as tables that leave out zeros. What is named is in these tables whatever its
+value (`Model.at_run_time`, `World.at_run_time`): code is compiled once for a set of names. Values
+are judged as those of a model are, before anything runs.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.algorithms.binding import DEFAULT_WORLD
+from tiburon.errors import ModelError, TiburonError, TraceError
+from tiburon.model import Coupled, Model, Water, World
+from tiburon.model.body_fluid import BodyFluid
+from tiburon.model.parameters import (
+    Parameter,
+    model_parameters,
+    parameter,
+    plain,
+    read_values,
+    run_time_leaves,
+    with_value,
+)
+from tiburon.model.plan import NUMBERS, WORLD_BODY, RunTime
+from tiburon.spatial import RigidInertia
+from tiburon.trace.program import current_graph
+
+__all__ = ["CaseRows", "Varied", "at_run_time", "case_message", "vary", "vary_call"]
+
+Array = NDArray[np.float64]
+
+PASSIVE = ("damping", "friction", "stiffness", "rest")
+"""What joints do by themselves."""
+
+
+class CaseRows(dict[str, Array]):
+    """Tables of run-time numbers as code takes them, by the names of its inputs."""
+
+
+class Varied(NamedTuple):
+    """A robot and its world of which some numbers differ from case to case."""
+
+    model: Model
+    """The robot; what is named is taken at run time."""
+
+    world: World
+    """Its surroundings, likewise; water of the first case."""
+
+    rows: CaseRows
+    """The numbers, with leading dimensions of cases where they differ."""
+
+
+def at_run_time(model: Model, world: World, parameters: Iterable[Parameter]) -> tuple[Model, World]:
+    """Return a robot and its world of which code takes all that is named at run time."""
+    listed = list(parameters)
+
+    def owners(part: str, *words: str) -> frozenset[str]:
+        return frozenset(
+            x.owner for x in listed if x.part == part and (not words or x.path[0] in words)
+        )
+
+    run_time = RunTime(
+        inertias=owners("body"),
+        fluids=owners("water"),
+        armatures=owners("joint", "armature"),
+        passives=frozenset(x.name for x in listed if x.part == "joint" and x.path[-1] in PASSIVE),
+    )
+    around = [part for part in ("gravity", "fluid") if owners(part)]
+    return _known(model, run_time), world.at_run_time(around) if around else world
+
+
+_models: dict[tuple[int, RunTime], tuple[Model, Model]] = {}
+MOST = 32
+"""Robots that are kept, so that kernels are found by them."""
+
+
+def _known(model: Model, run_time: RunTime) -> Model:
+    """Return a robot with numbers at run time: the same one for the same names."""
+    if run_time == model.run_time:
+        return model
+    key = (id(model), run_time)
+    found = _models.get(key)
+    if found is None:
+        if len(_models) >= MOST:
+            _models.pop(next(iter(list(_models))), None)
+        # the first is held so that no other can take its place in memory
+        found = _models[key] = (model, model.at_run_time(run_time))
+    return found[1]
+
+
+def vary(
+    model: Model,
+    world: World | None,
+    given: Mapping[str, Any],
+    known: Mapping[str, Parameter] | None = None,
+) -> Varied:
+    """Return a robot and its world with numbers by name in place of their own.
+
+    Args:
+        model: The robot.
+        world: Its surroundings, whose water may differ from case to case; the default ones if None.
+        given: Values by name, one or one per case.
+        known: Parameters that may be named; those of dynamics by default.
+
+    Raises:
+        ModelError: If a value is not one that a model can have; the message names the case.
+    """
+    around = DEFAULT_WORLD if world is None else world
+    if known is None:
+        known = dynamics_parameters(model, around)
+    return lowered(model, around, read_values(known, given), known)
+
+
+def vary_call(
+    function: str, model: Model, world: World | None, given: Mapping[str, Any] | None
+) -> tuple[Model, World | None, Mapping[str, Any]]:
+    """Return robot, world and tables of numbers for values by name, in a call of a function."""
+    if isinstance(given, CaseRows):
+        return model, world, given
+    if current_graph() is not None:
+        raise TraceError(
+            f"{function}: inside a traced function numbers are those of one case, got "
+            "parameters= or water that differs from case to case; give them to the compiled "
+            "kernel, or to simulate",
+            function=function,
+        )
+    return vary(model, world, {} if given is None else given)
+
+
+def dynamics_parameters(model: Model, world: World) -> dict[str, Parameter]:
+    """Return the parameters that dynamics depends on, by name."""
+    found: dict[str, Parameter] = {}
+    wet = _body_fluid_parameters(model) if world.fluid is not None else ()
+    for item in (*model_parameters(model, world), *wet):
+        if item.name in found:
+            raise ModelError(
+                f"parameters: {item.name!r} is a number of two parts of model {model.name!r}; give "
+                "bodies and joints names of their own"
+            )
+        found[item.name] = item
+    return found
+
+
+def _body_fluid_parameters(model: Model) -> Iterator[Parameter]:
+    """Go through the numbers of bodies in water."""
+    # loaded where there is water
+    from tiburon.hydro.immersion import immersion_of
+
+    none = np.zeros((6, 6))
+    for body in model.bodies:
+        frame = model.plan.frame(body.name)
+        if frame.body == WORLD_BODY:
+            continue
+        fluid = body.fluid or BodyFluid()
+        for word in ("volume", "center_of_buoyancy"):
+            yield parameter("water", body.name, word, getattr(fluid, word), ("fluid", word))
+        for word in ("added_mass", "linear_damping", "quadratic_damping"):
+            found = getattr(fluid, word)
+            value = plain(none) if found is None else found
+            yield parameter("water", body.name, word, value, ("fluid", word))
+
+        def code(given: BodyFluid, X: Any = frame.transform) -> tuple[object, Sequence[float]]:
+            met = replace(immersion_of([(given, X)]), run_time=True)
+            return met.structure(), met.numbers()
+
+        shapes = replace(BodyFluid(), drag=fluid.drag, fins=fluid.fins)
+        for word, value, path in run_time_leaves(shapes, code):
+            if path[0] in ("drag", "fins"):
+                yield parameter("water", body.name, word, value, ("fluid", *path))
+
+
+def lowered(
+    model: Model, world: World, values: Mapping[str, Array], known: Mapping[str, Parameter]
+) -> Varied:
+    """Return what `vary` returns, for values that have been read."""
+    named = [known[name] for name in values]
+    fluid = world.fluid
+    template = world
+    several = world.cases is not None
+    if fluid is not None and several:
+        template = replace(world, fluid=fluid.case(0))
+    wide, around = at_run_time(model, template, named)
+    if several and "fluid" not in around.run_time:
+        around = around.at_run_time((*around.run_time, "fluid"))
+    rows = CaseRows()
+    by_part: dict[str, dict[Parameter, Array]] = {}
+    for item in named:
+        by_part.setdefault(item.part, {})[item] = values[item.name]
+    armatures = {x: a for x, a in by_part.get("joint", {}).items() if x.path[0] == "armature"}
+    if "body" in by_part or armatures:
+        rows["inertia"] = _inertia_rows(wide, by_part.get("body", {}), armatures)
+    if "gravity" in by_part:
+        gravity = by_part["gravity"]
+        rows["gravity"] = rows_of(
+            gravity,
+            lead_of(gravity),
+            lambda _, values: replace(template, gravity=next(iter(values.values()))).gravity,
+        )
+    if "fluid" in by_part or several:
+        assert fluid is not None
+        rows["fluid"] = _fluid_rows(fluid, by_part.get("fluid", {}))
+    if "water" in by_part:
+        rows["immersion"] = _immersion_rows(wide, around, by_part["water"])
+    return Varied(wide, around, rows)
+
+
+def case_message(error: TiburonError, index: tuple[int, ...]) -> ModelError:
+    """Return an error about a value of one case, with the case in front."""
+    case = index[0] if len(index) == 1 else index
+    return ModelError(f"parameters, case {case}: {error}" if index else f"parameters: {error}")
+
+
+def lead_of(arrays: Mapping[Parameter, Array]) -> tuple[int, ...]:
+    """Return the common leading dimensions of values."""
+    leads = {x.name: a.shape[: a.ndim - len(x.shape)] for x, a in arrays.items()}
+    try:
+        return np.broadcast_shapes(*leads.values())
+    except ValueError:
+        listed = ", ".join(f"{name} {lead}" for name, lead in leads.items())
+        raise ModelError(
+            f"parameters: expected as many cases in each, or one value, got {listed}; give every "
+            "array the same number of cases"
+        ) from None
+
+
+def by_case(
+    arrays: Mapping[Parameter, Array], lead: tuple[int, ...], places: Any = None
+) -> Iterator[tuple[tuple[int, ...], dict[Parameter, Any]]]:
+    """Go through cases: the index of each, with its values as parts hold them.
+
+    Args:
+        arrays: Values with leading dimensions of cases or none.
+        lead: Shape of the cases.
+        places: Indices of the cases to go through; all of them by default.
+    """
+    whole = {x: np.broadcast_to(a, (*lead, *x.shape)) for x, a in arrays.items()}
+    for place in np.ndindex(*lead) if places is None else places:
+        index = tuple(int(k) for k in place)
+        yield index, {x: plain(a[index]) for x, a in whole.items()}
+
+
+def model_of_case(model: Model, values: Mapping[Parameter, Any]) -> Model:
+    """Return a robot with the values of one case in place of its own, judged as every robot is."""
+    parts = model._parts
+    fields = {"actuator": "actuators", "thruster": "thrusters", "spring": "springs"}
+    fields["cylinder"] = "cylinders"
+    owned: dict[tuple[str, str], list[tuple[Parameter, Any]]] = {}
+    for item, value in values.items():
+        kind = "body" if item.part == "water" else item.part
+        owned.setdefault((kind, item.owner), []).append((item, value))
+
+    def changed(kind: str, part: Any) -> Any:
+        for item, value in owned.get((kind, part.name), ()):
+            part = with_value(part, item.path, value)
+        return part
+
+    bodies = []
+    for body in parts.bodies:
+        joint = changed("joint", body.joint)
+        bodies.append(changed("body", body if joint is body.joint else replace(body, joint=joint)))
+    others = {
+        field: tuple(changed(kind, part) for part in getattr(parts, field))
+        for kind, field in fields.items()
+    }
+    parts = parts._replace(bodies=tuple(bodies), **others)
+    found = Model._of(model.name, parts, model.about, not model.immovable_joint_names)
+    return found.at_run_time(model.run_time)
+
+
+def _inertia_rows(
+    model: Model, inertias: Mapping[Parameter, Array], armatures: Mapping[Parameter, Array]
+) -> Array:
+    """Return the inertial numbers of the plan, all cases at once."""
+    plan = model.plan
+    lead = lead_of({**inertias, **armatures})
+    bodies = {body.name: body for body in model.bodies}
+    own: dict[str, dict[str, Array]] = {}
+    for item, array in inertias.items():
+        whole = np.broadcast_to(array, (*lead, *item.shape))
+        own.setdefault(item.owner, {})[str(item.path[-1])] = whole
+    felt = _armatures(model, armatures)
+    found: dict[str, RigidInertia] = {}
+    odd = np.zeros(lead, dtype=bool)
+    for name, given in own.items():
+        inertia = bodies[name].inertia
+        mass = given.get("mass", np.broadcast_to(inertia.mass, lead))
+        com = given.get("com", np.broadcast_to(inertia.com, (*lead, 3)))
+        tensor = given.get("tensor", np.broadcast_to(inertia.tensor, (*lead, 6)))
+        odd |= ~(mass > 0.0)
+        if "tensor" in given:
+            odd |= ~_plainly_right(tensor)
+        elif "com" in given and not inertia.is_definite:
+            # a point on the axis of its joint is one that nothing resists
+            odd[...] = True
+        axes = (tuple(np.moveaxis(array, -1, 0)) for array in (com, tensor))
+        found[name] = RigidInertia.from_mass(mass, *axes)
+    # what is not plainly right is for a model to judge
+    given_here = {**inertias, **armatures}
+    for index, values in by_case(given_here, lead, np.argwhere(odd)):
+        try:
+            model_of_case(model, values)
+        except TiburonError as error:
+            raise case_message(error, index) from None
+    links = {plan.frame(name).body for name in own}
+    numbers: list[Any] = []
+    for link in plan.bodies:
+        total = link.inertia
+        if link.index in links:
+            total = RigidInertia.zero()
+            for body in model.bodies:
+                frame = plan.frame(body.name)
+                if frame.body == link.index:
+                    rigid = found.get(body.name, body.inertia.rigid)
+                    total = total + frame.transform.inertia_to_parent(rigid)
+        numbers += list(total)
+    assert len(numbers) == len(NUMBERS) * len(plan.bodies)
+    for link in plan.bodies:
+        if link.armature is not None:
+            numbers += list(felt.get(link.v.start, link.armature))
+    used = [x for x, taken in zip(numbers, plan._used, strict=True) if taken]
+    return np.stack([np.broadcast_to(np.asarray(x, dtype=np.float64), lead) for x in used], axis=-1)
+
+
+def _plainly_right(tensor: Array) -> Any:
+    """Return which tensors need no closer look: moments and their spread positive by far."""
+    xx, xy, xz, yy, yz, zz = np.moveaxis(tensor, -1, 0)
+    good = np.ones(xx.shape, dtype=bool)
+    # eigenvalues of tr(I) 1 - 2 I are positive where the triangle inequality holds
+    spread = (yy + zz - xx, -2.0 * xy, -2.0 * xz, xx + zz - yy, -2.0 * yz, xx + yy - zz)
+    for a, b, c, d, e, f in ((xx, xy, xz, yy, yz, zz), spread):
+        second = a * d - b * b
+        determinant = f * second - a * e * e - d * c * c + 2.0 * b * c * e
+        trace = a + d + f
+        good = good & (a > 0.0) & (second > 0.0) & (trace > 0.0)
+        good = good & (determinant > 1e-9 * trace * trace * trace)
+    return good
+
+
+def _armatures(model: Model, given: Mapping[Parameter, Array]) -> dict[int, list[Any]]:
+    """Return armatures by the first velocity variable of the joint that feels them."""
+    values = {item.owner: (item, array) for item, array in given.items()}
+    for item, array in values.values():
+        low = np.argwhere(array < 0.0)
+        if len(low):
+            index = tuple(low[0].tolist())
+            case = index[: array.ndim - len(item.shape)]
+            error = ModelError(
+                f"joint {item.owner!r}: armature must be at least 0, got {array[index]:g}; check "
+                "its sign"
+            )
+            raise case_message(error, case)
+    felt: dict[int, list[Any]] = {}
+    for joint in model.joints:
+        if not joint.freedom_count:
+            continue
+        own: list[Any] = list(joint.armatures)
+        if joint.name in values:
+            item, array = values[joint.name]
+            own = [array] if not item.shape else [array[..., k] for k in range(item.shape[0])]
+        start = model.slice(joint.name, of="v").start
+        if isinstance(joint, Coupled):
+            first = felt.get(start, [0.0])[0]
+            felt[start] = [first + joint.ratio * joint.ratio * own[0]]
+        else:
+            others = felt.get(start, [0.0] * len(own))
+            felt[start] = [a + b for a, b in zip(own, others, strict=True)]
+    return felt
+
+
+def _fluid_rows(fluid: Water, given: Mapping[Parameter, Array]) -> Array:
+    """Return the numbers of the water in each case."""
+    cases = () if fluid.cases is None else (fluid.cases,)
+    lead = np.broadcast_shapes(cases, lead_of(given)) if _fits(cases, given) else ()
+
+    def water(index: tuple[int, ...], values: Mapping[Parameter, Any]) -> Sequence[float]:
+        one = fluid
+        if fluid.cases is not None:
+            one = fluid.case(index[-1] if fluid.cases > 1 else 0)
+        for item, value in values.items():
+            one = with_value(one, item.path, value)
+        return one.at_run_time().numbers()
+
+    return rows_of(given, lead, water)
+
+
+def _fits(cases: tuple[int, ...], given: Mapping[Parameter, Array]) -> bool:
+    lead = lead_of(given)
+    try:
+        np.broadcast_shapes(cases, lead)
+    except ValueError:
+        listed = ", ".join(item.name for item in given)
+        raise ModelError(
+            f"parameters: expected as many cases of {listed} as the water has, {cases[0]}, got "
+            f"{lead}; give one value, or one per case"
+        ) from None
+    return True
+
+
+def rows_of(
+    given: Mapping[Parameter, Array],
+    lead: tuple[int, ...],
+    row: Callable[[tuple[int, ...], Mapping[Parameter, Any]], Sequence[float]],
+) -> Array:
+    """Return one row of numbers per case; errors name the case."""
+    found = []
+    for index, values in by_case(given, lead):
+        try:
+            found.append(tuple(row(index, values)))
+        except TiburonError as error:
+            raise case_message(error, index) from None
+    return np.array(found, dtype=np.float64).reshape(*lead, -1)
+
+
+def _immersion_rows(model: Model, world: World, given: Mapping[Parameter, Array]) -> Array:
+    """Return the numbers of the bodies in water in each case."""
+    from tiburon.algorithms.water import immersions, link_in_water, members_in_water
+
+    assert world.fluid is not None
+    apart = world.fluid.meets_bodies_apart
+    run_time = model.run_time.fluids
+    links = immersions(model, apart)
+    members = members_in_water(model, run_time)
+    touched = {model.plan.frame(item.owner).body for item in given}
+    own = {
+        index: tuple(x for part in link for x in part.numbers()) for index, link in enumerate(links)
+    }
+    forms = {index: [part.structure() for part in links[index]] for index in touched}
+
+    def row(_: tuple[int, ...], values: Mapping[Parameter, Any]) -> Sequence[float]:
+        numbers = dict(own)
+        for index in touched:
+            changed = []
+            for name, fluid, X in members[index]:
+                for item, value in values.items():
+                    if item.owner == name:
+                        fluid = with_value(fluid, item.path[1:], value)
+                changed.append((name, fluid, X))
+            link = link_in_water(changed, apart, run_time)
+            if [part.structure() for part in link] != forms[index]:
+                names = ", ".join(item.name for item in values)
+                raise ModelError(
+                    f"{names}: expected values that leave the form of the shapes as it is, got "
+                    "others, such as equal ends of a cylinder that differ in the model; run these "
+                    "cases with a model of their own"
+                )
+            numbers[index] = tuple(x for part in link for x in part.numbers())
+        return [x for index in range(len(links)) for x in numbers[index]]
+
+    return rows_of(given, lead_of(given), row)

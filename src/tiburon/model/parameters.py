@@ -1,0 +1,325 @@
+"""Numbers of robots, worlds, elements and controllers by name, such as "vehicle.mass".
+
+A name is that of a part, then that of what it holds: "shoulder.damping", "fluid.current",
+"hull.drag.0.coefficient". The same names stand for values that replace those of a robot in all
+cases of a batch, or in each its own.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.errors import ModelError, NonFiniteError, ShapeError, TiburonError, UnknownNameError
+from tiburon.model.body_fluid import BodyFluid
+from tiburon.model.joint_passive import JointPassive
+from tiburon.model.model import Model
+from tiburon.model.plan import WORLD_BODY
+from tiburon.model.world import World
+from tiburon.record import record
+
+__all__ = [
+    "Parameter",
+    "leaves",
+    "model_parameters",
+    "read_values",
+    "run_time_leaves",
+    "with_value",
+]
+
+Array = NDArray[np.float64]
+Path = tuple[str | int, ...]
+
+LISTING = "tb.parameters(model, ...)"
+"""How users find all names."""
+
+AXES = ("x", "y", "z")
+"""Names of the components of vectors: "hull.center_of_mass.z" is a number by itself."""
+
+ROWS = ("inertia", "gravity", "fluid", "immersion", "elements", "control")
+"""What code calls its tables of run-time numbers."""
+
+UNITS = {
+    "mass": "kg",
+    "center_of_mass": "m",
+    "inertia": "kg m^2",
+    "gravity": "m/s^2",
+    "density": "kg/m^3",
+    "current": "m/s",
+    "surface": "m",
+    "volume": "m^3",
+    "center_of_buoyancy": "m",
+    "added_mass": "kg m^2, kg m, kg",
+    "linear_damping": "N m s/rad, N s/m",
+    "quadratic_damping": "N m s^2/rad^2, N s^2/m^2",
+    "armature": "kg m^2 or kg",
+    "damping": "N m s/rad or N s/m",
+    "friction": "N m or N",
+    "stiffness": "N m/rad or N/m",
+    "rest": "rad or m",
+    "lower": "rad or m",
+    "upper": "rad or m",
+    "surface_speed": "m/s",
+    "speed": "m/s",
+    "speeds": "m/s",
+    "amplitude": "m/s",
+    "mean": "m/s",
+    "depth": "m",
+    "height": "m",
+    "period": "s",
+    "phase": "rad",
+    "direction": "rad",
+    "deflection": "rad",
+    "area": "m^2",
+    "time_constant": "s",
+    "resistance": "ohm",
+    "inductance": "H",
+    "torque_constant": "N m/A",
+    "back_emf_constant": "V s/rad",
+    "voltage_limit": "V",
+    "current_limit": "A",
+    "rest_length": "m",
+    "frequency": "rad/s",
+}
+"""Units by the last word of a name; what is not here has none, or depends on what it drives."""
+
+_EMPTY: dict[str, Any] = {"fluid": BodyFluid(), "passive": JointPassive()}
+"""What stands for a part that a body or joint does not have."""
+
+
+@record
+class Parameter:
+    """A number, or an array of numbers, that can be addressed by name."""
+
+    name: str
+    """Such as "vehicle.mass"."""
+
+    value: Any
+    """What the robot or its surroundings have: a float, or nested tuples of floats."""
+
+    unit: str
+    """Its unit; empty where it depends on what the part drives."""
+
+    part: str
+    """What holds it: "body", "joint", "gravity", "fluid", "actuator", "element", "control", ..."""
+
+    owner: str
+    """Name of the part."""
+
+    path: Path
+    """Where it is in the part: names of fields, and places in tuples."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Shape of one value: () for a number."""
+        return np.shape(self.value)
+
+
+def parameter(part: str, owner: str, word: str, value: Any, path: Path) -> Parameter:
+    """Return a parameter of a part."""
+    return Parameter(f"{owner}.{word}", value, _unit(word), part, owner, path)
+
+
+def _unit(word: str) -> str:
+    return UNITS.get(word.split(".")[-1], "")
+
+
+def value_at(owner: Any, path: Path) -> Any:
+    """Return what is at a path in a part."""
+    for step in path:
+        if isinstance(step, int):
+            owner = owner[step]
+        else:
+            found = getattr(owner, step)
+            owner = _EMPTY.get(step) if found is None else found
+    return owner
+
+
+def with_value(owner: Any, path: Path, value: Any) -> Any:
+    """Return a part with another value at a path; constructors on the way check it."""
+    if not path:
+        return value
+    step, rest = path[0], path[1:]
+    if isinstance(step, int):
+        inner = with_value(owner[step], rest, value)
+        return (*owner[:step], inner, *owner[step + 1 :])
+    found = getattr(owner, step)
+    inner = with_value(_EMPTY.get(step) if found is None else found, rest, value)
+    return replace(owner, **{step: inner})
+
+
+def plain(array: Any) -> Any:
+    """Return an array as a float or nested tuples of floats, as parts hold them."""
+    found = np.asarray(array, dtype=np.float64)
+    return float(found) if found.ndim == 0 else tuple(plain(entry) for entry in found)
+
+
+def leaves(owner: Any) -> Iterator[tuple[str, Any, Path]]:
+    """Go through all numbers of a part: name within it, value and path."""
+    for item in fields(owner):
+        if item.init:
+            yield from _leaves_of(item.name, getattr(owner, item.name), (item.name,))
+
+
+def _leaves_of(word: str, value: Any, path: Path) -> Iterator[tuple[str, Any, Path]]:
+    if isinstance(value, float) or (isinstance(value, tuple) and value and _is_array(value)):
+        yield word, value, path
+    elif is_dataclass(value) and not isinstance(value, type):
+        for inner, x, rest in leaves(value):
+            yield f"{word}.{inner}", x, (*path, *rest)
+    elif isinstance(value, tuple):
+        for k, entry in enumerate(value):
+            if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str):
+                # numbers by the name of a joint
+                yield from _leaves_of(f"{word}.{entry[0]}", entry[1], (*path, k, 1))
+            else:
+                yield from _leaves_of(f"{word}.{k}", entry, (*path, k))
+
+
+def _is_array(value: tuple[Any, ...]) -> bool:
+    """Return whether nested tuples hold floats alone, as many in each."""
+    if all(isinstance(x, float) for x in value):
+        return True
+    inner = [isinstance(x, tuple) and bool(x) and _is_array(x) for x in value]
+    return all(inner) and len({np.shape(x) for x in value}) == 1
+
+
+def run_time_leaves(
+    owner: Any, code: Callable[[Any], tuple[object, Sequence[float]]]
+) -> Iterator[tuple[str, Any, Path]]:
+    """Go through those numbers of a part that code takes at run time.
+
+    Args:
+        owner: The part.
+        code: Returns what code depends on of a part, and the numbers it takes at run time. A
+            number of the part is one of them if another value changes the latter alone.
+    """
+    structure, numbers = code(owner)
+    for word, value, path in leaves(owner):
+        array = np.asarray(value)
+        if not np.isfinite(array).all():
+            continue
+        for other in (1.25 * array, 1.25 * array + 0.125, 0.75 * array):
+            try:
+                changed = code(with_value(owner, path, plain(other)))
+            except TiburonError:
+                continue
+            if changed[0] == structure and tuple(changed[1]) != tuple(numbers):
+                yield word, value, path
+                break
+
+
+def model_parameters(model: Model, world: World) -> Iterator[Parameter]:
+    """Go through masses, armatures, gravity and water; not numbers of bodies in water."""
+    plan = model.plan
+    for body in model.bodies:
+        if plan.frame(body.name).body == WORLD_BODY:
+            continue
+        words = {"mass": "mass", "center_of_mass": "com", "inertia": "tensor"}
+        for word, field in words.items():
+            value = getattr(body.inertia, field)
+            yield parameter("body", body.name, word, value, ("inertia", field))
+    for joint in model.joints:
+        if joint.freedom_count:
+            armatures = joint.armatures
+            value = armatures if len(armatures) > 1 else armatures[0]
+            yield parameter("joint", joint.name, "armature", value, ("armature",))
+    yield Parameter("world.gravity", world.gravity, "m/s^2", "gravity", "world", ("gravity",))
+    if world.fluid is not None:
+        yield from _fluid_parameters(world)
+
+
+def _fluid_parameters(world: World) -> Iterator[Parameter]:
+    fluid = world.fluid
+    assert fluid is not None
+    one = fluid if fluid.cases is None else fluid.case(0)
+    for word, value, path in leaves(one):
+        if word != "viscosity":
+            yield parameter("fluid", "fluid", word, value, path)
+
+
+def read_values(
+    known: Mapping[str, Parameter], given: Mapping[Any, Any], *, reading: bool = True
+) -> dict[str, Array]:
+    """Return values by name, each with leading dimensions of cases or none.
+
+    Args:
+        known: The parameters there are.
+        given: What a caller gave, also for single components such as "hull.center_of_mass.x".
+        reading: Whether values are read; else names alone, and the values are those of `known`.
+
+    Raises:
+        UnknownNameError: If there is no such parameter.
+        ShapeError: If a value does not have the shape of the parameter.
+        NonFiniteError: If a value is NaN or infinite.
+    """
+    if not isinstance(given, Mapping):
+        raise ModelError(
+            f"parameters: expected values by name, got {type(given).__name__}; write "
+            "parameters={'body.mass': [1.0, 2.0]}"
+        )
+    found: dict[str, Array] = {}
+    single: list[tuple[str, int, Array]] = []
+    for name, value in given.items():
+        whole, _, axis = str(name).rpartition(".")
+        if isinstance(name, str) and name in known:
+            found[name] = _array(name, known[name].shape, value if reading else known[name].value)
+        elif axis in AXES and whole in known and known[whole].shape == (3,):
+            single.append((whole, AXES.index(axis), _array(str(name), (), value)))
+        else:
+            raise _unknown(name, known)
+    for whole, place, value in single:
+        base = found.get(whole, np.array(known[whole].value))
+        base = np.array(
+            np.broadcast_to(base, (*np.broadcast_shapes(base.shape[:-1], value.shape), 3))
+        )
+        base[..., place] = value
+        found[whole] = base
+    return found
+
+
+def _unknown(name: Any, known: Mapping[str, Parameter]) -> TiburonError:
+    if name in ROWS:
+        example = next(
+            (x for x in known if x.split(".")[0] == name), next(iter(known), "body.mass")
+        )
+        return ModelError(
+            f"parameters[{name!r}]: expected the name of a parameter, got that of a table of "
+            f"numbers, whose places depend on which numbers are zero; give values by name, such as "
+            f"parameters={{{example!r}: ...}} ({LISTING} lists all)"
+        )
+    return UnknownNameError("parameter", str(name), known, where="parameters", listing=LISTING)
+
+
+def _array(name: str, shape: tuple[int, ...], value: Any) -> Array:
+    argument = f"parameters[{name!r}]"
+    wanted = "one number, or one per case" if not shape else f"shape {shape}, or (cases, *{shape})"
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ShapeError(argument, wanted, f"a {type(value).__name__}") from None
+    if np.ma.is_masked(value):
+        raise ShapeError(argument, wanted, "an array with masked values")
+    if shape == (6,) and array.shape[-2:] == (3, 3):
+        array = _six(argument, array)
+    if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:
+        raise ShapeError(argument, wanted, f"shape {array.shape}")
+    bad = np.argwhere(~np.isfinite(array))
+    if len(bad):
+        first = tuple(bad[0].tolist())
+        raise NonFiniteError(argument, first, float(array[first]))
+    return array
+
+
+def _six(argument: str, matrices: Array) -> Array:
+    """Return the six numbers of symmetric matrices."""
+    from tiburon.model.inertia import SYMMETRY
+
+    gap = np.abs(matrices - np.swapaxes(matrices, -1, -2)).max(axis=(-2, -1))
+    if (gap > SYMMETRY * np.abs(matrices).max(axis=(-2, -1))).any():
+        raise ModelError(f"{argument}: expected symmetric matrices, got others; mirror the entries")
+    rows, columns = np.triu_indices(3)
+    found: Array = matrices[..., rows, columns]
+    return found

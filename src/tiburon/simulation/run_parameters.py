@@ -1,0 +1,397 @@
+"""Numbers of runs by name: of the robot, its surroundings, what acts on it and who controls it."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.actuation.defaults import as_elements, elements_of
+from tiburon.actuation.element import Element, structure_of
+from tiburon.actuation.joint_stops import JointStops
+from tiburon.actuation.stick_slip import StickSlip
+from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
+from tiburon.algorithms.library import check_places
+from tiburon.algorithms.run_time import (
+    PASSIVE,
+    CaseRows,
+    at_run_time,
+    dynamics_parameters,
+    lead_of,
+    lowered,
+    model_of_case,
+    rows_of,
+)
+from tiburon.arguments import public
+from tiburon.errors import ModelError
+from tiburon.model import Model, Water, World
+from tiburon.model.joint_passive import JointPassive
+from tiburon.model.parameters import (
+    Parameter,
+    parameter,
+    read_values,
+    run_time_leaves,
+    with_value,
+)
+from tiburon.trace.declared import is_declared
+from tiburon.trace.traced import is_traced, tells_structure
+
+__all__ = ["ParameterTable", "RunNumbers", "parameters", "vary_run", "with_named"]
+
+Array = NDArray[np.float64]
+
+NUMBERS = "parameters"
+"""What the numbers of elements and controllers that users wrote are called, all in one array."""
+
+
+class ParameterTable(dict[str, Parameter]):
+    """Parameters by name; `print` shows them with units and shapes."""
+
+    def __repr__(self) -> str:
+        return f"<{len(self)} parameters: {', '.join(list(self)[:3])}, ...>"
+
+    def __str__(self) -> str:
+        rows = [("name", "shape", "unit", "value")]
+        for name, item in self.items():
+            value = np.array2string(np.asarray(item.value), precision=6, threshold=6, edgeitems=2)
+            rows.append((name, str(item.shape), item.unit, " ".join(value.split())))
+        widths = [max(len(row[k]) for row in rows) for k in range(3)]
+        return "\n".join(
+            "  ".join([*(text.ljust(w) for text, w in zip(row[:3], widths, strict=True)), row[3]])
+            for row in rows
+        )
+
+
+@public
+def parameters(
+    model: Model,
+    *,
+    world: World | None = None,
+    fluid: Water | Sequence[Water] | None = None,
+    forces: Sequence[Any] = (),
+    control: Any = None,
+    passive: bool | str = True,
+    limits: bool = True,
+) -> ParameterTable:
+    """List all numbers that ``parameters=`` of `simulate` takes by name, with their values.
+
+    Those of bodies, armatures, gravity and water are taken by functions of dynamics and by kernels
+    of `compile` too; friction, limits, motors and the like act in runs alone.
+
+    Args:
+        model: The robot.
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
+        fluid: The water the robot is in: short for a world of this fluid.
+        forces: Elements and parts that act beside the robot's own.
+        control: A traced controller.
+        passive: As `simulate` takes it.
+        limits: As `simulate` takes it.
+
+    Returns:
+        Parameters by name, each with `value`, `shape` and `unit`.
+
+    Example:
+        ``print(tb.parameters(arm, fluid=tb.Water()))``
+    """
+    check_places(model, world)
+    around = world_with(world, fluid) or DEFAULT_WORLD
+    extra = as_elements(forces) if forces else ()
+    return ParameterTable(_known(model, around, extra, control, passive, limits))
+
+
+def _known(
+    model: Model,
+    world: World,
+    forces: Sequence[Element],
+    control: Any,
+    passive: bool | str,
+    limits: bool,
+) -> dict[str, Parameter]:
+    found = dynamics_parameters(model, world)
+    for item in (
+        *_joint_parameters(model, passive, limits),
+        *_part_parameters(model, passive),
+        *_force_parameters(forces),
+        *_control_parameters(control),
+    ):
+        if item.name in found:
+            raise ModelError(
+                f"parameters: {item.name!r} names two numbers of model {model.name!r} and what "
+                "acts on it; give parts names of their own"
+            )
+        found[item.name] = item
+    return found
+
+
+def _joint_parameters(model: Model, passive: bool | str, limits: bool) -> Iterator[Parameter]:
+    for joint in model.joints:
+        count = joint.freedom_count
+        if not count:
+            continue
+        own = joint.passive or JointPassive()
+        for word in PASSIVE if passive else ():
+            value = getattr(own, word)
+            several = isinstance(value, tuple) or count == 1
+            value = value if several else (value,) * count
+            yield parameter("joint", joint.name, word, value, ("passive", word))
+        if limits and joint.limits is not None:
+            for word in ("lower", "upper"):
+                value = getattr(joint.limits, word)
+                if np.isfinite(value).all():
+                    yield parameter("joint", joint.name, word, value, ("limits", word))
+
+
+def _part_parameters(model: Model, passive: bool | str) -> Iterator[Parameter]:
+    kinds: dict[str, tuple[Any, ...]] = {
+        "actuator": model.actuators,
+        "thruster": model.thrusters,
+        "cylinder": model.cylinders,
+        "spring": model.springs if passive else (),
+    }
+    for kind, parts in kinds.items():
+        for part in parts:
+            for word, value, path in run_time_leaves(part, _code_of_part):
+                yield parameter(kind, part.name, word, value, path)
+
+
+def _code_of_part(part: Any) -> tuple[object, Sequence[float]]:
+    (element,) = as_elements((part,))
+    return structure_of((element,)), element.parameters()
+
+
+def _force_parameters(forces: Sequence[Element]) -> Iterator[Parameter]:
+    for element in forces:
+        part: object = element
+        if not is_declared(element) or not is_dataclass(part):
+            numbers = tuple(element.parameters())
+            if numbers:
+                yield parameter("element", element.name, NUMBERS, numbers, (NUMBERS,))
+            continue
+        for word, value, path in run_time_leaves(element, _code_of_part):
+            # an element around a part of a robot: numbers are those of the part
+            inner = word.partition(".")[2] if path[0] in _PARTS else word
+            yield parameter("element", element.name, inner, value, path)
+
+
+_PARTS = ("actuator", "thruster", "cylinder", "spring")
+"""Fields by which elements hold the part of a robot that they stand for."""
+
+
+def _control_parameters(control: Any) -> Iterator[Parameter]:
+    if control is not None and is_traced(control):
+        yield from _parameters_of(control, "", ())
+
+
+def _parameters_of(control: Any, prefix: str, path: tuple[str | int, ...]) -> Iterator[Parameter]:
+    parts = getattr(control, "parts", None)
+    if isinstance(parts, tuple):
+        for k, part in enumerate(parts):
+            yield from _parameters_of(part, f"{prefix}{k}.", (*path, "parts", k))
+        return
+    numbers = control_numbers(control)
+    if not numbers:
+        return
+    if _is_ours(control):
+        for word, value, rest in run_time_leaves(control, _code_of_control):
+            yield parameter("control", "control", f"{prefix}{word}", value, (*path, *rest))
+    else:
+        yield parameter("control", "control", f"{prefix}{NUMBERS}", numbers, (*path, NUMBERS))
+
+
+def _is_ours(control: Any) -> bool:
+    ours = type(control).__module__.startswith("tiburon.")
+    return ours and is_dataclass(control) and tells_structure(control)
+
+
+def control_numbers(control: Any) -> tuple[float, ...]:
+    """Return the run-time numbers of a controller in order."""
+    given = getattr(control, "parameters", ())
+    given = given() if callable(given) else given
+    return tuple(np.ravel(np.asarray(given, dtype=np.float64)).tolist())
+
+
+def _code_of_control(control: Any) -> tuple[object, Sequence[float]]:
+    return repr(control.structure()), control_numbers(control)
+
+
+class RunNumbers(NamedTuple):
+    """What a run is of, where numbers differ from those of the robot or from case to case."""
+
+    model: Model
+    world: World
+    elements: tuple[Element, ...]
+    control: Any
+    rows: CaseRows
+    """Tables of run-time numbers, with leading dimensions of cases where they differ."""
+
+    named: dict[str, Array]
+    """Values by name, with leading dimensions of cases or none."""
+
+    start: Array | None
+    """Inner states of the elements at the start where they differ, shape (..., states)."""
+
+
+def vary_run(
+    model: Model,
+    world: World,
+    forces: Sequence[Element],
+    control: Any,
+    given: Mapping[str, Any],
+    passive: bool | str,
+    limits: bool,
+) -> RunNumbers:
+    """Return what a run is of, with numbers by name in place of its own.
+
+    Args:
+        model: The robot.
+        world: Its surroundings, whose water may differ from case to case.
+        forces: Elements that act beside the robot's own.
+        control: The controller, or None.
+        given: Values by name, one or one per case.
+        passive: As `simulate` takes it.
+        limits: As `simulate` takes it.
+
+    Raises:
+        ModelError: If a value is not one that a model can have; the message names the case.
+    """
+    known = _known(model, world, forces, control, passive, limits)
+    values = read_values(known, given)
+    varied = lowered(model, world, values, known)
+    named = dict(values)
+    if world.fluid is not None and world.fluid.cases is not None:
+        for word, entries in world.fluid._differing().items():
+            if np.asarray(entries).dtype.kind == "f":
+                named.setdefault(f"fluid.{word}", np.array(entries))
+        named.setdefault("fluid.density", np.array(world.fluid.case(0).density))
+    rows = varied.rows
+    arrays = {known[name]: array for name, array in values.items()}
+
+    def make(robot: Model) -> tuple[Element, ...]:
+        return elements_of(robot, varied.world, passive=passive, limits=limits)
+
+    own = make(varied.model)
+    felt = any(isinstance(element, (JointStops, StickSlip)) for element in own)
+    moving = {item: array for item, array in arrays.items() if _acts_on_elements(item, felt)}
+    start = None
+    elements = (*own, *forces)
+    if moving:
+        found = _element_rows(varied.model, make, forces, moving)
+        elements, rows["elements"], start = found
+        if not rows["elements"].shape[-1]:
+            del rows["elements"]
+    held = {item: array for item, array in arrays.items() if item.part == "control"}
+    if held:
+        control, rows["control"] = _control_rows(control, held)
+    return RunNumbers(varied.model, varied.world, elements, control, rows, named, start)
+
+
+def _acts_on_elements(item: Parameter, felt: bool) -> bool:
+    """Return whether numbers of elements follow from a parameter.
+
+    Args:
+        item: The parameter.
+        felt: Whether elements are as stiff as what joints feel of the robot allows.
+    """
+    if item.part == "joint":
+        return felt or item.path[0] != "armature"
+    return item.part in (*_PARTS, "element") or (felt and item.part == "body")
+
+
+def _element_rows(
+    model: Model,
+    make: Callable[[Model], tuple[Element, ...]],
+    forces: Sequence[Element],
+    arrays: Mapping[Parameter, Array],
+) -> tuple[tuple[Element, ...], Array, Array]:
+    """Return elements of the first case, and numbers and inner states at the start of all."""
+    lead = lead_of(arrays)
+    first: list[tuple[Element, ...]] = []
+    start: list[tuple[float, ...]] = []
+
+    def row(_: tuple[int, ...], values: Mapping[Parameter, Any]) -> Sequence[float]:
+        of_model = {item: x for item, x in values.items() if item.part != "element"}
+        robot = model_of_case(model, of_model) if of_model else model
+        own = make(robot)
+        changed = [_changed(element, values) for element in forces]
+        elements = (*own, *(element for element, _ in changed))
+        if not first:
+            first.append(elements)
+        elif structure_of(elements) != structure_of(first[0]):
+            raise ModelError(
+                f"{', '.join(item.name for item in values)}: expected the same numbers to be zero "
+                "or infinite as in case 0, because code leaves such numbers of elements out, got "
+                "others; run these cases apart, or give a small number instead of zero"
+            )
+        start.append(tuple(x for e in elements for x in e.initial_state(robot)))
+        parts = (*(e.parameters() for e in own), *(numbers for _, numbers in changed))
+        return [x for part in parts for x in part]
+
+    table = rows_of(arrays, lead, row)
+    return first[0], table, np.array(start, dtype=np.float64).reshape(*lead, -1)
+
+
+def _changed(
+    element: Element, values: Mapping[Parameter, Any]
+) -> tuple[Element, tuple[float, ...]]:
+    """Return an element with the values of one case, and its numbers."""
+    for item, value in values.items():
+        if item.part == "element" and item.owner == element.name:
+            if item.path == (NUMBERS,):
+                return element, tuple(value)
+            element = with_value(element, item.path, value)
+    return element, tuple(element.parameters())
+
+
+def _control_rows(control: Any, arrays: Mapping[Parameter, Array]) -> tuple[Any, Array]:
+    """Return the controller of the first case, and the numbers of all."""
+    first: list[Any] = []
+
+    def row(_: tuple[int, ...], values: Mapping[Parameter, Any]) -> Sequence[float]:
+        found, numbers = _controller(control, values)
+        form = _form_of_control(found)
+        if not first:
+            first[:] = [found, form]
+        elif form != first[1]:
+            raise ModelError(
+                f"{', '.join(item.name for item in values)}: expected values that leave the form "
+                "of the controller as it is in case 0, got others; run these cases apart"
+            )
+        return numbers
+
+    table = rows_of(arrays, lead_of(arrays), row)
+    return first[0], table
+
+
+def _controller(
+    control: Any, values: Mapping[Parameter, Any], path: tuple[str | int, ...] = ()
+) -> tuple[Any, tuple[float, ...]]:
+    """Return a controller with the values of one case, and its numbers in order."""
+    parts = getattr(control, "parts", None)
+    if isinstance(parts, tuple):
+        found = [_controller(p, values, (*path, "parts", k)) for k, p in enumerate(parts)]
+        whole = replace(control, parts=tuple(part for part, _ in found))
+        return whole, tuple(x for _, numbers in found for x in numbers)
+    for item, value in values.items():
+        if item.path[: len(path)] != path:
+            continue
+        rest = item.path[len(path) :]
+        if rest == (NUMBERS,):
+            return control, tuple(value)
+        control = with_value(control, rest, value)
+    return control, control_numbers(control)
+
+
+def _form_of_control(control: Any) -> object:
+    parts = getattr(control, "parts", None)
+    if isinstance(parts, tuple):
+        return tuple(map(_form_of_control, parts))
+    return repr(control.structure()) if _is_ours(control) else None
+
+
+def with_named(model: Model, world: World, names: Sequence[str]) -> tuple[Model, World]:
+    """Return robot and world of a run, of which code takes all that is named at run time."""
+    if not names:
+        return model, world
+    known = _known(model, world, (), None, True, True)
+    return at_run_time(model, world, [known[name] for name in names if name in known])
