@@ -21,6 +21,7 @@ from tiburon.errors import (
     ArgumentError,
     DomainError,
     ModelError,
+    OptionError,
     ShapeError,
     TiburonError,
     refuse_masked,
@@ -29,10 +30,13 @@ from tiburon.errors import (
 __all__ = [
     "about",
     "at_least",
+    "caller_level",
     "check_signature",
+    "choice",
     "explained",
     "fail",
     "is_named",
+    "is_numeric",
     "mismatch",
     "positive",
     "public",
@@ -232,12 +236,30 @@ def vector(argument: str, value: object, size: int, *, spread: bool = False) -> 
     import numpy as np
 
     refuse_masked(argument, value)
-    array = np.asarray(value, dtype=np.float64) if _is_numeric(value) else None
+    array = np.asarray(value, dtype=np.float64) if is_numeric(value) else None
     if array is not None and spread and array.ndim == 0:
         array = np.full(size, array)
     if array is None or array.shape != (size,):
         raise ShapeError(argument, f"{size} numbers", shown(value))
     return array
+
+
+def choice(argument: str, value: object, choices: Sequence[Any]) -> None:
+    """Raise `OptionError` unless a value is one of some words; arrays never are."""
+    if not any(type(value) is type(word) and value == word for word in choices):
+        raise OptionError(argument, choices, value)
+
+
+def caller_level() -> int:
+    """Return the level of the nearest caller outside this package, as `warnings.warn` takes it."""
+    frame, level = sys._getframe(1), 1
+    while frame.f_back is not None:
+        # generated constructors have no module
+        module = str(frame.f_globals.get("__name__", "tiburon"))
+        if module.partition(".")[0] != "tiburon":
+            break
+        frame, level = frame.f_back, level + 1
+    return level
 
 
 def shown(value: object) -> str:
@@ -315,7 +337,7 @@ def _fits(hint: Any, value: Any) -> bool:
         if len(plain) < len(parts):
             # what NumPy reads as an array is a union of its own, with text among it
             plain = [part for part in plain if part not in (str, bytes, complex, bool, float, int)]
-            return _is_numeric(value) or any(_fits(part, value) for part in plain)
+            return is_numeric(value) or any(_fits(part, value) for part in plain)
         return any(_fits(part, value) for part in parts)
     if origin is typing.Literal:
         return any(type(value) is type(part) and value == part for part in parts)
@@ -337,7 +359,7 @@ def _fits_class(kind: Any, parts: tuple[Any, ...], value: Any) -> bool:
     if not isinstance(kind, type):
         return True
     if issubclass(kind, np.ndarray):
-        return isinstance(value, np.ndarray) and _is_numeric(value)
+        return isinstance(value, np.ndarray) and is_numeric(value)
     if issubclass(kind, Mapping):
         if not isinstance(value, Mapping):
             return False
@@ -347,7 +369,8 @@ def _fits_class(kind: Any, parts: tuple[Any, ...], value: Any) -> bool:
     if kind is not str and issubclass(kind, Iterable) and kind.__module__ in _COLLECTIONS:
         return _fits_collection(kind, parts, value)
     if getattr(kind, "_is_protocol", False):
-        return True
+        wanted = {*getattr(kind, "__annotations__", {}), *vars(kind)}
+        return all(hasattr(value, name) for name in wanted if not name.startswith("_"))
     return isinstance(value, kind)
 
 
@@ -367,7 +390,9 @@ def _fits_collection(kind: type, parts: tuple[Any, ...], value: Any) -> bool:
     if not isinstance(value, (Sequence, set, frozenset, np.ndarray)):
         # an iterator: looking would use it up
         return kind is not tuple
-    if isinstance(value, np.ndarray) and parts and parts[0] is str and value.dtype.kind in "biufc":
+    plain = parts and isinstance(parts[0], type) and not issubclass(parts[0], (int, float))
+    if isinstance(value, np.ndarray) and plain:
+        # arrays hold numbers; elements of other kinds come in lists
         return False
     listed = list(value)[:LOOKED_AT]
     if not parts:
@@ -393,7 +418,7 @@ def _is_number(value: Any) -> bool:
     if isinstance(value, int):
         return abs(value) < 10**300
     return isinstance(value, (float, np.floating, np.integer)) or (
-        isinstance(value, np.ndarray) and value.ndim == 0 and _is_numeric(value)
+        isinstance(value, np.ndarray) and value.ndim == 0 and is_numeric(value)
     )
 
 
@@ -405,7 +430,7 @@ def _is_whole(value: Any) -> bool:
     return abs(int(value)) < 2**63
 
 
-def _is_numeric(value: Any) -> bool:
+def is_numeric(value: Any) -> bool:
     """Return whether NumPy reads a value as real numbers, none of them masked."""
     import numpy as np
 

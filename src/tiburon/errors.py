@@ -279,7 +279,9 @@ class OptionError(TiburonError, ValueError):
         self.choices = tuple(choices)
         self.given = given
         listed = " or ".join(repr(choice) for choice in self.choices)
-        super().__init__(f"{argument}: expected {listed}, got {given!r}")
+        text = repr(given)
+        short = text if len(text) <= 80 else f"a {type(given).__name__}, {text[:40]}..."
+        super().__init__(f"{argument}: expected {listed}, got {' '.join(short.split())}")
 
 
 def masked_element(value: object) -> str | None:

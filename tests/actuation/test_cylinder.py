@@ -161,7 +161,7 @@ def test_flow_is_the_root_of_pressure_and_odd():
 
 def test_wrong_cylinders_are_refused():
     """Messages name the cylinder and say what to do."""
-    with pytest.raises(tb.ModelError, match="it acts between two ends or at a joint, got both"):
+    with pytest.raises(tb.ModelError, match="it acts between first and second or at a joint"):
         tb.HydraulicCylinder("ram", first="a", second="b", joint="x")
     with pytest.raises(tb.ModelError, match="cap_area must be positive, got 0; check its unit"):
         tb.HydraulicCylinder("ram", joint="x", cap_area=0.0)

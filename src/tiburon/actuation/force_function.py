@@ -66,7 +66,9 @@ class ForceFunction(Element):
         advice = "write def force(now): ..., which finds now.q, now.v, now.x, now.u and now.time"
         check_signature(given, f"{element}: function", ("now",), advice=advice)
         states = self.states.items() if isinstance(self.states, Mapping) else self.states
-        checked = tuple((check_name(n, element), number(x, element, n)) for n, x in states)
+        checked = tuple(
+            (check_name(n, f"{element}: states"), number(x, element, n)) for n, x in states
+        )
         object.__setattr__(self, "states", checked)
         numbers = tuple(number(x, element, "numbers", self.name) for x in self.numbers)
         object.__setattr__(self, "numbers", numbers)

@@ -5,7 +5,8 @@ from collections.abc import Hashable
 from tiburon.actuation.element import Action, Element, Moment
 from tiburon.actuation.freedom import joint_force
 from tiburon.actuation.time_table import Rows, Times, TimeTable, checked_table
-from tiburon.errors import ModelError, OptionError
+from tiburon.arguments import choice
+from tiburon.errors import ModelError
 from tiburon.model import Model
 from tiburon.model.numbers import check_name
 from tiburon.record import record
@@ -52,8 +53,7 @@ class WrenchSchedule(Element):
     def __post_init__(self) -> None:
         check_name(self.name, "wrench schedule")
         element = f"wrench schedule {self.name!r}"
-        if self.axes not in ("frame", "world"):
-            raise OptionError("axes", ("frame", "world"), self.axes)
+        choice("axes", self.axes, ("frame", "world"))
         times, rows = checked_table(
             self.times, self.wrenches, 6, self.between, element, self.name, "wrenches"
         )

@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import ModelError, OptionError, refuse_masked
+from tiburon.arguments import choice, is_numeric
+from tiburon.errors import ModelError, refuse_masked
 from tiburon.model.numbers import finite_array
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -98,8 +99,7 @@ def checked_table(
         name: Of the element, for the error's attribute.
         argument: What messages call the rows.
     """
-    if between not in BETWEEN:
-        raise OptionError("between", BETWEEN, between)
+    choice("between", between, BETWEEN)
     count = np.size(times)
     if not count:
         raise ModelError(
@@ -115,7 +115,8 @@ def checked_table(
             "sort the rows",
             name=name,
         )
-    given = np.asarray(finite_array(rows, np.shape(rows), element, argument, name))
+    shape = np.shape(rows) if is_numeric(rows) else (count, width or 1)
+    given = finite_array(rows, shape, element, argument, name)
     given = given.reshape(-1, 1) if given.ndim == 1 and width in (None, 1) else given
     expected = given.shape[-1] if width is None and given.ndim == 2 else width or 1
     checked = finite_array(given, (count, expected), element, argument, name)

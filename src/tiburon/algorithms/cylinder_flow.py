@@ -82,7 +82,7 @@ def cylinder_flows(
     fluid.refuse_cases("cylinder_flows")
     if fluid.viscosity <= 0.0 or fluid.density <= 0.0:
         raise ModelError(
-            "water: Reynolds numbers need viscosity and density, got "
+            "fluid: Reynolds numbers need viscosity and density, got "
             f"{fluid.viscosity:g} Pa s and {fluid.density:g} kg/m^3; sea water at 15 degrees has "
             "Water(1025.0, viscosity=1.2e-3)"
         )

@@ -284,7 +284,8 @@ def _options(
 ) -> tuple[Options, tuple[Any, ...]]:
     if part not in PARTS:
         raise OptionError("part", tuple(PARTS), part)
-    if not isinstance(frames, str) and not len(frames):
+    frames = frames if isinstance(frames, str) else tuple(frames)
+    if not frames:
         raise DomainError("frames", "one frame or more", "none")
     options, point = told_options(frames, at, axes)
     return (options if part == "both" else (*options, ("part", part))), point

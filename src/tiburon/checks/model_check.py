@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.arguments import public
+from tiburon.arguments import at_least, public
 from tiburon.checks.agreement import agreements, derivative_agreement
 from tiburon.checks.conservation import energy_conservation, momentum_conservation
 from tiburon.checks.finding import FAILED, LOOK, PASSED, SKIPPED, Finding, judged
@@ -144,6 +144,7 @@ def check_model(
     Example:
         ``assert tb.check_model(robot).passed``
     """
+    at_least("seed", seed, 0)
     start = start_position(model, pose)
     found: list[Finding] = []
     checks = _number_checks(model, warnings)

@@ -14,7 +14,7 @@ from typing import Any
 from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.binding import stilled
 from tiburon.algorithms.rnea import inverse_dynamics
-from tiburon.arguments import public
+from tiburon.arguments import positive, public
 from tiburon.control.joint_choice import (
     Chosen,
     Numbers,
@@ -98,7 +98,8 @@ class ComputedTorque:
             frequency: Both roots of the error, w in stiffness w^2 and damping 2 w [rad/s].
             **options: Further fields.
         """
-        return cls(target, frequency * frequency, 2.0 * frequency, **options)
+        w = positive("frequency", frequency, "rad/s")
+        return cls(target, w * w, 2.0 * w, **options)
 
     def __call__(self, state: State) -> Any:
         """Return the commands in a state."""

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import vector
+from tiburon.arguments import is_numeric, shown, vector
 from tiburon.errors import DomainError, ShapeError, refuse_masked
 from tiburon.record import record
 from tiburon.trace.array import TracedArray, as_traced
@@ -156,7 +156,10 @@ def checked_points(
         DomainError: If times do not rise, or numbers are not finite.
     """
     refuse_masked("times", times)
-    refuse_masked("points", points)
+    refuse_masked(argument, points)
+    for what, given in (("times", times), (argument, points)):
+        if not is_numeric(given):
+            raise ShapeError(what, "numbers", shown(given))
     t = np.asarray(times, dtype=np.float64)
     p = np.asarray(points, dtype=np.float64)
     if p.ndim == 1:
@@ -282,6 +285,8 @@ def speed_profile(
         refuse_masked(what, given)
     p = np.asarray(points, dtype=np.float64)
     p = p[:, None] if p.ndim == 1 else p
+    if p.ndim != 2 or len(p) < 2 or not np.isfinite(p).all():
+        raise ShapeError("points", "two rows or more of finite numbers", f"shape {p.shape}")
     size = p.shape[1]
     most_speed, most_rate = (
         vector(what, x, size, spread=True)

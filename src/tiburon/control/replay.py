@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.actuation.time_table import Column, Rows, Times
-from tiburon.arguments import public
+from tiburon.arguments import choice, public
 from tiburon.control.joint_choice import entries
 from tiburon.control.piecewise import Piecewise, checked_points
 from tiburon.control.run_time import handed_tables
-from tiburon.errors import DomainError, OptionError, RunFileError, ShapeError, UnknownNameError
+from tiburon.errors import DomainError, RunFileError, ShapeError, UnknownNameError
 from tiburon.record import record
 from tiburon.regular_file import read_regular_file
 from tiburon.simulation.state import State
@@ -67,9 +67,8 @@ class Replay:
     """What holds between two rows: the last one ("held"), or a straight line ("linear")."""
 
     def __post_init__(self) -> None:
-        if self.between not in BETWEEN:
-            raise OptionError("between", BETWEEN, self.between)
-        times, rows = checked_points(self.times, self.rows)
+        choice("between", self.between, BETWEEN)
+        times, rows = checked_points(self.times, self.rows, "rows")
         if rows.shape[1] != len(self.names):
             raise ShapeError("commands", f"{len(self.names)} columns, one per name", rows.shape)
         for name in self.names:

@@ -67,7 +67,7 @@ def read_dynamechs(path: Path, package_paths: Iterable[str | Path] = ()) -> Mode
         )
     reader = _Reader(path, package_paths, budget, root, system)
     model = reader.read()
-    reader.findings.warn(stacklevel=4)
+    reader.findings.warn()
     return model
 
 

@@ -52,7 +52,7 @@ def read_dynamechs_world(path: Path, package_paths: Iterable[str | Path] = ()) -
         findings.add("kinetic friction is larger than static friction; are they swapped?")
     for label, line in block.unused():
         findings.add(f"skipped the unknown label {label!r}", line)
-    findings.warn(stacklevel=4)
+    findings.warn()
     return world
 
 

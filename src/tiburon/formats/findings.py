@@ -2,6 +2,7 @@
 
 import warnings
 
+from tiburon.arguments import caller_level
 from tiburon.errors import ModelWarning
 
 SHOWN = 5
@@ -24,11 +25,12 @@ class Findings:
         """Note a sentence, with the line it is about where known."""
         self.sentences.append(sentence if line is None else f"line {line}: {sentence}")
 
-    def warn(self, stacklevel: int = 3) -> None:
+    def warn(self) -> None:
         """Give one `ModelWarning` for all that was noted, if anything was."""
         if not self.sentences:
             return
         shown = "\n  ".join(self.sentences[:SHOWN])
         more = len(self.sentences) - SHOWN
         rest = f"\n  and {more} more" if more > 0 else ""
-        warnings.warn(f"{self.file}:\n  {shown}{rest}", ModelWarning, stacklevel=stacklevel)
+        text = f"{self.file}:\n  {shown}{rest}"
+        warnings.warn(text, ModelWarning, stacklevel=caller_level())

@@ -108,7 +108,7 @@ def read_mjcf(path: Path, package_paths: Iterable[str | Path] = ()) -> Model:
         raise ModelFileError(budget.file, str(error), name=error.name) from error
     budget.check_time()
     _note_losses(compiled, findings)
-    findings.warn(stacklevel=4)
+    findings.warn()
     return model
 
 

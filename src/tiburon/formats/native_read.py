@@ -93,7 +93,7 @@ def model_from_native(content: bytes, budget: Budget, folders: Iterable[str] = (
     parts = {"frames": frames, "poses": poses, "about": about, **lists}
     model = lenient_model(budget.file, name, bodies, findings=findings, **parts)
     budget.check_time()
-    findings.warn(stacklevel=4)
+    findings.warn()
     return model
 
 

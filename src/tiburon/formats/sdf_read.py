@@ -46,7 +46,7 @@ def read_sdf(
     model_element, version = _choose_model(root, findings)
     scope.read_top(model_element, version)
     model = build_model(scope, model_element, root_joint)
-    findings.warn(stacklevel=4)
+    findings.warn()
     return model
 
 

@@ -114,7 +114,7 @@ def model_from_urdf(
     model = lenient_model(
         robot.file, name, bodies, loops=loops, actuators=actuators, findings=findings
     )
-    findings.warn(stacklevel=5)
+    findings.warn()
     return model
 
 

@@ -94,6 +94,7 @@ def assembly_branches(
     """
     at_least("patience", patience, 1)
     at_least("max_iterations", max_iterations, 1)
+    at_least("seed", seed, 0)
     closing, given = prepared(model, guess, hold, place or {}, starts, tolerance)
     row = given.reshape(-1, model.nq)[0]
     named = (distinct,) if isinstance(distinct, str) else distinct
@@ -141,7 +142,11 @@ def _none(model: Model, row: Array, hold: Hold, place: Mapping[str, Pose] | None
         assemble(model, row, hold=hold, place=place)
     except LoopError as error:
         return error
-    return LoopError(f"model {model.name!r}: no start led to closed loops; allow more starts", {})
+    return LoopError(
+        f"model {model.name!r}: no start led to closed loops; allow more starts (starts, patience, "
+        "max_iterations) or a larger tolerance",
+        {},
+    )
 
 
 def _shape(model: Model, q: Array, bodies: Sequence[str]) -> Array:

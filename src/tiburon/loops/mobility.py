@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.jacobian import jacobian_columns
 from tiburon.algorithms.kinematics import body_places
-from tiburon.arguments import public
+from tiburon.arguments import positive, public
 from tiburon.errors import DomainError, ShapeError, UnknownNameError
 from tiburon.loops.assembly_joint import places_of
 from tiburon.loops.constraints import constraint_names, constraints
@@ -144,7 +144,7 @@ def mobility(
     freedoms = int(free.shape[1])
     locked = np.eye(model.nv)[np.unique(motors)]
     loose = null_space(np.vstack([J, locked]), cut)
-    cycles = cycle_jacobian(model, shape, at, length)
+    cycles = cycle_jacobian(model, shape, at, positive("length", length, "m"))
     undriven = [k for k, name in enumerate(cycles.names) if name not in names]
     return Mobility(
         cycles=shape.cycle_count,

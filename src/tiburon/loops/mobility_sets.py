@@ -11,7 +11,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import public
+from tiburon.arguments import positive, public
 from tiburon.errors import DomainError, ModelError
 from tiburon.loops.mobility import driven_joints, mobility, position_of
 from tiburon.loops.mobility_jacobian import condition, cycle_jacobian
@@ -89,7 +89,7 @@ def motor_sets(
     count = found.mobility if size is None else size
     if not 0 < count <= len(names):
         raise DomainError("size", f"1 to {len(names)} motors", f"{count}")
-    cycles = cycle_jacobian(model, topology(model), at, length)
+    cycles = cycle_jacobian(model, topology(model), at, positive("length", length, "m"))
     own = {name: cycles.names.index(name) for name in names}
     passive = [k for k, name in enumerate(cycles.names) if name not in own]
     if math.comb(len(names), count) > MOST_SETS:

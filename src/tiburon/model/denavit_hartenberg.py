@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tiburon.arguments import shown
+from tiburon.arguments import choice, shown
 from tiburon.errors import ModelError, OptionError
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.inertia import Inertia
@@ -67,9 +67,7 @@ class DHLink:
         for quantity in ("a", "alpha", "d", "theta"):
             value = finite_array(getattr(self, quantity), (), "Denavit-Hartenberg row", quantity)
             object.__setattr__(self, quantity, float(value))
-        # by equality, which asks for no hash
-        if self.joint not in tuple(JOINTS):
-            raise OptionError("joint", tuple(JOINTS), self.joint)
+        choice("joint", self.joint, tuple(JOINTS))
 
 
 class _Step(NamedTuple):

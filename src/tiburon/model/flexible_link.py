@@ -84,9 +84,10 @@ class BeamSection:
         height = _positive(height, "beam section", "height", "")
         a, b = max(width, height), min(width, height)
         # Timoshenko and Goodier 1970, "Theory of Elasticity", section 109: a fit within 0.5 %
-        J = a * b**3 * (1.0 / 3.0 - 0.21 * b / a * (1.0 - (b / a) ** 4 / 12.0))
-        moments = (width * height**3 / 12.0, height * width**3 / 12.0)
-        return cls(width * height, *moments, J, (width, height))
+        J = a * b * b * b * (1.0 / 3.0 - 0.21 * b / a * (1.0 - (b / a) ** 4 / 12.0))
+        area = width * height
+        moments = (area * height * height / 12.0, area * width * width / 12.0)
+        return cls(area, *moments, J, (width, height))
 
     @classmethod
     @public
@@ -104,8 +105,9 @@ class BeamSection:
                 f"beam section: inner_radius must be below the radius of {radius:g} m, got "
                 f"{inner_radius:g} m; check both"
             )
-        area = math.pi * (radius**2 - inner_radius**2)
-        moment = 0.25 * math.pi * (radius**4 - inner_radius**4)
+        outer, inner = radius * radius, inner_radius * inner_radius
+        area = math.pi * (outer - inner)
+        moment = 0.25 * math.pi * (outer * outer - inner * inner)
         return cls(area, moment, moment, 2.0 * moment, (radius,))
 
 

@@ -88,7 +88,8 @@ class HydraulicCylinder:
             check_name(self.joint, f"{element}: joint")
             if self.first is not None or self.second is not None:
                 raise ModelError(
-                    f"{element}: it acts between two ends or at a joint, got both; leave one out",
+                    f"{element}: it acts between first and second or at a joint, got both; leave "
+                    "one out",
                     name=self.name,
                 )
         else:

@@ -77,7 +77,8 @@ class Inertia:
     def sphere(cls, mass: float, radius: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> Self:
         """Return the inertia of a solid sphere of a radius [m] around a place in body axes [m]."""
         mass = number(mass, "inertia", "mass")
-        moment = 0.4 * mass * number(radius, "inertia", "radius", least=0.0) ** 2
+        radius = number(radius, "inertia", "radius", least=0.0)
+        moment = 0.4 * mass * radius * radius
         return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal((moment,) * 3))
 
     @classmethod

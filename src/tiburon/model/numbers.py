@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import shown
+from tiburon.arguments import is_numeric, shown
 from tiburon.errors import ModelError, masked_element
 
 Vec3: TypeAlias = tuple[float, float, float]
@@ -220,7 +220,7 @@ def unit_vector(value: ArrayLike, element: str, quantity: str, name: str | None 
 
 def matrix6(value: ArrayLike, element: str, quantity: str, name: str | None = None) -> Matrix6:
     """Convert a 6 x 6 matrix, or the six entries of a diagonal, to nested tuples."""
-    if np.shape(value) == (6,):
+    if is_numeric(value) and np.shape(value) == (6,):
         value = np.diag(finite_array(value, (6,), element, quantity, name))
     rows = finite_array(value, (6, 6), element, quantity, name).tolist()
     return tuple(tuple(row) for row in rows)

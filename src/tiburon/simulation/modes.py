@@ -13,7 +13,7 @@ from tiburon.actuation.passive import PassiveJoints
 from tiburon.algorithms.binding import world_with
 from tiburon.algorithms.library import check_places
 from tiburon.arguments import positive, public, vector
-from tiburon.errors import ModelError
+from tiburon.errors import DomainError, ModelError
 from tiburon.loops.start import resting_position
 from tiburon.model import Model, Water, World
 from tiburon.simulation.closed_motion import ClosedMotion
@@ -117,7 +117,9 @@ def modes(
     if isinstance(motion, ClosedMotion):
         motion.loops.check(position)
     A = motion.matrix(position, states)
-    found = motion.members(A, position, states, positive("slowest", slowest))
+    if not positive("slowest", slowest) < 1.0:
+        raise DomainError("slowest", "a fraction below 1", f"{slowest:g}")
+    found = motion.members(A, position, states, slowest)
     return Modes(
         model,
         position,

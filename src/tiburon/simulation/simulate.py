@@ -199,7 +199,7 @@ def simulate(
     adapting = METHODS[method].adaptive if adaptive is None else adaptive
     if adapting and not METHODS[method].adaptive:
         able = [name for name, known in METHODS.items() if known.adaptive]
-        raise OptionError("method of steps that adapt", able, method)
+        raise OptionError("method with adaptive steps", able, method)
     setup = RunSetup(
         model=model,
         world=surroundings,

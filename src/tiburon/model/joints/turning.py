@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tiburon.arguments import caller_level
 from tiburon.errors import ModelError, ModelWarning
 from tiburon.model.numbers import SNAP, UNIT_ROUNDING, Matrix3, Vec3, snap, vec3
 from tiburon.spatial import AxisRotation, Factor, Mat3, Rotation, Scalar
@@ -20,14 +21,13 @@ ROUNDING = 1e-9
 _QUARTER = 0.5 * math.pi
 
 
-def unit_axis(axis: ArrayLike, joint: str, quantity: str = "axis", depth: int = 4) -> Vec3:
+def unit_axis(axis: ArrayLike, joint: str, quantity: str = "axis") -> Vec3:
     """Return an axis at length 1, or refuse it.
 
     Args:
         axis: Three numbers.
         joint: Name of the joint, for messages.
         quantity: What the axis is called there.
-        depth: How many calls away the warning points.
 
     Raises:
         ModelError: If the length is not near 1.
@@ -46,7 +46,7 @@ def unit_axis(axis: ArrayLike, joint: str, quantity: str = "axis", depth: int = 
             f"joint {joint!r}: {quantity} has length {length:.6g} (norm of {list(given)}) instead "
             "of 1 and was normalized; write more digits to silence this",
             ModelWarning,
-            stacklevel=depth,
+            stacklevel=caller_level(),
         )
     if error <= UNIT_ROUNDING:
         # was normalized before: another division would only move bits
