@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import tiburon as tb
-from tiburon.arguments import is_named
+from tiburon.arguments import is_named, mismatch
 from tiburon.errors import ModelFileError, RunFileError, TiburonError, UnknownNameError
 from tiburon.exports import EXPORTS
 
@@ -385,7 +385,8 @@ RESULTS = frozenset(
         *("InverseDynamicsDerivatives", "InverseKinematics", "InverseKinematicsOutcome"),
         *("JointLine", "JointNumbers", "Linearization", "LoopDynamics", "LoopForces"),
         *("LoopReactions", "Mobility", "Mode", "ModelCheck", "Modes", "Moment", "MotorSet"),
-        *("Outcome", "PanelAddedMass", "Powering", "State", "StateRecord", "System", "Topology"),
+        *("Outcome", "PanelAddedMass", "Parameter", "ParameterTable", "Powering", "State"),
+        *("StateRecord", "System", "Topology"),
         *("Trajectory", "Trim", "TrimOutcome", "WaterEstimate"),
         # bases of users' own classes
         *("Current", "Element", "Path", "Sensor"),
@@ -503,7 +504,10 @@ def _problem(function: Callable[..., Any], arguments: dict[str, Any], key: str) 
         return ""
     except TiburonError as error:
         text = str(error)
-        named = any(is_named(name, text) for name in (key, WORDS.get(key, key)))
+        # a value that is right by itself may make another argument wrong
+        fits = mismatch("", function, {key: arguments[key]}) is None
+        accepted = (key, WORDS.get(key, key), *(arguments if fits else ()))
+        named = any(is_named(name, text) for name in accepted)
         # what overflows is refused by the quantity that did
         if not named and "inf" not in text:
             return f"the message does not name the argument: {text[:120]}"

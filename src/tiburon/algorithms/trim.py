@@ -25,7 +25,7 @@ from tiburon.algorithms.hybrid import known_rows
 from tiburon.algorithms.keywords import CONDITIONS, Conditions, takes_conditions, unexpected_keyword
 from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.algorithms.thrusters import thruster_force_of_thrust
-from tiburon.arguments import at_least, positive, public
+from tiburon.arguments import at_least, positive, public, vector
 from tiburon.errors import DomainError, ModelError, OptionError, UnknownNameError, refuse_masked
 from tiburon.hydro.thrust import command_for, thrust_range
 from tiburon.model import Body, Model, Pose
@@ -211,7 +211,7 @@ class _Search:
     ) -> None:
         self.model, self.conditions = model, conditions
         refuse_masked("v", v)
-        self.v = np.zeros(model.nv) if v is None else np.array(v, dtype=np.float64)
+        self.v = np.zeros(model.nv) if v is None else vector("v", v, model.nv).copy()
         bases = [body for body in model.bodies if _floats(body)]
         names: Sequence[str] = (free,) if isinstance(free, str) else tuple(free or ())
         if free is None and len(bases) == 1:

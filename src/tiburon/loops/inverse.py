@@ -158,7 +158,7 @@ def forces(
         f"actuators that can drive this motion; {', '.join(actuators[:4])} cannot: name others"
     )
     tau = [
-        require(steady, require(possible, t, message), "accelerations that keep loops closed")
+        require(steady, require(possible, t, message), "v and vd that keep loops closed")
         for t in tau
     ]
     multipliers: list[Scalar] = [0.0] * len(held.value)

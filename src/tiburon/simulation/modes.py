@@ -106,7 +106,7 @@ def modes(
     if commands is not None:
         row = system.commands.fill(row, commands)
     rate = np.zeros(model.nv) if v is None else vector("v", v, model.nv)
-    held = np.array(row, dtype=np.float64)
+    held = vector("commands", row, len(row))
     states = system.x0.copy() if x is None else vector("x", x, system.nx)
     position = resting_position(model) if q is None else vector("q", q, model.nq)
     motion = (ClosedMotion if model.loops else SmallMotion)(system, rate, held, time)
