@@ -454,6 +454,10 @@ def _arguments(name: str, function: Callable[..., Any], model: tb.Model) -> dict
     return found
 
 
+def _names(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(inspect.signature(function).parameters)
+
+
 def good_call(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     """Return arguments with which a callable works: of one of two robots.
 
@@ -506,7 +510,7 @@ def _problem(function: Callable[..., Any], arguments: dict[str, Any], key: str) 
         text = str(error)
         # a value that is right by itself may make another argument wrong
         fits = mismatch("", function, {key: arguments[key]}) is None
-        accepted = (key, WORDS.get(key, key), *(arguments if fits else ()))
+        accepted = (key, WORDS.get(key, key), *(_names(function) if fits else ()))
         named = any(is_named(name, text) for name in accepted)
         # what overflows is refused by the quantity that did
         if not named and "inf" not in text:

@@ -8,10 +8,10 @@ from numpy.typing import ArrayLike
 
 from tiburon.algorithms.frame_target import FrameTarget
 from tiburon.algorithms.inverse_kinematics import inverse_kinematics
-from tiburon.arguments import public
+from tiburon.arguments import at_least, positive, public, vector
 from tiburon.control.cartesian_path import CartesianPath
 from tiburon.control.piecewise import PathSample, Piecewise, smooth_pieces, speed_profile
-from tiburon.errors import DomainError, ModelError, OptionError, refuse_masked
+from tiburon.errors import DomainError, ModelError, OptionError
 from tiburon.model import Model
 from tiburon.record import record
 
@@ -139,12 +139,13 @@ class JointPath:
         Raises:
             DomainError: If a sample cannot be reached.
         """
+        at_least("samples", samples, 2)
+        positive("tolerance", tolerance, "m, rad")
         named = {model.joint(name).name for name in joints}
         moving = [joint.name for joint in model.joints if joint.nv]
         names = tuple(name for name in moving if not named or name in named)
         plain_places(model, names)
-        refuse_masked("q", q)
-        position = np.asarray(q, dtype=np.float64)
+        position = vector("q", q, model.nq)
         places = [k for name in names for k in _range(model.slice(name, of="q"))]
         used = model.lock([name for name in moving if name not in names], position)
         position = position[places]

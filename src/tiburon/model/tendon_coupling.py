@@ -6,6 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from tiburon.arguments import shown
 from tiburon.errors import ModelError
 from tiburon.model.joints.joint import Joint
 from tiburon.model.numbers import check_name, check_names, finite_array
@@ -62,6 +63,12 @@ class TendonCoupling(TracedClosure):
                 )
             if names == "joints" and not listed:
                 raise ModelError(f"{element}: joints must be one or more, got none", name=self.name)
+            if np.size(getattr(self, arms)) != len(listed):
+                raise ModelError(
+                    f"{element}: {arms} must be {len(listed)} numbers, one for each of {names}, "
+                    f"got {shown(getattr(self, arms))}",
+                    name=self.name,
+                )
             numbers = finite_array(getattr(self, arms), (len(listed),), element, arms, self.name)
             object.__setattr__(self, names, listed)
             object.__setattr__(self, arms, tuple(numbers.tolist()))
