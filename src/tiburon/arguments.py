@@ -10,7 +10,6 @@ import inspect
 import os
 import re
 import sys
-import sysconfig
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -140,6 +139,8 @@ def is_named(argument: str, text: str) -> bool:
 
 def _is_of_user(error: Exception, function: Callable[..., Any]) -> bool:
     """Return whether an error was raised in code of the user's, such as a controller."""
+    import sysconfig
+
     own = inspect.unwrap(function).__code__
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:
