@@ -161,10 +161,10 @@ def arm_page(chromium, tmp_path_factory):
     """A cart with a pole, which has no thrusters, behind a page as wide as a phone."""
     drive = Drive(tb.load("cart_pole"))
     complaints = []
-    with serving(drive, tmp_path_factory.mktemp("arm")) as address:
+    with serving(drive, folder=tmp_path_factory.mktemp("arm")) as lines:
         opened = chromium.new_context(viewport={"width": 390, "height": 500}).new_page()
         opened.on("pageerror", lambda error: complaints.append(str(error)))
-        opened.goto(address, timeout=MILLISECONDS)
+        opened.goto(lines[0].removeprefix("page "), timeout=MILLISECONDS)
         wait_for(opened, "Boolean(window.tiburonDrive && window.tiburonDrive.state)")
         yield opened, drive
         opened.context.close()
