@@ -1,5 +1,6 @@
 """Attacks on the servers of a robot: HTTP bodies, forged names, silent connections."""
 
+import asyncio
 import base64
 import contextlib
 import json
@@ -105,6 +106,38 @@ class TestOtherProtocols:
         assert b"hello: expected as the first message" in ask(served.lines.port, late)
         assert posted(drive, "surge") == 0.0
         assert served.desk.clients == []
+
+    def test_an_empty_line_is_no_hello(self, served, drive):
+        """It closes the connection as anything else does: floods of them would stop all others."""
+        hello = json.dumps({"type": "hello", "token": "secret"}).encode() + b"\n"
+        said = ask(served.lines.port, b"\r\n" + hello + BODY)
+        assert b"expected a JSON object" in said
+        assert said.count(b"\n") == 1
+        assert posted(drive, "surge") == 0.0
+
+    def test_empty_lines_of_a_client_are_skipped_and_stop_nobody(self, served):
+        """Lines that have come are read without waiting, so their reader must wait by itself."""
+        flooding = Line(served.lines.port, token="secret")
+        other = Line(served.lines.port, token="secret", rate=0.1)
+        assert other.hear("welcome") is not None
+        turns, reader = [], asyncio.StreamReader(limit=65536, loop=served.loop)
+        reader.feed_data(b"\n" * 1000 + b"{}\n")
+
+        async def count():
+            work = asyncio.ensure_future(line_server._next_line(reader))
+            while not work.done():
+                turns.append(1)
+                await asyncio.sleep(0)
+            return work.result()
+
+        assert served.do(count()) == b"{}\n"
+        # others have as many turns as there are empty lines
+        assert len(turns) >= 1000
+        flooding.raw(b"\n" * 100_000)
+        flooding.say(type="report", id=7)
+        assert flooding.hear("done", "report", "error")["id"] == 7
+        flooding.close()
+        other.close()
 
     def test_a_token_is_made_up_and_printed_by_default(self):
         """Whoever reads it may drive, over both servers."""

@@ -95,7 +95,8 @@ class LineServer:
     ) -> bytes | None:
         """Return the first line of a client that is admitted, None if it is not."""
         try:
-            line = await asyncio.wait_for(_next_line(reader), HELLO_SECONDS)
+            # an empty one is refused, too: skipping floods of them would stop all other clients
+            line = await asyncio.wait_for(_read_line(reader), HELLO_SECONDS)
             if line is None:
                 return None
             message = decode(line)
@@ -146,15 +147,20 @@ class _LineLink:
 
 async def _next_line(reader: asyncio.StreamReader) -> bytes | None:
     """Return the next line that is not empty, None at the end."""
-    while True:
-        try:
-            line = await reader.readuntil(b"\n")
-        except asyncio.IncompleteReadError as rest:
-            return rest.partial.strip() or None
-        except asyncio.LimitOverrunError:
-            raise _too_long() from None
-        if line.strip():
-            return line
+    while (line := await _read_line(reader)) is not None and not line.strip():
+        # lines that have come already are read without waiting: let others have their turn
+        await asyncio.sleep(0)
+    return line
+
+
+async def _read_line(reader: asyncio.StreamReader) -> bytes | None:
+    """Return the next line, None at the end."""
+    try:
+        return await reader.readuntil(b"\n")
+    except asyncio.IncompleteReadError as rest:
+        return rest.partial.strip() or None
+    except asyncio.LimitOverrunError:
+        raise _too_long() from None
 
 
 def _too_long() -> MessageError:
