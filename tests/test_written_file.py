@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+import tempfile
 import threading
 from pathlib import Path
 
@@ -192,6 +193,55 @@ def test_links_and_permissions_stay(tmp_path):
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "fresh").stat().st_mode) == 0o640
+
+
+@pytest.mark.skipif(not hasattr(os, "seteuid"), reason="this system has no other users")
+def test_a_file_that_is_write_protected_stays():
+    """Renaming asks for the rights of the directory alone, so the file's are checked before."""
+    user = os.geteuid()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "robot.toml"
+        path.write_text(OLD)
+        path.chmod(0o444)
+        if user == 0:
+            # root may write to everything; others need a directory that they reach
+            os.chown(folder, 65534, 65534)
+            os.chown(path, 65534, 65534)
+            os.seteuid(65534)
+        try:
+            with pytest.raises(tb.RunFileError, match="Permission denied"):
+                write_file(path, "new", tb.RunFileError)
+            assert path.read_text() == OLD
+            assert os.listdir(folder) == ["robot.toml"]
+        finally:
+            os.seteuid(user)
+
+
+@pytest.mark.skipif(not hasattr(os, "chown"), reason="this system has no owners")
+def test_owner_and_group_stay_where_the_system_allows_it(tmp_path):
+    """Root keeps both; everybody else at least a group of their own."""
+    path = tmp_path / "robot.toml"
+    path.write_text(OLD)
+    groups = os.getgroups() or [os.getgid()]
+    owner, group = (65534, 65533) if os.geteuid() == 0 else (os.geteuid(), groups[-1])
+    os.chown(path, owner, group)
+    path.chmod(0o664)
+    write_file(path, "new", tb.RunFileError)
+    found = path.stat()
+    assert (found.st_uid, found.st_gid) == (owner, group)
+    assert stat.S_IMODE(found.st_mode) == 0o664
+    assert path.read_text() == "new"
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="names are counted in characters there")
+def test_names_as_long_as_the_system_allows_can_be_written(tmp_path):
+    """Systems count bytes: the temporary name must not be longer than the one that was asked."""
+    for name in ("a" * 255, "\u6a5f" * 85, "\N{ROBOT FACE}" * 63):
+        path = tmp_path / name
+        for text in ("first", "second"):
+            write_file(path, text, tb.RunFileError)
+            assert path.read_text() == text
+    assert len(os.listdir(tmp_path)) == 3
 
 
 def test_an_error_while_writing_leaves_the_old_file(tmp_path):

@@ -1,5 +1,6 @@
 """Writing files whole or not at all: a full disk or a crash leaves the file that was there."""
 
+import errno
 import os
 import secrets
 import stat
@@ -43,7 +44,8 @@ def replacing(path: Path, error: FileProblem) -> Iterator[BinaryIO]:
 
     The bytes go to a temporary file in the same directory, which is flushed to the disk and then
     renamed. If the block raises, or the disk is full, the temporary file is removed and what was
-    there stays as it was. A device or pipe, such as ``/dev/stdout``, is written to directly.
+    there stays as it was. Permissions stay, owner and group where the system allows it. A file that
+    is write-protected is refused; devices and pipes, such as ``/dev/stdout``, are written directly.
 
     Args:
         path: The file; a symbolic link is followed.
@@ -55,9 +57,12 @@ def replacing(path: Path, error: FileProblem) -> Iterator[BinaryIO]:
     if "\0" in str(path):
         raise error(path, "a path cannot hold a zero byte; correct it")
     try:
-        mode = _mode(path)
-        if mode is None or stat.S_ISREG(mode):
-            with _temporary(Path(os.path.realpath(path)), mode) as stream:
+        old = _status(path)
+        if old is None or stat.S_ISREG(old.st_mode):
+            if old is not None and not _is_writable(path):
+                # renaming asks for the rights of the directory alone
+                raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+            with _temporary(Path(os.path.realpath(path)), old) as stream:
                 yield stream
         else:
             with open(path, "wb") as stream:
@@ -73,17 +78,17 @@ def replacing(path: Path, error: FileProblem) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def _temporary(target: Path, mode: int | None) -> Iterator[BinaryIO]:
+def _temporary(target: Path, old: os.stat_result | None) -> Iterator[BinaryIO]:
     """Open a temporary file that is renamed to the target when the block ends without error."""
-    spare = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.partial")
+    # a name may have 255 bytes, and a character four of them
+    spare = target.with_name(f".{target.name[:40]}.{secrets.token_hex(8)}.partial")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     # permissions follow the umask of the process, as those of any new file
     handle = os.open(spare, flags, 0o666)
     try:
         with open(handle, "wb") as stream:
-            if mode is not None:
-                with suppress(OSError):
-                    os.chmod(spare, stat.S_IMODE(mode))
+            if old is not None:
+                _keep_rights(spare, old)
             yield stream
             stream.flush()
             os.fsync(stream.fileno())
@@ -105,9 +110,26 @@ def sync_directory(folder: Path) -> None:
             os.close(handle)
 
 
-def _mode(path: Path) -> int | None:
-    """Return the kind and permissions of a file; None where there is none."""
+def _is_writable(path: Path) -> bool:
+    """Return whether this process may write to a file."""
+    return os.access(path, os.W_OK, effective_ids=os.access in os.supports_effective_ids)
+
+
+def _keep_rights(spare: Path, old: os.stat_result) -> None:
+    """Give a file the owner, group and permissions of another, as far as the system allows it."""
+    if hasattr(os, "chown"):
+        # only root gives files away; groups of one's own can be given
+        for owner in (-1, old.st_uid):
+            with suppress(OSError):
+                os.chown(spare, owner, old.st_gid)
+    with suppress(OSError):
+        # last: a change of owner takes some permissions away
+        os.chmod(spare, stat.S_IMODE(old.st_mode))
+
+
+def _status(path: Path) -> os.stat_result | None:
+    """Return what is known of a file; None where there is none."""
     try:
-        return os.stat(path).st_mode
+        return os.stat(path)
     except FileNotFoundError:
         return None
