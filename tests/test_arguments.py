@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import ArrayLike
 
 import tiburon as tb
-from tiburon.arguments import public, shown
-from tiburon.errors import ArgumentError
+from tiburon.arguments import public
+from tiburon.errors import ArgumentError, shown
 
 
 @public

@@ -1,9 +1,9 @@
-"""Wrong arguments: which one it is, what was expected, what was given.
+"""Failed public calls: which argument is wrong, what was expected, what was given.
 
-Public functions and constructors check what they are given where they use it. Whatever slips
-through fails somewhere inside, in words of Python or NumPy. `public` looks at the arguments then,
-and only then: the one that is not what its annotation says is named in an `ArgumentError`. A call
-that succeeds is never looked at and costs nothing more.
+Public functions and constructors check their arguments where they use them (`argument_checks.py`).
+Whatever passes these checks fails somewhere inside with an error of Python or NumPy. Only then does
+`public` compare the arguments with their annotations and raise an `ArgumentError` that names the
+one that does not match. A call that succeeds is not inspected and costs nothing more.
 """
 
 import inspect
@@ -16,44 +16,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from typing import Any, TypeVar
 
-from tiburon.errors import (
-    ArgumentError,
-    DomainError,
-    ModelError,
-    OptionError,
-    ShapeError,
-    TiburonError,
-    refuse_masked,
-)
+from tiburon.argument_checks import is_number, is_numeric, is_whole
+from tiburon.errors import ArgumentError, TiburonError, shown
 
 __all__ = [
     "about",
-    "at_least",
     "caller_level",
-    "check_signature",
-    "choice",
     "explained",
     "fail",
     "is_named",
-    "is_numeric",
     "mismatch",
-    "positive",
     "public",
-    "shown",
-    "vector",
 ]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-LONGEST = 80
-"""How many characters of a value a message shows."""
-
 LOOKED_AT = 200
-"""How many elements of a collection are looked at."""
+"""How many elements of a collection are compared with their annotation."""
 
 
 def public(function: Function) -> Function:
-    """Mark a public function: where it fails, say which of its arguments is wrong."""
+    """Mark a public function: an error names the argument that is wrong."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -71,7 +54,7 @@ def public(function: Function) -> Function:
 def fail(
     function: Callable[..., Any], error: Exception, *args: Any, **kwargs: Any
 ) -> typing.NoReturn:
-    """Raise what `public` would: for functions whose short way no wrapper may lengthen."""
+    """Raise what `public` would, for functions whose fast path must not go through a wrapper."""
     found = explained(function, args, kwargs, error)
     if found is None:
         raise error
@@ -81,7 +64,7 @@ def fail(
 def explained(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any], error: Exception
 ) -> ArgumentError | None:
-    """Return what was wrong with the arguments of a call that failed; None if nothing was.
+    """Return the error that names the wrong argument of a failed call; None if all are right.
 
     Args:
         function: What was called.
@@ -95,7 +78,7 @@ def explained(
     try:
         bound = signature.bind(*args, **kwargs).arguments
     except TypeError:
-        # too many arguments, or a name that there is not: Python says it best
+        # too many arguments or an unknown keyword: the message of Python is clear
         return None
     given: dict[str, Any] = {}
     for name, value in bound.items():
@@ -138,7 +121,7 @@ def is_named(argument: str, text: str) -> bool:
 
 
 def _is_of_user(error: Exception, function: Callable[..., Any]) -> bool:
-    """Return whether an error was raised in code of the user's, such as a controller."""
+    """Return whether an error was raised in the user's own code, such as a controller."""
     import sysconfig
 
     own = inspect.unwrap(function).__code__
@@ -154,38 +137,10 @@ def _is_of_user(error: Exception, function: Callable[..., Any]) -> bool:
     return not file.startswith(("<", os.path.dirname(__file__), *installed))
 
 
-def check_signature(
-    function: Callable[..., Any], what: str, takes: tuple[str, ...], *, advice: str
-) -> None:
-    """Raise an error if a function cannot be called with some arguments in order.
-
-    Args:
-        function: The function.
-        what: Leads the message: which element, and which function of it.
-        takes: What it is called with, as names for the message.
-        advice: What to write.
-
-    Raises:
-        ModelError: If it takes other arguments.
-    """
-    try:
-        signature = inspect.signature(function)
-    except (TypeError, ValueError):
-        # functions of other languages do not tell
-        return
-    try:
-        signature.bind(*takes)
-    except TypeError:
-        own = ", ".join(str(parameter) for parameter in signature.parameters.values())
-        raise ModelError(
-            f"{what}: expected a function of ({', '.join(takes)}), got one of ({own}); {advice}"
-        ) from None
-
-
 def mismatch(
     where: str, annotated: Callable[..., Any] | type, given: Mapping[str, Any]
 ) -> ArgumentError | None:
-    """Return the first argument that is not what its annotation says; None if all are.
+    """Return the first argument that does not match its annotation; None if all do.
 
     Args:
         where: Name of the function or class, for the message.
@@ -199,58 +154,6 @@ def mismatch(
     return None
 
 
-def positive(argument: str, value: object, unit: str = "") -> float:
-    """Return a finite number above zero, or name the argument that is none.
-
-    Raises:
-        DomainError: If it is none.
-    """
-    unit = f" [{unit}]" if unit else ""
-    if not _is_number(value) or not 0.0 < float(value) < float("inf"):  # type: ignore[arg-type]
-        raise DomainError(argument, f"a finite number above 0{unit}", shown(value))
-    return float(value)  # type: ignore[arg-type]
-
-
-def at_least(argument: str, value: object, least: int) -> int:
-    """Return a whole number that is not below a bound, or name the argument that is none.
-
-    Raises:
-        DomainError: If it is none.
-    """
-    if not _is_whole(value) or int(value) < least:  # type: ignore[call-overload]
-        raise DomainError(argument, f"a whole number of at least {least}", shown(value))
-    return int(typing.cast(int, value))
-
-
-def vector(argument: str, value: object, size: int, *, spread: bool = False) -> Any:
-    """Return an array of numbers of one dimension, or name the argument that is none.
-
-    Args:
-        argument: Its name.
-        value: Anything NumPy can read.
-        size: How many numbers there must be.
-        spread: Whether one number may stand for all.
-
-    Raises:
-        ShapeError: If there are more or less, or if these are no numbers.
-    """
-    import numpy as np
-
-    refuse_masked(argument, value)
-    array = np.asarray(value, dtype=np.float64) if is_numeric(value) else None
-    if array is not None and spread and array.ndim == 0:
-        array = np.full(size, array)
-    if array is None or array.shape != (size,):
-        raise ShapeError(argument, f"{size} numbers", shown(value))
-    return array
-
-
-def choice(argument: str, value: object, choices: Sequence[Any]) -> None:
-    """Raise `OptionError` unless a value is one of some words; arrays never are."""
-    if not any(type(value) is type(word) and value == word for word in choices):
-        raise OptionError(argument, choices, value)
-
-
 def caller_level() -> int:
     """Return the level of the nearest caller outside this package, as `warnings.warn` takes it."""
     frame, level = sys._getframe(1), 1
@@ -261,22 +164,6 @@ def caller_level() -> int:
             break
         frame, level = frame.f_back, level + 1
     return level
-
-
-def shown(value: object) -> str:
-    """Return a value as one short line."""
-    try:
-        text = repr(value)
-    except Exception:
-        text = object.__repr__(value)
-    text = " ".join(text.split())
-    if len(text) <= LONGEST:
-        return text
-    kind = type(value).__name__
-    size = f" of length {len(value)}" if isinstance(value, (list, tuple, dict, set, str)) else ""
-    shape = getattr(value, "shape", None)
-    size = f" of shape {shape}" if isinstance(shape, tuple) else size
-    return f"a {kind}{size}, {text[: LONGEST // 2]}..."
 
 
 def _hints(annotated: Any) -> dict[str, Any]:
@@ -322,7 +209,7 @@ def _declared(annotated: Any) -> dict[str, Any]:
 
 
 def _fits(hint: Any, value: Any) -> bool:
-    """Return whether a value is what an annotation says, as far as that can be told."""
+    """Return whether a value matches an annotation, as far as that can be checked."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if isinstance(hint, TypeVar):
         hint = hint.__bound__ or Any
@@ -343,9 +230,9 @@ def _fits(hint: Any, value: Any) -> bool:
     if origin is typing.Literal:
         return any(type(value) is type(part) and value == part for part in parts)
     if hint is float:
-        return _is_number(value)
+        return is_number(value)
     if hint is int:
-        return _is_whole(value)
+        return is_whole(value)
     if hint is bool:
         return isinstance(value, bool) or type(value).__name__ in ("bool", "bool_")
     if origin is Callable or hint is Callable or hint is typing.Callable:
@@ -409,42 +296,6 @@ _ARRAY_PARTS = ("_SupportsArray", "_NestedSequence", "_Buffer", "Buffer")
 def _is_array_part(part: Any) -> bool:
     kind = typing.get_origin(part) or part
     return getattr(kind, "__name__", "") in _ARRAY_PARTS
-
-
-def _is_number(value: Any) -> bool:
-    import numpy as np
-
-    if isinstance(value, (bool, np.bool_, str, bytes, complex)):
-        return False
-    if isinstance(value, int):
-        return abs(value) < 10**300
-    return isinstance(value, (float, np.floating, np.integer)) or (
-        isinstance(value, np.ndarray) and value.ndim == 0 and is_numeric(value)
-    )
-
-
-def _is_whole(value: Any) -> bool:
-    import numpy as np
-
-    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
-        return False
-    return abs(int(value)) < 2**63
-
-
-def is_numeric(value: Any) -> bool:
-    """Return whether NumPy reads a value as real numbers, none of them masked."""
-    import numpy as np
-
-    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
-        return False
-    try:
-        array = np.asarray(value)
-    except Exception:
-        return False
-    if array.dtype.kind == "O":
-        # traced values are objects to NumPy, and numbers too large for it
-        return isinstance(value, np.ndarray) and type(value) is not np.ndarray
-    return array.dtype.kind in "biuf"
 
 
 def _words(hint: Any) -> str:

@@ -24,7 +24,6 @@ carries its data as attributes, so that programs need not read messages::
 
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 __all__ = [
     "ArgumentError",
@@ -44,6 +43,26 @@ __all__ = [
     "TraceError",
     "UnknownNameError",
 ]
+
+
+LONGEST = 80
+"""How many characters of a value a message shows."""
+
+
+def shown(value: object) -> str:
+    """Return a value as one short line."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = object.__repr__(value)
+    text = " ".join(text.split())
+    if len(text) <= LONGEST:
+        return text
+    kind = type(value).__name__
+    size = f" of length {len(value)}" if isinstance(value, (list, tuple, dict, set, str)) else ""
+    shape = getattr(value, "shape", None)
+    size = f" of shape {shape}" if isinstance(shape, tuple) else size
+    return f"a {kind}{size}, {text[: LONGEST // 2]}..."
 
 
 def _rebuild(
@@ -279,42 +298,7 @@ class OptionError(TiburonError, ValueError):
         self.choices = tuple(choices)
         self.given = given
         listed = " or ".join(repr(choice) for choice in self.choices)
-        text = repr(given)
-        short = text if len(text) <= 80 else f"a {type(given).__name__}, {text[:40]}..."
-        super().__init__(f"{argument}: expected {listed}, got {' '.join(short.split())}")
-
-
-def masked_element(value: object) -> str | None:
-    """Return which element of a NumPy masked array is masked, in words; None if none is.
-
-    NumPy drops the mask when it converts such an array, and what lies under it looks like a number.
-    """
-    if isinstance(value, (list, tuple)):
-        found = (masked_element(x) for x in value if not isinstance(x, (int, float, str)))
-        return next((x for x in found if x is not None), None)
-    mask: Any = getattr(value, "mask", None)
-    if mask is None or not hasattr(value, "filled") or not mask.any():
-        return None
-    place = tuple(int(k[0]) for k in mask.nonzero()) if mask.ndim else ()
-    index = f" at index {place[0] if len(place) == 1 else place}" if place else ""
-    return f"a masked element{index} ({int(mask.sum())} of {mask.size} are masked)"
-
-
-def refuse_masked(argument: str, value: object) -> None:
-    """Raise `DomainError` if elements of an array are masked: they are no numbers to compute with.
-
-    Args:
-        argument: Name of the argument.
-        value: What was given for it; anything but masked arrays is left to others.
-    """
-    found = masked_element(value)
-    if found is not None:
-        raise DomainError(
-            argument,
-            "a number in every element",
-            found,
-            advice="fill them, x.filled(...), or leave these cases out",
-        )
+        super().__init__(f"{argument}: expected {listed}, got {shown(given)}")
 
 
 class LoopError(TiburonError):

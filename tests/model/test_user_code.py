@@ -15,7 +15,7 @@ import pytest
 import tiburon as tb
 from tiburon.errors import ModelError, TraceError
 from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.written import _CALLS
+from tiburon.model.joints.user_joint import _CALLS
 
 MASS, GRAVITY = 2.0, 9.81
 

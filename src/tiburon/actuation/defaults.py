@@ -12,7 +12,8 @@ from tiburon.actuation.passive import FRICTION_SPEED, PassiveJoints
 from tiburon.actuation.point_spring import PointSpring
 from tiburon.actuation.stick_slip import StickSlip
 from tiburon.actuation.thruster_drive import ThrusterDrive
-from tiburon.arguments import positive, public
+from tiburon.argument_checks import positive
+from tiburon.arguments import public
 from tiburon.errors import ModelError, OptionError
 from tiburon.model import Actuator, Coupled, Model, Thruster, World
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.actuation.element import Action, Element, Moment
-from tiburon.arguments import check_signature
+from tiburon.argument_checks import check_signature
 from tiburon.errors import ModelError, ShapeError
 from tiburon.model import Model
 from tiburon.model.numbers import check_name, number

@@ -18,8 +18,9 @@ from tiburon.actuation.freedom import (
 from tiburon.actuation.joint_spring import turn_of
 from tiburon.actuation.stop import stop_force
 from tiburon.algorithms.crba import crba
-from tiburon.arguments import public, shown
-from tiburon.errors import DomainError, ModelError
+from tiburon.argument_checks import positive
+from tiburon.arguments import public
+from tiburon.errors import ModelError
 from tiburon.model import Coupled, Joint, Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
@@ -112,8 +113,7 @@ class JointStops(Element):
             ramp: Depth at which the damper is fully there [rad or m].
         """
         for quantity, value in (("frequency", frequency), ("damping_ratio", damping_ratio)):
-            if not 0.0 < value < math.inf:
-                raise DomainError(quantity, "a positive number", shown(value))
+            positive(quantity, value)
         inertia: NDArray[np.float64] | None = None
         stops = []
         for joint in model.joints:

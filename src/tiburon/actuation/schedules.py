@@ -5,7 +5,7 @@ from collections.abc import Hashable
 from tiburon.actuation.element import Action, Element, Moment
 from tiburon.actuation.freedom import joint_force
 from tiburon.actuation.time_table import Rows, Times, TimeTable, checked_table
-from tiburon.arguments import choice
+from tiburon.argument_checks import choice
 from tiburon.errors import ModelError
 from tiburon.model import Model
 from tiburon.model.numbers import check_name

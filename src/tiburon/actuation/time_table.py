@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import choice, is_numeric
-from tiburon.errors import ModelError, refuse_masked
+from tiburon.argument_checks import choice, is_numeric, refuse_masked
+from tiburon.errors import ModelError
 from tiburon.model.numbers import finite_array
 from tiburon.record import record
 from tiburon.spatial import Scalar

@@ -159,9 +159,9 @@ def compile(
     )
     numbers = None
     if model is not None:
-        from tiburon.algorithms.kernel_numbers import KernelNumbers
+        from tiburon.algorithms.kernel_parameters import KernelParameters
 
-        numbers = KernelNumbers(model, world or DEFAULT_WORLD, tuple_of(parameters))
+        numbers = KernelParameters(model, world or DEFAULT_WORLD, tuple_of(parameters))
         if numbers.names:
             model, world = numbers.at_run_time()
     if model is not None and name is None and all(f in _PUBLIC for f in functions):

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.library import Options, scalars
 from tiburon.algorithms.sweep import outward
-from tiburon.arguments import shown
-from tiburon.errors import OptionError, ShapeError
+from tiburon.errors import OptionError, ShapeError, shown
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY, PlanFrame
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3

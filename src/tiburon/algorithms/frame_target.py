@@ -6,7 +6,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, refuse_masked
+from tiburon.argument_checks import refuse_masked
+from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.model import Model
 from tiburon.model.position_limits import PositionLimits, position_limits
 from tiburon.record import record

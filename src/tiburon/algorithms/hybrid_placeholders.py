@@ -6,6 +6,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.algorithms.call_parameters import CaseRows, vary
 from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.keywords import DynamicsCall
 from tiburon.algorithms.library import (
@@ -15,11 +16,10 @@ from tiburon.algorithms.library import (
     read_keywords,
     record_under,
 )
-from tiburon.algorithms.run_time import CaseRows, vary
 from tiburon.errors import DomainError, NonFiniteError, TiburonError, TraceError
 from tiburon.model import Model
 from tiburon.native.arguments import as_floats, batch_shape
-from tiburon.native.targets import checked_targets, deliver
+from tiburon.native.result_arrays import checked_targets, deliver
 from tiburon.trace.program import Input, current_graph
 
 __all__ = ["cleared", "solve_placeholders"]

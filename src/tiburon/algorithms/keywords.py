@@ -11,7 +11,8 @@ from typing import Any, Literal, TypedDict, TypeVar, get_args
 
 from numpy.typing import ArrayLike
 
-from tiburon.errors import OptionError, TraceError, nearest_name
+from tiburon.argument_checks import choice
+from tiburon.errors import TraceError, nearest_name
 from tiburon.model import Water, World
 
 __all__ = [
@@ -156,9 +157,8 @@ def targets_of(kernel: Any, out: Any) -> Any:
 
 
 def refuse_delivery(function: str, out: Any, errors: str) -> None:
-    """Raise where a traced call says how results are delivered: they are values of the graph."""
-    if errors not in ("raise", "flag"):
-        raise OptionError("errors", ("raise", "flag"), errors)
+    """Raise if a traced call asks for `out` or flags: its results are values of the graph."""
+    choice("errors", errors, ("raise", "flag"))
     if out is not None or errors == "flag":
         given = "out=" if out is not None else "errors='flag'"
         raise TraceError(

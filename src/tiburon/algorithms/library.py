@@ -191,7 +191,7 @@ def call(
     check_places(model, world)
     rows: Mapping[str, Any] = {}
     if parameters is not None or (world is not None and world.cases is not None):
-        from tiburon.algorithms.run_time import vary_call
+        from tiburon.algorithms.call_parameters import vary_call
 
         model, world, rows = vary_call(function.name, model, world, parameters)
     if not depends_on_time(model, world or DEFAULT_WORLD):

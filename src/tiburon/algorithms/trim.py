@@ -25,8 +25,9 @@ from tiburon.algorithms.hybrid import known_rows
 from tiburon.algorithms.keywords import CONDITIONS, Conditions, takes_conditions, unexpected_keyword
 from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.algorithms.thrusters import thruster_force_of_thrust
-from tiburon.arguments import at_least, positive, public, vector
-from tiburon.errors import DomainError, ModelError, OptionError, UnknownNameError, refuse_masked
+from tiburon.argument_checks import at_least, choice, positive, refuse_masked, vector
+from tiburon.arguments import public
+from tiburon.errors import DomainError, ModelError, UnknownNameError
 from tiburon.hydro.thrust import command_for, thrust_range
 from tiburon.model import Body, Model, Pose
 
@@ -154,8 +155,7 @@ def trim(
     Example:
         ``held = tb.trim(rov, fluid=tb.Water(current=(0.5, 0, 0)))``
     """
-    if errors not in ("raise", "flag"):
-        raise OptionError("errors", ("raise", "flag"), errors)
+    choice("errors", errors, ("raise", "flag"))
     if not CONDITIONS.issuperset(conditions):
         raise unexpected_keyword("trim", CONDITIONS, conditions)
     refuse_loops(model, "trim")

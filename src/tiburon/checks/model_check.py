@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.arguments import at_least, public
+from tiburon.argument_checks import at_least
+from tiburon.arguments import public
 from tiburon.checks.agreement import agreements, derivative_agreement
 from tiburon.checks.conservation import energy_conservation, momentum_conservation
 from tiburon.checks.finding import FAILED, LOOK, PASSED, SKIPPED, Finding, judged

@@ -19,9 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import public, vector
+from tiburon.argument_checks import refuse_masked, vector
+from tiburon.arguments import public
 from tiburon.control.joint_choice import entries, joined
-from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError, refuse_masked
+from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
 from tiburon.hydro.thrust import thrust_range, thruster_wrench
 from tiburon.model import LinearThrust, Model, QuadraticThrust, TableThrust, Thruster
 from tiburon.record import record

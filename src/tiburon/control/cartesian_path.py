@@ -12,9 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import positive, public
+from tiburon.argument_checks import positive, refuse_masked
+from tiburon.arguments import public
 from tiburon.control.piecewise import Piecewise, smooth_pieces, speed_profile
-from tiburon.errors import DomainError, OptionError, ShapeError, refuse_masked
+from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.record import record
 from tiburon.spatial import (
     quaternion_conjugate,

@@ -14,7 +14,8 @@ from typing import Any
 from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.binding import stilled
 from tiburon.algorithms.rnea import inverse_dynamics
-from tiburon.arguments import positive, public
+from tiburon.argument_checks import positive
+from tiburon.arguments import public
 from tiburon.control.joint_choice import (
     Chosen,
     Numbers,

@@ -8,7 +8,8 @@ from numpy.typing import ArrayLike
 
 from tiburon.algorithms.frame_target import FrameTarget
 from tiburon.algorithms.inverse_kinematics import inverse_kinematics
-from tiburon.arguments import at_least, positive, public, vector
+from tiburon.argument_checks import at_least, positive, vector
+from tiburon.arguments import public
 from tiburon.control.cartesian_path import CartesianPath
 from tiburon.control.piecewise import PathSample, Piecewise, smooth_pieces, speed_profile
 from tiburon.errors import DomainError, ModelError, OptionError

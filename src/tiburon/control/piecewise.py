@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import is_numeric, shown, vector
-from tiburon.errors import DomainError, ShapeError, refuse_masked
+from tiburon.argument_checks import is_numeric, refuse_masked, vector
+from tiburon.errors import DomainError, ShapeError, shown
 from tiburon.record import record
 from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.value import Value

@@ -15,12 +15,13 @@ from numpy.typing import ArrayLike
 
 from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.crba import mass_matrix
-from tiburon.arguments import public, vector
+from tiburon.argument_checks import refuse_masked, vector
+from tiburon.arguments import public
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.cartesian_path import CartesianPath
 from tiburon.control.joint_choice import entries, joined
 from tiburon.control.run_time import flat_numbers, forms, run_time_fields
-from tiburon.errors import DomainError, ModelError, ShapeError, refuse_masked
+from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.model import Model, Water
 from tiburon.record import record
 from tiburon.simulation.state import State

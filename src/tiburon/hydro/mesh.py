@@ -15,8 +15,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.argument_checks import refuse_masked
 from tiburon.arguments import public
-from tiburon.errors import ModelError, refuse_masked
+from tiburon.errors import ModelError
 from tiburon.hydro.mesh_checks import merged_vertices, outer_shells, signed_volumes, turned_alike
 from tiburon.model.inertia import Inertia
 from tiburon.model.numbers import Vec3, number, vec3

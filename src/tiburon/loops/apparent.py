@@ -28,7 +28,7 @@ from tiburon.loops.handles import articulated_metric
 from tiburon.loops.metric import CUT, rank_cut
 from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
-from tiburon.native.targets import checked_targets, deliver
+from tiburon.native.result_arrays import checked_targets, deliver
 from tiburon.record import record
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import matrix_vector

@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import at_least, public
+from tiburon.argument_checks import at_least
+from tiburon.arguments import public
 from tiburon.errors import DomainError, LoopError
 from tiburon.loops.assembly import Hold, assemble, prepared, reversed_loops
 from tiburon.loops.assembly_descent import Closing, descend_all, spread_starts

@@ -17,7 +17,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.jacobian import jacobian_columns
 from tiburon.algorithms.kinematics import body_places
-from tiburon.arguments import positive, public
+from tiburon.argument_checks import positive
+from tiburon.arguments import public
 from tiburon.errors import DomainError, ShapeError, UnknownNameError
 from tiburon.loops.assembly_joint import places_of
 from tiburon.loops.constraints import constraint_names, constraints

@@ -11,7 +11,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import positive, public
+from tiburon.argument_checks import positive
+from tiburon.arguments import public
 from tiburon.errors import DomainError, ModelError
 from tiburon.loops.mobility import driven_joints, mobility, position_of
 from tiburon.loops.mobility_jacobian import condition, cycle_jacobian

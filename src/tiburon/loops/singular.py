@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.algorithms.call_parameters import CaseRows
 from tiburon.algorithms.library import LIBRARY, call
-from tiburon.algorithms.run_time import CaseRows
 from tiburon.loops.dynamics import loop_jacobian
 from tiburon.model import Model
 

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.kinematics import Place
-from tiburon.arguments import public, vector
+from tiburon.argument_checks import vector
+from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.loops.assembly_joint import joint_position, places_of
 from tiburon.loops.topology_screws import joint_screws

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import ModelError, ShapeError, refuse_masked
+from tiburon.argument_checks import refuse_masked
+from tiburon.errors import ModelError, ShapeError
 from tiburon.model.configuration import as_batch
 from tiburon.model.named_parts import NamedParts
 from tiburon.trace.array import as_traced

@@ -8,7 +8,7 @@ import numpy as np
 from tiburon.errors import ModelError
 from tiburon.model.closure_program import closure_program, seen_joints
 from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.written import joint_graph
+from tiburon.model.joints.user_joint import joint_graph
 from tiburon.model.numbers import check_name, check_places, finite_array
 from tiburon.model.pose import Pose
 from tiburon.model.traced_closure import TracedClosure

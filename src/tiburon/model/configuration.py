@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import DomainError, NonFiniteError, ShapeError, refuse_masked
+from tiburon.argument_checks import refuse_masked
+from tiburon.errors import DomainError, NonFiniteError, ShapeError
 from tiburon.model.joints import Joint
 from tiburon.model.position_limits import position_limits, velocity_limits, within_limits
 from tiburon.spatial import Scalar

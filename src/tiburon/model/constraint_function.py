@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from tiburon.arguments import check_signature
+from tiburon.argument_checks import check_signature
 from tiburon.errors import ModelError, OptionError, TraceError
 from tiburon.model.body import WORLD
 from tiburon.model.closure_program import (

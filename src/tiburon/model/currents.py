@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.arguments import check_signature
+from tiburon.argument_checks import check_signature
 from tiburon.errors import ModelError
 from tiburon.model.current import Current
 from tiburon.model.numbers import Vec3 as FloatVec3

@@ -19,8 +19,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tiburon.arguments import choice, shown
-from tiburon.errors import ModelError, OptionError
+from tiburon.argument_checks import choice
+from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Joint, Prismatic, Revolute

@@ -25,7 +25,7 @@ from tiburon.model.pose import Pose
 from tiburon.model.spring import Spring
 from tiburon.model.state_space import StateSpace
 from tiburon.model.thruster import Thruster
-from tiburon.model.written import WrittenParts
+from tiburon.model.user_code import WrittenParts
 from tiburon.native.cache_file import blake2b
 from tiburon.trace.declared import structure_text
 

@@ -10,8 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import is_numeric, shown
-from tiburon.errors import ModelError, masked_element
+from tiburon.argument_checks import is_numeric, masked_element
+from tiburon.errors import ModelError, shown
 
 Vec3: TypeAlias = tuple[float, float, float]
 Matrix3: TypeAlias = tuple[Vec3, Vec3, Vec3]

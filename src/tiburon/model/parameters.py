@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.argument_checks import refuse_masked
 from tiburon.errors import ModelError, NonFiniteError, ShapeError, TiburonError, UnknownNameError
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.joint_passive import JointPassive
@@ -296,12 +297,11 @@ def _unknown(name: Any, known: Mapping[str, Parameter]) -> TiburonError:
 def _array(name: str, shape: tuple[int, ...], value: Any) -> Array:
     argument = f"parameters[{name!r}]"
     wanted = "one number, or one per case" if not shape else f"shape {shape}, or (cases, *{shape})"
+    refuse_masked(argument, value)
     try:
         array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise ShapeError(argument, wanted, f"a {type(value).__name__}") from None
-    if np.ma.is_masked(value):
-        raise ShapeError(argument, wanted, "an array with masked values")
     if shape == (6,) and array.shape[-2:] == (3, 3):
         array = _six(argument, array)
     if array.ndim < len(shape) or array.shape[array.ndim - len(shape) :] != shape:

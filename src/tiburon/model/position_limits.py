@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import DomainError, ModelError, ShapeError, refuse_masked
+from tiburon.argument_checks import refuse_masked
+from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.model.joints import Joint
 from tiburon.model.joints.coupled import Coupled
 

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.arguments import public, vector
-from tiburon.errors import DomainError, ShapeError, refuse_masked
+from tiburon.argument_checks import refuse_masked, vector
+from tiburon.arguments import public
+from tiburon.errors import DomainError, ShapeError
 from tiburon.model.joints import Joint
 from tiburon.record import record
 from tiburon.spatial import subspace_matrix

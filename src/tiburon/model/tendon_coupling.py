@@ -6,8 +6,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from tiburon.arguments import shown
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.joints.joint import Joint
 from tiburon.model.numbers import check_name, check_names, finite_array
 from tiburon.model.pose import Pose

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import ShapeError, TraceError, refuse_masked
+from tiburon.argument_checks import refuse_masked
+from tiburon.errors import ShapeError, TraceError
 from tiburon.trace.array import TracedArray
 from tiburon.trace.program import Input
 from tiburon.trace.value import Value

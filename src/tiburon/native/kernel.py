@@ -19,9 +19,9 @@ from tiburon.native.code import Code, code_for
 from tiburon.native.failure import explain_failure, failed_cases
 from tiburon.native.layout import object_layout
 from tiburon.native.plain_batch import PlainBatch
+from tiburon.native.result_arrays import checked_targets, deliver
 from tiburon.native.signature import Result
 from tiburon.native.source import ProgramSource, Source
-from tiburon.native.targets import checked_targets, deliver
 from tiburon.native.trampoline import AddressTable, make_builtin
 from tiburon.native.trampoline_assembly import Form
 from tiburon.trace.program import Input, Program

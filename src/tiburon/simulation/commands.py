@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from tiburon.actuation.element import Element
-from tiburon.errors import ModelError, ShapeError, UnknownNameError, refuse_masked
+from tiburon.argument_checks import refuse_masked
+from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model import Model
 
 __all__ = ["CommandRow", "unique_names"]

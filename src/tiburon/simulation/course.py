@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.arguments import check_signature
+from tiburon.argument_checks import check_signature
 from tiburon.errors import DomainError, ModelError, OptionError, RunFileError
 from tiburon.model import Driven, Model, World
 from tiburon.simulation.adaptive_run import AdaptiveRun

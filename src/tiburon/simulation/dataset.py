@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.run_time import CaseRows
+from tiburon.algorithms.call_parameters import CaseRows
 from tiburon.errors import UnknownNameError
 from tiburon.simulation.embedding import is_data, to_text
 from tiburon.simulation.quantities import ENERGIES, QUANTITIES, Quantity, States, output_quantity

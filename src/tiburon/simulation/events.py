@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.algorithms.library import scalars
-from tiburon.arguments import check_signature
+from tiburon.argument_checks import check_signature
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.record import record
 from tiburon.simulation.state import State

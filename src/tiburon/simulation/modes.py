@@ -12,7 +12,8 @@ from tiburon.actuation.element import Element
 from tiburon.actuation.passive import PassiveJoints
 from tiburon.algorithms.binding import world_with
 from tiburon.algorithms.library import check_places
-from tiburon.arguments import positive, public, vector
+from tiburon.argument_checks import positive, vector
+from tiburon.arguments import public
 from tiburon.errors import DomainError, ModelError
 from tiburon.loops.start import resting_position
 from tiburon.model import Model, Water, World

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from tiburon.arguments import check_signature
+from tiburon.argument_checks import check_signature
 
 __all__ = ["FirstSecond", "Progress", "progress_of"]
 

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.algorithms.call_parameters import CaseRows
 from tiburon.algorithms.center_of_mass import center_of_mass
 from tiburon.algorithms.energy import kinetic_energy, potential_energy
 from tiburon.algorithms.frame_motion import frame_velocity
 from tiburon.algorithms.kinematics import forward_kinematics
 from tiburon.algorithms.momentum import momentum
 from tiburon.algorithms.reactions import joint_reactions
-from tiburon.algorithms.run_time import CaseRows
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.loops.dynamics import loop_gaps
 from tiburon.loops.reactions import loop_reactions

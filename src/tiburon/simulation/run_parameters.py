@@ -12,8 +12,7 @@ from tiburon.actuation.element import Element, structure_of
 from tiburon.actuation.joint_stops import JointStops
 from tiburon.actuation.stick_slip import StickSlip
 from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
-from tiburon.algorithms.library import check_places
-from tiburon.algorithms.run_time import (
+from tiburon.algorithms.call_parameters import (
     PASSIVE,
     CaseRows,
     at_run_time,
@@ -23,6 +22,7 @@ from tiburon.algorithms.run_time import (
     model_of_case,
     rows_of,
 )
+from tiburon.algorithms.library import check_places
 from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model import Model, Water, World

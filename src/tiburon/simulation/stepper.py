@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError, refuse_masked
+from tiburon.argument_checks import refuse_masked
+from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.simulation.events import Watch
 from tiburon.simulation.loop import LoopSource, memory_form
 from tiburon.simulation.system import TABLES, System

@@ -15,7 +15,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.errors import ShapeError, refuse_masked
+from tiburon.argument_checks import refuse_masked
+from tiburon.errors import ShapeError
 
 __all__ = [
     "IDENTITY3",

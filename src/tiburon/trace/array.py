@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.errors import TraceError, refuse_masked
+from tiburon.argument_checks import refuse_masked
+from tiburon.errors import TraceError
 from tiburon.trace import value as scalar
 from tiburon.trace.value import Value
 

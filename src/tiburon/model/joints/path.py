@@ -4,7 +4,8 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from tiburon.errors import ModelError, refuse_masked
+from tiburon.argument_checks import refuse_masked
+from tiburon.errors import ModelError
 from tiburon.model.numbers import finite_array
 from tiburon.record import record
 from tiburon.spatial import Scalar

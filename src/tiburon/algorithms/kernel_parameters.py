@@ -4,17 +4,17 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.algorithms.run_time import CaseRows, at_run_time, dynamics_parameters, lowered
+from tiburon.algorithms.call_parameters import CaseRows, at_run_time, dynamics_parameters, lowered
 from tiburon.errors import ModelError
 from tiburon.model import Model, World
 from tiburon.model.parameters import LISTING, ROWS, Parameter, read_values
 from tiburon.record import record
 
-__all__ = ["KernelNumbers"]
+__all__ = ["KernelParameters"]
 
 
 @record
-class KernelNumbers:
+class KernelParameters:
     """Values by name for a kernel that was compiled for some names."""
 
     model: Model

@@ -18,7 +18,7 @@ from tiburon.model.closure_program import (
     trace_closure,
 )
 from tiburon.model.joints import Joint
-from tiburon.model.joints.written import as_laid_out, joint_graph
+from tiburon.model.joints.user_joint import as_laid_out, joint_graph
 from tiburon.model.traced_closure import TracedClosure
 from tiburon.trace.declared import is_declared
 
