@@ -2,30 +2,27 @@
 
 Callables are found in the table of exports, their arguments in their signatures, and good values by
 the names of the arguments: a new function is covered without being listed. One whose arguments have
-names that are new here needs a sample value in `SAMPLES` or `OWN`.
+new names needs a sample value in `SAMPLES` or `OWN` of `good_arguments.py`.
 """
 
 import contextlib
 import inspect
 import math
 import signal
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import tiburon as tb
+from tests.contracts.good_arguments import OWN, QUIET, RESULTS, SAMPLES, arm, linkage
 from tiburon.arguments import is_named, mismatch
 from tiburon.errors import ModelFileError, RunFileError, TiburonError, UnknownNameError
 from tiburon.exports import EXPORTS
 
 SECONDS = 20.0
 """Longest that one call may take [s]."""
-
 
 WORDS = {"com": "center of mass", "rpy": "roll-pitch-yaw"}
 """Arguments that messages write out."""
@@ -80,326 +77,10 @@ BAD: dict[str, Callable[[], Any]] = {
     "number keys": lambda: {1: 2},
     "set": lambda: {1.0, 2.0},
     "iterator": lambda: iter(()),
-    "model": lambda: _arm(),
+    "model": arm,
     "water": tb.Water,
 }
 """Values of every kind; most are wrong for most arguments."""
-
-
-@cache
-def _arm() -> tb.Model:
-    """Two wet links with thruster, fin and actuators, small enough to compile at once."""
-    fluid = tb.BodyFluid(
-        0.01,
-        (0.0, 0.0, 0.02),
-        np.diag([0.1, 0.2, 0.2, 1.0, 2.0, 2.0]),
-        (tb.CylinderDrag(0.05, 0.4),),
-        fins=(tb.Fin(0.02, 3.0, deflection=0.1, name="rudder"),),
-    )
-    inertia = tb.Inertia(5.0, (0.1, 0.0, 0.05), (0.2, 0.3, 0.4))
-    limits = tb.JointLimits(-3.0, 3.0)
-    hull = tb.Body("hull", joint=tb.Free("base"), inertia=inertia, fluid=fluid)
-    arm = tb.Body(
-        "arm",
-        "hull",
-        joint=tb.Revolute("elbow", (0.0, 1.0, 0.0), limits=limits),
-        inertia=inertia,
-        fluid=tb.BodyFluid(0.002),
-        shapes=(tb.Shape(tb.SphereShape(0.1)),),
-    )
-    return tb.Model(
-        "probe",
-        (hull, arm),
-        (tb.Frame("tip", "arm", tb.Pose(translation=(0.3, 0.0, 0.1))),),
-        thrusters=(tb.Thruster("main", "hull"),),
-        actuators=(tb.Actuator("motor", "elbow"),),
-    )
-
-
-@cache
-def _linkage() -> tb.Model:
-    return tb.load("four_bar")
-
-
-@cache
-def _chain() -> tb.Model:
-    return tb.Model.from_dh("chain", _links(), convention="modified")
-
-
-def _links() -> list[tb.DHLink]:
-    inertia = tb.Inertia(1.0, (0.2, 0.0, 0.0), (0.1, 0.1, 0.1))
-    return [tb.DHLink(a=0.3, alpha=1.0, inertia=inertia) for _ in range(2)]
-
-
-PANDA = (0.0, 0.3, 0.0, -1.8, 0.0, 2.0, 0.8, 0.02)
-"""A bent position of the arm with the gripper a little open."""
-
-
-@cache
-def _reachable() -> tb.CartesianPath:
-    """A short way of the arm's hand, its orientation left free."""
-    _, p = tb.forward_kinematics(tb.load("panda"), PANDA, ["hand"])
-    start = np.asarray(p).reshape(-1)[:3]
-    return tb.CartesianPath.through((0, 1), [start, start + np.array([0.01, 0.0, 0.0])])
-
-
-@cache
-def _bent() -> Any:
-    model = _linkage()
-    return tb.assemble(model, hold={model.moving_joint_names[0]: 0.5}).q
-
-
-@cache
-def _state() -> Any:
-    """A state of a robot whose loop can be switched, as an event's action sees it."""
-    seen = []
-    loop = _linkage().loops[0].name
-    watch = tb.TimeEvent("look", 0.002, action=seen.append)
-    switch = tb.LoopSwitch("switch", loop)
-    tb.simulate(_linkage(), 0.004, forces=(switch,), events=(watch,), progress=False)
-    return seen[0]
-
-
-@cache
-def _run() -> tb.Trajectory:
-    return tb.simulate(_arm(), 0.01, progress=False)
-
-
-@cache
-def _kernel() -> Any:
-    return tb.compile(tb.mass_matrix, _chain())
-
-
-@cache
-def _folder() -> Path:
-    return Path(tempfile.mkdtemp(prefix="tiburon-probe-"))
-
-
-def _file(name: str, write: Callable[[Path], Any]) -> Path:
-    path = _folder() / name
-    if not path.exists():
-        write(path)
-    return path
-
-
-@cache
-def _rov() -> tb.Model:
-    return tb.load("bluerov2_heavy")
-
-
-def _obj() -> str:
-    corners, faces = _cube()
-    lines = [f"v {x} {y} {z}" for x, y, z in corners]
-    return "\n".join([*lines, *(f"f {a + 1} {b + 1} {c + 1}" for a, b, c in faces)])
-
-
-def _cube() -> Any:
-    corners = [(x, y, z) for x in (0.0, 1.0) for y in (0.0, 1.0) for z in (0.0, 1.0)]
-    faces = [
-        *((0, 1, 3), (0, 3, 2), (4, 6, 7), (4, 7, 5), (0, 4, 5), (0, 5, 1)),
-        *((2, 3, 7), (2, 7, 6), (0, 2, 6), (0, 6, 4), (1, 5, 7), (1, 7, 3)),
-    ]
-    return corners, faces
-
-
-IDENTITY = np.eye(3)
-SIX = np.eye(6)
-
-SAMPLES: dict[str, Callable[[tb.Model], Any]] = {
-    # robots and states
-    "model": lambda m: m,
-    "other": lambda m: m.bodies[0].name,
-    "q": lambda m: m.neutral(),
-    "v": lambda m: np.full(m.nv, 0.1),
-    "tau": lambda m: np.zeros(m.nv),
-    "vd": lambda m: np.zeros(m.nv),
-    "x": lambda m: np.arange(6.0),
-    "known_acceleration": lambda m: np.zeros(m.nv, dtype=bool),
-    "world": lambda m: tb.World(),
-    "fluid": lambda m: tb.Water(),
-    "frame": lambda m: m.bodies[-1].name,
-    "frames": lambda m: [m.bodies[-1].name],
-    "first": lambda m: m.bodies[0].name,
-    "second": lambda m: m.bodies[-1].name,
-    "body": lambda m: m.bodies[0].name,
-    "loop": lambda m: m.loops[0].name,
-    "joints": lambda m: [m.moving_joint_names[-1]],
-    "targets": lambda m: tb.FrameTarget("tip", position=(0.2, 0.0, 0.1)),
-    "deflections": lambda m: [0.1],
-    "commands": lambda m: np.zeros(len(m.thrusters)),
-    "thrust": lambda m: np.zeros(len(m.thrusters)),
-    "run": lambda m: _run(),
-    "kernel": lambda m: _kernel(),
-    "rotation": lambda m: IDENTITY,
-    "motion": lambda m: np.arange(6.0),
-    "wrench": lambda m: np.arange(6.0),
-    "matrix": lambda m: SIX,
-    "shapes": lambda m: [tb.Shape(tb.SphereShape(0.1))],
-    "mesh": lambda m: tb.Mesh(*_cube()),
-    # numbers
-    "duration": lambda m: 0.005,
-    "dt": lambda m: 1e-3,
-    "steps": lambda m: 3,
-    "time": lambda m: 0.1,
-    "length": lambda m: 1.0,
-    "segments": lambda m: 2,
-    "youngs_modulus": lambda m: 7e10,
-    "density": lambda m: 1000.0,
-    "ratio": lambda m: 2.0,
-    "mass": lambda m: 1.0,
-    "inertia": lambda m: 0.1,
-    "radius": lambda m: 0.1,
-    "radii": lambda m: (0.1, 0.2, 0.3),
-    "size": lambda m: (1.0, 2.0, 3.0),
-    "amplitude": lambda m: (0.1, 0.0, 0.0),
-    "frequency": lambda m: 1.0,
-    "period": lambda m: 8.0,
-    "height": lambda m: 1.0,
-    "depth": lambda m: 10.0,
-    "surface_speed": lambda m: (1.0, 0.0, 0.0),
-    "target": lambda m: 0.0,
-    "stiffness": lambda m: 1.0,
-    "damping": lambda m: 1.0,
-    "integral": lambda m: 1.0,
-    "resistance": lambda m: 1.0,
-    "torque_constant": lambda m: 0.1,
-    "forward": lambda m: 1.0,
-    "coefficients": lambda m: (0.0, 1.0),
-    "quaternion": lambda m: (1.0, 0.0, 0.0, 0.0),
-    "rpy": lambda m: (0.1, 0.2, 0.3),
-    "times": lambda m: (0.0, 1.0, 2.0),
-    "positions": lambda m: POINTS,
-    "points": lambda m: (0.0, 1.0, 0.0),
-    "speed": lambda m: 1.0,
-    "acceleration": lambda m: 1.0,
-    # names
-    "name": lambda m: "sample",
-    "joint": lambda m: m.moving_joint_names[-1],
-    "housing": lambda m: "arm",
-    "drives": lambda m: "elbow",
-    # files
-    "source": lambda m: "four_bar",
-    "path": lambda m: _folder() / "saved.toml",
-}
-"""Good values by the name of an argument; each is made for the robot of the call."""
-
-POINTS = ((0.0, 0.0, 0.0), (1.0, 0.0, 0.0), (1.0, 1.0, 0.0))
-
-OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
-    "BeamSection": {
-        "area": lambda m: 1e-4,
-        "second_moment_y": lambda m: 1e-9,
-        "second_moment_z": lambda m: 1e-9,
-        "torsion_constant": lambda m: 1e-9,
-    },
-    "BeamSection.rectangle": {"width": lambda m: 0.1, "height": lambda m: 0.01},
-    "Body": {"joint": lambda m: tb.Revolute("hinge")},
-    "CartesianPath": {"positions": lambda m: tb.CartesianPath.through((0, 1, 2), POINTS).positions},
-    "CombinedControl": {"parts": lambda m: (tb.PD(0.0, 1.0, 1.0), tb.GravityCompensation())},
-    "ConstraintFunction": {"function": lambda m: lambda q: q[0], "joints": lambda m: ("elbow",)},
-    "Coupled": {"moves": lambda m: tb.Revolute("inner"), "leader": lambda m: "elbow"},
-    "CurrentSum": {"parts": lambda m: (tb.UniformCurrent((1.0, 0.0, 0.0)),)},
-    "Drive": {"model": lambda m: _linkage()},
-    "Event": {"expression": lambda m: lambda state: state.time - 1.0},
-    "Fin": {"area": lambda m: 0.1, "aspect_ratio": lambda m: 3.0},
-    "FrameTarget": {"position": lambda m: (0.2, 0.0, 0.1)},
-    "ForceFunction": {"function": lambda m: lambda moment: {}},
-    "GroundGrid": {"spacing": lambda m: (1.0, 1.0), "heights": lambda m: np.zeros((3, 3))},
-    "Harmonic": {"amplitude": lambda m: 0.1},
-    "HydraulicCylinder": {"joint": lambda m: "elbow"},
-    "JointCoupling": {"leader": lambda m: m.moving_joint_names[0]},
-    "JointForceSchedule": {"forces": lambda m: [0.0, 1.0, 0.0]},
-    "JointPath": {"pieces": lambda m: tb.JointPath.through((0, 1, 2), (0, 1, 0)).pieces},
-    "JointPath.along": {
-        "path": lambda m: _reachable(),
-        "model": lambda m: tb.load("panda"),
-        "frame": lambda m: "hand",
-        "q": lambda m: PANDA,
-    },
-    "JointStop": {"freedom": lambda m: 0, "lower": lambda m: -1.0, "upper": lambda m: 1.0},
-    "JointStops": {"stops": lambda m: tb.JointStops.of(m).stops},
-    "LoopClosure": {"joint": lambda m: tb.Revolute("closing")},
-    "Mesh": {"vertices": lambda m: _cube()[0], "faces": lambda m: _cube()[1]},
-    "MeshShape": {"path": lambda m: "hull.stl"},
-    "Model": {"bodies": lambda m: m.bodies},
-    "Model.from_dh": {"links": lambda m: _links(), "convention": lambda m: "modified"},
-    "Pose.from_axis_angle": {"axis": lambda m: (0.0, 0.0, 1.0), "angle": lambda m: 0.3},
-    "Replay": {"names": lambda m: ("elbow",), "rows": lambda m: np.zeros((3, 1))},
-    "Replay.from_csv": {"file": lambda m: _file("log.csv", lambda p: p.write_text(LOG))},
-    "Replay.of": {"names": lambda m: ("elbow",), "commands": lambda m: np.zeros((3, 1))},
-    "Shape": {"geometry": lambda m: tb.SphereShape(0.1)},
-    "StationKeeping": {
-        "target": lambda m: tb.Pose(),
-        "inertia": lambda m: tb.StationKeeping.of(_rov(), frequency=1.0).inertia,
-        "allocation": lambda m: tb.ThrusterAllocation.of(_rov()),
-    },
-    "StationKeeping.of": {"model": lambda m: _rov()},
-    "StickSlip": {"friction": lambda m: 0.2},
-    "TableCurrent": {"speeds": lambda m: np.zeros((3, 3))},
-    "TableFoil": {
-        "angles": lambda m: (-math.pi, 0.0, math.pi),
-        "lift": lambda m: (0.0, 0.0, 0.0),
-        "drag": lambda m: (1.0, 0.0, 1.0),
-    },
-    "TableThrust": {"commands": lambda m: (-1.0, 0.0, 1.0), "forces": lambda m: (-1.0, 0.0, 1.0)},
-    "TendonCoupling": {"arms": lambda m: (0.1,)},
-    "ThrusterAllocation": {
-        "thrusters": lambda m: ("main",),
-        "matrix": lambda m: np.eye(6)[:, :1],
-        "limits": lambda m: ((-1.0, 1.0),),
-        "costs": lambda m: (1.0,),
-    },
-    "Waves": {"trains": lambda m: (tb.Wave(1.0, 8.0),)},
-    "WrenchSchedule": {"wrenches": lambda m: np.zeros((3, 6))},
-    "assembly_branches": {"hold": lambda m: {m.moving_joint_names[0]: 0.5}},
-    "compile": {"function": lambda m: tb.mass_matrix, "model": lambda m: m},
-    "cylinder_flows": {"fluid": lambda m: tb.Water(viscosity=1e-3)},
-    "fin_force": {"fluid": lambda m: tb.Water()},
-    "flexible_link": {"section": lambda m: tb.BeamSection.tube(0.1)},
-    "from_fossen": {"q": lambda m: tb.to_fossen(m, m.neutral()).q},
-    "hybrid_dynamics": {"known_acceleration": lambda m: [m.moving_joint_names[-1]]},
-    "latch": {"state": lambda m: _state()},
-    "load_mesh": {"path": lambda m: _file("cube.obj", lambda p: p.write_text(_obj()))},
-    "load_run": {"path": lambda m: _file("run.zarr", lambda p: _run().save(p))},
-    "load_world": {"source": lambda m: _file("world.xml", lambda p: p.write_text(WORLD))},
-    "loop_inverse_dynamics": {
-        "model": lambda m: _linkage(),
-        "q": lambda m: _bent(),
-        "v": lambda m: np.zeros(_linkage().nv),
-        "vd": lambda m: np.zeros(_linkage().nv),
-    },
-    "recut_state": {"other": lambda m: tb.recut(m)},
-    "powering": {"joint": lambda m: m.joint(m.moving_joint_names[-1])},
-    "traced": {"function": lambda m: lambda x: x},
-    "release": {"state": lambda m: _state()},
-    "trim": {"fluid": lambda m: tb.Water(), "model": lambda m: _rov()},
-    "rotor": {"inertia": lambda m: 0.01},
-}
-"""Good values where a callable means something else by a name."""
-
-RESULTS = frozenset(
-    {
-        *("Action", "AddedWater", "ApparentInertia", "Assembly", "AssemblyBranches", "BodyWater"),
-        *("ClosedPosition", "Conditions", "CylinderFlow", "Delivery", "EnergyFlow", "Finding"),
-        *("ForwardDynamicsDerivatives", "FossenForm", "Happening", "InertiaDerivatives"),
-        *("InverseDynamicsDerivatives", "InverseKinematics", "InverseKinematicsOutcome"),
-        *("JointLine", "JointNumbers", "Linearization", "LoopDynamics", "LoopForces"),
-        *("LoopReactions", "Mobility", "Mode", "ModelCheck", "Modes", "Moment", "MotorSet"),
-        *("Outcome", "PanelAddedMass", "Parameter", "ParameterTable", "Powering", "State"),
-        *("StateRecord", "System", "Topology"),
-        *("Trajectory", "Trim", "TrimOutcome", "WaterEstimate"),
-        # bases of users' own classes
-        *("Current", "Element", "Path", "Sensor"),
-    }
-)
-"""Classes that users get and do not make."""
-
-QUIET = {"progress": None, "panels": 20}
-"""Options that keep calls short."""
-
-
-LOG = "time,elbow\n0.0,0.0\n1.0,1.0\n"
-WORLD = """<mujoco><option gravity="0 0 -9.8"/><worldbody/></mujoco>"""
 
 
 def callables() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -449,7 +130,9 @@ def _arguments(name: str, function: Callable[..., Any], model: tb.Model) -> dict
             parameter.POSITIONAL_ONLY,
         ):
             if key not in SAMPLES:
-                raise LookupError(f"{name}: no sample for the argument {key!r}; add one here")
+                raise LookupError(
+                    f"{name}: no sample for the argument {key!r}; add one to good_arguments.py"
+                )
             found[key] = SAMPLES[key](model)
     return found
 
@@ -465,7 +148,7 @@ def good_call(name: str, function: Callable[..., Any]) -> dict[str, Any]:
         AssertionError: If it works with neither.
     """
     errors = []
-    for model in (_arm(), _linkage()):
+    for model in (arm(), linkage()):
         try:
             arguments = _arguments(name, function, model)
             with _hurried(), warnings.catch_warnings():

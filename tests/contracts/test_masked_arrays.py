@@ -51,7 +51,9 @@ def test_single_cases_lists_and_parameters_of_kernels():
     refuses(lambda: tb.forward_dynamics(ARM, [masked(Q[0]), Q[1]], V[0], VD[0]))
     kernel = tb.compile(tb.mass_matrix, ARM)
     refuses(lambda: kernel(masked(Q)))
-    refuses(lambda: kernel(Q, inertia=masked(ARM.parameters())))
+    masses = masked(np.linspace(1.0, 2.0, len(Q)))
+    named = tb.compile(tb.mass_matrix, ARM, parameters=("tool.mass",))
+    refuses(lambda: named(Q, parameters={"tool.mass": masses}))
     refuses(lambda: kernel(Q, out=np.ma.masked_array(np.zeros((3, 3, 3)))), "without a mask")
     refuses(lambda: tb.forward_dynamics(ARM, Q, V, VD, external_force={"tool": masked(np.ones(6))}))
 
@@ -87,7 +89,7 @@ RUNS = {
     "v": lambda: tb.simulate(ARM, 0.01, q=Q[0], v=masked(V[0])),
     "command": lambda: tb.simulate(ARM, 0.01, q=Q[0], command={"b": masked(np.ones(3))}),
     "parameters": lambda: tb.simulate(
-        ARM, 0.01, q=Q, parameters={"inertia": masked(np.tile(ARM.parameters(), (3, 1)))}
+        ARM, 0.01, q=Q, parameters={"tool.mass": masked(np.linspace(1.0, 2.0, 3))}
     ),
     "control": lambda: tb.simulate(ARM, 0.01, q=Q[0], control=lambda now: masked(np.ones(3))),
     "path": lambda: tb.JointPath.through([0.0, 1.0], masked(Q[:2])),

@@ -9,17 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tiburon as tb
-from tests.drive.vehicles import rov, wait
+from tests.drive.vehicles import wait
 from tiburon.drive.desk import Desk
 from tiburon.drive.door import Door
 from tiburon.drive.messages import FORMATS, LONGEST_MESSAGE, MessageError, decode, encode
-
-
-@pytest.fixture(scope="module")
-def drive():
-    with rov() as made:
-        made.ticker.paused = False
-        yield made
 
 
 @pytest.fixture

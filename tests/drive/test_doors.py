@@ -25,22 +25,6 @@ STEER = [
 BODY = b"".join(json.dumps(message).encode() + b"\n" for message in STEER)
 
 
-@pytest.fixture(scope="module")
-def drive():
-    with rov() as made:
-        made.ticker.paused = False
-        yield made
-
-
-@pytest.fixture
-def served(drive):
-    """Servers of their own for each test: attacks leave connections behind."""
-    made = Served(drive, Door(token="secret"))
-    yield made
-    made.close()
-    drive.release()
-
-
 def everything(connection):
     """Return what comes until the connection is closed from the other side."""
     connection.settimeout(30.0)

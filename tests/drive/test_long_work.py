@@ -6,30 +6,14 @@ import threading
 import pytest
 
 import tiburon as tb
-from tests.drive.serving import Line, Served
-from tests.drive.vehicles import posted, rov, wait
+from tests.drive.serving import Line
+from tests.drive.vehicles import posted, wait
 from tiburon.drive.desk import Desk
-from tiburon.drive.door import Door
 from tiburon.drive.session import MOST_FORECASTS
 
 
-@pytest.fixture(scope="module")
-def drive():
-    with rov() as made:
-        made.ticker.paused = False
-        yield made
-
-
-@pytest.fixture
-def served(drive):
-    made = Served(drive, Door(token="secret"))
-    yield made
-    made.close()
-    drive.release()
-
-
 class Gate:
-    """Work that begins and does not end until it is let go."""
+    """Work that begins and does not end until its gate is opened."""
 
     def __init__(self):
         self.begun, self.open = threading.Event(), threading.Event()

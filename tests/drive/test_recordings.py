@@ -3,17 +3,10 @@
 import pytest
 
 import tiburon as tb
-from tests.drive.vehicles import rov, wait
+from tests.drive.vehicles import wait
 from tiburon.drive.desk import Desk
 from tiburon.drive.session import Drive
 from tiburon.simulation.recorder import Recorder
-
-
-@pytest.fixture(scope="module")
-def drive():
-    with rov() as made:
-        made.ticker.paused = False
-        yield made
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 
 import tiburon as tb
 from tests.drive.serving import Line, Served
-from tests.drive.vehicles import rov, wait
+from tests.drive.vehicles import wait
 from tiburon.drive.desk import Desk
 from tiburon.drive.door import Door
 from tiburon.drive.line_server import LineServer
@@ -25,13 +25,6 @@ def is_closed(line):
     with contextlib.suppress(ConnectionResetError):
         return line.hear("welcome", "done") is None
     return True
-
-
-@pytest.fixture(scope="module")
-def drive():
-    with rov() as made:
-        made.ticker.paused = False
-        yield made
 
 
 @pytest.fixture(scope="module")
