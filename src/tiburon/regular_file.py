@@ -1,4 +1,4 @@
-"""Reading files that may come from a stranger: regular files only, of bounded size."""
+"""Reading untrusted files: regular files only, of bounded size."""
 
 import os
 import stat

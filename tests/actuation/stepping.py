@@ -35,9 +35,9 @@ class Steps:
         commands = len(system.command_names)
         return [Input("s", (size,)), Input("u", (commands,)), Input("dt", ()), Input("n", ())]
 
-    def look_again(self):
+    def retrace(self):
         """Take what users wrote as it is now."""
-        self.system.look_again()
+        self.system.retrace()
 
     def program(self):
         def run(given):

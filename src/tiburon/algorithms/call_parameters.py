@@ -1,8 +1,8 @@
-"""Numbers by name on their way to code: a robot and its world, other in each case of a batch.
+"""Parameters by name in calls of functions: values of a robot and its world for each batch element.
 
-Code takes its numbers as tables that leave out zeros. What is named is in these tables whatever its
-value (`Model.at_run_time`, `World.at_run_time`): code is compiled once for a set of names. Values
-are judged as those of a model are, before anything runs.
+Compiled code takes parameters as tables that leave out zeros. Named ones are in these tables
+whatever their value (`Model.at_run_time`, `World.at_run_time`): code is compiled once for a set of
+names. Values are checked as those of a model are, before anything runs.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -151,7 +151,7 @@ def compile(
     if model is not None:
         model.check_unchanged()
     if world is not None:
-        world.look()
+        world.traced_key()
     options = (
         *external_options(tuple_of(external_force), external_axes),
         *kinematics.frame_options(frames),

@@ -1,4 +1,4 @@
-"""Unknowns of hybrid dynamics that callers mark with NaN, in each case of a batch as they like."""
+"""Unknowns of hybrid dynamics that callers mark with NaN, in each batch element separately."""
 
 from collections.abc import Sequence
 from typing import Any, cast

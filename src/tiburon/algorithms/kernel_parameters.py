@@ -1,4 +1,4 @@
-"""Values by name for kernels that were compiled for some names."""
+"""Parameters by name in calls of compiled kernels."""
 
 from typing import Any
 

@@ -58,7 +58,7 @@ __all__ = [
 Kernel = Callable[..., Any]
 Made = TypeVar("Made")
 Options = tuple[tuple[str, Any], ...]
-"""Choices that change the code, by name: hashable data, which `structure_text` tells apart."""
+"""Choices that change the code, by name: hashable data that `structure_text` accepts."""
 
 KERNELS_PER_FUNCTION = 64
 """How many kernels a public function keeps at least; twice as many at most."""
@@ -363,10 +363,10 @@ class LibrarySource:
         digest.update(self.model.structure_key())
         return digest.hexdigest()
 
-    def look_again(self) -> None:
+    def retrace(self) -> None:
         """Take what users wrote as it is now."""
         self.model.check_unchanged()
-        self.world.look()
+        self.world.traced_key()
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel with the modules to load, for a process that has not used the functions yet."""

@@ -1,4 +1,4 @@
-"""What tells the surroundings of a robot from others, for the code that they take part in."""
+"""Keys of the surroundings of a robot, for the code that depends on them."""
 
 from dataclasses import fields
 from typing import Any
@@ -26,13 +26,10 @@ def structure_around(model: Model, world: World) -> tuple[object, ...]:
 
 
 def world_key(world: World) -> Any:
-    """Return what tells the surroundings from others: their value, and graphs of what users wrote.
-
-    Users may write how water moves; that is looked at now.
-    """
-    told = world.look()
-    if not told or world.fluid is None:
+    """Return the key of the surroundings: their value, and graphs of user code as it is now."""
+    traced = world.traced_key()
+    if not traced or world.fluid is None:
         return world
-    # a current that users wrote need not compare, nor have a hash
+    # a user's current need not compare, nor have a hash
     water = [getattr(world.fluid, x.name) for x in fields(world.fluid) if x.name != "current"]
-    return (world.gravity, world.ground, *water, world.fluid.motion.numbers(), *told)
+    return (world.gravity, world.ground, *water, world.fluid.motion.numbers(), *traced)

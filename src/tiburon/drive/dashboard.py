@@ -38,9 +38,9 @@ class _ReadingSource:
         text = repr(("dashboard 1", self.system.key))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def look_again(self) -> None:
+    def retrace(self) -> None:
         """Take what users wrote as it is now."""
-        self.system.look_again()
+        self.system.retrace()
 
     def program(self) -> Program:
         """Trace it."""

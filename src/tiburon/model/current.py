@@ -19,7 +19,7 @@ from tiburon.trace.declared import is_declared
 if TYPE_CHECKING:
     from tiburon.trace.program import Program
 
-__all__ = ["Current", "Flow", "flow_at", "look_at"]
+__all__ = ["Current", "Flow", "flow_at", "traced_key"]
 
 
 class Current(ABC):
@@ -119,22 +119,22 @@ LATELY = 64
 """Currents that users wrote whose graphs are kept."""
 
 _traced: OrderedDict[tuple[int, bool], tuple[object, "Program"]] = OrderedDict()
-"""Graphs of currents that users wrote as they were last looked at.
+"""Graphs of users' currents as they were traced last.
 
 By `id` of what is held here, and by whether zeros are run-time numbers.
 """
 
 
-def look_at(current: Current) -> int | None:
-    """Trace a current that users wrote as it is now; what follows in this call goes by that.
+def traced_key(current: Current) -> int | None:
+    """Trace a user's current as it is now; the rest of this call uses that graph.
 
     Returns:
-        What tells its formula from others; None where its data tell.
+        Key of the graph; None for currents of this package, whose data are their key.
     """
-    return None if is_declared(current) else _look_at(current).key
+    return None if is_declared(current) else _retraced(current).key
 
 
-def _look_at(current: Current) -> "Program":
+def _retraced(current: Current) -> "Program":
     program = _traced_now(current)
     source = current.source
     _traced[id(source), current._every] = (source, program)
@@ -148,7 +148,7 @@ def _program(current: Current) -> "Program":
     if is_declared(current):
         return _known_program(current, current._every)
     found = _traced.get((id(current.source), current._every))
-    return _look_at(current) if found is None else found[1]
+    return _retraced(current) if found is None else found[1]
 
 
 @lru_cache(maxsize=64)

@@ -25,7 +25,7 @@ from tiburon.model.pose import Pose
 from tiburon.model.spring import Spring
 from tiburon.model.state_space import StateSpace
 from tiburon.model.thruster import Thruster
-from tiburon.model.user_code import WrittenParts
+from tiburon.model.user_code import UserParts
 from tiburon.native.cache_file import blake2b
 from tiburon.trace.declared import structure_text
 
@@ -51,11 +51,11 @@ class Model(StateSpace):
             ])
     """
 
-    __slots__ = ("_hash", "_plan", "immovable_joint_names", "written")
+    __slots__ = ("_hash", "_plan", "immovable_joint_names", "user_parts")
 
     _hash: int
     _plan: Plan | None
-    written: WrittenParts
+    user_parts: UserParts
     """What users wrote of it; private."""
 
     immovable_joint_names: tuple[str, ...]
@@ -114,9 +114,9 @@ class Model(StateSpace):
         given = joint_positions(name, [body.joint for body in ordered], poses or {})
         parts = parts._replace(poses=given)
         positions = tuple((name, tuple(x.items())) for name, x in given)
-        written = WrittenParts(ordered, parts.loops)
-        digest = written.hash_with((name, about, positions), parts[:-1])
-        self._set(name=name, nq=nq, nv=nv, about=about, _poses=given, written=written)
+        user_parts = UserParts(ordered, parts.loops)
+        digest = user_parts.hash_with((name, about, positions), parts[:-1])
+        self._set(name=name, nq=nq, nv=nv, about=about, _poses=given, user_parts=user_parts)
         self._set(**{key: getattr(parts, key) for key in Parts._fields if key != "poses"})
         self._set(_slices=joint_slices(ordered), _hash=digest, _plan=None, run_time=RunTime())
         immovable = immovable_joints(self.plan) if needs_check(ordered) else ()
@@ -181,8 +181,8 @@ class Model(StateSpace):
         if self is other:
             return True
         # first what users wrote: equal fields do not make it equal
-        mine = (self.written.told, self.name, self.about, self._parts)
-        return mine == (other.written.told, other.name, other.about, other._parts)
+        mine = (self.user_parts.key, self.name, self.about, self._parts)
+        return mine == (other.user_parts.key, other.name, other.about, other._parts)
 
     def __hash__(self) -> int:
         return self._hash
@@ -462,11 +462,11 @@ class Model(StateSpace):
     @property
     def is_declared(self) -> bool:
         """Whether data tell all about it: no joint or closure is the user's own code."""
-        return not self.written.parts
+        return not self.user_parts.parts
 
     def check_unchanged(self) -> None:
         """Raise if joints or closures that users wrote act otherwise than when it was built."""
-        self.written.check_unchanged(self.name)
+        self.user_parts.check_unchanged(self.name)
 
     @public
     def parameters(self) -> Array:

@@ -1,8 +1,8 @@
-"""Numbers of robots, worlds, elements and controllers by name, such as "vehicle.mass".
+"""Parameters of robots, worlds, elements and controllers by name, such as "vehicle.mass".
 
-A name is that of a part, then that of what it holds: "shoulder.damping", "fluid.current",
-"hull.drag.0.coefficient". The same names stand for values that replace those of a robot in all
-cases of a batch, or in each its own.
+A name is that of a part, then that of one of its fields: "shoulder.damping", "fluid.current",
+"hull.drag.0.coefficient". Values by these names replace those of a robot, with one value for a
+whole batch or one per batch element.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -92,7 +92,7 @@ _EMPTY: dict[str, Any] = {"fluid": BodyFluid(), "passive": JointPassive()}
 
 @record
 class Parameter:
-    """A number, or an array of numbers, that can be addressed by name."""
+    """A value or array that can be addressed by name."""
 
     name: str
     """Such as "vehicle.mass"."""

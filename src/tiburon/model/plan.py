@@ -159,7 +159,7 @@ class Plan:
         """
         if parameters is not None:
             return model.plan.with_parameters(parameters)
-        layout = join_fixed(model.bodies, model.frames, model.written.joints)
+        layout = join_fixed(model.bodies, model.frames, model.user_parts.joints)
         chosen = choose_frames(layout)
         to_plan = [frame.pose.inverse() for frame in chosen]
         children: list[list[int]] = [[] for _ in layout.links]

@@ -1,8 +1,8 @@
-"""What users wrote into a robot: joints, paths and closures of their own.
+"""User code in a robot: joints, paths and closures of classes that are not of this package.
 
-A model never changes, and compiled code of it is kept. What users wrote may change: an array that
-a function closes over, a global that it reads. It is traced when the model is built, which tells it
-from all others, and again whenever the model is used: what does something else then is refused.
+A model never changes, and its compiled code is kept. User code may change: an array that a function
+closes over, a global that it reads. It is traced when the model is built, and the graph is its key.
+It is traced again whenever the model is used; if the graph differs, the model is refused.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -22,56 +22,56 @@ from tiburon.model.joints.user_joint import as_laid_out, joint_graph
 from tiburon.model.traced_closure import TracedClosure
 from tiburon.trace.declared import is_declared
 
-__all__ = ["Written", "WrittenParts"]
+__all__ = ["UserPart", "UserParts"]
 
 
-class Written(NamedTuple):
-    """Something that users wrote."""
+class UserPart(NamedTuple):
+    """A part of a robot that runs user code."""
 
     element: str
     """What it is called in messages."""
 
-    tell: Callable[[], object]
-    """Traces it, and returns what tells it from others."""
+    trace: Callable[[], object]
+    """Traces the part and returns its key."""
 
-    told: object
-    """What that was when the model was built."""
+    key: object
+    """The key when the model was built."""
 
 
-class WrittenParts:
-    """All that users wrote into a robot.
+class UserParts:
+    """All parts of a robot that run user code.
 
     Attributes:
         joints: The joints that stand in its plan, by name.
-        parts: What users wrote.
-        told: What tells it from others.
+        parts: Those that run user code.
+        key: Their keys.
     """
 
-    __slots__ = ("joints", "parts", "told")
+    __slots__ = ("joints", "key", "parts")
 
     def __init__(self, bodies: Sequence[Body], loops: Sequence[Closure]) -> None:
-        """Find and trace what users wrote.
+        """Find and trace the parts.
 
         Raises:
             ModelError: If a closure acts otherwise than when it was traced for another model.
         """
         own = {body.joint.name: body.joint for body in bodies}
         self.joints = {name: as_laid_out(joint) for name, joint in own.items()}
-        self.parts = tuple(_written_parts(self.joints, loops, own))
-        self.told = tuple(part.told for part in self.parts)
+        self.parts = tuple(_user_parts(self.joints, loops, own))
+        self.key = tuple(part.key for part in self.parts)
 
     def hash_with(self, values: Hashable, parts: Hashable) -> int:
         """Return the hash of a model of these parts."""
         try:
-            return hash((values, self.told, parts))
+            return hash((values, self.key, parts))
         except TypeError:
-            # what users wrote may hold arrays, which have no hash
-            return hash((values, self.told))
+            # user code may hold arrays, which have no hash
+            return hash((values, self.key))
 
     def check_unchanged(self, model: str) -> None:
-        """Raise if something does something else than when the model was built."""
+        """Raise if a part computes something else than when the model was built."""
         for part in self.parts:
-            if part.tell() != part.told:
+            if part.trace() != part.key:
                 raise ModelError(
                     f"{part.element}: what you wrote gives other results than when model {model!r} "
                     "was built, from which its code is compiled: an array, a global or an "
@@ -81,23 +81,23 @@ class WrittenParts:
                 )
 
 
-def _written_parts(
+def _user_parts(
     joints: Mapping[str, Joint], loops: Sequence[Closure], own: Mapping[str, Joint]
-) -> Iterator[Written]:
+) -> Iterator[UserPart]:
     for name, joint in joints.items():
         if joint is not own[name]:
-            yield Written(f"joint {name!r}", _joint(own[name]), joint.structure())
+            yield UserPart(f"joint {name!r}", _joint(own[name]), joint.structure())
     for loop in loops:
         if isinstance(loop, LoopClosure):
             if is_declared(loop.joint):
                 continue
-            tell = _joint(loop.joint)
+            trace = _joint(loop.joint)
         elif isinstance(loop, TracedClosure) and not is_declared(loop):
             _check_same(loop, seen_joints(loop, own))
-            tell = _closure(loop, own)
+            trace = _closure(loop, own)
         else:
             continue
-        yield Written(f"loop {loop.name!r}", tell, tell())
+        yield UserPart(f"loop {loop.name!r}", trace, trace())
 
 
 def _joint(joint: Joint) -> Callable[[], object]:

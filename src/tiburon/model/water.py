@@ -15,7 +15,7 @@ from tiburon.model.current import (
     depends_on_place,
     depends_on_time,
     flow_at,
-    look_at,
+    traced_key,
 )
 from tiburon.model.numbers import Vec3, number, vec3
 from tiburon.record import field, record
@@ -154,9 +154,9 @@ class Water:
         surface = () if self.surface is None else (self.surface,)
         return (*density, *self.motion.numbers(), *surface)
 
-    def look(self) -> int | None:
-        """Trace a current that users wrote as it is now; None where its data tell."""
-        return None if type(self.current) is tuple else look_at(self.motion)
+    def traced_key(self) -> int | None:
+        """Trace a user's current as it is now and return its key; None for ours."""
+        return None if type(self.current) is tuple else traced_key(self.motion)
 
     @property
     def _has_density(self) -> bool:

@@ -56,14 +56,14 @@ class World:
         for element, part in (("world", self), ("water", fluid), ("ground", ground)):
             refuse_replaced(part, element, ADVICE)
 
-    def look(self) -> tuple[object, ...]:
-        """Trace what users wrote of it as it is now.
+    def traced_key(self) -> tuple[object, ...]:
+        """Trace user code in it as it is now.
 
         Returns:
-            What tells it from others that compare equal; empty where its data tell.
+            Keys of the graphs; empty if there is no user code.
         """
-        told = None if self.fluid is None else self.fluid.look()
-        return () if told is None else (told,)
+        key = None if self.fluid is None else self.fluid.traced_key()
+        return () if key is None else (key,)
 
     def at_run_time(self, parts: Sequence[str]) -> "World":
         """Return the same world, of which code takes every number of some parts at run time.

@@ -1,12 +1,12 @@
-"""Whom the disk cache trusts: nobody but the user whose process reads it.
+"""Ownership and permissions of the disk cache: only files of the user alone are read.
 
 Entries are machine code that will run with the user's rights. They are read only from a directory
 that belongs to the user and that nobody else may write to, and only if they themselves are regular
 files of the user that nobody else may write to: no links, pipes or devices. Directory and file are
-judged after they were opened, so that nothing can be put in their place in between.
+checked after they were opened, so that they cannot be exchanged in between.
 
-Where a system has no numbers for users (Windows), the cache is in the user's own profile, which
-access lists protect; there only what is no regular file is refused.
+Where a system has no user ids (Windows), the cache is in the user's own profile, which access lists
+protect; there only files that are not regular are refused.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ class Code:
 
         program = self._source.program()
         # users' code that changed after the key was made must not be kept under it
-        self._source.look_again()
+        self._source.retrace()
         if self._source.key != self._key:
             raise TraceError(
                 f"kernel {self._source.name!r}: what you wrote gives other results than when the "

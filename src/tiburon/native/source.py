@@ -22,8 +22,8 @@ class Source(Protocol):
     def program(self) -> Program:
         """Trace the program."""
 
-    def look_again(self) -> None:
-        """Take what users wrote as it is now, so that `key` tells what it does now."""
+    def retrace(self) -> None:
+        """Trace user code as it is now, so that `key` belongs to what it computes now."""
 
 
 @record(slots=False)
@@ -46,5 +46,5 @@ class ProgramSource:
         """Return the program."""
         return self.traced
 
-    def look_again(self) -> None:
-        """Do nothing: it was traced already."""
+    def retrace(self) -> None:
+        """Do nothing: the program is traced already."""

@@ -130,9 +130,9 @@ class AdaptiveSource:
         text = repr(("adaptive loop 2", self.method, self.slots, self.system.key, events))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def look_again(self) -> None:
+    def retrace(self) -> None:
         """Take what users wrote as it is now."""
-        self.system.look_again()
+        self.system.retrace()
 
     def inputs(self) -> list[Input]:
         """Return what callers pass."""

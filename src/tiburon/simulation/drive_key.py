@@ -1,4 +1,4 @@
-"""What tells elements and controllers that users wrote from others: the graph of what they do."""
+"""Keys of elements and controllers that run user code: the graph of what they compute."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any

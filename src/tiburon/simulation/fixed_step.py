@@ -150,10 +150,10 @@ class FixedStepSource:
         digest.update(self.model.structure_key())
         return digest.hexdigest()
 
-    def look_again(self) -> None:
+    def retrace(self) -> None:
         """Take what users wrote as it is now."""
         self.model.check_unchanged()
-        self.world.look()
+        self.world.traced_key()
 
     def parameters(self) -> dict[str, Any]:
         """Return the numbers of model and world that the kernel is bound to."""
@@ -190,7 +190,7 @@ class FixedStepSource:
 def fixed_step_kernel(model: Model, world: World, method: str, slots: int) -> Callable[..., Any]:
     """Return the kernel of a method, compiling it if nobody has."""
     model.check_unchanged()
-    told = world.look()
+    told = world.traced_key()
     return _known_kernel(model, Identical(world) if told else world, told, method, slots)
 
 

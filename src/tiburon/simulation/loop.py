@@ -284,9 +284,9 @@ class LoopSource:
         text = repr(("loop 2", self.method, self.plain, self.slots, self.system.key, events))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def look_again(self) -> None:
+    def retrace(self) -> None:
         """Take what users wrote as it is now."""
-        self.system.look_again()
+        self.system.retrace()
 
     def inputs(self) -> list[Input]:
         """Return what callers pass."""

@@ -1,8 +1,8 @@
-"""Runs whose constraints change their rank on the way: outcomes that say so.
+"""Rank changes of the constraints during a run, reported in its outcome.
 
-A mechanism that comes to, or leaves, a singular configuration has more degrees of freedom there
-than beside it; which way it takes is then decided by rounding. Recorded configurations are looked
-at, so many that it costs little beside the steps; where the rank differs between two of them, the
+A mechanism that enters or leaves a singular configuration has more degrees of freedom there than
+nearby; which branch it then follows is decided by rounding. Recorded configurations are checked, so
+few that the cost is small compared with the steps; where the rank differs between two of them, the
 rows between are searched.
 """
 

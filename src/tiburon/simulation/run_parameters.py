@@ -1,4 +1,4 @@
-"""Numbers of runs by name: of the robot, its surroundings, what acts on it and who controls it."""
+"""Parameters of runs by name: of robot, surroundings, elements and controller."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import is_dataclass, replace

@@ -105,9 +105,9 @@ class StepSource:
         text = repr(("step 1", self.method, self.system.key))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
-    def look_again(self) -> None:
+    def retrace(self) -> None:
         """Take what users wrote as it is now."""
-        self.system.look_again()
+        self.system.retrace()
 
     def inputs(self) -> list[Input]:
         """Return what callers pass."""

@@ -1,4 +1,4 @@
-"""Reading the files of a run on disk, which may come from a stranger: bounded in memory and time.
+"""Reading the untrusted files of a run on disk, bounded in memory and time.
 
 A store is a directory or a zip file. Its files are opened only if they are regular ones, and read
 only up to the size that what is already known of the run allows. Array metadata is checked before

@@ -1,4 +1,4 @@
-"""Who records into a store: one process at a time, known to others while it lives.
+"""Locks of stores: one process at a time records into a store.
 
 The lock is one of the operating system's, on a file inside the store: it ends with the process that
 holds it, however that ends, so a killed run can be resumed at once. The file also names its owner.
@@ -29,7 +29,7 @@ OWNER_BYTES = 1000
 
 
 class StoreLock:
-    """The right to record into a store; released when it is let go of, or the process ends."""
+    """The right to record into a store, until it is released or the process ends."""
 
     def __init__(self, path: Path) -> None:
         """Take the lock of a store.

@@ -113,7 +113,7 @@ class System:
         self.world = world or DEFAULT_WORLD
         # what users wrote is taken as it is now
         model.check_unchanged()
-        self.world.look()
+        self.world.traced_key()
         self.elements = tuple(elements)
         self.control = control
         self.held = held
@@ -450,14 +450,14 @@ class System:
         digest.update(self.model.structure_key())
         return digest.hexdigest()
 
-    def look_again(self) -> None:
+    def retrace(self) -> None:
         """Take what users wrote as it is now: its key is found anew.
 
         Raises:
             ModelError: If joints or closures act otherwise than when the model was built.
         """
         self.model.check_unchanged()
-        self.world.look()
+        self.world.traced_key()
         self.__dict__.pop("key", None)
 
     def structure(self) -> Hashable:

@@ -1,9 +1,9 @@
-"""What keys are made from without tracing: values and classes of this package as it ships them.
+"""Keys made without tracing, from values and classes of this package.
 
-Code that is compiled is found again by a key. Where everything that decides the code is data of
-this package, the data are the key: that is cheap, and the same in every process. What users write
-is not: two functions with the same name, text or `repr` may do different things, because of what
-they close over, of a global, of a helper. Such things are known by their traced graph alone.
+Compiled code is found by a key. Where everything that determines the code is data of this package,
+the data are the key: that is cheap, and the same in every process. User code has no such key: two
+functions with the same name, text or `repr` may compute different things, because of what they
+close over, a global or another function. It is keyed by its traced graph alone.
 """
 
 from __future__ import annotations

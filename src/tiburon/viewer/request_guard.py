@@ -1,9 +1,9 @@
 """Checks on HTTP requests to servers of this machine: under which name, and from which page.
 
-A browser sends requests to 127.0.0.1 for any page that asks it to. Pages of other sites are told by
-their Origin. A site that gives its own name the address 127.0.0.1 (DNS rebinding) has an Origin
-that agrees with the Host it asks for, so both are compared with names the server knows to be its
-own, never with each other.
+A browser sends requests to 127.0.0.1 for any page that asks it to. Their Origin identifies pages of
+other sites. A site that gives its own name the address 127.0.0.1 (DNS rebinding) has an Origin that
+agrees with the Host it asks for, so both are compared with names the server knows to be its own,
+never with each other.
 """
 
 import ipaddress
@@ -59,7 +59,7 @@ class RequestGuard:
 
         Args:
             headers: Of the request.
-            local: Address and port at which the connection arrived, as sockets tell it.
+            local: Address and port at which the connection arrived, as sockets report it.
         """
         address, port = local[:2] if isinstance(local, tuple) and len(local) >= 2 else (None, None)
         known = self._own | {_plain(address)} if isinstance(address, str) else self._own

@@ -1,8 +1,8 @@
-"""Joints that users wrote, or that hold something users wrote: known by their traced graph.
+"""Joints that run user code, keyed by their traced graph.
 
-What is derived from a joint of this package may override any of its methods. Neither its kind nor
-its numbers tell what it then does; nor may anybody who would change its frames, offset or numbers
-assume that it still is what it was derived from.
+A class derived from a joint of this package may override any of its methods. Neither its kind nor
+its numbers then determine what it computes, and frames, offset and numbers must not be changed as
+if it were still the joint it is derived from.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["as_laid_out", "joint_graph"]
 
 
-class WrittenJoint:
-    """A joint as it is: everything is what its methods say, and nothing is known about them.
+class UserJoint:
+    """A joint of which nothing is known but what its methods return.
 
     It stands for the joint in a plan, where joints that ship are turned to coordinate axes and
     share code with those that differ in numbers alone.
@@ -42,21 +42,21 @@ class WrittenJoint:
         return getattr(self._joint, name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return WrittenJoint, (self._joint, self._graph)
+        return UserJoint, (self._joint, self._graph)
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on: the graph of all methods."""
         return self._graph
 
-    def at(self, time: Scalar) -> "WrittenJoint":
+    def at(self, time: Scalar) -> "UserJoint":
         """Return the joint at a time [s]."""
-        return WrittenJoint(self._joint.at(time), self._graph)
+        return UserJoint(self._joint.at(time), self._graph)
 
-    def canonical(self) -> tuple[Matrix3, "WrittenJoint"]:
+    def canonical(self) -> tuple[Matrix3, "UserJoint"]:
         """Return the axes it has: its methods need not heed an axis that it was given."""
         return IDENTITY3, self
 
-    def without_offset(self) -> tuple["WrittenJoint", tuple[float, ...]]:
+    def without_offset(self) -> tuple["UserJoint", tuple[float, ...]]:
         """Return the joint, and no offset: its methods need not add one."""
         return self, ()
 
@@ -68,21 +68,21 @@ class WrittenJoint:
         """Return no numbers: which of them only enter arithmetic is not known."""
         return ()
 
-    def with_numbers(self, numbers: Sequence[Scalar]) -> "WrittenJoint":
+    def with_numbers(self, numbers: Sequence[Scalar]) -> "UserJoint":
         """Return the joint."""
         return self
 
 
-Joint.register(WrittenJoint)
+Joint.register(UserJoint)
 
 
 def as_laid_out(joint: Joint) -> Joint:
     """Return the joint that stands in a plan: itself, unless users wrote part of it."""
-    return joint if is_declared(joint) else cast(Joint, WrittenJoint(joint))
+    return joint if is_declared(joint) else cast(Joint, UserJoint(joint))
 
 
 def joint_graph(joint: Joint) -> tuple[object, ...]:
-    """Trace all methods of a joint that compiled code may call; return what tells them apart.
+    """Trace all methods of a joint that compiled code may call; return their key.
 
     Equal results mean equal code, in any process.
     """
