@@ -1,4 +1,4 @@
-"""Two ways to run the same algorithms without machine code: on floats, and on their graph."""
+"""Ways to run the same algorithms: on floats, on their graph, by kernels with raw tables."""
 
 import numpy as np
 
@@ -9,6 +9,7 @@ from tiburon.algorithms.crba import crba
 from tiburon.algorithms.external import external_options, forces_on_bodies
 from tiburon.algorithms.library import LibrarySource
 from tiburon.algorithms.rnea import rnea
+from tiburon.native.kernel import make_kernel
 from tiburon.trace.interpret import interpret
 
 
@@ -74,3 +75,9 @@ class Interpreted:
 
 
 WAYS = [OnFloats, Interpreted]
+
+
+def raw_kernel(*args, **kwargs):
+    """Compile as `tb.compile`; the kernel takes tables of parameters, as code has them."""
+    own = tb.compile(*args, **kwargs).__self__
+    return make_kernel(own.source, own.parameters)

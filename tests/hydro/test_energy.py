@@ -5,6 +5,7 @@ import pytest
 
 import tiburon as tb
 from tests.hydro.sources import fixture_b, state_b
+from tests.running import raw_kernel
 from tests.tolerances import DIFFERENCE, DIFFERENCE_STEP, assert_close
 
 STREAM = tb.Water(1000.0, (0.3, -0.2, 0.1))
@@ -90,7 +91,7 @@ def test_a_kernel_serves_other_water_without_compiling_again():
     """Density, current and the numbers of bodies are parameters."""
     model = fixture_b()
     q, v, tau, _ = state_b()
-    kernel = tb.compile(tb.forward_dynamics, model, fluid=STREAM)
+    kernel = raw_kernel(tb.forward_dynamics, model, fluid=STREAM)
     other = tb.Water(1030.0, (0.1, 0.5, -0.4))
     found = kernel(q, v, tau, fluid=np.array(other.numbers()))
     assert np.array_equal(found, tb.forward_dynamics(model, q, v, tau, fluid=other))

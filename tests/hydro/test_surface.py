@@ -5,6 +5,7 @@ import pytest
 
 import tiburon as tb
 from tests.hydro.wet import OnGraph
+from tests.running import raw_kernel
 from tests.tolerances import DIFFERENCE, DIFFERENCE_STEP, assert_close
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.bias import bias, weight
@@ -300,7 +301,7 @@ def test_batches_and_heights_at_run_time():
     batch = tb.forward_dynamics(model, q, v, tau, fluid=SEA)
     for k in range(9):
         assert np.array_equal(batch[k], tb.forward_dynamics(model, q[k], v[k], tau[k], fluid=SEA))
-    kernel = tb.compile(tb.forward_dynamics, model, fluid=SEA)
+    kernel = raw_kernel(tb.forward_dynamics, model, fluid=SEA)
     higher = tb.forward_dynamics(model, q, v, tau, fluid=tb.Water(RHO, surface=0.2))
     assert np.array_equal(kernel(q, v, tau, fluid=np.array([RHO, 0.2])), higher)
 

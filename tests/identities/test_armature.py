@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tiburon as tb
 from tests.model.samples import random_axis, random_inertia, random_pose
-from tests.running import Interpreted, OnFloats
+from tests.running import Interpreted, OnFloats, raw_kernel
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
 from tiburon.algorithms.floating_base import floating_rnea, floats
@@ -247,7 +247,7 @@ def test_inertia_derivatives_know_armatures():
     found = tb.inertia_derivatives(model, q, v, tau, world=WORLD)
     column = model.parameter_names.index("upper.armature")
     h = DIFFERENCE_STEP
-    kernel = tb.compile(tb.forward_dynamics, model, world=WORLD)
+    kernel = raw_kernel(tb.forward_dynamics, model, world=WORLD)
     numbers = model.parameters()
     more, less = numbers.copy(), numbers.copy()
     more[column] += h
@@ -324,7 +324,7 @@ def test_armature_is_a_number_of_kernels_not_of_code():
     assert none.structure_key() != model.structure_key()
     q, v = model.random_state(rng)
     tau = rng.standard_normal(model.nv)
-    kernel = tb.compile(tb.forward_dynamics, model)
+    kernel = raw_kernel(tb.forward_dynamics, model)
     found = kernel(q, v, tau, inertia=other.parameters())
     assert_close(found, tb.forward_dynamics(other, q, v, tau), 1e-13)
     assert [n for n in model.parameter_names if "armature" in n]

@@ -8,7 +8,7 @@ import benchmarks.robots as measured
 import tiburon as tb
 from tests.model.samples import random_inertia, random_pose, random_tree
 from tests.robots import ROBOTS, kicked
-from tests.running import OnFloats
+from tests.running import OnFloats, raw_kernel
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
 from tiburon.algorithms.conditions import Setting
@@ -17,7 +17,6 @@ from tiburon.algorithms.derivatives import acceleration_derivatives
 from tiburon.algorithms.dynamics_derivatives import force_matrices, force_vectors, state_terms
 from tiburon.algorithms.library import INLINED_BODIES, LibrarySource
 from tiburon.algorithms.rnea import rnea
-from tiburon.native.kernel import make_kernel
 from tiburon.trace import count, interpret, jacobian
 
 few = settings(max_examples=40)
@@ -253,8 +252,7 @@ def test_inertia_derivatives_equal_central_differences_of_the_kernel(name):
     model = ROBOTS[name]
     q, v, tau = kicked(model, 37)
     push = {model.body_names[-1]: np.array([0.3, -0.2, 0.5, 1.0, 2.0, -3.0])}
-    own = tb.compile(tb.forward_dynamics, model, external_force=tuple(push)).__self__
-    kernel = make_kernel(own.source, own.parameters)
+    kernel = raw_kernel(tb.forward_dynamics, model, external_force=tuple(push))
     numbers = np.array(model.plan.parameters)
     vd, by_inertia = tb.inertia_derivatives(model, q, v, tau, external_force=push)
     assert by_inertia.shape == (model.nv, len(model.parameter_names))
