@@ -131,6 +131,8 @@ def test_edits_are_saved_as_a_robot(drive, tmp_path):
         ({"density": -1.0}, tb.DomainError),
         ({"density": "thick"}, tb.DomainError),
         ({"gravity": float("nan")}, tb.DomainError),
+        ({"gravity": 10**400}, tb.DomainError),
+        ({"gravity": np.complex128(9.81)}, tb.DomainError),
     ],
 )
 def test_edits_that_make_no_sense_change_nothing(drive, changes, error):
@@ -211,6 +213,9 @@ def test_commands_are_checked(drive):
         drive.command({"surg": 1.0})
     with pytest.raises(tb.DomainError):
         drive.command({"surge": float("inf")})
+    for value in (10**400, np.complex128(0.5), "fast", True):
+        with pytest.raises(tb.DomainError, match="expected a number"):
+            drive.command({"surge": value})
     with pytest.raises(tb.DomainError, match="at least 0"):
         drive.command({"station_frequency": -1.0})
     drive.command({"surge": 7.0})

@@ -35,11 +35,11 @@ class Link(Protocol):
 async def converse(
     desk: Desk, client: Client, link: Link, hello: str | bytes | None = None
 ) -> None:
-    """Answer a client until it goes, or sends what is no message, which closes the connection.
+    """Answer a client until it leaves or sends data that is not a message.
 
     Its hello is answered with a welcome; a client that was admitted without one is welcomed, too.
 
-    Forecasts are computed beside the conversation: what the client says meanwhile is carried out.
+    Forecasts are computed in the background while other messages of the client are carried out.
 
     Args:
         desk: Carries out messages.
@@ -70,9 +70,9 @@ async def converse(
                 forecasts.add(task)
                 task.add_done_callback(forecasts.discard)
     except MessageError as error:
-        # whoever sends what is no message is no client: what follows may be meant for another
-        said = {"type": "error", "message": f"{error}; the connection is closed"}
-        await link.send(said, client.format)
+        # the peer may speak another protocol: nothing that follows is carried out
+        refusal = {"type": "error", "message": f"{error}; the connection is closed"}
+        await link.send(refusal, client.format)
     finally:
         client.gone.set()
         for work in [telling, *forecasts]:

@@ -39,7 +39,7 @@ class _ReadingSource:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def retrace(self) -> None:
-        """Take what users wrote as it is now."""
+        """Trace user code as it is now."""
         self.system.retrace()
 
     def program(self) -> Program:

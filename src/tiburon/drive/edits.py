@@ -8,7 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.surroundings_key import structure_around
-from tiburon.errors import DomainError, ModelError, UnknownNameError
+from tiburon.argument_checks import is_number
+from tiburon.errors import DomainError, ModelError, UnknownNameError, shown
 from tiburon.model import Body, BodyFluid, Model, Water, World
 from tiburon.model.currents import UniformCurrent
 from tiburon.simulation.sensing import Sensing
@@ -121,13 +122,10 @@ def edited(
 
 
 def _finite(knob: Knob, value: Any) -> float:
-    try:
-        number = float(value)
-    except (TypeError, ValueError):
-        number = math.nan
-    if isinstance(value, bool) or not math.isfinite(number) or number < knob.least:
+    number = float(value) if is_number(value) else math.nan
+    if not math.isfinite(number) or number < knob.least:
         least = "a number" if knob.least == -math.inf else f"a number above 0 {knob.unit}"
-        raise DomainError(knob.name, least, f"{value!r}")
+        raise DomainError(knob.name, least, shown(value))
     return number
 
 

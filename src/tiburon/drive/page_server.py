@@ -27,7 +27,7 @@ OPEN_SECONDS = 10.0
 HEADERS = {
     "Content-Type": "text/html; charset=utf-8",
     "Cache-Control": "no-store",
-    # inside a page of others its buttons could be clicked unseen; its address holds the token
+    # framed by another site its buttons could be clicked unseen; its address holds the token
     "Content-Security-Policy": "frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "no-referrer",
@@ -166,7 +166,7 @@ class _PageLink:
 
 
 def _logger() -> logging.Logger:
-    """Return a logger that is silent about requests that were none: strangers must not fill it."""
+    """Return a logger that ignores malformed requests: nobody may fill the log with them."""
     logger = logging.getLogger("tiburon.drive.page")
     logger.addFilter(_is_ours)
     return logger

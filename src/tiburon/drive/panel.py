@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from tiburon.actuation.element import Action, Element, Moment
 from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.crba import mass_matrix
+from tiburon.argument_checks import is_number
 from tiburon.control.allocation import ThrusterAllocation
-from tiburon.errors import DomainError, ModelError
+from tiburon.errors import DomainError, ModelError, shown
 from tiburon.loops.dynamics import loop_gaps, loop_jacobian
 from tiburon.loops.metric import rank_cut
 from tiburon.loops.start import resting_position
@@ -276,7 +277,7 @@ def pushes_of(
 
 
 def sticks_of(names: Sequence[str]) -> tuple[str, ...]:
-    """Return those commands that go back to the middle when let go, of all by full name."""
+    """Return those of some commands, by full name, that spring back to the middle when released."""
     moved = tuple(f"panel.{axis}" for axis in AXES)
     return tuple(name for name in names if name in moved or name.startswith("panel.joint."))
 
@@ -289,10 +290,10 @@ def checked_command(name: str, value: Any) -> float:
         value: What is asked for.
 
     Raises:
-        DomainError: If it is no finite number, or a mode or gain below 0.
+        DomainError: If it is not a finite number, or a mode or gain below 0.
     """
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
-        raise DomainError(f"command {name!r}", "a number", f"{value!r}")
+    if not is_number(value):
+        raise DomainError(f"command {name!r}", "a number", shown(value))
     number = float(value)
     if not math.isfinite(number) or abs(number) > 1e12:
         raise DomainError(f"command {name!r}", "a finite number", f"{value!r}")

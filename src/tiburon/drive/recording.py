@@ -23,10 +23,10 @@ TAKE_SECONDS = 0.05
 
 
 class Recording:
-    """Takes every so many-th row of a ticker, from now on, on a thread of its own.
+    """Records every n-th row of a ticker from now on, on a thread of its own.
 
-    Nobody waits for the disk: `end` marks the last row, and the thread writes up to it. The pilot,
-    the panel and the commands are part of the run: it can be gone on with.
+    Nothing waits for the disk: `end` marks the last row, and the thread writes up to it. The pilot,
+    the panel and the commands are part of the run, so that it can be resumed.
 
     Attributes:
         store: Path of the Zarr directory, None if rows stay in memory.
