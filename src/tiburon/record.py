@@ -11,9 +11,15 @@ from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, f
 from operator import attrgetter
 from typing import Any, NoReturn, TypeVar, dataclass_transform, overload
 
-__all__ = ["field", "record"]
+__all__ = ["field", "named_line", "record"]
 
 T = TypeVar("T")
+
+LONGEST = 200
+"""Characters that the text of a record has at most."""
+
+SHORT = 40
+"""Characters of one field of a record whose text would be longer."""
 
 
 @overload
@@ -130,10 +136,36 @@ def _representation(items: Sequence[Field[Any]]) -> Callable[[Any], str]:
     shown = [item.name for item in items if item.repr]
 
     def __repr__(self: Any) -> str:
-        listed = ", ".join([f"{name}={getattr(self, name)!r}" for name in shown])
-        return f"{type(self).__qualname__}({listed})"
+        return _line(type(self).__qualname__, {name: getattr(self, name) for name in shown})
 
     return __repr__
+
+
+def named_line(given: Any) -> str:
+    """Return a named tuple as one short line; the `__repr__` of results that are such tuples."""
+    return _line(type(given).__qualname__, given._asdict())
+
+
+def _line(kind: str, values: dict[str, Any]) -> str:
+    """Return fields as one line: as the standard decorator does where that is short."""
+    text = f"{kind}({', '.join([f'{name}={value!r}' for name, value in values.items()])})"
+    if len(text) <= LONGEST and "\n" not in text:
+        return text
+    text = f"{kind}({', '.join([f'{name}={_short(value)}' for name, value in values.items()])})"
+    return text if len(text) <= LONGEST else f"{text[: LONGEST - 4]}...)"
+
+
+def _short(value: Any) -> str:
+    """Return a field of a long record: few characters, or what it is and its size."""
+    shape = getattr(value, "shape", None)
+    if isinstance(shape, tuple) and shape:
+        return f"<{' x '.join(map(str, shape))} numbers>"
+    text = " ".join(repr(value).split())
+    if len(text) <= SHORT:
+        return text
+    if isinstance(value, (tuple, list, dict)):
+        return f"<{len(value)} entries>"
+    return f"{text[: SHORT - 3]}..."
 
 
 def _comparison(names: Sequence[str]) -> dict[str, Callable[..., Any]]:

@@ -180,3 +180,31 @@ def test_wrong_numbers_are_refused():
         StickSlip("rub", "x", friction=0.0)
     with pytest.raises(tb.ModelError, match="freedom must be below 1 at joint 'x', got 1"):
         StickSlip("rub", "x", friction=1.0, freedom=1).check(slider())
+
+
+def test_equal_steps_longer_than_the_slip_time_are_refused():
+    """A block at 1 m/s under 2 N stops after 0.25 m; such steps took it 0.295 m without a word."""
+    block = slider(1.0)
+    rub = StickSlip("rub", "x", friction=2.0, slip_time=2e-3)
+    message = (
+        "dt with stick-slip friction 'rub': expected steps of at most its slip_time, 0.002 s, got "
+        "0.01 s; pass dt=0.002 or less, a method that adapts its steps (method='dopri5'), or a "
+        "StickSlip with a longer slip_time"
+    )
+    how = {"v": [1.0], "world": FREE, "forces": [rub], "dt": 1e-2}
+    with pytest.raises(tb.DomainError) as caught:
+        tb.simulate(block, 1.0, **how)
+    assert str(caught.value) == message
+    with pytest.raises(tb.DomainError):
+        tb.simulate(block, 1.0, method="dopri5", adaptive=False, **how)
+    # by name, in one case of a batch
+    slow = {"rub.slip_time": [2e-2, 2e-3]}
+    with pytest.raises(tb.DomainError, match=r"slip_time, 0\.002 s, got 0\.01 s"):
+        tb.simulate(block, 1.0, parameters=slow, **how)
+    long = {"rub.slip_time": [2e-2, 1e-2]}
+    assert tb.simulate(block, 0.1, parameters=long, **how).batch == (2,)
+    run = tb.simulate(block, 1.0, method="dopri5", **how)
+    # stops within its bend of where Coulomb's law stops it
+    assert abs(run.q[-1, 0] - 0.25) <= 1.5e-4
+    with pytest.raises(tb.DomainError, match="rub"):
+        tb.Drive(block, world=FREE, forces=[rub], dt=1e-2)

@@ -157,3 +157,30 @@ def test_pd_of_all_joints_settles_a_closed_robot(name, method):
     run = tb.simulate(model, 4.0, control=control, method=method)
     assert run.status == "finished"
     np.testing.assert_allclose(run.q[-1], aim, rtol=0, atol=2e-3)
+
+
+@pytest.mark.parametrize("kind", ["ComputedTorque", "GravityCompensation"])
+def test_loops_that_a_switch_may_hold_open_are_refused(kind):
+    """Forces would be those of closed loops; the tree with its loops open is served."""
+    model = tb.load("four_bar")
+    loop = model.loops[0].name
+    q = start_of(model)
+
+    def control(**more):
+        if kind == "GravityCompensation":
+            return tb.GravityCompensation(**more)
+        return tb.ComputedTorque.critical({"input": q[0] + 0.05}, 10.0, **more)
+
+    switch = tb.LoopSwitch("latch", loop, closed=False)
+    with pytest.raises(tb.ModelError) as caught:
+        tb.simulate(model, 0.01, forces=[switch], control=control())
+    assert str(caught.value) == (
+        f"{kind}: expected loops that stay closed, got a LoopSwitch of loop {loop!r}; pass "
+        f"{kind}(..., model=...), the robot whose loops hold all the time, such as "
+        "model.without_loops()"
+    )
+    tree = model.without_loops()
+    run = tb.simulate(model, 0.05, forces=[switch], control=control(model=tree))
+    alone = tb.simulate(tree, 0.05, q=q, control=control())
+    # one motion by two systems
+    np.testing.assert_allclose(run.q, alone.q, rtol=0, atol=1e-12)

@@ -228,7 +228,7 @@ def test_a_kernel_without_arguments():
         (
             (np.zeros((2, 3, 3)), np.zeros((3, 3)), 1.0),
             "batch dimensions: expected leading shapes that fit together, "
-            "got A (2,), b (3,), c (); give every array the same number of cases, or one case",
+            "got A (2,), b (3,); give every array the same number of cases, or one case",
         ),
         ((np.eye(3), np.zeros(3)), "function: expected arguments A, b, c, got nothing for c"),
         ((), "function: expected arguments A, b, c, got nothing for A, b, c"),

@@ -14,7 +14,7 @@ from tiburon.actuation.stick_slip import StickSlip
 from tiburon.actuation.thruster_drive import ThrusterDrive
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
-from tiburon.errors import ModelError, OptionError
+from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model import Actuator, Coupled, Model, Thruster, World
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.spring import Spring
@@ -76,7 +76,7 @@ def as_elements(parts: Iterable[object]) -> tuple[Element, ...]:
     """
     given: object = parts
     if isinstance(given, str) or not isinstance(given, Iterable):
-        raise ModelError(f"forces: expected a list, got {given!r}; write forces=[...]")
+        raise ModelError(f"forces: expected a list, got {shown(given)}; write forces=[...]")
     return tuple(_as_element(part) for part in parts)
 
 
@@ -94,7 +94,7 @@ def _as_element(part: object) -> Element:
         return CylinderDrive(part.name, part)
     raise ModelError(
         f"forces: expected an element, a Spring, a HydraulicCylinder, an Actuator or a Thruster, "
-        f"got {part!r}; wrap functions in ForceFunction(name, function)"
+        f"got {shown(part)}; wrap functions in ForceFunction(name, function)"
     )
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from tiburon.actuation.element import Action, Element, Moment
 from tiburon.argument_checks import check_signature
-from tiburon.errors import ModelError, ShapeError
+from tiburon.errors import ModelError, ShapeError, shown
 from tiburon.model import Model
 from tiburon.model.numbers import check_name, number
 from tiburon.record import field, record
@@ -59,7 +59,7 @@ class ForceFunction(Element):
         given: object = self.function
         if not callable(given):
             raise ModelError(
-                f"{element}: function must be callable, got {given!r}; write a function of a "
+                f"{element}: function must be callable, got {shown(given)}; write a function of a "
                 "Moment that returns an Action",
                 name=self.name,
             )

@@ -12,13 +12,14 @@ steps cannot follow. Here they bend at a limited speed; whatever they give back 
 in the same ratio, so that they still give no more than they hold.
 """
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiburon.actuation.element import Action, Element, Moment
 from tiburon.actuation.freedom import joint_force, joint_velocities
-from tiburon.errors import ModelError
+from tiburon.errors import DomainError, ModelError
 from tiburon.model import Model
 from tiburon.model.numbers import check_name, number
 from tiburon.record import record
@@ -43,7 +44,7 @@ class StickSlip(Element):
 
     A joint that slips from the first instant on is slowed down by `friction` at once, with
     `relaxation` at least `slip_time`: it stops within `bend` of where Coulomb's law stops it, which
-    is the way it springs back at rest. Steps must be shorter than `slip_time`.
+    is the way it springs back at rest. Runs with equal steps longer than `slip_time` are refused.
 
     The element never gives out more energy than it has stored: s0 z^2 / 2.
 
@@ -162,3 +163,31 @@ class StickSlip(Element):
         along[self.freedom] = force
         outputs = {f"{self.name}.force": force, f"{self.name}.energy": 0.5 * s0 * z * z}
         return Action(joint_force(joint, along), rates=(rate,), outputs=outputs)
+
+
+def refuse_long_steps(
+    elements: Sequence[Element], dt: float, given: Mapping[str, NDArray[np.float64]]
+) -> None:
+    """Refuse equal steps in which stick-slip friction would build up at once.
+
+    Args:
+        elements: What acts in a run.
+        dt: Length of a step [s].
+        given: Values by name that replace those of the elements, one or one per case.
+
+    Raises:
+        DomainError: If a step is longer than the slip time of an element.
+    """
+    for element in elements:
+        if not isinstance(element, StickSlip):
+            continue
+        times = given.get(f"{element.name}.slip_time", element.slip_time)
+        shortest = float(np.min(times))
+        if shortest < dt:
+            raise DomainError(
+                f"dt with stick-slip friction {element.name!r}",
+                f"steps of at most its slip_time, {shortest:g} s",
+                f"{dt:g} s",
+                advice=f"pass dt={shortest:g} or less, a method that adapts its steps "
+                "(method='dopri5'), or a StickSlip with a longer slip_time",
+            )

@@ -150,11 +150,24 @@ def surroundings_at(
     return plan, gravity, water
 
 
-def world_with(world: World | None, fluid: Water | Sequence[Water] | None) -> World | None:
-    """Return the world with a fluid, or a list of one per case, in place of its own."""
-    if fluid is None:
-        return world
-    return replace(DEFAULT_WORLD if world is None else world, fluid=one_water(fluid))
+def world_with(
+    world: World | None, fluid: Water | Sequence[Water] | None, *, one_case: str = ""
+) -> World | None:
+    """Return the world with a fluid, or a list of one per case, in place of its own.
+
+    Args:
+        world: Surroundings; None for the default ones.
+        fluid: The water in place of theirs; None to leave them as they are.
+        one_case: Name of a function in which all cases are in the same water.
+
+    Raises:
+        ModelError: If the water of such a function differs from case to case.
+    """
+    if fluid is not None:
+        world = replace(DEFAULT_WORLD if world is None else world, fluid=one_water(fluid))
+    if one_case and world is not None and world.fluid is not None:
+        world.fluid.refuse_cases(one_case)
+    return world
 
 
 def water_numbers(model: Model, world: World) -> tuple[tuple[float, ...], tuple[float, ...]]:

@@ -144,7 +144,7 @@ def compile(
     from tiburon.native.kernel import ProgramSource, make_kernel
 
     functions = [function] if callable(function) else _listed(function)
-    world = world_with(world, fluid)
+    world = world_with(world, fluid, one_case="compile")
     if model is not None or world is not None:
         check_places(model, world)
     # what users wrote is taken as it is now

@@ -37,6 +37,7 @@ from tiburon.algorithms.traced_derivatives import ForceChanges, traced_changes
 from tiburon.arguments import public
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
+from tiburon.record import named_line
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, cross, matrix_vector, transpose
 from tiburon.trace.array import as_traced
@@ -73,6 +74,9 @@ class InverseDynamicsDerivatives(NamedTuple):
     by_vd: Array
     """By accelerations: the mass matrix where no loops are closed, shape (..., nv, nv)."""
 
+    def __repr__(self) -> str:
+        return named_line(self)
+
 
 class ForwardDynamicsDerivatives(NamedTuple):
     """Joint accelerations and how they change, for one state or a batch."""
@@ -88,6 +92,9 @@ class ForwardDynamicsDerivatives(NamedTuple):
 
     by_tau: Array
     """By joint forces: the inverse mass matrix where no loops are closed, shape (..., nv, nv)."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
 
 
 def acceleration_derivatives(

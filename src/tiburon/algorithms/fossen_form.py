@@ -39,6 +39,7 @@ from tiburon.model import Model, Plan, Water, World
 from tiburon.model.currents import UniformCurrent
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.water import FlowField
+from tiburon.record import named_line
 from tiburon.spatial import ArticulatedInertia, Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, cross, subtract
 from tiburon.trace.array import as_traced
@@ -76,6 +77,9 @@ class FossenForm(NamedTuple):
 
     drift: Array
     """What the rate of that velocity lacks to `vd`: the rate is vd - drift, shape (..., nv)."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
 
 
 def damping_matrix(

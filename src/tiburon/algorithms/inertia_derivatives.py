@@ -25,6 +25,7 @@ from tiburon.algorithms.steps import JointVector
 from tiburon.arguments import public
 from tiburon.errors import ModelError, TraceError
 from tiburon.model import Model
+from tiburon.record import named_line
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.primitive import nodes_of
@@ -46,6 +47,9 @@ class InertiaDerivatives(NamedTuple):
 
     by_inertia: NDArray[np.float64]
     """By the numbers that `Model.parameter_names` lists, shape (..., nv, number of them)."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
 
 
 def forces_per_number(

@@ -27,6 +27,7 @@ from tiburon.arguments import public
 from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.model import Model, Plan, World
 from tiburon.model.position_limits import within_limits
+from tiburon.record import named_line
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
 from tiburon.trace.array import as_traced
@@ -87,6 +88,9 @@ class InverseKinematics(NamedTuple):
     def reached(self) -> Any:
         """Whether every target is met within the tolerance, shape (...)."""
         return self.outcome == InverseKinematicsOutcome.REACHED
+
+    def __repr__(self) -> str:
+        return named_line(self)
 
 
 def _inputs(model: Model, options: Options) -> list[Input]:

@@ -34,7 +34,7 @@ from tiburon.algorithms.keywords import (
 )
 from tiburon.algorithms.steps import JointVector, taping
 from tiburon.algorithms.surroundings_key import structure_around, world_key
-from tiburon.errors import ModelError, ShapeError, UnknownNameError
+from tiburon.errors import ModelError, ShapeError, UnknownNameError, shown
 from tiburon.model import Model, Plan, World
 from tiburon.native.cache_file import blake2b
 from tiburon.record import field, record
@@ -312,9 +312,13 @@ def pair(one: Any, other: Any) -> tuple[Any, Any]:
 def check_places(model: object, world: object) -> None:
     """Raise `ModelError` if what should be a robot or its surroundings is something else."""
     if not isinstance(model, Model):
-        raise ModelError(f"model: expected a Model, got {model!r}; build one, or pass it first")
+        raise ModelError(
+            f"model: expected a Model, got {shown(model)}; build one, or pass it first"
+        )
     if world is not None and not isinstance(world, World):
-        raise ModelError(f"world: expected a World, got {world!r}; write World(gravity=(x, y, z))")
+        raise ModelError(
+            f"world: expected a World, got {shown(world)}; write World(gravity=(x, y, z))"
+        )
 
 
 def one_case(item: Input, value: Any) -> Any:

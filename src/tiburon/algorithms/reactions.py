@@ -22,6 +22,7 @@ from tiburon.algorithms.rnea import transmitted
 from tiburon.arguments import public
 from tiburon.errors import DomainError, ShapeError
 from tiburon.model import Model
+from tiburon.record import named_line
 from tiburon.spatial import Force, Motion, Scalar
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
@@ -50,6 +51,9 @@ class JointReactions(NamedTuple):
 
     bearing: NDArray[np.float64]
     """Wrench of the bearing [N m, N], shape (..., joints, 6)."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
 
 
 def unit_forces(S: Sequence[Motion]) -> tuple[Force, ...]:

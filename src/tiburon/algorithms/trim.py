@@ -30,6 +30,7 @@ from tiburon.arguments import public
 from tiburon.errors import DomainError, ModelError, UnknownNameError
 from tiburon.hydro.thrust import command_for, thrust_range
 from tiburon.model import Body, Model, Pose
+from tiburon.record import named_line
 
 __all__ = ["Trim", "TrimOutcome", "trim"]
 
@@ -108,6 +109,9 @@ class Trim(NamedTuple):
     iterations: int
     """How often free positions were moved."""
 
+    def __repr__(self) -> str:
+        return named_line(self)
+
 
 @public
 @takes_conditions
@@ -159,9 +163,7 @@ def trim(
     if not CONDITIONS.issuperset(conditions):
         raise unexpected_keyword("trim", CONDITIONS, conditions)
     refuse_loops(model, "trim")
-    around = world_with(conditions.get("world"), conditions.get("fluid"))
-    if around is not None and around.fluid is not None:
-        around.fluid.refuse_cases("trim")
+    world_with(conditions.get("world"), conditions.get("fluid"), one_case="trim")
     search = _Search(model, v, free, thrusters, powered, conditions)
     refuse_masked("q", q)
     position = np.array(model.neutral() if q is None else q, dtype=np.float64)

@@ -14,6 +14,7 @@ from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.arguments import public
 from tiburon.errors import DomainError
 from tiburon.model import Model, Water, World
+from tiburon.record import named_line
 from tiburon.simulation.driven_motion import wrenches
 from tiburon.simulation.quantities import States
 from tiburon.simulation.trajectory import Trajectory
@@ -45,6 +46,9 @@ class EnergyFlow(NamedTuple):
             np.finfo(np.float64).tiny,
         )
         return float(np.abs(self.driven - self.stored - self.lost).max()) / scale
+
+    def __repr__(self) -> str:
+        return named_line(self)
 
 
 @public

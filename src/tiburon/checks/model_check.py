@@ -146,6 +146,8 @@ def check_model(
         ``assert tb.check_model(robot).passed``
     """
     at_least("seed", seed, 0)
+    if fluid is not None:
+        fluid.refuse_cases("check_model")
     start = start_position(model, pose)
     found: list[Finding] = []
     checks = _number_checks(model, warnings)

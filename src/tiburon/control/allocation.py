@@ -25,7 +25,7 @@ from tiburon.control.joint_choice import entries, joined
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
 from tiburon.hydro.thrust import thrust_range, thruster_wrench
 from tiburon.model import LinearThrust, Model, QuadraticThrust, TableThrust, Thruster
-from tiburon.record import record
+from tiburon.record import named_line, record
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
 
@@ -55,6 +55,9 @@ class ThrustShares(NamedTuple):
 
     saturated: Any
     """1 for each thruster that is held at a limit, else 0, shape (..., thrusters)."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
 
 
 @record

@@ -32,6 +32,7 @@ from tiburon.control.joint_choice import (
     wanted_at,
 )
 from tiburon.control.run_time import flat_numbers, forms, run_time_fields
+from tiburon.errors import ModelError
 from tiburon.loops.tracking import tracking_forces
 from tiburon.model import Model, World
 from tiburon.record import record
@@ -114,7 +115,9 @@ class ComputedTorque:
         model, around = self.model or state.model, self.world or state.system.world
         if model.loops:
             driven = _driven(model, chosen)
-            tau = _tracking(model, state.q, state.v, whole, chosen, driven, around, state)
+            tau = _tracking(
+                "ComputedTorque", model, state.q, state.v, whole, chosen, driven, around, state
+            )
             return commands_of(state, driven, taken(tau, driven.v), self.through)
         tau = inverse_dynamics(model, state.q, state.v, whole, world=around, **_now(state))
         return commands_of(state, chosen, taken(tau, chosen.v), self.through)
@@ -169,7 +172,10 @@ class GravityCompensation:
             # at rest, motors bear through the loops what the other joints cannot
             rest, every = 0.0 * state.v, chosen_joints(model, ())
             chosen = _driven(model, chosen)
-            tau = _tracking(model, state.q, rest, rest, every, chosen, stilled(around), state)
+            still = stilled(around)
+            tau = _tracking(
+                "GravityCompensation", model, state.q, rest, rest, every, chosen, still, state
+            )
         else:
             tau = gravity_force(model, state.q, world=around, **_now(state))
         share = run_time_fields(self, state, ("share",))["share"]
@@ -193,6 +199,7 @@ def _driven(model: Model, chosen: Chosen) -> Chosen:
 
 
 def _tracking(
+    who: str,
     model: Model,
     q: Any,
     v: Any,
@@ -202,7 +209,21 @@ def _tracking(
     world: World,
     state: State,
 ) -> Any:
-    """Return joint forces of a robot with loops for desired accelerations of some joints."""
+    """Return joint forces of a robot with loops for desired accelerations of some joints.
+
+    Raises:
+        ModelError: If a loop is switched: the forces would be those of a robot whose loops are all
+            closed, also while this one is open.
+    """
+    names = {loop.name for loop in model.loops}
+    switched = next((x for x in state.system.switch_places if x in names), None)
+    if switched is not None:
+        raise ModelError(
+            f"{who}: expected loops that stay closed, got a LoopSwitch of loop {switched!r}; "
+            f"pass {who}(..., model=...), the robot whose loops hold all the time, such as "
+            "model.without_loops()",
+            name=switched,
+        )
     return tracking_forces(
         model,
         q,

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
 from tiburon.drive import edits
@@ -110,9 +111,11 @@ class Drive:
                 until shortly before).
             native: Whether the loop is machine code; by default where that is possible.
         """
-        surroundings = edits.ready_for_edits(world_with(world, fluid) or DEFAULT_WORLD)
+        around = world_with(world, fluid, one_case="Drive") or DEFAULT_WORLD
+        surroundings = edits.ready_for_edits(around)
         self._settings: dict[str, Any] = {"forces": forces, "passive": passive, "limits": limits}
         self.system, panel = piloted(model, surroundings, **self._settings)
+        refuse_long_steps(self.system.elements, dt, {})
         self.method = method
         self._factors: dict[str, float] = {}
         place = resting_position(model) if q is None else q

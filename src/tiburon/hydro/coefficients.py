@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.arguments import public
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.hydro.ellipsoid import ellipsoid_added_mass
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.drag import BoxDrag, CylinderDrag, Drag, EllipsoidDrag, SphereDrag
@@ -135,7 +135,9 @@ def estimate_water(
         raise ModelError("water numbers: expected at least one shape, got none; add shapes=(...)")
     for shape in shapes:
         if not isinstance(shape, Shape):
-            raise ModelError(f"water numbers: expected shapes, got {shape!r}; write Shape(...)")
+            raise ModelError(
+                f"water numbers: expected shapes, got {shown(shape)}; write Shape(...)"
+            )
     total = np.zeros((6, 6))
     volume, moment = 0.0, np.zeros(3)
     drag: list[Drag] = []

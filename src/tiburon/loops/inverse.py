@@ -27,7 +27,7 @@ from tiburon.errors import DomainError, ModelError
 from tiburon.loops.constraints import Constraints, constraints, entries_in_use
 from tiburon.loops.metric import largest, rank_cut
 from tiburon.model import Model
-from tiburon.record import record
+from tiburon.record import named_line, record
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives import factor_orthogonal
@@ -70,6 +70,9 @@ class ActuatedForces(NamedTuple):
 
     multipliers: list[Scalar]
     """Force along each constraint [N or N m]."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
 
 
 class Sharing:

@@ -2,7 +2,7 @@
 
 import math
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.numbers import check_name, number
 from tiburon.model.thruster import limit_pair
 from tiburon.record import record
@@ -109,7 +109,8 @@ class Actuator:
         motor: object = self.motor
         if motor is not None and not isinstance(motor, Motor):
             raise ModelError(
-                f"{element}: motor must be a Motor, got {motor!r}; write Motor(resistance=..., "
+                f"{element}: motor must be a Motor, "
+                f"got {shown(motor)}; write Motor(resistance=..., "
                 "torque_constant=...)",
                 name=self.name,
             )

@@ -1,6 +1,6 @@
 """The parts a robot is made of."""
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints.joint import Joint
@@ -49,18 +49,19 @@ class Body:
             )
         if not isinstance(self.parent, str):
             raise ModelError(
-                f"{element}: parent must be the name of a body, got {self.parent!r}; "
+                f"{element}: parent must be the name of a body, got {shown(self.parent)}; "
                 "pass the name itself",
                 name=self.name,
             )
         if not isinstance(self.joint, Joint):
             raise ModelError(
-                f"{element}: joint must be a joint such as Revolute or Fixed, got {self.joint!r}",
+                f"{element}: joint must be a joint such as Revolute or Fixed, "
+                f"got {shown(self.joint)}",
                 name=self.name,
             )
         if not isinstance(self.inertia, Inertia):
             raise ModelError(
-                f"{element}: inertia must be an Inertia, got {self.inertia!r}; "
+                f"{element}: inertia must be an Inertia, got {shown(self.inertia)}; "
                 "write Inertia(mass=..., com=..., tensor=...)",
                 name=self.name,
             )
@@ -68,7 +69,7 @@ class Body:
         shapes: object = self.shapes
         if not isinstance(shapes, (tuple, list)) or not all(isinstance(s, Shape) for s in shapes):
             raise ModelError(
-                f"{element}: shapes must be a tuple of Shape, got {shapes!r}; write "
+                f"{element}: shapes must be a tuple of Shape, got {shown(shapes)}; write "
                 "(Shape(BoxShape((x, y, z))),)",
                 name=self.name,
             )
@@ -76,7 +77,8 @@ class Body:
         fluid: object = self.fluid
         if fluid is not None and not isinstance(fluid, BodyFluid):
             raise ModelError(
-                f"{element}: fluid must be a BodyFluid, got {fluid!r}; write BodyFluid(volume=...)",
+                f"{element}: fluid must be a BodyFluid, "
+                f"got {shown(fluid)}; write BodyFluid(volume=...)",
                 name=self.name,
             )
 
@@ -99,13 +101,13 @@ class Frame:
         element = f"frame {self.name!r}"
         if not isinstance(self.body, str):
             raise ModelError(
-                f"{element}: body must be the name of a body, got {self.body!r}; "
+                f"{element}: body must be the name of a body, got {shown(self.body)}; "
                 "pass the name itself",
                 name=self.name,
             )
         if not isinstance(self.pose, Pose):
             raise ModelError(
-                f"{element}: pose must be a Pose, got {self.pose!r}; "
+                f"{element}: pose must be a Pose, got {shown(self.pose)}; "
                 "write Pose(translation=(x, y, z)) or Pose.from_rpy(...)",
                 name=self.name,
             )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.added_mass import symmetric
 from tiburon.model.drag import Drag
 from tiburon.model.fin import Fin
@@ -76,12 +76,12 @@ class BodyFluid:
         if not isinstance(listed, (tuple, list)) or not all(isinstance(d, Drag) for d in listed):
             raise ModelError(
                 f"{element}: drag must be a tuple of drag shapes such as CylinderDrag(...), "
-                f"got {listed!r}"
+                f"got {shown(listed)}"
             )
         object.__setattr__(self, "drag", tuple(listed))
         fins: object = self.fins
         if not isinstance(fins, (tuple, list)) or not all(isinstance(f, Fin) for f in fins):
-            raise ModelError(f"{element}: fins must be a tuple of Fin(...), got {fins!r}")
+            raise ModelError(f"{element}: fins must be a tuple of Fin(...), got {shown(fins)}")
         object.__setattr__(self, "fins", tuple(fins))
         if self.reference_density is not None:
             density = positive_density(self.reference_density, element, "reference_density")

@@ -5,7 +5,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.closure_program import closure_program, seen_joints
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.user_joint import joint_graph
@@ -49,13 +49,13 @@ class LoopClosure:
         if not isinstance(joint, Joint) or joint.depends_on_time or joint.follows is not None:
             raise ModelError(
                 f"{element}: joint must be a joint such as Revolute that neither time nor another "
-                f"joint moves, got {joint!r}",
+                f"joint moves, got {shown(joint)}",
                 name=self.name,
             )
         pose: object = self.second_pose
         if not isinstance(pose, Pose):
             raise ModelError(
-                f"{element}: second_pose must be a Pose, got {pose!r}; write "
+                f"{element}: second_pose must be a Pose, got {shown(pose)}; write "
                 "Pose(translation=(x, y, z))",
                 name=self.name,
             )

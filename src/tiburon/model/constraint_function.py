@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from tiburon.argument_checks import check_signature
-from tiburon.errors import ModelError, OptionError, TraceError
+from tiburon.errors import ModelError, OptionError, TraceError, shown
 from tiburon.model.body import WORLD
 from tiburon.model.closure_program import (
     MOTION,
@@ -90,13 +90,15 @@ class ConstraintFunction(TracedClosure):
         given: object = self.function
         if not callable(given):
             raise ModelError(
-                f"{element}: function must be callable, got {given!r}; write a function of frames "
+                f"{element}: function must be callable, "
+                f"got {shown(given)}; write a function of frames "
                 "and joints that returns residuals",
                 name=self.name,
             )
         if getattr(given, "__hash__", None) is None:
             raise ModelError(
-                f"{element}: function must be hashable, for it is traced once, got {given!r}; give "
+                f"{element}: function must be hashable, for it is traced once, "
+                f"got {shown(given)}; give "
                 "its class a __hash__, or wrap it in a function",
                 name=self.name,
             )
@@ -105,7 +107,8 @@ class ConstraintFunction(TracedClosure):
         count: object = self.count
         if not isinstance(count, int | np.integer) or isinstance(count, bool) or count < 1:
             raise ModelError(
-                f"{element}: count must be the number of residuals, at least 1, got {self.count!r}",
+                f"{element}: count must be the number of residuals, at least 1, "
+                f"got {shown(self.count)}",
                 name=self.name,
             )
         object.__setattr__(self, "count", int(count))

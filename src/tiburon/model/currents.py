@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.argument_checks import check_signature
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.current import Current
 from tiburon.model.numbers import Vec3 as FloatVec3
 from tiburon.model.numbers import finite_array, number, vec3
@@ -185,7 +185,7 @@ class Waves(Current):
         for train in trains:
             if not isinstance(train, Wave):
                 raise ModelError(
-                    f"waves: each train must be a Wave, got {train!r}; write "
+                    f"waves: each train must be a Wave, got {shown(train)}; write "
                     "Waves((Wave(height=1.0, period=8.0),))"
                 )
         object.__setattr__(self, "trains", trains)
@@ -226,7 +226,7 @@ class TableCurrent(Current):
         if times.size < 2 or not (np.diff(times) > 0.0).all():
             raise ModelError(
                 "table current: times must be at least two, and increasing, "
-                f"got {self.times!r}; sort the log and drop repeated times"
+                f"got {shown(self.times)}; sort the log and drop repeated times"
             )
         speeds = finite_array(self.speeds, (times.size, 3), "table current", "speeds")
         object.__setattr__(self, "times", tuple(times.tolist()))
@@ -283,7 +283,8 @@ class FunctionCurrent(Current):
         if np.shape(found) != (3,):
             raise ModelError(
                 f"current {getattr(self.function, '__name__', self.function)!r}: must return three "
-                f"components of velocity, got {found!r}; return (vx, vy, vz) in m/s, world axes"
+                f"components of velocity, "
+                f"got {shown(found)}; return (vx, vy, vz) in m/s, world axes"
             )
         return tuple(found.tolist() if isinstance(found, np.ndarray) else found)
 

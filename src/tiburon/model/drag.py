@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.numbers import Vec3, finite_array, number, unit_vector, vec3
 from tiburon.model.pose import Pose
 from tiburon.record import field, record
@@ -119,5 +119,5 @@ def _check_solid(drag: BoxDrag | EllipsoidDrag, element: str, lengths: str) -> N
     given: object = drag.pose
     if not isinstance(given, Pose):
         raise ModelError(
-            f"{element}: pose must be a Pose, got {given!r}; write Pose(translation=(x, y, z))"
+            f"{element}: pose must be a Pose, got {shown(given)}; write Pose(translation=(x, y, z))"
         )

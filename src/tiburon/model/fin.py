@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.numbers import Vec3, finite_array, number, unit_vector, vec3
 from tiburon.record import field, record
 
@@ -183,7 +183,7 @@ class Fin:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str):
-            raise ModelError(f"fin: the name must be a string, got {self.name!r}")
+            raise ModelError(f"fin: the name must be a string, got {shown(self.name)}")
         element = f"fin {self.name!r}" if self.name else "fin"
         object.__setattr__(self, "area", number(self.area, element, "area", least=0.0))
         ratio = number(self.aspect_ratio, element, "aspect_ratio")
@@ -206,7 +206,7 @@ class Fin:
         given: object = self.foil
         if not isinstance(given, Foil):
             raise ModelError(
-                f"{element}: foil must be ThinFoil(...) or TableFoil(...), got {given!r}"
+                f"{element}: foil must be ThinFoil(...) or TableFoil(...), got {shown(given)}"
             )
         if self.deflection is not None:
             deflection = number(self.deflection, element, "deflection")

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.numbers import finite_array, number
 from tiburon.record import record
 
@@ -90,4 +90,4 @@ class Ground:
             object.__setattr__(self, quantity, value)
         grid: object = self.grid
         if grid is not None and not isinstance(grid, GroundGrid):
-            raise ModelError(f"ground: grid must be a GroundGrid, got {grid!r}")
+            raise ModelError(f"ground: grid must be a GroundGrid, got {shown(grid)}")

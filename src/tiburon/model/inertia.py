@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.numbers import Vec3, finite_array, number, vec3
 from tiburon.model.pose import Pose
 from tiburon.record import record
@@ -102,7 +102,7 @@ class Inertia:
             axis: Body axis of the cylinder: 0, 1 or 2 for x, y, z.
         """
         if axis not in (0, 1, 2):
-            raise ModelError(f"inertia: cylinder axis must be 0, 1 or 2, got {axis!r}")
+            raise ModelError(f"inertia: cylinder axis must be 0, 1 or 2, got {shown(axis)}")
         mass = number(mass, "inertia", "mass")
         radius = number(radius, "inertia", "radius", least=0.0)
         length = number(length, "inertia", "length", least=0.0)
@@ -225,7 +225,7 @@ def _tensor6(value: ArrayLike) -> Tensor6:
     if shape != (3, 3):
         raise ModelError(
             "inertia: tensor must be a 3 x 3 matrix, 3 diagonal entries or 6 entries "
-            f"(xx, xy, xz, yy, yz, zz), got {value!r}"
+            f"(xx, xy, xz, yy, yz, zz), got {shown(value)}"
         )
     matrix = finite_array(value, (3, 3), "inertia", "tensor")
     skew = float(np.abs(matrix - matrix.T).max())

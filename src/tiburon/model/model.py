@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model import actuation, composition
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import Body, Frame
@@ -105,7 +105,7 @@ class Model(StateSpace):
         """
         check_name(name, "model")
         if not isinstance(about, str):
-            raise ModelError(f"model {name!r}: about must be a string, got {about!r}")
+            raise ModelError(f"model {name!r}: about must be a string, got {shown(about)}")
         kinds = (bodies, frames, loops, thrusters, contacts, actuators, springs, cylinders)
         listed = [tuple(x) for x in kinds]
         parts = checked(name, Parts(*listed), movable=movable)  # type: ignore[arg-type]
@@ -421,7 +421,7 @@ class Model(StateSpace):
     ) -> "Model":
         """Return some of this robot's parts with another robot at a place on them."""
         if not isinstance(other, Model):
-            raise ModelError(f"model {self.name!r}: can carry only a Model, got {other!r}")
+            raise ModelError(f"model {self.name!r}: can carry only a Model, got {shown(other)}")
         if pose is not None:
             mount = composition.Mount(mount.body, mount.pose @ pose)
         added = composition.prefixed(other._parts, prefix) if prefix else other._parts

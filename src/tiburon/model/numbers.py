@@ -33,7 +33,7 @@ move bits."""
 def check_name(name: object, kind: str) -> str:
     """Return the name of a body, joint or frame if it is a usable string."""
     if not isinstance(name, str) or not name.strip():
-        raise ModelError(f"{kind}: the name must be a non-empty string, got {name!r}")
+        raise ModelError(f"{kind}: the name must be a non-empty string, got {shown(name)}")
     return name
 
 
@@ -52,7 +52,7 @@ def check_names(given: object, element: str, quantity: str) -> tuple[str, ...]:
         given = (given,)
     if not isinstance(given, Iterable):
         raise ModelError(
-            f"{element}: {quantity} must be names, got {given!r}; write {quantity}=('name',)"
+            f"{element}: {quantity} must be names, got {shown(given)}; write {quantity}=('name',)"
         )
     return tuple(check_name(name, f"{element}: {quantity}") for name in given)
 

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tiburon.errors import ModelError, UnknownNameError
+from tiburon.errors import ModelError, UnknownNameError, shown
 from tiburon.model import tree
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body, Frame
@@ -86,7 +86,7 @@ def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
     for field, kinds, words in _KINDS:
         for part in getattr(parts, field):
             if not isinstance(part, kinds):
-                raise ModelError(f"model {model!r}: expected {words}, got {part!r}")
+                raise ModelError(f"model {model!r}: expected {words}, got {shown(part)}")
             # joints and traced closures are written by users, all else is data
             if not isinstance(part, TracedClosure):
                 named: Any = part
@@ -192,7 +192,7 @@ def joint_positions(
     """
     if not isinstance(poses, Mapping):
         raise ModelError(
-            f"model {model!r}: poses must be positions by name, got {poses!r}; write "
+            f"model {model!r}: poses must be positions by name, got {shown(poses)}; write "
             "poses={'home': q}"
         )
     return tuple((check_name(n, "pose"), _split(model, joints, n, x)) for n, x in poses.items())

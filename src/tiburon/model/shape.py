@@ -2,7 +2,7 @@
 
 from typing import TypeAlias
 
-from tiburon.errors import ModelError, OptionError
+from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model.numbers import Vec3, finite_array, number, vec3
 from tiburon.model.pose import Pose
 from tiburon.record import field, record
@@ -93,7 +93,7 @@ class MeshShape:
     def __post_init__(self) -> None:
         given: object = self.path
         if not isinstance(given, str) or not given:
-            raise ModelError(f"mesh: path must be a non-empty string, got {given!r}")
+            raise ModelError(f"mesh: path must be a non-empty string, got {shown(given)}")
         object.__setattr__(self, "scale", vec3(self.scale, f"mesh {given!r}", "scale"))
         if not all(self.scale):
             raise ModelError(
@@ -141,7 +141,7 @@ class Shape:
                 expected = {"geometry": "such as BoxShape((1, 1, 1))", "pose": "a Pose"}
                 raise ModelError(
                     f"{element}: {quantity} must be {expected.get(quantity, 'a string')}, "
-                    f"got {given!r}"
+                    f"got {shown(given)}"
                 )
         if self.role not in ROLES:
             raise OptionError("role", ROLES, self.role)

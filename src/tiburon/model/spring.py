@@ -1,6 +1,6 @@
 """Springs and dampers between two points."""
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.numbers import Vec3, check_name, number, vec3
 from tiburon.record import record
 
@@ -57,7 +57,7 @@ class Spring:
         given: object = self.rope
         if not isinstance(given, bool):
             raise ModelError(
-                f"{element}: rope must be True or False, got {given!r}", name=self.name
+                f"{element}: rope must be True or False, got {shown(given)}", name=self.name
             )
 
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any, NamedTuple, Self
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.body import WORLD
 from tiburon.model.joints.joint import Joint
 from tiburon.model.numbers import check_places
@@ -68,7 +68,7 @@ class SurfaceContact(TracedClosure):
             given = getattr(self, quantity)
             if not isinstance(given, Pose):
                 raise ModelError(
-                    f"{element}: {quantity} must be a Pose, got {given!r}; write "
+                    f"{element}: {quantity} must be a Pose, got {shown(given)}; write "
                     "Pose(translation=(x, y, z))",
                     name=self.name,
                 )

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.numbers import Vec3, check_name, finite_array, number, unit_vector, vec3
 from tiburon.record import field, record
 
@@ -124,7 +124,7 @@ class Thruster:
         if not isinstance(given, ThrustCurve):
             raise ModelError(
                 f"{element}: curve must be LinearThrust(...), QuadraticThrust(...) or "
-                f"TableThrust(...), got {given!r}",
+                f"TableThrust(...), got {shown(given)}",
                 name=self.name,
             )
         time = number(self.time_constant, element, "time_constant", self.name, least=0.0)
@@ -142,7 +142,7 @@ def limit_pair(
     """Convert to a smallest and a largest number, either of which may be infinite."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ModelError(
-            f"{element}: {quantity} must be two numbers, smallest and largest, got {value!r}",
+            f"{element}: {quantity} must be two numbers, smallest and largest, got {shown(value)}",
             name=name,
         )
     low, high = (number(x, element, quantity, name, infinite=True) for x in value)

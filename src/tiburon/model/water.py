@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.argument_checks import check_signature
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.current import (
     Current,
     Flow,
@@ -70,13 +70,13 @@ class Water:
         strips: object = self.strips
         if not isinstance(strips, (int, np.integer)) or strips is True or strips < 1:
             raise ModelError(
-                f"water: strips must be a positive whole number, got {strips!r}; four suit "
+                f"water: strips must be a positive whole number, got {shown(strips)}; four suit "
                 "most robots"
             )
         object.__setattr__(self, "strips", int(strips))
         split: object = self.split_strips
         if not isinstance(split, (bool, np.bool_)):
-            raise ModelError(f"water: split_strips must be True or False, got {split!r}")
+            raise ModelError(f"water: split_strips must be True or False, got {shown(split)}")
         object.__setattr__(self, "split_strips", bool(split))
         if self.surface is not None:
             object.__setattr__(self, "surface", _per_case(self.surface, "surface"))
@@ -210,7 +210,8 @@ def one_water(given: Any) -> Any:
         if water.cases is not None or same != water:
             raise ModelError(
                 f"fluid[{index}]: expected water that differs from fluid[0] in density, current "
-                f"and surface alone, got {water!r}; give all cases one viscosity and one way to "
+                f"and surface alone, "
+                f"got {shown(water)}; give all cases one viscosity and one way to "
                 "cut strips"
             )
         kinds = [_kind(x.current) for x in (first, water)]
@@ -218,7 +219,7 @@ def one_water(given: Any) -> Any:
         if kinds[0] != kinds[1] or ends[0] != ends[1]:
             raise ModelError(
                 f"fluid[{index}]: expected a current of the same kind as fluid[0], and a surface "
-                f"if that has one, got {water!r}; run other kinds of water apart"
+                f"if that has one, got {shown(water)}; run other kinds of water apart"
             )
     names = ["density", "current"] + (["surface"] if first.surface is not None else [])
     every: dict[str, Any] = {name: tuple(getattr(x, name) for x in given) for name in names}

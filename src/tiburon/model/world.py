@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.ground import Ground
 from tiburon.model.numbers import Vec3, vec3
 from tiburon.model.replaced import refuse_replaced
@@ -39,13 +39,13 @@ class World:
         ground: object = self.ground
         if ground is not None and not isinstance(ground, Ground):
             raise ModelError(
-                f"world: ground must be a Ground, got {ground!r}; write Ground(height=0.0)"
+                f"world: ground must be a Ground, got {shown(ground)}; write Ground(height=0.0)"
             )
         fluid: object = one_water(self.fluid)
         object.__setattr__(self, "fluid", fluid)
         if fluid is not None and not isinstance(fluid, Water):
             raise ModelError(
-                f"world: fluid must be Water, got {fluid!r}; write Water(density=1025.0)"
+                f"world: fluid must be Water, got {shown(fluid)}; write Water(density=1025.0)"
             )
         x, y, z = self.gravity
         if fluid is not None and fluid.surface is not None and (x or y or z > 0.0):

@@ -82,7 +82,9 @@ def batch_shape(inputs: Sequence[Input], arrays: Sequence[Array]) -> tuple[int, 
     try:
         return np.broadcast_shapes(*leads)
     except ValueError:
-        listed = ", ".join(f"{i.name} {lead}" for i, lead in zip(inputs, leads, strict=True))
+        # what all cases share fits in any case
+        several = [(i.name, lead) for i, lead in zip(inputs, leads, strict=True) if lead]
+        listed = ", ".join(f"{name} {lead}" for name, lead in several)
         raise ShapeError(
             "batch dimensions",
             "leading shapes that fit together",

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.argument_checks import check_signature
-from tiburon.errors import DomainError, ModelError, OptionError, RunFileError
+from tiburon.errors import DomainError, ModelError, OptionError, RunFileError, shown
 from tiburon.model import Driven, Model, World
 from tiburon.simulation.adaptive_run import AdaptiveRun
 from tiburon.simulation.conduct import Course, conduct
@@ -52,7 +52,9 @@ def check_control(control: Any) -> None:
         "and state.time, or make a controller such as PD(...)"
     )
     if isinstance(control, type) or not callable(control):
-        raise ModelError(f"control: expected a function of the state, got {control!r}; {advice}")
+        raise ModelError(
+            f"control: expected a function of the state, got {shown(control)}; {advice}"
+        )
     check_signature(control, "control", ("state",), advice=advice)
 
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from tiburon.algorithms.library import scalars
 from tiburon.argument_checks import check_signature
-from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
+from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, shown
 from tiburon.record import record
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
@@ -136,7 +136,7 @@ def _check_function(name: str, what: str, function: object) -> None:
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
-        raise ModelError(f"event: expected a name, got {name!r}")
+        raise ModelError(f"event: expected a name, got {shown(name)}")
 
 
 @record(eq=False)
@@ -183,7 +183,7 @@ class Watch:
         for event in events:
             if not isinstance(event, (Event, TimeEvent)):
                 raise ModelError(
-                    f"events: expected Event or TimeEvent, got {event!r}; write "
+                    f"events: expected Event or TimeEvent, got {shown(event)}; write "
                     "Event('name', expression)"
                 )
         names = [event.name for event in events]

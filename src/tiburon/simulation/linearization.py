@@ -23,6 +23,7 @@ from tiburon.algorithms.steps import JointVector
 from tiburon.arguments import public
 from tiburon.errors import ModelError, TraceError
 from tiburon.model import Joint, Model
+from tiburon.record import named_line
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.rk4 import rk4_step
 from tiburon.spatial import Scalar
@@ -45,6 +46,9 @@ class Linearization(NamedTuple):
 
     B: NDArray[np.float64]
     """Change with the joint forces, shape (..., 2 nv, nv)."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
 
 
 def _derivatives(

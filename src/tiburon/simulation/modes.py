@@ -14,7 +14,7 @@ from tiburon.algorithms.binding import world_with
 from tiburon.algorithms.library import check_places
 from tiburon.argument_checks import positive, vector
 from tiburon.arguments import public
-from tiburon.errors import DomainError, ModelError
+from tiburon.errors import DomainError, ModelError, shown
 from tiburon.loops.start import resting_position
 from tiburon.model import Model, Water, World
 from tiburon.simulation.closed_motion import ClosedMotion
@@ -95,10 +95,11 @@ def modes(
     check_places(model, world)
     if control is not None and not is_traced(control):
         raise ModelError(
-            f"control: expected a function marked with traced, got {control!r}; modes need its "
+            f"control: expected a function marked with traced, "
+            f"got {shown(control)}; modes need its "
             "derivatives, write @tb.traced above it"
         )
-    around = world_with(world, fluid)
+    around = world_with(world, fluid, one_case="modes")
     own = elements_of(model, around, passive=passive, limits=limits)
     system = System(model, around, [*map(_smooth, own), *as_elements(forces)], control)
     row: list[Any] = [0.0] * len(system.command_names)

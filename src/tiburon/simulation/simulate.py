@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.actuation.defaults import as_elements
+from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
 from tiburon.algorithms.library import check_places
 from tiburon.arguments import public
@@ -19,6 +20,7 @@ from tiburon.errors import (
     OptionError,
     RunFileError,
     ShapeError,
+    shown,
 )
 from tiburon.loops.metric import checked_tolerance
 from tiburon.loops.start import check_switched_start, closed_start, resting_position
@@ -200,6 +202,8 @@ def simulate(
     if adapting and not METHODS[method].adaptive:
         able = [name for name, known in METHODS.items() if known.adaptive]
         raise OptionError("method with adaptive steps", able, method)
+    if not adapting:
+        refuse_long_steps(elements, dt, {} if varied is None else varied.named)
     setup = RunSetup(
         model=model,
         world=surroundings,
@@ -400,12 +404,12 @@ def _commands(system: System, command: Any) -> Array:
 def _listed(argument: str, given: Any, kind: Any, words: str) -> tuple[Any, ...]:
     """Return a list of parts of a run, all of their kind."""
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise ModelError(f"{argument}: expected a list, got {given!r}; write {argument}=[...]")
+        raise ModelError(f"{argument}: expected a list, got {shown(given)}; write {argument}=[...]")
     parts = tuple(given)
     for part in parts:
         if not isinstance(part, kind):
             example = "; write Event('name', expression)" if argument == "events" else ""
-            raise ModelError(f"{argument}: expected {words}, got {part!r}{example}")
+            raise ModelError(f"{argument}: expected {words}, got {shown(part)}{example}")
     return parts
 
 

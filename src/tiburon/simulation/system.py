@@ -111,6 +111,8 @@ class System:
         """
         self.model = model
         self.world = world or DEFAULT_WORLD
+        if self.world.fluid is not None:
+            self.world.fluid.refuse_cases("System")
         # what users wrote is taken as it is now
         model.check_unchanged()
         self.world.traced_key()

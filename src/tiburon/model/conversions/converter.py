@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.errors import ShapeError
 from tiburon.model.configuration import as_batch
 from tiburon.model.conversions.joint_map import JointMap
+from tiburon.record import named_line
 
 if TYPE_CHECKING:
     from tiburon.model.model import Model
@@ -31,6 +32,9 @@ class JointNumbers(NamedTuple):
 
     force: Array | None = None
     """Joint forces [N or N m], shape (..., nv)."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
 
 
 class Converter:

@@ -13,7 +13,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.joints.axial import AxialJoint
 from tiburon.model.joints.joint import Joint, refuse_own_data
 from tiburon.model.joints.revolute import Revolute
@@ -61,7 +61,7 @@ class Coupled(Joint):
         if not isinstance(given, AxialJoint) or given.pose != Pose():
             raise ModelError(
                 f"{element}: moves must be a revolute, prismatic or screw joint without a pose "
-                f"of its own, got {given!r}; give the pose to the coupled joint",
+                f"of its own, got {shown(given)}; give the pose to the coupled joint",
                 name=self.name,
             )
         refuse_own_data(self, given)

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.joints.fixed import Fixed
 from tiburon.model.joints.joint import Joint, refuse_own_data
 from tiburon.model.joints.path import Path
@@ -56,7 +56,7 @@ class Driven(Joint):
             if not isinstance(part, Joint) or part.depends_on_time:
                 raise ModelError(
                     f"joint {self.name!r}: drive and carried must be joints that time does not "
-                    f"move, got {part!r}; drive a body on a driven body instead",
+                    f"move, got {shown(part)}; drive a body on a driven body instead",
                     name=self.name,
                 )
         refuse_own_data(self, self.drive, self.carried)
@@ -77,7 +77,7 @@ class Driven(Joint):
         if len(paths) != self.drive.nq or not all(isinstance(path, Path) for path in paths):
             raise ModelError(
                 f"joint {self.name!r}: path must be one Path for each of {self.drive.nq} "
-                f"position variables of {self.drive.name!r}, got {self.path!r}; "
+                f"position variables of {self.drive.name!r}, got {shown(self.path)}; "
                 "write Harmonic(...) or Polynomial(...)",
                 name=self.name,
             )

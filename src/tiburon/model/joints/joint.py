@@ -15,7 +15,7 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, shown
 from tiburon.model.closing import Measure
 from tiburon.model.joint_limits import JointLimits, PerFreedom
 from tiburon.model.joint_passive import JointPassive
@@ -71,7 +71,7 @@ class Joint(ABC):
         check_name(self.name, "joint")
         if not isinstance(self.pose, Pose):
             raise ModelError(
-                f"joint {self.name!r}: pose must be a Pose, got {self.pose!r}; "
+                f"joint {self.name!r}: pose must be a Pose, got {shown(self.pose)}; "
                 "write Pose(translation=(x, y, z)) or Pose.from_rpy(...)",
                 name=self.name,
             )
@@ -88,7 +88,7 @@ class Joint(ABC):
                 continue
             if not isinstance(given, kind):
                 raise ModelError(
-                    f"{element}: {quantity} must be a {kind.__name__}, got {given!r}; write "
+                    f"{element}: {quantity} must be a {kind.__name__}, got {shown(given)}; write "
                     f"{kind.__name__}(...)",
                     name=self.name,
                 )

@@ -176,5 +176,5 @@ def integrate_rk4(
     from tiburon.algorithms.binding import world_with
     from tiburon.simulation.chunks import run_fixed_steps
 
-    around = world_with(world, fluid)
+    around = world_with(world, fluid, one_case="integrate_rk4")
     return run_fixed_steps("rk4", model, q, v, tau, dt, steps, around, time, record_every, progress)
