@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_WORLD",
     "at_time",
+    "believed",
     "bound",
     "gravity_numbers",
     "gravity_vector",
@@ -47,15 +48,22 @@ class _Binding(NamedTuple):
     plan: Plan
     gravity: Vec3
     water: "WaterAround | None"
+    fluid: Sequence[Scalar]
 
 
 _binding: ContextVar[_Binding | None] = ContextVar("tiburon_binding", default=None)
+_believed: ContextVar[frozenset[str]] = ContextVar("tiburon_believed", default=frozenset())
 _time: ContextVar[Scalar | None] = ContextVar("tiburon_time", default=None)
 
 
 @contextlib.contextmanager
 def bound(
-    model: Model, world: World, plan: Plan, gravity: Vec3, water: "WaterAround | None" = None
+    model: Model,
+    world: World,
+    plan: Plan,
+    gravity: Vec3,
+    water: "WaterAround | None" = None,
+    fluid: Sequence[Scalar] = (),
 ) -> Iterator[None]:
     """Let calls that name a model, in its world, use other numbers for both.
 
@@ -65,12 +73,28 @@ def bound(
         plan: Layout with the numbers to use.
         gravity: Gravity to use, world axes [m/s^2].
         water: Water to use; none by default.
+        fluid: Numbers of that water, for other robots in it.
     """
-    token = _binding.set(_Binding(model, world, plan, gravity, water))
+    token = _binding.set(_Binding(model, world, plan, gravity, water, fluid))
     try:
         yield
     finally:
         _binding.reset(token)
+
+
+@contextlib.contextmanager
+def believed(*, model: bool, world: bool) -> Iterator[None]:
+    """Let calls use a model or a world as it is, also where it equals the one that is bound.
+
+    Args:
+        model: Whether models have their own numbers.
+        world: Whether worlds have.
+    """
+    token = _believed.set(frozenset(["model"] * model + ["world"] * world))
+    try:
+        yield
+    finally:
+        _believed.reset(token)
 
 
 @contextlib.contextmanager
@@ -94,21 +118,24 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
 
     In water the bodies of the layout carry their added mass.
     """
-    binding, time = _binding.get(), _time.get()
-    own = binding is not None and binding.model == model
+    binding, time, kept = _binding.get(), _time.get(), _believed.get()
+    own = binding is not None and binding.model == model and "model" not in kept
     plan = binding.plan if binding is not None and own else model.plan
     water = None
-    if binding is not None and own and (world is None or world == binding.world):
-        gravity, water = binding.gravity, binding.water
-        if water is not None and time is not None:
-            water = water._replace(time=time)
-    elif binding is not None and own and world == stilled(binding.world):
-        # numbers of this case, without the current
+    alike = still = False
+    if binding is not None and "world" not in kept:
+        alike = own if world is None else world == binding.world
+        still = not alike and world is not None and world == stilled(binding.world)
+    if binding is not None and (alike or still):
+        # numbers of this case, whichever robot is in these surroundings
         gravity = binding.gravity
-        if binding.water is not None:
+        water = binding.water if own else _water_of(model, binding)
+        if water is not None and still:
             from tiburon.algorithms.water import at_rest
 
-            water = at_rest(binding.water)
+            water = at_rest(water)
+        if water is not None and time is not None:
+            water = water._replace(time=time)
     else:
         named = world or DEFAULT_WORLD
         gravity = named.gravity
@@ -122,6 +149,16 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
     if water is not None:
         plan = plan.in_water(water.added)
     return plan, gravity, water
+
+
+def _water_of(model: Model, binding: _Binding) -> "WaterAround | None":
+    """Return the bound water around another robot."""
+    if binding.water is None or binding.world.fluid is None:
+        return None
+    from tiburon.algorithms.water import water_around
+
+    _, bodies = water_numbers(model, binding.world)
+    return water_around(model, binding.world.fluid, binding.fluid, bodies, binding.water.time)
 
 
 def stilled(world: World) -> World:

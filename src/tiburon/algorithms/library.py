@@ -463,7 +463,7 @@ def trace_with_parameters(
         gravity = world.gravity
         if GRAVITY in parameters:
             gravity = gravity_vector(world, scalars(given[GRAVITY]))
-        water = None
+        water, fluid = None, ()
         if world.fluid is not None:
             from tiburon.algorithms.water import water_around
 
@@ -471,9 +471,10 @@ def trace_with_parameters(
                 zip((FLUID, IMMERSION), water_numbers(model, world), strict=True)
             )
             own |= {key: scalars(given[key]) for key in own if key in parameters}
-            water = water_around(model, world.fluid, own[FLUID], own[IMMERSION], time)
+            fluid = tuple(own[FLUID])
+            water = water_around(model, world.fluid, fluid, own[IMMERSION], time)
         large = plan if len(plan.bodies) > INLINED_BODIES else None
-        with bound(model, world, plan, gravity, water), taping(large):
+        with bound(model, world, plan, gravity, water, fluid), taping(large):
             return run(given)
 
     return trace(function, declared, name=name)

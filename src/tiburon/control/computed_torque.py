@@ -12,7 +12,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from tiburon.algorithms.bias import gravity_force
-from tiburon.algorithms.binding import stilled
+from tiburon.algorithms.binding import believed, stilled
 from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
@@ -115,11 +115,10 @@ class ComputedTorque:
         model, around = self.model or state.model, self.world or state.system.world
         if model.loops:
             driven = _driven(model, chosen)
-            tau = _tracking(
-                "ComputedTorque", model, state.q, state.v, whole, chosen, driven, around, state
-            )
+            tau = _tracking(self, state, state.v, whole, chosen, driven)
             return commands_of(state, driven, taken(tau, driven.v), self.through)
-        tau = inverse_dynamics(model, state.q, state.v, whole, world=around, **_now(state))
+        with believed(model=self.model is not None, world=self.world is not None):
+            tau = inverse_dynamics(model, state.q, state.v, whole, world=around, **_now(state))
         return commands_of(state, chosen, taken(tau, chosen.v), self.through)
 
     def parameters(self) -> tuple[float, ...]:
@@ -172,12 +171,10 @@ class GravityCompensation:
             # at rest, motors bear through the loops what the other joints cannot
             rest, every = 0.0 * state.v, chosen_joints(model, ())
             chosen = _driven(model, chosen)
-            still = stilled(around)
-            tau = _tracking(
-                "GravityCompensation", model, state.q, rest, rest, every, chosen, still, state
-            )
+            tau = _tracking(self, state, rest, rest, every, chosen, still=True)
         else:
-            tau = gravity_force(model, state.q, world=around, **_now(state))
+            with believed(model=self.model is not None, world=self.world is not None):
+                tau = gravity_force(model, state.q, world=around, **_now(state))
         share = run_time_fields(self, state, ("share",))["share"]
         return commands_of(state, chosen, share * taken(tau, chosen.v), self.through)
 
@@ -199,15 +196,14 @@ def _driven(model: Model, chosen: Chosen) -> Chosen:
 
 
 def _tracking(
-    who: str,
-    model: Model,
-    q: Any,
+    control: ComputedTorque | GravityCompensation,
+    state: State,
     v: Any,
     a: Any,
     controlled: Chosen,
     driven: Chosen,
-    world: World,
-    state: State,
+    *,
+    still: bool = False,
 ) -> Any:
     """Return joint forces of a robot with loops for desired accelerations of some joints.
 
@@ -215,25 +211,28 @@ def _tracking(
         ModelError: If a loop is switched: the forces would be those of a robot whose loops are all
             closed, also while this one is open.
     """
+    model, world = control.model or state.model, control.world or state.system.world
     names = {loop.name for loop in model.loops}
     switched = next((x for x in state.system.switch_places if x in names), None)
     if switched is not None:
+        who = type(control).__name__
         raise ModelError(
             f"{who}: expected loops that stay closed, got a LoopSwitch of loop {switched!r}; "
             f"pass {who}(..., model=...), the robot whose loops hold all the time, such as "
             "model.without_loops()",
             name=switched,
         )
-    return tracking_forces(
-        model,
-        q,
-        v,
-        a,
-        joints=controlled.names,
-        actuators=driven.names,
-        world=world,
-        **_now(state),
-    )
+    with believed(model=control.model is not None, world=control.world is not None):
+        return tracking_forces(
+            model,
+            state.q,
+            v,
+            a,
+            joints=controlled.names,
+            actuators=driven.names,
+            world=stilled(world) if still else world,
+            **_now(state),
+        )
 
 
 def _now(state: State) -> dict[str, Any]:
