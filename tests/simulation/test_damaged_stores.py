@@ -173,6 +173,25 @@ def test_pipes_and_devices_are_not_read(good, tmp_path, file):
         assert "expected a regular file" in problem or f"file {file} is missing" in problem
 
 
+@pytest.mark.parametrize("name", ["checkpoint/progress.npz", "checkpoint", "joint_position/c"])
+def test_runs_do_not_go_on_through_links(good, tmp_path, name):
+    """Links in a stranger's run would have `resume` write into files elsewhere; reading is safe."""
+    path, other = tmp_path / "run.zarr", tmp_path / "other.zarr"
+    shutil.copytree(good, path)
+    shutil.copytree(good, other)
+    shutil.move(path / name, tmp_path / "removed")
+    (path / name).symlink_to(other / name)
+    before = {file: file.read_bytes() for file in other.rglob("*") if file.is_file()}
+    run = tb.load_run(path)
+    with pytest.raises(tb.RunFileError, match=f"{name} is a link, through which other files"):
+        run.resume(0.05)
+    assert {file: file.read_bytes() for file in other.rglob("*") if file.is_file()} == before
+    # a link to the whole run is the user's own
+    (tmp_path / "link.zarr").symlink_to(other)
+    rows = len(tb.load_run(other))
+    assert len(tb.load_run(tmp_path / "link.zarr").resume(0.05)) > rows
+
+
 def test_small_archives_do_not_unpack_to_gigabytes(good, tmp_path):
     """A zip file of 0.2 MB that would unpack to 200 MB is refused before anything is unpacked."""
     path = tmp_path / "bomb.zip"

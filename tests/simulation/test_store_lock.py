@@ -198,7 +198,7 @@ def test_damaged_lock_files_do_not_matter_or_are_refused(tmp_path, damage):
     if damage in ("garbage", "another's"):
         assert len(run.resume(0.01)) == 21
     else:
-        with pytest.raises(tb.RunFileError, match="checkpoint/lock cannot be written"):
+        with pytest.raises(tb.RunFileError, match=r"checkpoint/lock (cannot be written|is a link)"):
             run.resume(0.01)
     assert precious.read_text() == "years of work"
 
@@ -262,6 +262,41 @@ def test_an_earlier_run_stays_if_the_new_one_cannot_take_its_place(tmp_path, mon
             samples.recorded(double_pendulum(), count=9)[0].save(path, overwrite=True)
     assert len(tb.load_run(path)) == 5
     assert [p.name for p in tmp_path.iterdir()] == ["run.zarr"]
+
+
+@pytest.mark.parametrize("name", ["run.zarr", "run.zip"])
+def test_a_full_disk_while_saving_leaves_the_earlier_run(tmp_path, monkeypatch, name):
+    """The message names the place that was asked for, and does not call the run lost."""
+    path = tmp_path / name
+    samples.recorded(double_pendulum(), count=5)[0].save(path)
+
+    def refuse(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", refuse)
+        with pytest.raises(tb.RunFileError) as caught:
+            samples.recorded(double_pendulum(), count=9)[0].save(path, overwrite=True)
+    assert caught.value.file == str(path)
+    assert caught.value.problem == (
+        "cannot be written (No space left on device); the run that is there is unchanged; check "
+        "the path, free some space or choose another place, and save again"
+    )
+    assert len(tb.load_run(path)) == 5
+    assert [p.name for p in tmp_path.iterdir()] == [name]
+
+
+def test_runs_are_saved_through_links_and_under_long_names(tmp_path):
+    """A link stays a link, as it does when a run is recorded into a store."""
+    run = samples.recorded(double_pendulum(), count=5)[0]
+    (tmp_path / "link.zarr").symlink_to("far.zarr")
+    for overwrite in (False, True):
+        run.save(tmp_path / "link.zarr", overwrite=overwrite)
+        assert (tmp_path / "link.zarr").is_symlink()
+        assert len(tb.load_run(tmp_path / "far.zarr")) == 5
+    # 252 bytes; the temporary name beside it must not be longer
+    run.save(tmp_path / ("\u6a5f" * 82 + ".zarr"))
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_stores_may_be_made_in_empty_directories(tmp_path):

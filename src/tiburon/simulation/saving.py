@@ -35,22 +35,43 @@ def save_run(run: "Trajectory", path: Path, *, overwrite: bool = False) -> None:
     if run.store is not None and run.store.path.resolve() == path.resolve():
         raise RunFileError(path, "holds this very run already; choose another name")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        spare = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+        # a link stays, and leads to the run
+        place = Path(os.path.realpath(path))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        spare = Path(tempfile.mkdtemp(prefix=f".{place.name[:40]}.", dir=place.parent))
     except OSError as error:
         raise RunFileError(path, f"cannot be written ({error.strerror}); check the path") from error
+    made = spare / "run"
     try:
-        made = spare / "run"
         _write(run, made)
         if path.suffix.lower() == ".zip":
             zip_store(made, spare / "run.zip")
             made = spare / "run.zip"
-        _swap(made, path, spare / "earlier")
+        _swap(made, place, spare / "earlier")
     except OSError as error:
-        reason = f"cannot be written ({error.strerror}); check the path"
-        raise RunFileError(path, reason) from error
+        raise _failed(path, str(error.strerror)) from error
+    except RunFileError as error:
+        if Path(error.file) not in (spare / "run", spare / "run.zip"):
+            # the run itself cannot be read
+            raise
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, OSError):
+            cause = cause.__cause__
+        if cause is None:
+            raise RunFileError(path, error.problem) from error
+        raise _failed(path, os.strerror(cause.errno) if cause.errno else str(cause)) from error
     finally:
         shutil.rmtree(spare, ignore_errors=True)
+
+
+def _failed(path: Path, reason: str) -> RunFileError:
+    """Return the error of a run that cannot be saved; nothing is lost by it."""
+    kept = "; the run that is there is unchanged" if path.exists() else ""
+    return RunFileError(
+        path,
+        f"cannot be written ({reason}){kept}; check the path, free some space or choose another "
+        "place, and save again",
+    )
 
 
 def _swap(made: Path, path: Path, spare: Path) -> None:

@@ -43,6 +43,7 @@ from tiburon.simulation.store_guard import (
     first_line,
     guarded_store,
     layout_of,
+    refuse_links,
 )
 from tiburon.simulation.store_lock import StoreLock, writer_of
 from tiburon.version import installed_version
@@ -132,7 +133,7 @@ class RunStore:
         }
         with writing(target, "; no rows are safe: start the run again"):
             target.parent.mkdir(parents=True, exist_ok=True)
-            spare = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
+            spare = Path(tempfile.mkdtemp(prefix=f".{target.name[:40]}.", dir=target.parent))
             try:
                 made = cls(spare / "run", header, Progress(0, None, (), (), False), attributes)
                 made._make(attributes, rows, start)
@@ -209,12 +210,15 @@ class RunStore:
             state: The checkpoint that belongs to them.
 
         Raises:
-            RunFileError: If another process records into the store, or has since it was loaded.
+            RunFileError: If another process records into the store, or has since it was loaded, or
+                the store holds links to other places.
         """
         if self.is_zip:
             raise RunFileError(
                 self.path, "a zip file cannot be gone on with; unpack it and load the directory"
             )
+        # before the lock file, too, is written
+        refuse_links(self.path)
         if self._lock is None:
             self._lock = StoreLock(self.path)
         try:

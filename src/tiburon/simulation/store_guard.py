@@ -8,6 +8,7 @@ Zarr sees it, since Zarr allocates what a file claims.
 import asyncio
 import json
 import math
+import os
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -19,7 +20,14 @@ from typing import IO, Any, NamedTuple
 from tiburon.errors import RunFileError
 from tiburon.regular_file import open_regular_file, read_regular_file
 
-__all__ = ["ArrayLayout", "RunFiles", "first_line", "guarded_store", "layout_of"]
+__all__ = [
+    "ArrayLayout",
+    "RunFiles",
+    "first_line",
+    "guarded_store",
+    "layout_of",
+    "refuse_links",
+]
 
 HEADER_BYTES = 256 * 2**20
 """Largest description of a run; those of batches hold the parameters of each case [bytes]."""
@@ -150,6 +158,35 @@ class RunFiles:
                 "the directory",
             )
         return archive, members
+
+
+def refuse_links(path: Path) -> None:
+    """Refuse a store with symbolic links inside, through which files elsewhere would be written.
+
+    Args:
+        path: Directory of the store; it may be a link itself.
+
+    Raises:
+        RunFileError: If there is one, or a directory cannot be listed.
+    """
+    waiting = [path]
+    try:
+        while waiting:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
+                    if entry.is_symlink():
+                        name = Path(entry.path).relative_to(path).as_posix()
+                        raise RunFileError(
+                            path,
+                            f"{name} is a link, through which other files would be written; put a "
+                            "copy of what it leads to in its place",
+                        )
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(Path(entry.path))
+    except OSError as error:
+        raise RunFileError(
+            path, f"cannot be listed ({error.strerror}); check who may read it"
+        ) from error
 
 
 class ArrayLayout(NamedTuple):
