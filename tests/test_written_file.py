@@ -4,7 +4,6 @@ import ast
 import errno
 import os
 import stat
-import subprocess
 import sys
 import tempfile
 import threading
@@ -13,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import tiburon as tb
+from tests.fresh_process import run_python
 from tests.robots import double_pendulum
 from tiburon.checks.model_check import ModelCheck
 from tiburon.viewer import save_html
@@ -138,16 +138,8 @@ def test_a_limit_on_file_sizes_leaves_the_old_file(tmp_path):
         "except tb.ModelFileError as error:\n"
         "    print(error.problem)\n"
     )
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)],
-        env=env,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "cannot be written (File too large); the file that is there is unchanged" in done.stdout
+    printed = run_python(code, path)
+    assert "cannot be written (File too large); the file that is there is unchanged" in printed
     assert path.read_bytes() == old
     assert list(tmp_path.iterdir()) == [path]
 

@@ -36,7 +36,7 @@ class Steps:
         return [Input("s", (size,)), Input("u", (commands,)), Input("dt", ()), Input("n", ())]
 
     def retrace(self):
-        """Take what users wrote as it is now."""
+        """Trace user code as it is now."""
         self.system.retrace()
 
     def program(self):

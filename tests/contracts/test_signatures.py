@@ -80,14 +80,14 @@ WRONG = {
 
 
 @pytest.mark.parametrize("case", WRONG)
-def test_a_wrong_signature_is_told_with_the_right_one(case):
+def test_a_wrong_signature_raises_an_error_with_the_right_one(case):
     """Before anything runs: which function, its arguments, those expected, what to write."""
     attempt, text = WRONG[case]
     with pytest.raises(ModelError, match=text):
         attempt()
 
 
-def test_a_function_compiled_without_its_model_says_how_to_give_it():
+def test_compiling_without_the_model_explains_how_to_pass_it():
     """Sizes of q and v are those of a model."""
     with pytest.raises(ShapeError, match=r"argument 'q'.*without a model; write def .*\(model, q"):
         tb.compile(lambda q, v: q)
@@ -109,7 +109,7 @@ def test_right_signatures_of_all_shapes_are_taken():
 
 
 @pytest.mark.parametrize("given", ["tip", 5, [1.0, 2.0], ("tip", (0, 0, 0, 0, 0, 1))])
-def test_external_forces_that_name_no_frame_are_told(given):
+def test_external_forces_that_name_no_frame_are_refused(given):
     """What is expected is a force for each name."""
     arm, q = tb.load(ARM), np.zeros(2)
     for function in (tb.forward_dynamics, tb.inverse_dynamics):
@@ -117,7 +117,7 @@ def test_external_forces_that_name_no_frame_are_told(given):
             function(arm, q, q, q, external_force=given)
 
 
-def test_external_forces_by_something_else_than_a_name_are_told():
+def test_external_forces_by_something_else_than_a_name_are_refused():
     """Numbers of bodies are no names."""
     arm, q = tb.load(ARM), np.zeros(2)
     with pytest.raises(tb.TiburonError, match="external_force"):

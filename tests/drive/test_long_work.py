@@ -171,7 +171,9 @@ def test_a_forecast_keeps_the_commands_it_began_with(drive):
     ],
     ids=["save", "edit", "record on", "record off"],
 )
-def test_nobody_waits_for_disks_and_edits(drive, gate, monkeypatch, tmp_path, kind, given, where):
+def test_clients_do_not_wait_for_disks_and_edits(
+    drive, gate, monkeypatch, tmp_path, kind, given, where
+):
     """The operator's own sticks are let go while its work is not done; others get states."""
     desk = Desk(drive, tmp_path)
     operator, observer = desk.join("operator"), desk.join("observer")

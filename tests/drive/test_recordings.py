@@ -126,7 +126,7 @@ def test_closing_writes_what_is_recorded(tmp_path):
     assert drive.last_run.outcome.ok
 
 
-def test_a_full_disk_ends_the_recording_and_is_told(desk, monkeypatch):
+def test_a_full_disk_ends_the_recording_and_is_reported(desk, monkeypatch):
     """The robot goes on, and so do its readings."""
 
     def full(*_):

@@ -128,7 +128,7 @@ def test_functions_that_change_their_mind_are_refused():
     assert model() == first
     outside["place"] = 0.7
     # the model that was built from the first trace, and its very closure, cannot go on
-    with pytest.raises(tb.ModelError, match="loop 'c': what you wrote gives other results"):
+    with pytest.raises(tb.ModelError, match="loop 'c': your code gives other results"):
         first.structure_key()
     with pytest.raises(tb.ModelError, match="loop 'c': its function gives other residuals"):
         _two_hands(*first.loops)

@@ -10,11 +10,11 @@ BRANCH = np.array([1.0, 1.0, 1.0, -1.0, -1.0])
 
 CHANGED = (
     "finished at 0.2 s; between 0 s and 0.01 s the rank of its constraints changed from 2 to 4: a "
-    "singular configuration, beside which the motion may not be unique"
+    "singular configuration, near which the motion may not be unique"
 )
 
 
-def test_a_run_that_leaves_a_singular_configuration_says_so(tmp_path):
+def test_leaving_a_singular_configuration_is_reported(tmp_path):
     model = tb.load("n_four_bar_2")
     q, v = 0.5 * np.pi * BRANCH, 0.7 * BRANCH
     run = tb.simulate(model, 0.2, q=q, v=v)

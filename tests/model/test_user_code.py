@@ -168,7 +168,7 @@ def test_a_path_that_changes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     assert _force(model, 0.7) == pytest.approx(_expected(SCALE, 0.7), rel=1e-14)
     tb.simulate(model, 0.01, passive=False)
     monkeypatch.setattr(sys.modules[__name__], "SCALE", 3.0)
-    text = r"joint 'lift': what you wrote gives other results than when model 'lifted' was built"
+    text = r"joint 'lift': your code gives other results than when model 'lifted' was built"
     with pytest.raises(ModelError, match=text):
         _force(model, 0.7)
     with pytest.raises(ModelError, match=text):
@@ -186,7 +186,7 @@ def test_a_batch_of_a_kernel_whose_path_changed_is_refused(
     assert kernel([0.1], [0.3], [0.0], time=0.7)[0] == pytest.approx(_expected(1.25, 0.7))
     monkeypatch.setattr(sys.modules[__name__], "SCALE", 3.25)
     zeros = np.zeros((8, 1))
-    with pytest.raises((ModelError, TraceError), match="what you wrote gives other results"):
+    with pytest.raises((ModelError, TraceError), match="your code gives other results"):
         kernel(zeros, zeros, zeros, time=0.7)
 
 
@@ -303,7 +303,7 @@ def _chain(joint: Any, shift: Any) -> tb.Model:
 
 
 @pytest.mark.parametrize("kind", CLASSES)
-def test_joints_derived_from_any_kind_are_what_their_methods_say(kind: str) -> None:
+def test_joints_derived_from_any_kind_follow_their_methods(kind: str) -> None:
     """A joint with a shift built in equals the plain joint under a body that is shifted."""
     base = CLASSES[kind]
     plain = _chain(KINDS[kind](base, "first"), np.array(SHIFT))
@@ -343,7 +343,7 @@ def test_a_joint_that_overrides_transform_alone_has_code_of_its_own() -> None:
     np.testing.assert_allclose(np.ravel(doubled)[:2], (np.cos(0.6), np.sin(0.6)), atol=1e-15)
 
 
-def test_a_fixed_joint_that_moves_its_body_is_heeded() -> None:
+def test_a_derived_fixed_joint_may_move_its_body() -> None:
     """What is derived from a fixed joint holds its body where its `transform` says."""
 
     class Bracket(tb.Fixed):
@@ -456,7 +456,7 @@ def test_a_constraint_function_that_changes_later_is_refused() -> None:
     # m = 1e-9 + 1 kg along x, 1 kg along z: a_x = -g s / (1 + s^2)
     assert found[0] == pytest.approx(-GRAVITY / 2, rel=1e-6)
     slope[0] = 2.0
-    with pytest.raises(ModelError, match=r"loop 'wire': what you wrote gives other results"):
+    with pytest.raises(ModelError, match=r"loop 'wire': your code gives other results"):
         tb.forward_dynamics(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
     fresh = _bead(lambda bead: bead.p[2] - slope[0] * bead.p[0])
     found = tb.forward_dynamics(fresh, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
@@ -481,5 +481,5 @@ def test_closures_derived_from_ours_have_code_of_their_own(monkeypatch: pytest.M
     second = model()
     assert second.structure_key() != key
     assert first != second
-    with pytest.raises(ModelError, match=r"loop 'blade': what you wrote gives other results"):
+    with pytest.raises(ModelError, match=r"loop 'blade': your code gives other results"):
         first.structure_key()

@@ -145,7 +145,7 @@ def test_what_is_no_regular_file_is_refused_without_waiting(directory, plant, tm
         assert stat.S_ISREG(os.lstat(path).st_mode)
 
 
-def test_a_pipe_in_place_of_the_ledger_holds_nobody_up(directory):
+def test_a_pipe_in_place_of_the_ledger_does_not_block(directory):
     """A store goes on without a ledger it can write to."""
     cache.store_entry(KEY, {}, some_code(1))
     (ledger,) = [path for path in directory.iterdir() if path.suffix == ".ledger"]

@@ -5,8 +5,6 @@ import json
 import os
 import random
 import shutil
-import subprocess
-import sys
 import time
 import zipfile
 from pathlib import Path
@@ -15,6 +13,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.fresh_process import run_python
 from tests.robots import double_pendulum
 from tests.simulation.store_damage import damages
 from tiburon.simulation import store as store_module
@@ -146,16 +145,7 @@ for path in sys.argv[1:]:
 
 def _read_elsewhere(*paths):
     """Read runs in a process of its own, bounded in time and memory, and return its errors."""
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
-    done = subprocess.run(
-        [sys.executable, "-c", READ, *map(str, paths)],
-        env=env,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.splitlines()
+    return run_python(READ, *paths).splitlines()
 
 
 @pytest.mark.parametrize("file", ["zarr.json", "checkpoint/progress.npz", "joint_position/c/1/0"])

@@ -34,7 +34,7 @@ def test_a_controller_that_gives_no_number_is_told():
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 @pytest.mark.parametrize("control_dt", [None, 0.01])
-def test_a_traced_controller_that_gives_no_number_is_named(method, control_dt):
+def test_a_traced_controller_that_returns_nan_is_named(method, control_dt):
     """The state is fine: neither the method nor the length of steps is to blame."""
 
     @tb.traced
@@ -49,7 +49,7 @@ def test_a_traced_controller_that_gives_no_number_is_named(method, control_dt):
 
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
-def test_a_sampled_controller_that_gives_no_number_at_the_start_ends_the_run(method):
+def test_a_sampled_controller_that_returns_nan_at_the_start_ends_the_run(method):
     """Commands that were held before are not taken in its place."""
 
     @tb.traced

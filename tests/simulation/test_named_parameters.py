@@ -275,7 +275,7 @@ def test_one_value_holds_for_all():
     close(run.q[:, 1], tb.simulate(robot(2.0, (0.1, 0, 0)), 0.05, **START).q)
 
 
-def test_the_table_tells_names_values_units_and_shapes():
+def test_the_table_lists_names_values_units_and_shapes():
     """What `simulate` takes, and nothing that would do nothing."""
     table = tb.parameters(robot(damping=0.2), fluid=tb.Water(1000.0), control=tb.PD(0.1, 4.0, 1.0))
     assert table["tool.center_of_mass"].shape == (3,)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.fresh_process import run_python
 from tests.robots import double_pendulum
 from tests.simulation import trajectory_samples as samples
 from tests.simulation.slow_run import wind
@@ -72,7 +73,7 @@ def test_a_run_that_went_on_elsewhere_must_be_loaded_again(tmp_path):
     assert len(tb.load_run(path).resume(0.01)) == 41
 
 
-def test_batches_that_were_killed_say_so_for_each_case(tmp_path, monkeypatch):
+def test_each_case_of_a_killed_batch_has_the_outcome_killed(tmp_path, monkeypatch):
     """Cases that had ended keep their outcomes; all others were killed, in their own states."""
     monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
     model = double_pendulum()
@@ -111,18 +112,10 @@ def test_a_full_disk_before_the_first_chunk_loses_only_time(tmp_path):
     """The kernel refuses the first chunk: the message says what is safe, and resume works."""
     pytest.importorskip("resource")
     path = tmp_path / "run.zarr"
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
-    done = subprocess.run(
-        [sys.executable, "-c", FULL, str(path)],
-        env=env,
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert "cannot be written (File too large)" in done.stdout
-    assert "no rows are safe yet, but the start of the run is, and " in done.stdout
-    assert "tiburon.load_run(...).resume() begins there" in done.stdout
+    printed = run_python(FULL, path)
+    assert "cannot be written (File too large)" in printed
+    assert "no rows are safe yet, but the start of the run is, and " in printed
+    assert "tiburon.load_run(...).resume() begins there" in printed
     run = tb.load_run(path)
     assert len(run) == 0
     assert run.status == "killed"

@@ -172,7 +172,7 @@ def test_a_report_lists_the_cases_that_did_not_end_well(tmp_path):
     assert "case 2 diverged" not in text
 
 
-def test_a_report_of_a_killed_run_says_so(tmp_path, monkeypatch):
+def test_a_report_of_a_killed_run_states_it(tmp_path, monkeypatch):
     """A killed run has an outcome of its own, and rows to show."""
     monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
     model = double_pendulum()

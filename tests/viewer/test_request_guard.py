@@ -60,7 +60,7 @@ def test_own_names_and_own_pages_are_answered(host, origin):
         "x" * 5000,
     ],
 )
-def test_other_names_are_refused_whatever_the_origin_says(host):
+def test_other_names_are_refused_whatever_the_origin(host):
     """Under DNS rebinding the Origin agrees with the Host: it must not help."""
     origin = host if isinstance(host, str) else "evil.example"
     for given in ({"Host": host}, {"Host": host, "Origin": f"http://{origin}"}):

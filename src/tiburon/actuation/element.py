@@ -219,9 +219,9 @@ class Element:
 def structure_of(elements: Sequence[Element]) -> tuple[Any, ...]:
     """Return what code depends on of several elements: kinds, names and structures.
 
-    Of those that users wrote only the name stands here; their graph has to tell the rest.
+    Of those that run user code it holds only the name; their graph determines the rest.
     """
     return tuple(
-        (type(e).__qualname__, e.name, e.structure()) if is_declared(e) else ("written", e.name)
+        (type(e).__qualname__, e.name, e.structure()) if is_declared(e) else ("user", e.name)
         for e in elements
     )

@@ -147,7 +147,7 @@ def compile(
     world = world_with(world, fluid, one_case="compile")
     if model is not None or world is not None:
         check_places(model, world)
-    # what users wrote is taken as it is now
+    # user code is traced as it is now
     if model is not None:
         model.check_unchanged()
     if world is not None:

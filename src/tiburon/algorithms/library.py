@@ -90,7 +90,7 @@ class LibraryFunction:
     """Whether the result means nothing where loops are closed."""
 
     keywords: frozenset[str] = WORLD_CALL
-    """Which of the shared keywords enter the result, or say how it is delivered."""
+    """Shared keywords that enter the result or determine its delivery."""
 
     forces: Callable[..., tuple[Options, Sequence[Any]]] | None = None
     """Reads the keywords of forces from outside: options, and one array per further input."""
@@ -117,10 +117,10 @@ class LibraryFunction:
         """Return the kernel for a model, world and options, compiling it if nobody has.
 
         Raises:
-            ModelError: If what users wrote into the model has changed since it was built.
+            ModelError: If user code in the model has changed since it was built.
         """
         model.check_unchanged()
-        # a model that users wrote a part of is looked at in every call: it has no short way
+        # models with user code are checked in every call and have no fast path
         plain = world is None and not options and model.is_declared
         around = world or DEFAULT_WORLD
         # worlds whose numbers are run-time numbers in other parts compare equal
@@ -368,7 +368,7 @@ class LibrarySource:
         return digest.hexdigest()
 
     def retrace(self) -> None:
-        """Take what users wrote as it is now."""
+        """Trace user code as it is now."""
         self.model.check_unchanged()
         self.world.traced_key()
 

@@ -46,7 +46,7 @@ def run(
         str | None,
         typer.Option(
             envvar="TIBURON_DRIVE_TOKEN",
-            help="What clients must show; made up and printed if none.",
+            help="What clients must show; generated and printed if not given.",
         ),
     ] = None,
     no_token: Annotated[

@@ -9,7 +9,7 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.simulation.state import State
 from tiburon.trace.primitives.table_rows import HANDLE, Table
-from tiburon.trace.traced import MARK, is_traced, tells_structure
+from tiburon.trace.traced import MARK, has_structure, is_traced
 
 __all__ = ["CombinedControl"]
 
@@ -87,7 +87,7 @@ class CombinedControl:
     @property
     def structure(self) -> Callable[[], Hashable]:
         """Tells what the code depends on; not there where a part does not tell."""
-        if not all(tells_structure(part) for part in self.parts):
+        if not all(has_structure(part) for part in self.parts):
             raise AttributeError("structure: known only where all parts tell theirs")
         told = [part.structure for part in self.parts]  # type: ignore[attr-defined]
         kinds = [type(part).__qualname__ for part in self.parts]

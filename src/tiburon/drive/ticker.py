@@ -344,7 +344,7 @@ class Ticker:
         return self.row(self.head - 1)
 
     def pending_jump(self) -> Jump | None:
-        """Return the state that was posted and that no row tells of yet, None if there is none."""
+        """Return the posted state that no row holds yet; None if there is none."""
         jump = self._jump
         if jump is None:
             return None

@@ -121,7 +121,7 @@ def places_of(loop: Closure) -> tuple[str, ...]:
 
 
 def structure_of(loop: Closure, joints: Mapping[str, Joint]) -> object:
-    """Return what compiled code depends on, as data or as graphs of what users wrote.
+    """Return what compiled code depends on, as data or as graphs of user code.
 
     Args:
         loop: A closure.

@@ -169,7 +169,7 @@ def _inputs(closure: TracedClosure, joints: tuple[Joint, ...]) -> list["Input"]:
 
 
 def residual_key(closure: TracedClosure, joints: tuple[Joint, ...]) -> tuple[object, ...]:
-    """Return what tells the residuals of a closure, as they are now, from all others.
+    """Return the key of the residuals of a closure as they are now.
 
     Derivatives follow from them, and from the rates of the joints' positions.
     """

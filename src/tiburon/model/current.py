@@ -116,7 +116,7 @@ class Flow(NamedTuple):
 
 
 LATELY = 64
-"""Currents that users wrote whose graphs are kept."""
+"""Users' currents whose graphs are kept."""
 
 _traced: OrderedDict[tuple[int, bool], tuple[object, "Program"]] = OrderedDict()
 """Graphs of users' currents as they were traced last.

@@ -56,7 +56,7 @@ class Model(StateSpace):
     _hash: int
     _plan: Plan | None
     user_parts: UserParts
-    """What users wrote of it; private."""
+    """Its parts that run user code; private."""
 
     immovable_joint_names: tuple[str, ...]
     """Joints that no finite force moves in a definite way, because nothing resists them.
@@ -180,7 +180,7 @@ class Model(StateSpace):
             return NotImplemented
         if self is other:
             return True
-        # first what users wrote: equal fields do not make it equal
+        # user code first: equal fields do not make it equal
         mine = (self.user_parts.key, self.name, self.about, self._parts)
         return mine == (other.user_parts.key, other.name, other.about, other._parts)
 
@@ -465,7 +465,7 @@ class Model(StateSpace):
         return not self.user_parts.parts
 
     def check_unchanged(self) -> None:
-        """Raise if joints or closures that users wrote act otherwise than when it was built."""
+        """Raise if user code in joints or closures has changed since the model was built."""
         self.user_parts.check_unchanged(self.name)
 
     @public

@@ -127,19 +127,8 @@ def _unit(word: str) -> str:
     return UNITS.get(word.split(".")[-1], "")
 
 
-def value_at(owner: Any, path: Path) -> Any:
-    """Return what is at a path in a part."""
-    for step in path:
-        if isinstance(step, int):
-            owner = owner[step]
-        else:
-            found = getattr(owner, step)
-            owner = _EMPTY.get(step) if found is None else found
-    return owner
-
-
 def with_value(owner: Any, path: Path, value: Any) -> Any:
-    """Return a part with another value at a path; constructors on the way check it."""
+    """Return a part with another value at a path; constructors along the path check it."""
     if not path:
         return value
     step, rest = path[0], path[1:]

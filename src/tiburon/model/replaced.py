@@ -19,7 +19,7 @@ def refuse_replaced(thing: object, element: str, instead: str) -> None:
     if names:
         raise ModelError(
             f"{element}: {type(thing).__name__} replaces {', '.join(names[:4])} of what it is "
-            f"derived from, which compiled code would not heed; {instead}"
+            f"derived from, which compiled code would ignore; {instead}"
         )
 
 

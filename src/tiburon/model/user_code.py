@@ -73,7 +73,7 @@ class UserParts:
         for part in self.parts:
             if part.trace() != part.key:
                 raise ModelError(
-                    f"{part.element}: what you wrote gives other results than when model {model!r} "
+                    f"{part.element}: your code gives other results than when model {model!r} "
                     "was built, from which its code is compiled: an array, a global or an "
                     "attribute that it reads has changed; make the part again and build a new "
                     "model",

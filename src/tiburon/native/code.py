@@ -68,7 +68,7 @@ class Code:
         self._source.retrace()
         if self._source.key != self._key:
             raise TraceError(
-                f"kernel {self._source.name!r}: what you wrote gives other results than when the "
+                f"kernel {self._source.name!r}: your code gives other results than when the "
                 "kernel was made: an array, a global or an attribute that it reads has changed; "
                 "make the kernel again"
             )

@@ -151,7 +151,7 @@ class FixedStepSource:
         return digest.hexdigest()
 
     def retrace(self) -> None:
-        """Take what users wrote as it is now."""
+        """Trace user code as it is now."""
         self.model.check_unchanged()
         self.world.traced_key()
 

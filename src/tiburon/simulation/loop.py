@@ -285,7 +285,7 @@ class LoopSource:
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def retrace(self) -> None:
-        """Take what users wrote as it is now."""
+        """Trace user code as it is now."""
         self.system.retrace()
 
     def inputs(self) -> list[Input]:

@@ -67,7 +67,7 @@ def tell_rank_changes(system: System, recorder: Recorder, steps: int, outcomes: 
             outcomes.add(
                 case,
                 f"; between {times[0]:.6g} s and {times[1]:.6g} s the rank of its constraints "
-                f"changed from {before} to {after}: a singular configuration, beside which the "
+                f"changed from {before} to {after}: a singular configuration, near which the "
                 "motion may not be unique",
             )
 

@@ -84,7 +84,7 @@ def surrounded(
     if isinstance(model, Model):
         model.check_unchanged()
     for around in (world, fluid):
-        # what users wrote is taken as it is now
+        # user code is traced as it is now
         told.append(around.traced_key() if isinstance(around, (World, Water)) else None)
     key = (id(model), id(world), id(fluid), passive, bool(limits), *told)
     known = _recent.known

@@ -35,14 +35,14 @@ from tiburon.model.parameters import (
     with_value,
 )
 from tiburon.trace.declared import is_declared
-from tiburon.trace.traced import is_traced, tells_structure
+from tiburon.trace.traced import has_structure, is_traced
 
 __all__ = ["ParameterTable", "RunNumbers", "parameters", "vary_run", "with_named"]
 
 Array = NDArray[np.float64]
 
 NUMBERS = "parameters"
-"""What the numbers of elements and controllers that users wrote are called, all in one array."""
+"""Name of the parameters of users' elements and controllers, all in one array."""
 
 
 class ParameterTable(dict[str, Parameter]):
@@ -201,7 +201,7 @@ def _parameters_of(control: Any, prefix: str, path: tuple[str | int, ...]) -> It
 
 def _is_ours(control: Any) -> bool:
     ours = type(control).__module__.startswith("tiburon.")
-    return ours and is_dataclass(control) and tells_structure(control)
+    return ours and is_dataclass(control) and has_structure(control)
 
 
 def control_numbers(control: Any) -> tuple[float, ...]:

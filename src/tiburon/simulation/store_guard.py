@@ -356,6 +356,6 @@ def guarded_store(files: RunFiles, layouts: Mapping[str, ArrayLayout], *, read_o
 
 
 def first_line(error: BaseException) -> str:
-    """Return what an error says, in one line of bounded length."""
+    """Return the message of an error as one line of bounded length."""
     lines = str(error).splitlines()
     return f"{type(error).__name__}: {lines[0][:200]}" if lines else type(error).__name__

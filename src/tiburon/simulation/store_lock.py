@@ -141,7 +141,7 @@ def _write_owner(file: int, content: bytes) -> None:
 
 
 def _owner(file: int) -> dict[str, Any]:
-    """Return what a lock file says of its owner; nothing where it is empty or damaged."""
+    """Return the owner in a lock file; an empty record where it is empty or damaged."""
     try:
         os.lseek(file, 0, os.SEEK_SET)
         found = json.loads(os.read(file, OWNER_BYTES))

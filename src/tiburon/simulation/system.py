@@ -52,7 +52,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.declared import is_declared, structure_text
 from tiburon.trace.primitives.table_rows import HANDLE
 from tiburon.trace.program import Input, Program, current_graph
-from tiburon.trace.traced import tells_structure
+from tiburon.trace.traced import has_structure
 
 __all__ = ["CONTROL", "ELEMENTS", "TABLES", "Driving", "System"]
 
@@ -113,7 +113,7 @@ class System:
         self.world = world or DEFAULT_WORLD
         if self.world.fluid is not None:
             self.world.fluid.refuse_cases("System")
-        # what users wrote is taken as it is now
+        # user code is traced as it is now
         model.check_unchanged()
         self.world.traced_key()
         self.elements = tuple(elements)
@@ -453,7 +453,7 @@ class System:
         return digest.hexdigest()
 
     def retrace(self) -> None:
-        """Take what users wrote as it is now: its key is found anew.
+        """Trace user code as it is now, and find its key again.
 
         Raises:
             ModelError: If joints or closures act otherwise than when the model was built.
@@ -468,7 +468,7 @@ class System:
         What users wrote is known by its graph: the text of a function does not tell what it does.
         """
         ours = all(map(is_declared, self.elements))
-        known = self.control is None or tells_structure(self.control)
+        known = self.control is None or has_structure(self.control)
         control = self.control.structure() if self.control is not None and known else None  # type: ignore[attr-defined]
         graph = None if ours and known else drive_key(self)
         kind = type(self.control).__qualname__ if known else None

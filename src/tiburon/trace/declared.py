@@ -44,9 +44,9 @@ _NEUTRAL = frozenset(
 
 
 def is_declared(thing: object) -> bool:
-    """Return whether data of this package tell all that a thing does.
+    """Return whether an object is determined by data of this package.
 
-    False for whatever users wrote: functions, instances of their classes, instances of classes of
+    False for user code: functions, instances of their classes, instances of classes of
     this package whose methods were replaced, and everything that holds such a thing.
     """
     return _declared(thing, {})
@@ -213,7 +213,7 @@ class Identical:
 
 
 def by_identity(thing: Any) -> Any:
-    """Return what to keep work on a thing under: its value if that tells all, else its identity."""
+    """Return a key for work on an object: its value if it is declared, else its identity."""
     return thing if is_declared(thing) else Identical(thing)
 
 
@@ -221,7 +221,7 @@ def structure_text(value: object) -> str:
     """Return a text that is equal exactly if two declared values are.
 
     Raises:
-        TypeError: If a value is not declared, so that no text tells what it does.
+        TypeError: If a value is not declared, so that no text determines it.
     """
     parts: list[str] = []
     _write(value, parts.append, {})
@@ -271,6 +271,6 @@ def _write(value: Any, put: Any, known: dict[type, bool]) -> None:
         put(")")
     else:
         raise TypeError(
-            f"a key cannot hold {kind.__module__}.{kind.__qualname__}: only its traced graph tells "
-            "what it does"
+            f"a key cannot hold {kind.__module__}.{kind.__qualname__}: only its traced graph "
+            "determines what it computes"
         )

@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 from tiburon.arguments import public
 from tiburon.trace.declared import is_declared
 
-__all__ = ["is_traced", "tells_structure", "traced"]
+__all__ = ["has_structure", "is_traced", "traced"]
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -43,10 +43,10 @@ def is_traced(function: object) -> bool:
     return bool(getattr(function, MARK, False))
 
 
-def tells_structure(thing: object) -> bool:
-    """Return whether an object tells by `structure` all that its code depends on.
+def has_structure(thing: object) -> bool:
+    """Return whether the code of an object depends only on its `structure`.
 
-    Only what is declared does: what users wrote is known by its graph, and that of a class derived
-    from one here, or of a function that it holds, is not what the inherited `structure` tells.
+    This holds for declared objects. User code is keyed by its graph: a class derived from one of
+    this package, or one that holds a function, inherits a `structure` that does not determine it.
     """
     return is_declared(thing) and hasattr(thing, "structure")

@@ -53,7 +53,7 @@ class UserJoint:
         return UserJoint(self._joint.at(time), self._graph)
 
     def canonical(self) -> tuple[Matrix3, "UserJoint"]:
-        """Return the axes it has: its methods need not heed an axis that it was given."""
+        """Return the axes it has: its methods may ignore an axis that it was given."""
         return IDENTITY3, self
 
     def without_offset(self) -> tuple["UserJoint", tuple[float, ...]]:
@@ -65,7 +65,7 @@ class UserJoint:
         return ()
 
     def numbers(self) -> tuple[float, ...]:
-        """Return no numbers: which of them only enter arithmetic is not known."""
+        """Return an empty tuple: which numbers only enter arithmetic is not known."""
         return ()
 
     def with_numbers(self, numbers: Sequence[Scalar]) -> "UserJoint":
@@ -77,7 +77,7 @@ Joint.register(UserJoint)
 
 
 def as_laid_out(joint: Joint) -> Joint:
-    """Return the joint that stands in a plan: itself, unless users wrote part of it."""
+    """Return the joint that stands in a plan: itself, unless it runs user code."""
     return joint if is_declared(joint) else cast(Joint, UserJoint(joint))
 
 
@@ -119,7 +119,7 @@ def joint_graph(joint: Joint) -> tuple[object, ...]:
     plain = (joint.nq, joint.nv, joint.follows or "", joint.depends_on_time, joint.is_rigid)
     values = [getattr(joint, name, None) for name in _fields_of_code(joint)]
     numbers = structure_text([x if is_declared(x) else None for x in values])
-    return ("written", joint.kind, *plain, numbers, tuple(forms), program.key)
+    return ("user", joint.kind, *plain, numbers, tuple(forms), program.key)
 
 
 def _fields_of_code(joint: Joint) -> list[str]:
