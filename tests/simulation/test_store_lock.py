@@ -229,6 +229,51 @@ def test_without_locks_the_owner_counts_while_it_lives(tmp_path, monkeypatch, ow
             StoreLock(path)
 
 
+FORKING = """
+import os, sys, time
+from pathlib import Path
+from tiburon.simulation.store_lock import StoreLock
+lock = StoreLock(Path(sys.argv[1]))
+if os.fork() == 0:
+    # as the garbage collector does
+    del lock
+    os.close(0)
+    os.write(1, b"%d\\n" % os.getpid())
+    os.close(1)
+    os.close(2)
+    time.sleep(60.0)
+    os._exit(0)
+sys.stdin.read()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_forked_workers_neither_hold_nor_release_a_lock(tmp_path):
+    """While the run lives, its name stays in the lock; once it is killed, others may record."""
+    (tmp_path / LOCK).parent.mkdir()
+    recording = subprocess.Popen(
+        [sys.executable, "-c", FORKING, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+    )
+    worker = int(recording.stdout.readline())
+    try:
+        assert writer_of(tmp_path).startswith(f"process {recording.pid} on ")
+        recording.kill()
+        recording.wait()
+        os.kill(worker, 0)
+        assert writer_of(tmp_path) is None
+        StoreLock(tmp_path).release()
+    finally:
+        recording.kill()
+        recording.wait()
+        recording.stdin.close()
+        recording.stdout.close()
+        os.kill(worker, 9)
+
+
 def test_copies_of_a_run_do_not_hold_its_lock(tmp_path):
     """A pickled run on disk reads the same files."""
     path = tmp_path / "run.zarr"

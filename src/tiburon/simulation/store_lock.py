@@ -11,6 +11,7 @@ import os
 import socket
 import stat
 import time
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,7 @@ class StoreLock:
             os.close(file)
             raise
         self._file = file
+        _held.add(self)
 
     def release(self) -> None:
         """Let others record into the store."""
@@ -71,9 +73,30 @@ class StoreLock:
             os.close(self._file)
             self._file = None
 
+    def forget(self) -> None:
+        """Leave the lock to the process that this one was forked from, which holds it, too."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
     def __del__(self) -> None:
         if getattr(self, "_file", None) is not None:
             self.release()
+
+
+_held: "weakref.WeakSet[StoreLock]" = weakref.WeakSet()
+"""Locks of this process."""
+
+
+def _forget_all() -> None:
+    for lock in list(_held):
+        lock.forget()
+    _held.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    # a worker would keep the lock when the process that records is killed, and clear its name
+    os.register_at_fork(after_in_child=_forget_all)
 
 
 def writer_of(path: Path) -> str | None:
