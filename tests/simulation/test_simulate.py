@@ -230,7 +230,7 @@ def test_a_state_tells_joints_by_name(model):
         ({"duration": -1.0}, DomainError, "at least 0 s"),
         ({"dt": 0.0}, DomainError, "dt: expected a number above 0"),
         ({"method": "rk5"}, OptionError, "method"),
-        ({"method": "rk4", "adaptive": True}, OptionError, "method of steps that adapt"),
+        ({"method": "rk4", "adaptive": True}, OptionError, "method with adaptive steps"),
         ({"q": [0.0]}, ShapeError, "q: expected 2"),
         ({"record_every": 0}, DomainError, "record_every"),
         ({"control": 3.0}, ModelError, "control: expected a function"),

@@ -37,7 +37,7 @@ WRONG = {
     "rows in no steps": ({"record_every": 0}, tb.DomainError, "record_every"),
     "an unknown quantity": ({"record": "energies"}, tb.UnknownNameError, "mean 'energy'"),
     "an unknown method": ({"method": "rk5"}, tb.OptionError, "method: expected 'euler'"),
-    "a step that cannot adapt": ({"adaptive": True}, tb.OptionError, "steps that adapt"),
+    "a step that cannot adapt": ({"adaptive": True}, tb.OptionError, "method with adaptive steps"),
     "control that is no function": ({"control": 3}, tb.ModelError, "a function of the state"),
     "a class as control": ({"control": tb.PD}, tb.ModelError, r"such as PD\(\.\.\.\)"),
     "control between steps": (
