@@ -14,9 +14,9 @@ __all__ = [
     "is_number",
     "is_numeric",
     "is_whole",
-    "masked_element",
     "positive",
-    "refuse_masked",
+    "refuse_unusable",
+    "unusable_element",
     "vector",
 ]
 
@@ -59,7 +59,7 @@ def vector(argument: str, value: object, size: int, *, spread: bool = False) -> 
     """
     import numpy as np
 
-    refuse_masked(argument, value)
+    refuse_unusable(argument, value)
     array = np.asarray(value, dtype=np.float64) if is_numeric(value) else None
     if array is not None and spread and array.ndim == 0:
         array = np.full(size, array)
@@ -102,14 +102,17 @@ def check_signature(
         ) from None
 
 
-def masked_element(value: object) -> str | None:
-    """Return which element of a NumPy masked array is masked, in words; None if none is.
+def unusable_element(value: object) -> str | None:
+    """Return what keeps an array from being real numbers, in words; None if nothing does.
 
-    NumPy drops the mask when it converts such an array, and what lies under it looks like a number.
+    NumPy drops masks and imaginary parts when it converts to floats, and what is left looks like
+    numbers.
     """
     if isinstance(value, (list, tuple)):
-        found = (masked_element(x) for x in value if not isinstance(x, (int, float, str)))
+        found = (unusable_element(x) for x in value if not isinstance(x, (int, float, str)))
         return next((x for x in found if x is not None), None)
+    if getattr(getattr(value, "dtype", None), "kind", "") == "c":
+        return "complex numbers"
     mask: Any = getattr(value, "mask", None)
     if mask is None or not hasattr(value, "filled") or not mask.any():
         return None
@@ -118,20 +121,20 @@ def masked_element(value: object) -> str | None:
     return f"a masked element{index} ({int(mask.sum())} of {mask.size} are masked)"
 
 
-def refuse_masked(argument: str, value: object) -> None:
-    """Raise `DomainError` if elements of an array are masked: their values are unknown.
+def refuse_unusable(argument: str, value: object) -> None:
+    """Raise `DomainError` if elements of an array are masked or complex.
 
     Args:
         argument: Name of the argument.
-        value: What was given for it; only masked arrays are checked.
+        value: What was given for it; other values are left to their own checks.
     """
-    found = masked_element(value)
+    found = unusable_element(value)
     if found is not None:
         raise DomainError(
             argument,
-            "a number in every element",
+            "a real number in every element",
             found,
-            advice="fill them, x.filled(...), or leave these cases out",
+            advice="pass x.filled(...), x.real, or leave these cases out",
         )
 
 

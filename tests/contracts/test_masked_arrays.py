@@ -34,7 +34,7 @@ def test_every_function_refuses_masked_elements(name):
     with pytest.raises(tb.DomainError) as caught:
         call(name, **{first: masked(value, (1, 0))})
     assert str(caught.value).startswith(
-        f"{first}: expected a number in every element, got a masked element at index (1, 0) (1 of"
+        f"{first}: expected a real number in every element, got a masked element at index (1, 0) (1 of"
     )
     plain = call(name)
     bare = call(name, **{first: np.ma.masked_array(value)})
@@ -114,3 +114,21 @@ RUNS = {
 @pytest.mark.parametrize("name", RUNS)
 def test_runs_paths_and_searches_refuse_masked_elements(name):
     refuses(RUNS[name])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda m: tb.Pose(translation=np.array([1.0, 2.0, 3.0j])),
+        lambda m: tb.Inertia(np.complex128(1.0 + 2.0j)),
+        lambda m: m.normalize(m.neutral() + 1.0j),
+        lambda m: tb.simulate(m, 0.01, q=m.neutral() * (1.0 + 1.0j)),
+        lambda m: tb.simulate(m, 0.01, parameters={"link_1.mass": np.array([1.0 + 2.0j])}),
+        lambda m: tb.simulate(m, 0.01, command={"joint_1": np.array([1.0j])}),
+        lambda m: tb.forward_dynamics(m, m.neutral() + 0.0j, np.zeros(m.nv), np.zeros(m.nv)),
+    ],
+)
+def test_complex_arrays_are_refused(call):
+    """NumPy drops imaginary parts with a warning only."""
+    with pytest.raises(tb.TiburonError, match="got complex numbers"):
+        call(tb.load("panda"))

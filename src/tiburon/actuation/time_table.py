@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.argument_checks import choice, is_numeric, refuse_masked
+from tiburon.argument_checks import choice, is_numeric, refuse_unusable
 from tiburon.errors import ModelError
 from tiburon.model.numbers import finite_array
 from tiburon.record import record
@@ -45,7 +45,7 @@ class Column:
     @classmethod
     def of(cls, numbers: ArrayLike) -> "Column":
         """Return numbers as a column of their own."""
-        refuse_masked("table", numbers)
+        refuse_unusable("table", numbers)
         found = np.array(numbers, dtype=np.float64, order="C")
         found.flags.writeable = False
         return cls(found)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.argument_checks import refuse_masked
+from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.model import Model
 from tiburon.model.position_limits import PositionLimits, position_limits
@@ -107,7 +107,7 @@ def read_limits(model: Model, limits: Limits | bool) -> Range:
 def checked_rotation(given: ArrayLike, frame: str) -> Array:
     """Return rotation matrices with rounding of typed digits removed, or refuse them."""
     argument = f"orientation of the target of frame {frame!r}"
-    refuse_masked(argument, given)
+    refuse_unusable(argument, given)
     R = np.asarray(given, dtype=np.float64)
     if R.ndim < 2 or R.shape[-2:] != (3, 3):
         raise ShapeError(argument, "(..., 3, 3)", R.shape, advice="pass rotation matrices")

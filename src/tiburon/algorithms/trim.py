@@ -25,7 +25,7 @@ from tiburon.algorithms.hybrid import known_rows
 from tiburon.algorithms.keywords import CONDITIONS, Conditions, takes_conditions, unexpected_keyword
 from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.algorithms.thrusters import thruster_force_of_thrust
-from tiburon.argument_checks import at_least, choice, positive, refuse_masked, vector
+from tiburon.argument_checks import at_least, choice, positive, refuse_unusable, vector
 from tiburon.arguments import public
 from tiburon.errors import DomainError, ModelError, UnknownNameError
 from tiburon.hydro.thrust import command_for, thrust_range
@@ -165,7 +165,7 @@ def trim(
     refuse_loops(model, "trim")
     world_with(conditions.get("world"), conditions.get("fluid"), one_case="trim")
     search = _Search(model, v, free, thrusters, powered, conditions)
-    refuse_masked("q", q)
+    refuse_unusable("q", q)
     position = np.array(model.neutral() if q is None else q, dtype=np.float64)
     weight = float(np.linalg.norm((conditions.get("world") or DEFAULT_WORLD).gravity))
     weight *= sum(body.inertia.mass for body in model.bodies)
@@ -212,7 +212,7 @@ class _Search:
         conditions: Conditions,
     ) -> None:
         self.model, self.conditions = model, conditions
-        refuse_masked("v", v)
+        refuse_unusable("v", v)
         self.v = np.zeros(model.nv) if v is None else vector("v", v, model.nv).copy()
         bases = [body for body in model.bodies if _floats(body)]
         names: Sequence[str] = (free,) if isinstance(free, str) else tuple(free or ())

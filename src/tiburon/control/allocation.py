@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.argument_checks import refuse_masked, vector
+from tiburon.argument_checks import refuse_unusable, vector
 from tiburon.arguments import public
 from tiburon.control.joint_choice import entries, joined
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
@@ -171,7 +171,7 @@ class ThrusterAllocation:
         Args:
             wrench: [n; f] at the body's origin, its axes [N m, N], shape (..., 6); or traced.
         """
-        refuse_masked("wrench", wrench)
+        refuse_unusable("wrench", wrench)
         given = wrench if hasattr(wrench, "dtype") else np.asarray(wrench, dtype=np.float64)
         if np.shape(given)[-1:] != (6,):
             raise ShapeError("wrench", "(..., 6)", np.shape(given))

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.argument_checks import positive, refuse_masked
+from tiburon.argument_checks import positive, refuse_unusable
 from tiburon.arguments import public
 from tiburon.control.piecewise import Piecewise, smooth_pieces, speed_profile
 from tiburon.errors import DomainError, OptionError, ShapeError
@@ -210,7 +210,7 @@ class CartesianPath:
 
 
 def _three(positions: ArrayLike) -> Array:
-    refuse_masked("positions", positions)
+    refuse_unusable("positions", positions)
     points = np.asarray(positions, dtype=np.float64)
     if points.ndim != 2 or points.shape[1] != 3 or len(points) < 2:
         raise ShapeError("positions", "(k, 3) with two points or more", f"shape {points.shape}")
@@ -223,7 +223,7 @@ def _turns(
     """Return the first orientation, and the turn from each to the next; none if all are equal."""
     if orientations is None:
         return (1.0, 0.0, 0.0, 0.0), ()
-    refuse_masked("orientations", orientations)
+    refuse_unusable("orientations", orientations)
     given = np.asarray(orientations, dtype=np.float64)
     if given.shape == (4,):
         given = np.tile(given, (count, 1))

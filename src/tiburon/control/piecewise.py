@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.argument_checks import is_numeric, refuse_masked, vector
+from tiburon.argument_checks import is_numeric, refuse_unusable, vector
 from tiburon.errors import DomainError, ShapeError, shown
 from tiburon.record import record
 from tiburon.trace.array import TracedArray, as_traced
@@ -155,8 +155,8 @@ def checked_points(
         ShapeError: If they do not belong together.
         DomainError: If times do not rise, or numbers are not finite.
     """
-    refuse_masked("times", times)
-    refuse_masked(argument, points)
+    refuse_unusable("times", times)
+    refuse_unusable(argument, points)
     for what, given in (("times", times), (argument, points)):
         if not is_numeric(given):
             raise ShapeError(what, "numbers", shown(given))
@@ -282,7 +282,7 @@ def speed_profile(
         start: When the path begins [s].
     """
     for what, given in (("points", points), ("speed", speed), ("acceleration", acceleration)):
-        refuse_masked(what, given)
+        refuse_unusable(what, given)
     p = np.asarray(points, dtype=np.float64)
     p = p[:, None] if p.ndim == 1 else p
     if p.ndim != 2 or len(p) < 2 or not np.isfinite(p).all():

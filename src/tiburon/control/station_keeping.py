@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 
 from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.crba import mass_matrix
-from tiburon.argument_checks import refuse_masked, vector
+from tiburon.argument_checks import refuse_unusable, vector
 from tiburon.arguments import public
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.cartesian_path import CartesianPath
@@ -120,7 +120,7 @@ class StationKeeping:
                 "world's own frame, got one with a pose",
                 name=joint.name,
             )
-        refuse_masked("target", target)
+        refuse_unusable("target", target)
         position = model.neutral() if q is None else vector("q", q, model.nq)
         if target is None:
             target = position[model.slice(joint.name, of="q")]

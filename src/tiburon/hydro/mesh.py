@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.argument_checks import refuse_masked
+from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.hydro.mesh_checks import merged_vertices, outer_shells, signed_volumes, turned_alike
@@ -201,8 +201,8 @@ class Mesh:
 
 def _checked(vertices: ArrayLike, faces: ArrayLike, name: str) -> tuple[Floats, Integers]:
     """Return arrays of finite places and of numbers that are among them."""
-    refuse_masked(f"mesh {name!r}: vertices", vertices)
-    refuse_masked(f"mesh {name!r}: faces", faces)
+    refuse_unusable(f"mesh {name!r}: vertices", vertices)
+    refuse_unusable(f"mesh {name!r}: faces", faces)
     count = np.shape(vertices)[0] if np.ndim(vertices) == 2 else 0
     places = np.asarray(vertices, dtype=np.float64)
     if places.shape != (count, 3) or not np.isfinite(places).all():

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.argument_checks import refuse_masked
+from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import ModelError, ShapeError
 from tiburon.model.configuration import as_batch
 from tiburon.model.named_parts import NamedParts
@@ -55,7 +55,7 @@ def spread(parts: NamedParts, tau: Any, joints: Iterable[str]) -> NDArray[np.flo
 def _force_of(parts: NamedParts, name: str, value: Any) -> NDArray[Any]:
     """Return the force of one joint given by name; a plain number serves one freedom."""
     joint = parts.joint(name)
-    refuse_masked(f"tau[{name!r}]", value)
+    refuse_unusable(f"tau[{name!r}]", value)
     array = as_traced(value) if current_graph() is not None else np.asarray(value)
     if array.ndim == 0 and joint.nv == 1:
         array = array.reshape(1)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.argument_checks import refuse_masked
+from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import DomainError, NonFiniteError, ShapeError
 from tiburon.model.joints import Joint
 from tiburon.model.position_limits import position_limits, velocity_limits, within_limits
@@ -68,7 +68,7 @@ def as_batch(value: ArrayLike, size: int, argument: str, expected: str) -> Array
         argument: Name of the argument, for messages.
         expected: That length in words, for messages.
     """
-    refuse_masked(argument, value)
+    refuse_unusable(argument, value)
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:

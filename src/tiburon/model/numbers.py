@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.argument_checks import is_numeric, masked_element
+from tiburon.argument_checks import is_numeric, unusable_element
 from tiburon.errors import ModelError, shown
 
 Vec3: TypeAlias = tuple[float, float, float]
@@ -86,10 +86,10 @@ def finite_array(
         ModelError: If the value is not numeric, has another shape, or is not finite.
     """
     wanted = "one number" if shape == () else " x ".join(map(str, shape)) + " numbers"
-    masked = masked_element(value)
-    if masked is not None:
+    found = unusable_element(value)
+    if found is not None:
         raise ModelError(
-            f"{element}: {quantity} must be {wanted}, got {masked}; fill them, x.filled(...)",
+            f"{element}: {quantity} must be {wanted}, got {found}; pass x.filled(...) or x.real",
             name=name,
         )
     try:

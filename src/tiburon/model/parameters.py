@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.argument_checks import refuse_masked
+from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import ModelError, NonFiniteError, ShapeError, TiburonError, UnknownNameError
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.joint_passive import JointPassive
@@ -286,7 +286,7 @@ def _unknown(name: Any, known: Mapping[str, Parameter]) -> TiburonError:
 def _array(name: str, shape: tuple[int, ...], value: Any) -> Array:
     argument = f"parameters[{name!r}]"
     wanted = "one number, or one per case" if not shape else f"shape {shape}, or (cases, *{shape})"
-    refuse_masked(argument, value)
+    refuse_unusable(argument, value)
     try:
         array = np.asarray(value, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.argument_checks import refuse_masked
+from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.model.joints import Joint
 from tiburon.model.joints.coupled import Coupled
@@ -94,7 +94,7 @@ def _ends(joint: Joint, given: Given) -> tuple[Array, Array] | None:
                 f"{joint.kind} joint with {joint.nq} and {joint.nv}; leave it out of limits",
                 name=name,
             )
-        refuse_masked(f"limits[{name!r}]", given[name])
+        refuse_unusable(f"limits[{name!r}]", given[name])
         try:
             least, most = given[name]
             low, high = (

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.argument_checks import refuse_masked, vector
+from tiburon.argument_checks import refuse_unusable, vector
 from tiburon.arguments import public
 from tiburon.errors import DomainError, ShapeError
 from tiburon.model.joints import Joint
@@ -123,7 +123,7 @@ class Powering:
         return np.eye(6) - self.F @ np.linalg.solve(self.work, self.S.T)
 
     def _checked(self, argument: str, value: ArrayLike, size: int) -> Array:
-        refuse_masked(argument, value)
+        refuse_unusable(argument, value)
         array = np.asarray(value, dtype=np.float64)
         if array.ndim == 0 or array.shape[-1] != size:
             raise ShapeError(argument, f"(..., {size}) at joint {self.joint!r}", array.shape)
@@ -156,7 +156,7 @@ def powering(
     if actuators is None:
         # couples where the freedom turns, forces where it slides: the dual basis in their span
         return Powering(joint.name, S, np.linalg.pinv(S).T.astype(np.float64))
-    refuse_masked("actuators", actuators)
+    refuse_unusable("actuators", actuators)
     rows = np.asarray(actuators, dtype=np.float64)
     F = rows.reshape(0, 6).T if rows.size == 0 else rows.T
     if rows.size and (rows.ndim != 2 or rows.shape[1] != 6):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.argument_checks import refuse_masked
+from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import ShapeError, TraceError
 from tiburon.trace.array import TracedArray
 from tiburon.trace.program import Input
@@ -37,7 +37,7 @@ def as_floats(item: Input, value: Any) -> Array:
             "call the function it was compiled from instead",
             function=item.name,
         )
-    refuse_masked(item.name, value)
+    refuse_unusable(item.name, value)
     try:
         array = np.asarray(value)
     except ValueError as error:

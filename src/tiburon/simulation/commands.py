@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from tiburon.actuation.element import Element
-from tiburon.argument_checks import refuse_masked
+from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model import Model
 
@@ -99,7 +99,7 @@ class CommandRow:
             places = self._places
             for name, value in given.items():
                 if type(value) not in _PLAIN:
-                    refuse_masked(f"command {name!r}", value)
+                    refuse_unusable(f"command {name!r}", value)
                 place = places.get(name)
                 if place is not None:
                     # None would become a NaN
@@ -117,7 +117,7 @@ class CommandRow:
                     self.place(name)
             return
         if type(given) not in _PLAIN:
-            refuse_masked(argument, given)
+            refuse_unusable(argument, given)
         size = np.shape(given)[-1] if np.ndim(given) else 0
         if size in (self.nv, len(self.names)):
             _put(row[..., :size], given, argument, self.described)
@@ -138,7 +138,7 @@ class CommandRow:
         named = given if isinstance(given, Mapping) else {"": given}
         shapes: dict[str, tuple[int, ...]] = {}
         for name, value in named.items():
-            refuse_masked(f"command {name!r}" if name else "command", value)
+            refuse_unusable(f"command {name!r}" if name else "command", value)
         try:
             for name, value in named.items():
                 shape = np.asarray(value, dtype=np.float64).shape
@@ -198,7 +198,7 @@ def _last_dimension(value: Any) -> list[Any]:
     """Return the entries of a vector; of an array with cases, one array per entry."""
     if np.ndim(value) == 0:
         raise ShapeError("control", "commands by name or a vector", f"{value!r}", advice=EXAMPLE)
-    refuse_masked("control", value)
+    refuse_unusable("control", value)
     array = value if isinstance(value, np.ndarray) else np.asarray(value)
     return [array[..., place] for place in range(array.shape[-1])]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.argument_checks import refuse_masked
+from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.simulation.events import Watch
 from tiburon.simulation.loop import LoopSource, memory_form
@@ -220,7 +220,7 @@ def bind_parameters(
         known = [key for key in own.parameters if key != TABLES]
         if name not in known:
             raise OptionError("parameters", known, name)
-        refuse_masked(f"parameters[{name!r}]", values)
+        refuse_unusable(f"parameters[{name!r}]", values)
         array = np.asarray(values, dtype=np.float64)
         size = own.parameters[name].shape
         if array.shape == size:

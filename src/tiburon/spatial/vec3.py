@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.argument_checks import refuse_masked
+from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import ShapeError
 
 __all__ = [
@@ -83,7 +83,7 @@ def unpack(array: Any, shape: tuple[int, ...], argument: str) -> tuple[Any, ...]
         ShapeError: The array does not have the given shape.
     """
     if isinstance(array, np.ndarray):
-        refuse_masked(argument, array)
+        refuse_unusable(argument, array)
         if array.shape != shape:
             raise ShapeError(argument, shape, array.shape)
         if array.dtype != object:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.argument_checks import refuse_masked
+from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import TraceError
 from tiburon.trace import value as scalar
 from tiburon.trace.value import Value
@@ -63,7 +63,7 @@ def as_traced(values: Any) -> TracedArray:
         array[()] = values
         return array.view(TracedArray)
     if isinstance(values, np.ndarray):
-        refuse_masked("array", values)
+        refuse_unusable("array", values)
         return values.astype(object).view(TracedArray)
     return np.array(values, dtype=object).view(TracedArray)
 

@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from tiburon.argument_checks import refuse_masked
+from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import ModelError
 from tiburon.model.numbers import finite_array
 from tiburon.record import record
@@ -69,7 +69,7 @@ class Polynomial(Path):
     """From the constant one upward [m/s^k or rad/s^k]."""
 
     def __post_init__(self) -> None:
-        refuse_masked("polynomial path: coefficients", self.coefficients)
+        refuse_unusable("polynomial path: coefficients", self.coefficients)
         given = np.asarray(self.coefficients, dtype=np.float64)
         if given.ndim != 1 or given.size == 0 or not np.isfinite(given).all():
             raise ModelError(
