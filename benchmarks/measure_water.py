@@ -139,7 +139,8 @@ def _pushed() -> str:
     import tiburon as tb
 
     force, end, step = (1.0 + RATIO) * MASS * PUSH, 5.0, 0.005
-    fluid = tb.BodyFluid(added_mass=(0.0, 0.0, 0.0, *(RATIO * MASS,) * 3))
+    added = (0.0, 0.0, 0.0, *(RATIO * MASS,) * 3)
+    fluid = tb.BodyFluid(added_mass=added, reference_density=1000.0)
     inertia = tb.Inertia(MASS, (0.0, 0.0, 0.0), (1.0, 1.0, 1.0))
     ball = tb.Body("ball", joint=tb.Free("ball"), inertia=inertia, fluid=fluid)
     model = tb.Model("ball", [ball])

@@ -213,7 +213,7 @@ def test_bad_words_are_refused_with_the_way_out(words, message):
         ("def f(state:\n", "mine.py, line 1: SyntaxError"),
         ("\nimport nowhere_at_all\n", "mine.py, line 2: ModuleNotFoundError"),
         ("def f(state):\n    return 1 / 0\n", "mine.py, line 2: ZeroDivisionError: division"),
-        ("def f():\n    return 1\n", "mine.py: TypeError"),
+        ("def f():\n    return 1\n", "control: expected a function of (state), got one of ()"),
     ],
 )
 def test_errors_of_users_are_told_by_line(text, message, tmp_path):

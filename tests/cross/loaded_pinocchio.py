@@ -127,7 +127,7 @@ def disagreement(path, model, seed=7):
     """Return the largest relative error over random states."""
     peer = LoadedPeer(path, model)
     rng = np.random.default_rng(seed)
-    q, v = model.random_state(rng, (STATES,))
+    q, v = model.random_state(rng, (STATES,), limits=False)
     vd = rng.standard_normal((STATES, model.nv))
     worst = 0.0
     for state in zip(q, v, vd, strict=True):

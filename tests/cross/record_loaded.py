@@ -26,7 +26,7 @@ def without_planar(text):
 def states(model):
     """Return kicked states: q, v and accelerations, one row per case."""
     rng = np.random.default_rng(12)
-    q, v = model.random_state(rng, (CASES,))
+    q, v = model.random_state(rng, (CASES,), limits=False)
     return q, v, rng.standard_normal((CASES, model.nv))
 
 

@@ -72,9 +72,16 @@ def test_a_biped_with_four_loops_of_a_real_file():
     )
     held = dense_constraints(model, q)
     assert found.rank == np.linalg.matrix_rank(held.J, tol=1e-8)
-    run = tb.simulate(model, 0.2, q=q, v=0.1 * v, passive=False, limits=False, record_every=10)
+    # the hinges of each foot's four-bar are parallel to some digits only: with all constraints
+    # independent the feet cannot move, and the outcome says what to do
+    options = {"q": q, "v": 0.1 * v, "passive": False, "limits": False, "record_every": 10}
+    locked = tb.simulate(model, 0.2, **options)
+    assert locked.outcome.status == "diverged"
+    assert "redundancy_tolerance" in locked.outcome.message
+    tolerance = 1e-4
+    run = tb.simulate(model, 0.2, **options, redundancy_tolerance=tolerance)
     assert run.outcome.status == "finished"
-    assert np.abs(tb.loop_gaps(model, run.q)).max() < 1e-10
+    assert np.abs(tb.loop_gaps(model, run.q)).max() < tolerance
     tree = model.without_loops()
     kinetic = tb.kinetic_energy(tree, run.q, run.v)
     energy = kinetic + tb.potential_energy(tree, run.q)

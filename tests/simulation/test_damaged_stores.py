@@ -239,3 +239,12 @@ def test_forged_sizes_inside_chunks_are_refused(good, tmp_path):
     file.write_bytes(content)
     with pytest.raises(tb.RunFileError, match=r"rows 0 to 11 of time are damaged .time/c/1 is"):
         _ = tb.load_run(copy).time
+
+
+def test_all_keywords_of_a_run_are_checked_when_it_is_read():
+    """What a run was started with has a kind in the reader, so that damage to it is refused."""
+    from tiburon.simulation.course import RunSetup
+    from tiburon.simulation.header_text import SETUP
+
+    elsewhere = {"model", "world", "elements", "control"}
+    assert set(SETUP) == set(RunSetup._fields) - elsewhere

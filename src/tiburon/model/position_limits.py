@@ -156,7 +156,7 @@ def within_limits(q: Array, limits: PositionLimits, rng: "np.random.Generator") 
     for k, (low, high) in enumerate(zip(limits.lower, limits.upper, strict=True)):
         x = found[..., k]
         if math.isfinite(low) and math.isfinite(high):
-            found[..., k] = rng.uniform(low, high, x.shape)
+            found[..., k] = low + (high - low) * rng.random(x.shape)
         elif math.isfinite(low):
             found[..., k] = low + np.abs(x - low)
         elif math.isfinite(high):

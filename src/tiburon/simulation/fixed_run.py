@@ -32,8 +32,10 @@ def _advice(method: str, quantity: str, tolerance: float) -> str:
     change = "a smaller dt (`tiburon check` advises one)"
     if quantity.startswith("gap of loop"):
         change = "a smaller dt, a motion that its loops can follow"
-        if tolerance:
-            change = f"a redundancy_tolerance above {tolerance:g}, {change}"
+        larger = f"a redundancy_tolerance above {tolerance:g}"
+        if not tolerance:
+            larger = "a redundancy_tolerance where constraints nearly repeat each other"
+        change = f"{larger}, {change}"
     elif method != "rosenbrock":
         change = f'method="rosenbrock" where springs, dampers or stops are stiff, {change}'
     return f"take {change}, or check the state at the start and the forces"

@@ -40,10 +40,21 @@ SETUP: dict[str, tuple[type, ...]] = {
     "sensors": (tuple,),
     "events": (tuple,),
     "parameters": (dict,),
+    "redundancy_tolerance": (float, int),
+    "named": (dict,),
 }
-"""Keywords with which a run was started, and what they are; others are not looked at."""
+"""Keywords with which a run was started, and what they are: all that `RunSetup` holds beside robot,
+surroundings, elements and controller."""
 
-LEAST = {"hold": 1, "steps": 0, "record_every": 1, "threads": 1, "dt": 5e-324, "begin": -math.inf}
+LEAST = {
+    "hold": 1,
+    "steps": 0,
+    "record_every": 1,
+    "threads": 1,
+    "dt": 5e-324,
+    "begin": -math.inf,
+    "redundancy_tolerance": 0.0,
+}
 """Least values of some of them."""
 
 
@@ -94,7 +105,7 @@ def header_from_text(
             _check_robot(path, data, model)
         header = RunHeader(
             decode(data["model"]) if model is None else model,
-            decode(data["world"]) if world is None else world,
+            _rebuilt(decode(data["world"])) if world is None else world,
             tuple(data["batch"]),
             decode(data["columns"]),
             decode(data["setup"]),
@@ -115,6 +126,14 @@ def header_from_text(
         ) from error
 
 
+def _rebuilt(world: Any) -> Any:
+    """Return a world made by its constructors, which restoring does not call."""
+    if not isinstance(world, World):
+        return world
+    fluid = replace(world.fluid) if isinstance(world.fluid, Water) else world.fluid
+    return replace(world, fluid=fluid)
+
+
 def _check(header: RunHeader) -> None:
     """Raise `ValueError` if parts of a header are not of their kinds, or do not fit together."""
     model = header.model
@@ -125,8 +144,6 @@ def _check(header: RunHeader) -> None:
         _need("world", header.world, World)
         if header.world.fluid is not None:
             _need("fluid", header.world.fluid, Water)
-        # its constructor checks what restoring did not
-        replace(header.world)
     for size in header.batch:
         _need("batch", size, int)
     if not all(size >= 0 for size in header.batch) or math.prod(header.batch) > MOST_CASES:
