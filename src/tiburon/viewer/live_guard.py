@@ -43,7 +43,8 @@ def start_guarded(host: str, port: int, title: str, allow_hosts: Iterable[str] =
     import websockets.asyncio.server as library
 
     address = _GuardedHost(host)
-    guard, plain = RequestGuard(allow_hosts, host), library.serve
+    guard, names = RequestGuard(allow_hosts, host), vars(library)
+    plain = names["serve"]
 
     def serve(handler: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
         if host is address:
@@ -52,11 +53,11 @@ def start_guarded(host: str, port: int, title: str, allow_hosts: Iterable[str] =
         return plain(handler, host, port, **options)
 
     with _starting:
-        library.serve = serve  # type: ignore[assignment,misc]
+        names["serve"] = serve
         try:
             server = viser.ViserServer(host=address, port=port, label=title, verbose=False)
         finally:
-            library.serve = plain  # type: ignore[misc]
+            names["serve"] = plain
     if not address.in_place:
         server.stop()
         raise TiburonError(
