@@ -202,7 +202,8 @@ def world_with(
     """
     if fluid is not None:
         world = replace(DEFAULT_WORLD if world is None else world, fluid=one_water(fluid))
-    if one_case and world is not None and world.fluid is not None:
+    # callers refuse what is no world
+    if one_case and isinstance(world, World) and world.fluid is not None:
         world.fluid.refuse_cases(one_case)
     return world
 
