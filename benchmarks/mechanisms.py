@@ -48,8 +48,8 @@ def closed_state(model: tb.Model, seed: int = 5) -> tuple[np.ndarray, np.ndarray
     rng = np.random.default_rng(seed)
     start = model.poses.get("home", model.neutral())
     near = model.integrate(start, 0.05 * rng.standard_normal(model.nv))
-    q = tb.close_loops(model, near).q
-    v = tb.keep_loops_closed(model, q, rng.standard_normal(model.nv))
+    q = tb.project_configuration(model, near).q
+    v = tb.project_velocity(model, q, rng.standard_normal(model.nv))
     return q, v, rng.standard_normal(model.nv)
 
 

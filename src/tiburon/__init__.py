@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tiburon.actuation.defaults import elements_of as elements_of
     from tiburon.actuation.element import Action as Action
     from tiburon.actuation.element import Element as Element
-    from tiburon.actuation.element import Moment as Moment
+    from tiburon.actuation.element import ElementContext as ElementContext
     from tiburon.actuation.force_function import ForceFunction as ForceFunction
     from tiburon.actuation.joint_stops import JointStop as JointStop
     from tiburon.actuation.joint_stops import JointStops as JointStops
@@ -34,36 +34,30 @@ if TYPE_CHECKING:
     from tiburon.algorithms.compilation import compile as compile
     from tiburon.algorithms.coriolis import coriolis_matrix as coriolis_matrix
     from tiburon.algorithms.crba import mass_matrix as mass_matrix
-    from tiburon.algorithms.cylinder_flow import CylinderFlow as CylinderFlow
-    from tiburon.algorithms.cylinder_flow import cylinder_flows as cylinder_flows
-    from tiburon.algorithms.derivatives import (
+    from tiburon.algorithms.derivatives.dynamics import (
         ForwardDynamicsDerivatives as ForwardDynamicsDerivatives,
     )
-    from tiburon.algorithms.derivatives import (
+    from tiburon.algorithms.derivatives.dynamics import (
         InverseDynamicsDerivatives as InverseDynamicsDerivatives,
     )
-    from tiburon.algorithms.derivatives import (
+    from tiburon.algorithms.derivatives.dynamics import (
         forward_dynamics_derivatives as forward_dynamics_derivatives,
     )
-    from tiburon.algorithms.derivatives import (
+    from tiburon.algorithms.derivatives.dynamics import (
         inverse_dynamics_derivatives as inverse_dynamics_derivatives,
     )
+    from tiburon.algorithms.derivatives.inertia import InertiaDerivatives as InertiaDerivatives
+    from tiburon.algorithms.derivatives.inertia import inertia_derivatives as inertia_derivatives
     from tiburon.algorithms.energy import kinetic_energy as kinetic_energy
     from tiburon.algorithms.energy import potential_energy as potential_energy
-    from tiburon.algorithms.fins import fin_force as fin_force
-    from tiburon.algorithms.fins import steerable_fins as steerable_fins
     from tiburon.algorithms.floating_base import (
         floating_base_inverse_dynamics as floating_base_inverse_dynamics,
     )
     from tiburon.algorithms.forward import forward_dynamics as forward_dynamics
-    from tiburon.algorithms.fossen_form import FossenForm as FossenForm
-    from tiburon.algorithms.fossen_form import fossen_form as fossen_form
     from tiburon.algorithms.frame_motion import frame_acceleration as frame_acceleration
     from tiburon.algorithms.frame_motion import frame_velocity as frame_velocity
     from tiburon.algorithms.frame_target import FrameTarget as FrameTarget
     from tiburon.algorithms.hybrid import hybrid_dynamics as hybrid_dynamics
-    from tiburon.algorithms.inertia_derivatives import InertiaDerivatives as InertiaDerivatives
-    from tiburon.algorithms.inertia_derivatives import inertia_derivatives as inertia_derivatives
     from tiburon.algorithms.inverse_kinematics import InverseKinematics as InverseKinematics
     from tiburon.algorithms.inverse_kinematics import (
         InverseKinematicsOutcome as InverseKinematicsOutcome,
@@ -89,12 +83,20 @@ if TYPE_CHECKING:
     from tiburon.algorithms.regressor import inertial_parameters as inertial_parameters
     from tiburon.algorithms.regressor import regressor as regressor
     from tiburon.algorithms.rnea import inverse_dynamics as inverse_dynamics
-    from tiburon.algorithms.thrusters import thrust_after as thrust_after
-    from tiburon.algorithms.thrusters import thruster_force as thruster_force
-    from tiburon.algorithms.thrusters import thruster_force_of_thrust as thruster_force_of_thrust
-    from tiburon.algorithms.trim import Trim as Trim
-    from tiburon.algorithms.trim import TrimOutcome as TrimOutcome
-    from tiburon.algorithms.trim import trim as trim
+    from tiburon.algorithms.water.cylinder_flow import CylinderFlow as CylinderFlow
+    from tiburon.algorithms.water.cylinder_flow import cylinder_flows as cylinder_flows
+    from tiburon.algorithms.water.fins import fin_force as fin_force
+    from tiburon.algorithms.water.fins import steerable_fins as steerable_fins
+    from tiburon.algorithms.water.fossen_form import FossenForm as FossenForm
+    from tiburon.algorithms.water.fossen_form import fossen_form as fossen_form
+    from tiburon.algorithms.water.thrusters import thrust_after as thrust_after
+    from tiburon.algorithms.water.thrusters import thruster_force as thruster_force
+    from tiburon.algorithms.water.thrusters import (
+        thruster_force_of_thrust as thruster_force_of_thrust,
+    )
+    from tiburon.algorithms.water.trim import Trim as Trim
+    from tiburon.algorithms.water.trim import TrimOutcome as TrimOutcome
+    from tiburon.algorithms.water.trim import trim as trim
     from tiburon.checks.energy_flow import EnergyFlow as EnergyFlow
     from tiburon.checks.energy_flow import energy_flow as energy_flow
     from tiburon.checks.finding import Finding as Finding
@@ -153,13 +155,13 @@ if TYPE_CHECKING:
     from tiburon.loops.assembly_branches import AssemblyBranches as AssemblyBranches
     from tiburon.loops.assembly_branches import assembly_branches as assembly_branches
     from tiburon.loops.constraints import constraint_names as constraint_names
-    from tiburon.loops.dynamics import ClosedPosition as ClosedPosition
     from tiburon.loops.dynamics import LoopDynamics as LoopDynamics
-    from tiburon.loops.dynamics import close_loops as close_loops
-    from tiburon.loops.dynamics import keep_loops_closed as keep_loops_closed
+    from tiburon.loops.dynamics import ProjectedConfiguration as ProjectedConfiguration
+    from tiburon.loops.dynamics import constraint_residual as constraint_residual
     from tiburon.loops.dynamics import loop_dynamics as loop_dynamics
-    from tiburon.loops.dynamics import loop_gaps as loop_gaps
     from tiburon.loops.dynamics import loop_jacobian as loop_jacobian
+    from tiburon.loops.dynamics import project_configuration as project_configuration
+    from tiburon.loops.dynamics import project_velocity as project_velocity
     from tiburon.loops.inverse import LoopForces as LoopForces
     from tiburon.loops.inverse import loop_inverse_dynamics as loop_inverse_dynamics
     from tiburon.loops.mobility import Mobility as Mobility
@@ -202,8 +204,8 @@ if TYPE_CHECKING:
     from tiburon.model import Joint as Joint
     from tiburon.model import JointCoupling as JointCoupling
     from tiburon.model import JointLimits as JointLimits
-    from tiburon.model import JointNumbers as JointNumbers
     from tiburon.model import JointPassive as JointPassive
+    from tiburon.model import JointValues as JointValues
     from tiburon.model import LinearThrust as LinearThrust
     from tiburon.model import LoopClosure as LoopClosure
     from tiburon.model import MeshShape as MeshShape
@@ -265,14 +267,17 @@ if TYPE_CHECKING:
     from tiburon.model.flexible_link import BeamSection as BeamSection
     from tiburon.model.flexible_link import flexible_link as flexible_link
     from tiburon.model.hydraulic_cylinder import HydraulicCylinder as HydraulicCylinder
+    from tiburon.model.model_warnings import model_warnings as model_warnings
     from tiburon.model.parameters import Parameter as Parameter
     from tiburon.model.spring import Spring as Spring
-    from tiburon.model.suspicions import suspicions as suspicions
     from tiburon.native.export import c_source as c_source
+    from tiburon.results.outcome import Outcome as Outcome
+    from tiburon.results.trajectory import Trajectory as Trajectory
+    from tiburon.results.trajectory import load_run as load_run
     from tiburon.simulation import StateRecord as StateRecord
     from tiburon.simulation import integrate_rk4 as integrate_rk4
     from tiburon.simulation.events import Event as Event
-    from tiburon.simulation.events import Happening as Happening
+    from tiburon.simulation.events import EventRecord as EventRecord
     from tiburon.simulation.events import TimeEvent as TimeEvent
     from tiburon.simulation.latching import latch as latch
     from tiburon.simulation.latching import release as release
@@ -281,15 +286,12 @@ if TYPE_CHECKING:
     from tiburon.simulation.mode import Mode as Mode
     from tiburon.simulation.mode import Modes as Modes
     from tiburon.simulation.modes import modes as modes
-    from tiburon.simulation.outcome import Outcome as Outcome
     from tiburon.simulation.run_parameters import ParameterTable as ParameterTable
     from tiburon.simulation.run_parameters import parameters as parameters
     from tiburon.simulation.sensing import Sensor as Sensor
     from tiburon.simulation.simulate import simulate as simulate
     from tiburon.simulation.state import State as State
     from tiburon.simulation.system import System as System
-    from tiburon.simulation.trajectory import Trajectory as Trajectory
-    from tiburon.simulation.trajectory import load_run as load_run
     from tiburon.trace.traced import traced as traced
 
 __all__ = ["__version__", *_EXPORTS]

@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 import tiburon as tb
-from tiburon.actuation.element import Moment, Sight
+from tiburon.actuation.element import ElementContext, Sight
 from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.library import scalars
@@ -82,7 +82,7 @@ def moment(element, model, q, v, x=(), u=(), time=0.0, world=FREE):
     plan, gravity, water = surroundings(model, world)
     around = Setting(model, (), (), plan, gravity, water)
     sight = Sight(around, tuple(map(float, q)), tuple(map(float, v)))
-    return Moment(sight, time, tuple(x), tuple(u), element.parameters())
+    return ElementContext(sight, time, tuple(x), tuple(u), element.parameters())
 
 
 def power(model, q, v, action):

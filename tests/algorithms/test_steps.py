@@ -13,9 +13,9 @@ from tests.model.samples import random_axis, random_inertia, random_pose
 from tests.robots import ROBOTS
 from tests.tolerances import ALGEBRA
 from tiburon.algorithms import library, sweep
-from tiburon.algorithms import steps as steps_module
+from tiburon.algorithms import tape_calls as steps_module
 from tiburon.algorithms.library import DEFAULT_WORLD, LibrarySource
-from tiburon.algorithms.steps import taping
+from tiburon.algorithms.tape_calls import taping
 from tiburon.errors import TraceError
 from tiburon.native import tape
 from tiburon.native.kernel import make_kernel

@@ -154,7 +154,7 @@ def test_info_warns_of_open_loops(files):
     (warning,) = [text for text in described["warnings"] if "assembled" in text]
     assert warning.endswith("save a pose 'home' that closes them")
     described = json.loads(invoke("info", files / "far.toml", "--json").stdout)
-    assert "cannot be assembled" in described["mobility"]["words"]
+    assert "cannot be assembled" in described["mobility"]["summary"]
     assert not any("assembled" in text for text in described["warnings"])
 
 

@@ -307,11 +307,18 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
 RESULTS = frozenset(
     {
         *("Action", "AddedWater", "ApparentInertia", "Assembly", "AssemblyBranches", "BodyWater"),
-        *("ClosedPosition", "Conditions", "CylinderFlow", "Delivery", "EnergyFlow", "Finding"),
-        *("ForwardDynamicsDerivatives", "FossenForm", "Happening", "InertiaDerivatives"),
+        *(
+            "ProjectedConfiguration",
+            "Conditions",
+            "CylinderFlow",
+            "Delivery",
+            "EnergyFlow",
+            "Finding",
+        ),
+        *("ForwardDynamicsDerivatives", "FossenForm", "EventRecord", "InertiaDerivatives"),
         *("InverseDynamicsDerivatives", "InverseKinematics", "InverseKinematicsOutcome"),
-        *("JointLine", "JointNumbers", "Linearization", "LoopDynamics", "LoopForces"),
-        *("LoopReactions", "Mobility", "Mode", "ModelCheck", "Modes", "Moment", "MotorSet"),
+        *("JointLine", "JointValues", "Linearization", "LoopDynamics", "LoopForces"),
+        *("LoopReactions", "Mobility", "Mode", "ModelCheck", "Modes", "ElementContext", "MotorSet"),
         *("Outcome", "PanelAddedMass", "Parameter", "ParameterTable", "Powering", "State"),
         *("StateRecord", "System", "Topology"),
         *("Trajectory", "Trim", "TrimOutcome", "WaterEstimate"),

@@ -8,9 +8,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-SOURCES = sorted(
-    path for folder in ("src", "tests", "benchmarks") for path in (ROOT / folder).rglob("*.py")
-)
 
 
 def test_version_is_the_same_everywhere():
@@ -55,9 +52,3 @@ def test_architecture_describes_every_room():
 def test_type_information_ships():
     """The marker that makes type checkers read our annotations is in the package."""
     assert (ROOT / "src" / "tiburon" / "py.typed").is_file()
-
-
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
-def test_no_file_outgrows_its_room(path):
-    """Past 500 lines there is a second room hiding in a file."""
-    assert len(path.read_text().splitlines()) <= 500

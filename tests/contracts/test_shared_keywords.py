@@ -20,12 +20,12 @@ SEARCHES = {"inverse_kinematics"}
 MOTIONS = {
     "center_of_mass",
     "center_of_mass_jacobian",
-    "close_loops",
+    "project_configuration",
     "frame_acceleration",
     "frame_jacobian",
     "frame_jacobian_bias",
     "frame_velocity",
-    "keep_loops_closed",
+    "project_velocity",
 }
 """Kinematics that reads masses, for a center of mass or a metric: nothing around enters it."""
 
@@ -284,5 +284,5 @@ def test_what_masses_enter_takes_them_by_name(name):
         assert any(changed) or name in UNCHANGED
 
 
-UNCHANGED = {"close_loops", "keep_loops_closed", "fin_force", "loop_jacobian"}
+UNCHANGED = {"project_configuration", "project_velocity", "fin_force", "loop_jacobian"}
 """Functions that masses enter as a metric, of which these states leave nothing to see."""

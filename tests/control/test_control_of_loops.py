@@ -44,8 +44,8 @@ def test_targets_of_all_joints_of_a_closed_robot_are_reached(name):
     model = tb.load(name)
     q = start_of(model)
     rng = np.random.default_rng(5)
-    v = tb.keep_loops_closed(model, q, rng.standard_normal(model.nv))
-    aim = tb.close_loops(model, model.integrate(q, 0.05 * v / np.abs(v).max())).q
+    v = tb.project_velocity(model, q, rng.standard_normal(model.nv))
+    aim = tb.project_configuration(model, model.integrate(q, 0.05 * v / np.abs(v).max())).q
     joints = [joint.name for joint in model.joints if joint.nv and joint.kind != "free"]
     places = model.indices(joints, of="q")
     run = tb.simulate(model, 2.0, control=tb.ComputedTorque.critical(tuple(aim[places]), 8.0))
@@ -68,8 +68,8 @@ def test_random_closed_mechanisms_reach_their_targets(kind):
     """Any joint kinds, several loops, a start that moves; a floating base goes its own way."""
     rng = np.random.default_rng(11)
     model, q = random_mechanism(kind, rng)
-    v = tb.keep_loops_closed(model, q, rng.standard_normal(model.nv))
-    aim = tb.close_loops(model, model.integrate(q, 0.03 * v / np.abs(v).max())).q
+    v = tb.project_velocity(model, q, rng.standard_normal(model.nv))
+    aim = tb.project_configuration(model, model.integrate(q, 0.03 * v / np.abs(v).max())).q
     joints = tuple(j.name for j in model.joints if j.nv and j.kind != "free")
     places = model.indices(joints, of="q")
     control = tb.ComputedTorque.critical(tuple(aim[places]), 12.0)
@@ -92,7 +92,7 @@ def test_the_acceleration_is_the_nearest_that_loops_allow():
     model = tb.load("planar_3rrr")
     q = start_of(model)
     rng = np.random.default_rng(3)
-    v = tb.keep_loops_closed(model, q, rng.standard_normal(model.nv))
+    v = tb.project_velocity(model, q, rng.standard_normal(model.nv))
     target = q + 0.1 * rng.standard_normal(model.nq)
     control = tb.ComputedTorque(tuple(target), 30.0, 7.0)
     run = tb.simulate(model, 1e-3, q=q, v=v, control=control, record_dt=1e-3)
@@ -151,8 +151,8 @@ def test_pd_of_all_joints_settles_a_closed_robot(name, method):
     """Springs and dampers at every joint, passive ones too: energy goes, the target is reached."""
     model = tb.load(name)
     q = start_of(model)
-    v = tb.keep_loops_closed(model, q, np.random.default_rng(2).standard_normal(model.nv))
-    aim = tb.close_loops(model, model.integrate(q, 0.05 * v / np.abs(v).max())).q
+    v = tb.project_velocity(model, q, np.random.default_rng(2).standard_normal(model.nv))
+    aim = tb.project_configuration(model, model.integrate(q, 0.05 * v / np.abs(v).max())).q
     control = tb.CombinedControl((tb.GravityCompensation(), tb.PD(tuple(aim), 40.0, 9.0)))
     run = tb.simulate(model, 4.0, control=control, method=method)
     assert run.status == "finished"

@@ -170,7 +170,7 @@ def test_couplings_of_urdf_plus_tie_the_joints_between_their_links(tmp_path):
     q = model.random_state(RANDOM)[0]
     a, b, c = (q[model.slice(f"{name}_joint")][0] for name in "abc")
     expected = c + (3.0 * a + 0.5) - 2.5 * (a + b)
-    np.testing.assert_allclose(tb.loop_gaps(model, q), [expected], atol=1e-14)
+    np.testing.assert_allclose(tb.constraint_residual(model, q), [expected], atol=1e-14)
 
 
 def test_couplings_that_cannot_be_are_told(tmp_path):
@@ -247,7 +247,7 @@ def test_tied_tendons_are_closures_that_measure_what_mujoco_does(tmp_path, equal
             data.qpos[i] = peer.qpos0[i] + 0.2
     mujoco.mj_forward(peer, data)
     own = data.efc_pos[(data.efc_type == 0) & (data.efc_id == 0)]
-    np.testing.assert_allclose(tb.loop_gaps(model, q), own, atol=1e-12)
+    np.testing.assert_allclose(tb.constraint_residual(model, q), own, atol=1e-12)
 
 
 def test_tendons_through_space_are_left_out_with_a_word(tmp_path):

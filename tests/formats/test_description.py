@@ -63,8 +63,8 @@ def test_extent_holds_turned_shapes():
 
 
 def test_warnings_are_the_suspicions():
-    """What `suspicions` finds stands in the description."""
+    """What `model_warnings` finds stands in the description."""
     bob = tb.Body("bob", joint=tb.Free("base"), inertia=tb.Inertia(1.0, (0, 0, -1), (1, 1, 1)))
     model = tb.Model("bob", [bob])
-    assert tb.describe(model)["warnings"] == [str(doubt) for doubt in tb.suspicions(model)]
-    assert len(tb.suspicions(model)) == 1
+    assert tb.describe(model)["warnings"] == [str(doubt) for doubt in tb.model_warnings(model)]
+    assert len(tb.model_warnings(model)) == 1

@@ -130,7 +130,7 @@ def quaternion(R):
     return vectors[:, np.argmax(values)]
 
 
-@pytest.mark.parametrize("sea", [name for name, sea in SEAS.items() if sea.water.moves_alike])
+@pytest.mark.parametrize("sea", [name for name, sea in SEAS.items() if sea.water.is_uniform])
 @pytest.mark.parametrize("seed", range(4))
 def test_bodies_on_fixed_joints_are_one_body(sea, seed):
     """Masses, added masses and volumes add, where water moves alike; shapes of drag stay apart."""

@@ -13,8 +13,12 @@ from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import composite_products, crba
-from tiburon.algorithms.derivatives import acceleration_derivatives
-from tiburon.algorithms.dynamics_derivatives import force_matrices, force_vectors, state_terms
+from tiburon.algorithms.derivatives.dynamics import acceleration_derivatives
+from tiburon.algorithms.derivatives.inverse_dynamics import (
+    force_matrices,
+    force_vectors,
+    state_terms,
+)
 from tiburon.algorithms.library import INLINED_BODIES, LibrarySource
 from tiburon.algorithms.rnea import rnea
 from tiburon.trace import count, interpret, jacobian

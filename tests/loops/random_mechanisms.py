@@ -6,7 +6,7 @@ import numpy as np
 
 import tiburon as tb
 from tiburon.algorithms.kinematics import frame_places
-from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.tape_calls import JointVector
 
 KINDS = ("planar", "spatial", "redundant", "tied", "floating")
 

@@ -20,7 +20,7 @@ def test_rough_guesses_close(name):
     guess = model.integrate(home, 0.6 * RANDOM.standard_normal((3, model.nv)))
     found = tb.assemble(model, guess)
     assert found.q.shape == (3, model.nq)
-    assert np.abs(tb.loop_gaps(model, found.q)).max() <= CLOSED
+    assert np.abs(tb.constraint_residual(model, found.q)).max() <= CLOSED
     assert all(is_closed(model, q) for q in found.q)
 
 
@@ -87,7 +87,7 @@ def test_hinges_are_not_put_together_head_to_tail():
     turned = tb.LoopClosure("closure", loop.first, loop.second, loop.joint, over)
     model = tb.Model("turned over", plane.bodies, loops=[turned])
     home = np.array(plane.poses["home"])
-    assert np.abs(tb.loop_gaps(model, home)).max() < 1e-12
+    assert np.abs(tb.constraint_residual(model, home)).max() < 1e-12
     assert not is_closed(model, home)
     with pytest.raises(tb.LoopError, match="'closure': its joint fits only head to tail"):
         tb.assemble(model, home, starts=4)
@@ -97,7 +97,7 @@ def test_both_branches_of_a_four_bar_are_found():
     model = tb.load("four_bar")
     found = tb.assembly_branches(model, hold={"input": 1.0})
     assert found.q.shape == (2, 3)
-    assert np.abs(tb.loop_gaps(model, found.q)).max() < 1e-11
+    assert np.abs(tb.constraint_residual(model, found.q)).max() < 1e-11
     home = np.array(model.poses["home"])
     assert np.abs(found.q - home).max(axis=1).min() < 1e-9
     assert found.labels == ("/+", "/-")
@@ -140,7 +140,7 @@ def test_a_platform_has_several_poses_for_the_same_strokes():
     strokes = dict.fromkeys(model.actuated_joint_names, 0.0)
     found = tb.assembly_branches(model, hold=strokes, distinct="platform", tolerance=1e-10)
     assert 4 <= len(found.q) <= 40
-    assert np.abs(tb.loop_gaps(model, found.q)).max() < 1e-10
+    assert np.abs(tb.constraint_residual(model, found.q)).max() < 1e-10
     heights = tb.forward_kinematics(model, found.q, "platform")[1][:, 2]
     # feet lie in one plane: every pose has its mirror image below it
     np.testing.assert_allclose(np.sort(heights), -np.sort(heights)[::-1], atol=1e-6)

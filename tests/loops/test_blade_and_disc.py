@@ -249,7 +249,7 @@ def test_a_disc_that_lies_flat_is_refused_by_name():
     """It touches everywhere: no point of contact, no answer."""
     flat = [np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0, 0.0, 0.0, 0.0]
     with pytest.raises(tb.DomainError, match="loop 'rim': its disc must stand on the rim"):
-        tb.loop_gaps(DISC, flat)
+        tb.constraint_residual(DISC, flat)
 
 
 def test_a_run_in_which_a_disc_falls_flat_ends_with_its_name(run_of):

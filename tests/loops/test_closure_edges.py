@@ -37,8 +37,8 @@ def test_joints_under_all_frames_are_felt_where_a_function_has_pieces(smooth):
     step = 1e-6
     slopes = [
         (
-            tb.loop_gaps(model, model.integrate(q, step * way))
-            - tb.loop_gaps(model, model.integrate(q, -step * way))
+            tb.constraint_residual(model, model.integrate(q, step * way))
+            - tb.constraint_residual(model, model.integrate(q, -step * way))
         )
         / (2.0 * step)
         for way in np.eye(model.nv)

@@ -21,7 +21,7 @@ STEP = 1e-6
 def test_graph_of_accelerations_has_the_derivatives_of_its_values(mode):
     """Through the careful way too, which every derivative takes."""
     model = tb.load("four_bar")
-    q = tb.close_loops(model, near_home(model, 0.02)).q
+    q = tb.project_configuration(model, near_home(model, 0.02)).q
     at = np.concatenate([q, RANDOM.standard_normal(2 * model.nv)])
 
     def accelerations(given):
@@ -77,7 +77,7 @@ def _stored(plan):
 def moving_four_bar():
     model = tb.load("four_bar")
     q = np.array(model.poses["home"])
-    v = tb.keep_loops_closed(model, q, np.array([1.2, 0.3, -0.7]))
+    v = tb.project_velocity(model, q, np.array([1.2, 0.3, -0.7]))
     return model, q, v, np.array([0.3, -0.1, 0.2])
 
 
@@ -110,9 +110,9 @@ def test_linearization_tells_closed_states_near_each_other(moving_four_bar):
         run = tb.simulate(model, dt, q=q, v=v, dt=dt, command=tau, passive=False, limits=False)
         return run.q[-1], run.v[-1]
 
-    aside = tb.keep_loops_closed(model, q, np.array([1.0, 0.0, 0.0]))
-    moved = tb.close_loops(model, model.integrate(q, size * aside)).q
-    faster = tb.keep_loops_closed(model, moved, v + size * np.array([0.5, 0.0, 0.0]))
+    aside = tb.project_velocity(model, q, np.array([1.0, 0.0, 0.0]))
+    moved = tb.project_configuration(model, model.integrate(q, size * aside)).q
+    faster = tb.project_velocity(model, moved, v + size * np.array([0.5, 0.0, 0.0]))
     x = np.concatenate([model.difference(q, moved), faster - v])
     push = size * np.array([0.0, 1.0, 0.0])
     q0, v0 = after(q, v, tau)

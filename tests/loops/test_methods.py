@@ -11,7 +11,7 @@ from tests.loops.random_mechanisms import KINDS, random_mechanism
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.rnea import rnea
-from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.constraints import constraints
 from tiburon.loops.handles import ArticulatedMetric
 from tiburon.loops.methods import METHODS, constrained_motion, residual

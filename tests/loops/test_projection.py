@@ -19,12 +19,12 @@ def near_home(model, size):
 def test_newton_steps_close_the_loops(name):
     model = tb.load(name)
     q = near_home(model, 1e-3)
-    assert np.abs(tb.loop_gaps(model, q)).max() > 1e-5
-    found = tb.close_loops(model, q)
+    assert np.abs(tb.constraint_residual(model, q)).max() > 1e-5
+    found = tb.project_configuration(model, q)
     assert found.steps <= 4
     assert found.gap < 1e-12
     # the gap itself is rounding, and differs between two ways to compute it
-    assert abs(np.abs(tb.loop_gaps(model, found.q)).max() - found.gap) < 1e-14
+    assert abs(np.abs(tb.constraint_residual(model, found.q)).max() - found.gap) < 1e-14
     # as little as it takes: of the order of the gap
     assert np.abs(model.difference(q, found.q)).max() < 0.1
 
@@ -33,15 +33,15 @@ def test_newton_steps_close_the_loops(name):
 def test_velocity_keeps_loops_closed_and_loses_least_energy(name):
     model = tb.load(name)
     tree = model.without_loops()
-    q = tb.close_loops(model, near_home(model, 0.01)).q
+    q = tb.project_configuration(model, near_home(model, 0.01)).q
     v = RANDOM.standard_normal(model.nv)
-    kept = tb.keep_loops_closed(model, q, v)
+    kept = tb.project_velocity(model, q, v)
     J, H = tb.loop_jacobian(model, q), tb.mass_matrix(tree, q)
     # Bricard is singular for every pose: its last singular value is what closing left, 1e-6 cut
     assert np.abs(J @ kept).max() < 1e-11
     # what was taken out does no work along what is allowed: orthogonal in the metric of H
     assert abs((v - kept) @ H @ kept) < 1e-11 * (v @ H @ v)
-    np.testing.assert_allclose(tb.keep_loops_closed(model, q, kept), kept, atol=1e-12)
+    np.testing.assert_allclose(tb.project_velocity(model, q, kept), kept, atol=1e-12)
 
 
 def test_gaps_that_cannot_close_are_told():
@@ -50,7 +50,7 @@ def test_gaps_that_cannot_close_are_told():
     away = replace(model.body("rocker").joint, pose=tb.Pose(translation=(5.0, 0.0, 0.0)))
     bodies = [replace(b, joint=away) if b.name == "rocker" else b for b in model.bodies]
     torn = tb.Model("torn", bodies, loops=model.loops)
-    found = tb.close_loops(torn, model.poses["home"])
+    found = tb.project_configuration(torn, model.poses["home"])
     # rods of 0.4, 1.1 and 0.9 m between pivots 5 m apart
     assert found.gap > (5.0 - 0.4 - 1.1 - 0.9) / np.sqrt(3.0)
     assert found.steps == 10
@@ -60,8 +60,8 @@ def test_constraint_forces_balance_joint_forces():
     """H vd + C = tau + J^T lambda, with the mass matrix and bias force of the tree."""
     model = tb.load("stewart")
     tree = model.without_loops()
-    q = tb.close_loops(model, near_home(model, 0.01)).q
-    v = tb.keep_loops_closed(model, q, RANDOM.standard_normal(model.nv))
+    q = tb.project_configuration(model, near_home(model, 0.01)).q
+    v = tb.project_velocity(model, q, RANDOM.standard_normal(model.nv))
     tau = RANDOM.standard_normal(model.nv)
     found = tb.loop_dynamics(model, q, v, tau)
     J = tb.loop_jacobian(model, q)
@@ -73,4 +73,4 @@ def test_constraint_forces_balance_joint_forces():
 
 def test_functions_of_loops_want_loops():
     with pytest.raises(tb.ModelError, match="is for robots with loops"):
-        tb.loop_gaps(tb.load("panda"), tb.load("panda").neutral())
+        tb.constraint_residual(tb.load("panda"), tb.load("panda").neutral())

@@ -7,7 +7,7 @@ import tiburon as tb
 from tests.loops.dense import dense_constraints
 from tests.loops.test_methods import dense, motion
 from tiburon.algorithms.crba import crba
-from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops import projection
 
 RANDOM = np.random.default_rng(36)

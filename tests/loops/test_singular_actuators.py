@@ -38,7 +38,7 @@ def test_a_stretched_elbow_is_told_by_its_residual():
     """A velocity that keeps the loop closed to first order only: no acceleration can follow."""
     model = stretched_elbow()
     q, v = np.zeros(2), np.array([1.0, -2.0])
-    np.testing.assert_allclose(tb.keep_loops_closed(model, q, v), v, atol=1e-12)
+    np.testing.assert_allclose(tb.project_velocity(model, q, v), v, atol=1e-12)
     found = tb.loop_dynamics(model, q, v, np.zeros(2))
     # both halves swing about their ends: each end pulls inward with omega^2 times its length
     np.testing.assert_allclose(found.residual, 2.0, rtol=1e-12)

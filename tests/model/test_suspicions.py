@@ -26,7 +26,7 @@ def arm(*, joint=None, inertia=None, shapes=(), **options):
 
 
 def told(model):
-    return [str(doubt) for doubt in tb.suspicions(model)]
+    return [str(doubt) for doubt in tb.model_warnings(model)]
 
 
 def test_nothing_is_told_of_a_robot_in_order():

@@ -10,9 +10,9 @@ import pytest
 
 import tiburon as tb
 from tests.robots import double_pendulum
+from tiburon.results import store as store_module
 from tiburon.simulation import conduct as conduct_module
 from tiburon.simulation import plain_steps as plain_steps_module
-from tiburon.simulation import store as store_module
 from tiburon.simulation.plain_steps import PlainSteps
 
 RANDOM = np.random.default_rng(20261116)

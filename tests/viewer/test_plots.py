@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import tiburon as tb
+from tests.results import trajectory_samples as samples
 from tests.robots import cart_pendulum, double_pendulum
-from tests.simulation import trajectory_samples as samples
 from tiburon.simulation import recorder as recorder_module
-from tiburon.simulation.events import Happening
+from tiburon.simulation.events import EventRecord
 from tiburon.simulation.recorder import Recorder
 from tiburon.viewer import plots
 from tiburon.viewer.report import Section, Verdict, report_html
@@ -143,7 +143,7 @@ def test_a_report_is_one_page_that_needs_nothing_else(tmp_path):
     recorder = Recorder(samples.header(model, (), {"method": "rk4", "dt": 1e-3}), rows=51)
     recorder.append(time, columns, samples.checkpoint)
     zero = np.zeros(2)
-    events = [Happening("touch <&>", 0.25, 0, zero, zero, zero)]
+    events = [EventRecord("touch <&>", 0.25, 0, zero, zero, zero)]
     run = recorder.finish(samples.outcomes(model), events, samples.checkpoint())
     path = run.report(tmp_path / "page.html")
     text = path.read_text()

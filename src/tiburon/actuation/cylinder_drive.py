@@ -17,7 +17,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.freedom import joint_force, joint_positions, joint_velocities, one_freedom
 from tiburon.actuation.stop import stop_force
 from tiburon.actuation.two_points import line_between
@@ -124,7 +124,7 @@ class CylinderDrive(Element):
             for end in (c.first, c.second):
                 model.plan.frame(str(end))
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Return the force of the piston, and the rates of pressures and valve."""
         A1, A2, stroke, retracted, supply, tank, relief, gain, b, dead, leak, c = now.p[:12]
         p1, p2, *lagging = now.x
@@ -163,7 +163,7 @@ class CylinderDrive(Element):
         joint_forces, wrenches = apply(force)
         return Action(joint_forces, wrenches, tuple(rates), outputs)
 
-    def _where(self, now: Moment) -> tuple[Scalar, Scalar, _Apply]:
+    def _where(self, now: ElementContext) -> tuple[Scalar, Scalar, _Apply]:
         """Return length and speed, and how a push acts on the robot."""
         c = self.cylinder
         if c.joint is not None:

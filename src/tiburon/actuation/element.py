@@ -21,7 +21,7 @@ from tiburon.spatial import Motion, Scalar, Vec3
 from tiburon.trace.declared import is_declared
 from tiburon.trace.primitives.table_rows import Table
 
-__all__ = ["Action", "Element", "Moment", "Sight", "structure_of"]
+__all__ = ["Action", "Element", "ElementContext", "Sight", "structure_of"]
 
 Scalars = Sequence[Scalar]
 
@@ -68,7 +68,7 @@ class Sight:
         return frame.transform.motion(self.motions[frame.body].vel)
 
 
-class Moment:
+class ElementContext:
     """What one element meets in one state: the robot, and its own states, commands and numbers."""
 
     __slots__ = ("p", "sight", "tables", "time", "u", "x")
@@ -208,7 +208,7 @@ class Element:
         """
         return self
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Return what it does in a state; on floats or traced values."""
         raise TypeError(f"{type(self).__name__} does not say how it acts: define act(now)")
 

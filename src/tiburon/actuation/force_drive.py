@@ -5,7 +5,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.freedom import joint_force, joint_velocities
 from tiburon.model import Actuator, Model
 from tiburon.record import record
@@ -53,7 +53,7 @@ class ForceDrive(Element):
         """Raise an error if there is no such joint."""
         model.joint(self.actuator.joint)
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Return the force at the joint."""
         given = iter(now.p)
         low, high, speed = (next(given) if math.isfinite(x) else None for x in self._limits())

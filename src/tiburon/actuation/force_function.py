@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.argument_checks import check_signature
 from tiburon.errors import ModelError, ShapeError, shown
 from tiburon.model import Model
@@ -19,10 +19,10 @@ __all__ = ["ForceFunction"]
 class ForceFunction(Element):
     """An element whose action a function gives, on floats or traced values.
 
-    The function takes a `Moment` and uses only arithmetic and NumPy functions on its values, no
-    `if` on one. It returns an `Action`; or, where forces at joints are all it does, these by joint
-    name; or nv joint forces. Its graph is compiled into the loop: a function that does something
-    else is compiled anew, numbers in `numbers` may change without that.
+    The function takes an `ElementContext` and uses only arithmetic and NumPy functions on its
+    values, no `if` on one. It returns an `Action`; or, where forces at joints are all it does,
+    these by joint name; or nv joint forces. Its graph is compiled into the loop: a function that
+    does something else is compiled anew, values in `numbers` may change without that.
 
     Example:
         A wall of 10 kN/m at x = 2 m, for the tip of an arm::
@@ -38,7 +38,7 @@ class ForceFunction(Element):
     name: str
     """Unique among the elements of a run."""
 
-    function: Callable[[Moment], Any]
+    function: Callable[[ElementContext], Any]
     """Gives the action."""
 
     states: Mapping[str, float] | tuple[tuple[str, float], ...] = field(default=(), kw_only=True)
@@ -60,7 +60,7 @@ class ForceFunction(Element):
         if not callable(given):
             raise ModelError(
                 f"{element}: function must be callable, got {shown(given)}; write a function of a "
-                "Moment that returns an Action",
+                "ElementContext that returns an Action",
                 name=self.name,
             )
         advice = "write def force(now): ..., which finds now.q, now.v, now.x, now.u and now.time"
@@ -100,7 +100,7 @@ class ForceFunction(Element):
         """How many inner states it has."""
         return len(self._states)
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Return what the function says."""
         answer = self.function(now)
         if isinstance(answer, Action):

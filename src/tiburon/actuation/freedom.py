@@ -6,7 +6,7 @@ a force on it is felt by the leader, ratio times as much (the virtual work of bo
 
 from collections.abc import Mapping, Sequence
 
-from tiburon.actuation.element import Moment
+from tiburon.actuation.element import ElementContext
 from tiburon.errors import ModelError
 from tiburon.model import Coupled, Joint, Model
 from tiburon.model.joint_limits import PerFreedom
@@ -27,7 +27,7 @@ def each_freedom(value: PerFreedom, joint: Joint) -> tuple[float, ...]:
     return value if isinstance(value, tuple) else (value,) * joint.freedom_count
 
 
-def joint_positions(now: Moment, joint: Joint) -> Sequence[Scalar]:
+def joint_positions(now: ElementContext, joint: Joint) -> Sequence[Scalar]:
     """Return the position variables of a joint [m or rad]; one, its own, if it follows another."""
     q = now.joint_position(joint.name)
     if isinstance(joint, Coupled):
@@ -35,7 +35,7 @@ def joint_positions(now: Moment, joint: Joint) -> Sequence[Scalar]:
     return q
 
 
-def joint_velocities(now: Moment, joint: Joint) -> Sequence[Scalar]:
+def joint_velocities(now: ElementContext, joint: Joint) -> Sequence[Scalar]:
     """Return the velocity of each freedom of a joint [m/s or rad/s]."""
     v = now.joint_velocity(joint.name)
     return (joint.ratio * v[0],) if isinstance(joint, Coupled) else v

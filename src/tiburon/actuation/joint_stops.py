@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.freedom import (
     each_freedom,
     joint_force,
@@ -155,7 +155,7 @@ class JointStops(Element):
                     name=stop.joint,
                 )
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Return the forces at the joints: zero inside their ranges."""
         given = iter(now.p)
         forces = []
@@ -198,7 +198,7 @@ def _ends(stop: JointStop) -> tuple[float, ...]:
     return tuple(x for x in (stop.lower, stop.upper) if math.isfinite(x))
 
 
-def _measured(now: Moment, joint: Joint, freedom: int) -> tuple[Scalar, list[Scalar]]:
+def _measured(now: ElementContext, joint: Joint, freedom: int) -> tuple[Scalar, list[Scalar]]:
     """Return the position that is limited, and how it changes with the velocity of each freedom."""
     q = joint_positions(now, joint)
     direction: list[Scalar] = [0.0] * joint.freedom_count

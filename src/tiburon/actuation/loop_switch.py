@@ -1,6 +1,6 @@
 """A loop that opens and closes during a run: a latch, a gripper, a release."""
 
-from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.loops.switching import loop_rows
 from tiburon.model import JointCoupling, Model
@@ -53,6 +53,6 @@ class LoopSwitch(Element):
                 name=self.loop,
             )
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Stay as it is; the dynamics of loops reads the states."""
         return Action(rates=(0.0,) * len(now.x))

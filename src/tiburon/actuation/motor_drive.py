@@ -17,7 +17,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.force_drive import within
 from tiburon.actuation.freedom import joint_force, joint_velocities, one_freedom
 from tiburon.actuation.passive import FRICTION_SPEED, friction_force
@@ -107,7 +107,7 @@ class MotorDrive(Element):
         """Raise an error unless the joint has one freedom."""
         one_freedom(model, self.actuator.joint, f"actuator {self.name!r}")
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Return the force at the joint, and the rate of the current."""
         R, K, B, c, f, n, s = now.p[:7]
         given = iter(now.p[7:])

@@ -4,7 +4,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.freedom import (
     each_freedom,
     joint_force,
@@ -113,7 +113,7 @@ class PassiveJoints(Element):
         """Return which joints have which forces."""
         return tuple((joint.name, self._takes(joint)) for joint in self.joints)
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Return the forces at the joints."""
         given = iter(now.p)
         speed = next(given)

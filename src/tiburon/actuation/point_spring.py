@@ -4,7 +4,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.two_points import line_between
 from tiburon.model import Model
 from tiburon.model.spring import Spring
@@ -41,7 +41,7 @@ class PointSpring(Element):
         for end in (self.spring.first, self.spring.second):
             model.plan.frame(end)
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Return the forces on both ends."""
         s = self.spring
         k, c, rest = now.p

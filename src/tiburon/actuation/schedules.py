@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 
-from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.freedom import joint_force
 from tiburon.actuation.time_table import Rows, Times, TimeTable, checked_table
 from tiburon.argument_checks import choice
@@ -84,7 +84,7 @@ class WrenchSchedule(Element):
         """Raise an error if there is no such body or frame."""
         model.plan.frame(self.frame)
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Return the force of now."""
         wrench = self._table.at(now.time, now.p, now.tables)
         outputs = dict(zip(self.output_names(now.model), wrench, strict=True))
@@ -156,7 +156,7 @@ class JointForceSchedule(Element):
                 name=self.name,
             )
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Return the force of now."""
         force = self._table.at(now.time, now.p, now.tables)
         return Action(joint_force(now.model.joint(self.joint), force))

@@ -17,7 +17,7 @@ from collections.abc import Hashable, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.freedom import joint_force, joint_velocities
 from tiburon.errors import DomainError, ModelError
 from tiburon.model import Model
@@ -131,7 +131,7 @@ class StickSlip(Element):
                 name=self.name,
             )
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Return the friction, and how the bend changes."""
         (z,) = now.x
         fc, fs, bend, relaxation, slip_time, vs = now.p

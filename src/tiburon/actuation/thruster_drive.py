@@ -2,7 +2,7 @@
 
 from collections.abc import Hashable
 
-from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.hydro.thrust import thrust_form, thrust_numbers, thrust_of, thruster_wrench
 from tiburon.model import Model, Thruster
 from tiburon.record import record
@@ -52,7 +52,7 @@ class ThrusterDrive(Element):
         """Raise an error if there is no such body or frame."""
         model.plan.frame(self.thruster.body)
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Return the force on the body, and how the thrust changes."""
         lag, law = (now.p[:1], now.p[1:]) if self._lagging else ((), now.p)
         steady = thrust_of(self.thruster, now.u[0], law)

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.actuation.element import Moment
+from tiburon.actuation.element import ElementContext
 from tiburon.model.numbers import Vec3 as FloatVec3
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import add, cross, dot, matrix_vector, scale, subtract, transpose
@@ -49,7 +49,7 @@ class Line(NamedTuple):
 
 
 def line_between(
-    now: Moment, first: str, first_arm: FloatVec3, second: str, second_arm: FloatVec3
+    now: ElementContext, first: str, first_arm: FloatVec3, second: str, second_arm: FloatVec3
 ) -> Line:
     """Find the line between a point of one frame and a point of another.
 

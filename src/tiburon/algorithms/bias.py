@@ -27,7 +27,7 @@ from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
 from tiburon.trace.array import as_traced
 
 if TYPE_CHECKING:
-    from tiburon.algorithms.water import Link, WaterAround
+    from tiburon.algorithms.water.fluid import Link, WaterAround
 
 __all__ = ["bias", "bias_force", "gravity_force", "weight"]
 

@@ -19,7 +19,7 @@ from tiburon.spatial import Scalar, Vec3
 
 # water is loaded where a robot meets it: most robots stay on land
 if TYPE_CHECKING:
-    from tiburon.algorithms.water import WaterAround
+    from tiburon.algorithms.water.fluid import WaterAround
 
 __all__ = [
     "DEFAULT_WORLD",
@@ -131,7 +131,7 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
         gravity = binding.gravity
         water = binding.water if own else _water_of(model, binding)
         if water is not None and still:
-            from tiburon.algorithms.water import at_rest
+            from tiburon.algorithms.water.fluid import at_rest
 
             water = at_rest(water)
         if water is not None and time is not None:
@@ -140,7 +140,7 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
         named = world or DEFAULT_WORLD
         gravity = named.gravity
         if named.fluid is not None:
-            from tiburon.algorithms.water import water_around
+            from tiburon.algorithms.water.fluid import water_around
 
             numbers, bodies = water_numbers(model, named)
             water = water_around(model, named.fluid, numbers, bodies, 0.0 if time is None else time)
@@ -155,7 +155,7 @@ def _water_of(model: Model, binding: _Binding) -> "WaterAround | None":
     """Return the bound water around another robot."""
     if binding.water is None or binding.world.fluid is None:
         return None
-    from tiburon.algorithms.water import water_around
+    from tiburon.algorithms.water.fluid import water_around
 
     _, bodies = water_numbers(model, binding.world)
     return water_around(model, binding.world.fluid, binding.fluid, bodies, binding.water.time)
@@ -172,7 +172,7 @@ def wetted(plan: Plan, q: Sequence[Scalar], water: "WaterAround") -> tuple[Plan,
     """Return layout and water in a position: what is above a surface meets no water."""
     if water.floating is None:
         return plan, water
-    from tiburon.algorithms.floating import afloat
+    from tiburon.algorithms.water.floating import afloat
 
     return afloat(plan, q, water)
 
@@ -212,7 +212,7 @@ def water_numbers(model: Model, world: World) -> tuple[tuple[float, ...], tuple[
     """Return the numbers of the water, and of the bodies in it, that are not zero."""
     if world.fluid is None:
         return (), ()
-    from tiburon.algorithms.water import immersions
+    from tiburon.algorithms.water.fluid import immersions
 
     links = immersions(model, world.fluid.meets_bodies_apart)
     bodies = tuple(x for link in links for part in link for x in part.numbers())

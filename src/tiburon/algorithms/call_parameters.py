@@ -417,7 +417,7 @@ def rows_of(
 
 def _immersion_rows(model: Model, world: World, given: Mapping[Parameter, Array]) -> Array:
     """Return the numbers of the bodies in water in each case."""
-    from tiburon.algorithms.water import immersions, link_in_water, members_in_water
+    from tiburon.algorithms.water.fluid import immersions, link_in_water, members_in_water
 
     assert world.fluid is not None
     apart = world.fluid.meets_bodies_apart

@@ -8,7 +8,6 @@ from tiburon.algorithms import (
     bias,
     coriolis,
     crba,
-    derivatives,
     energy,
     floating_base,
     forward,
@@ -20,6 +19,7 @@ from tiburon.algorithms import (
 )
 from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
 from tiburon.algorithms.center_of_mass import center_of_mass, center_of_mass_jacobian
+from tiburon.algorithms.derivatives import dynamics as derivatives
 from tiburon.algorithms.external import external_options
 from tiburon.algorithms.frame_motion import frame_acceleration, frame_velocity
 from tiburon.algorithms.jacobian import frame_jacobian, frame_jacobian_bias

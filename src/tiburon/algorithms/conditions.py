@@ -29,7 +29,7 @@ from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.program import Input
 
 if TYPE_CHECKING:
-    from tiburon.algorithms.water import WaterAround
+    from tiburon.algorithms.water.fluid import WaterAround
 
 __all__ = ["Setting", "dynamics_function"]
 
@@ -82,7 +82,7 @@ class Setting(NamedTuple):
         water = self.water
         external = given_forces(plan, q, v, self.gravity, self.options, self.arrays)
         if water is not None:
-            from tiburon.algorithms.water import water_forces
+            from tiburon.algorithms.water.fluid import water_forces
 
             water = water._replace(time=time[0]) if time else water
             plan, water = wetted(plan, q, water)

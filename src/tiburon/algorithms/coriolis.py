@@ -32,8 +32,8 @@ from tiburon.algorithms.pair_products import (
     joint_matrix,
 )
 from tiburon.algorithms.root_frame import Place
-from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import each, inward, outward, pairs
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.velocity_product import AnyProduct, FullProduct, RigidProduct
 from tiburon.arguments import public
 from tiburon.model import Model, Plan, PlanBody, World

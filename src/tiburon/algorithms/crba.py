@@ -27,8 +27,8 @@ from tiburon.algorithms.pair_products import (
     tree_matrix,
 )
 from tiburon.algorithms.root_frame import Place, places_of
-from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import inward, outward, pairs
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arguments import fail
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform

@@ -25,7 +25,7 @@ from tiburon.spatial.vec3 import scale, subtract
 from tiburon.trace.program import Input
 
 if TYPE_CHECKING:
-    from tiburon.algorithms.water import Link, WaterAround
+    from tiburon.algorithms.water.fluid import Link, WaterAround
 
 __all__ = ["kinetic", "kinetic_energy", "potential", "potential_energy"]
 
@@ -57,7 +57,7 @@ def kinetic(
     drifts: Sequence[tuple[Motion, ...]] = ((),) * len(plan.bodies)
     links: Sequence[Link] = ((),) * len(plan.bodies)
     if water is not None:
-        from tiburon.algorithms.water import relative_motions
+        from tiburon.algorithms.water.fluid import relative_motions
 
         drifts, links = relative_motions(plan, q, v, water), water.links
 

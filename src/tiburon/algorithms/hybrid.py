@@ -20,7 +20,7 @@ from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.library import check_places, pair, record_under
 from tiburon.algorithms.rnea import rnea
-from tiburon.algorithms.steps import JointVector, recorder
+from tiburon.algorithms.tape_calls import JointVector, recorder
 from tiburon.arguments import public
 from tiburon.errors import UnknownNameError
 from tiburon.model import Model, Plan

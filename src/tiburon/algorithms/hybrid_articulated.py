@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.rnea import upward
-from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import inward, outward
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.ties import Closing, Handle, Rates, Released, closings, rates_of
 from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.elimination import accelerate_direction

@@ -33,7 +33,7 @@ from tiburon.algorithms.library import (
     scalars,
 )
 from tiburon.algorithms.pair_products import before_products
-from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arguments import public
 from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY

@@ -32,8 +32,8 @@ from tiburon.algorithms.keywords import (
     targets_of,
     unexpected_keyword,
 )
-from tiburon.algorithms.steps import JointVector, taping
 from tiburon.algorithms.surroundings_key import structure_around, world_key
+from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.errors import ModelError, ShapeError, UnknownNameError, shown
 from tiburon.model import Model, Plan, World
 from tiburon.native.cache_file import blake2b
@@ -465,7 +465,7 @@ def trace_with_parameters(
             gravity = gravity_vector(world, scalars(given[GRAVITY]))
         water, fluid = None, ()
         if world.fluid is not None:
-            from tiburon.algorithms.water import water_around
+            from tiburon.algorithms.water.fluid import water_around
 
             own: dict[str, Sequence[Any]] = dict(
                 zip((FLUID, IMMERSION), water_numbers(model, world), strict=True)

@@ -18,7 +18,7 @@ from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Sca
 from tiburon.spatial.vec3 import ZERO3, add_cross, cross, matrix_vector
 
 if TYPE_CHECKING:
-    from tiburon.algorithms.water import Link, WaterAround
+    from tiburon.algorithms.water.fluid import Link, WaterAround
 
 __all__ = ["about", "momentum_columns", "total_momentum"]
 
@@ -57,7 +57,7 @@ def total_momentum(
     drifts: Sequence[tuple[Motion, ...]] = ((),) * len(plan.bodies)
     links: Sequence[Link] = ((),) * len(plan.bodies)
     if water is not None:
-        from tiburon.algorithms.water import relative_motions
+        from tiburon.algorithms.water.fluid import relative_motions
 
         drifts, links = relative_motions(plan, q, v, water), water.links
 

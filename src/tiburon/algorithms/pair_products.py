@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tiburon.algorithms.steps import recorder, taping
+from tiburon.algorithms.tape_calls import recorder, taping
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Scalar

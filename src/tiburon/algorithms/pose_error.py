@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tiburon.algorithms.articulated_response import ancestors
 from tiburon.algorithms.jacobian import jacobian_columns
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY, PlanFrame
 from tiburon.spatial import Mat3, Scalar, Vec3, turn_error

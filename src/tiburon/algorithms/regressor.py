@@ -27,8 +27,8 @@ from tiburon.algorithms.pair_products import (
 )
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.root_frame import Place
-from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import each, outward, to_root
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, PlanBody, World

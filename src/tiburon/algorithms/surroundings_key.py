@@ -13,13 +13,13 @@ def structure_around(model: Model, world: World) -> tuple[object, ...]:
     pattern = world.gravity_used
     if world.fluid is None:
         return pattern
-    from tiburon.algorithms.water import immersions
+    from tiburon.algorithms.water.fluid import immersions
 
     met = immersions(model, world.fluid.meets_bodies_apart)
     links = tuple(tuple(part.structure() for part in link) for link in met)
     hulls: tuple[object, ...] = ()
     if world.fluid.surface is not None:
-        from tiburon.algorithms.floating import hulls_of, radii_of
+        from tiburon.algorithms.water.floating import hulls_of, radii_of
 
         hulls = (hulls_of(model), radii_of(model))
     return (*pattern, world.fluid.structure(), links, *hulls)

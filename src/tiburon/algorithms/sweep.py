@@ -11,7 +11,7 @@ Values per body travel as sequences in the order of `Plan.bodies`, parents first
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self, TypeVar
 
-from tiburon.algorithms.steps import recorder
+from tiburon.algorithms.tape_calls import recorder
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 

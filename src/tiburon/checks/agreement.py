@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tiburon.algorithms.bias import bias_force
 from tiburon.algorithms.crba import mass_matrix
-from tiburon.algorithms.derivatives import forward_dynamics_derivatives
+from tiburon.algorithms.derivatives.dynamics import forward_dynamics_derivatives
 from tiburon.algorithms.energy import kinetic_energy
 from tiburon.algorithms.forward import forward_dynamics
 from tiburon.algorithms.rnea import inverse_dynamics

@@ -10,11 +10,11 @@ from tiburon.algorithms.momentum import momentum
 from tiburon.checks.energy_flow import without_losses
 from tiburon.checks.finding import FAILED, SKIPPED, Finding, judged
 from tiburon.checks.kicked import Kicked
-from tiburon.loops.dynamics import loop_gaps
+from tiburon.loops.dynamics import constraint_residual
 from tiburon.model import WORLD, ConstraintFunction, Model, World
 from tiburon.model.closure import joints_of, places_of
+from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
-from tiburon.simulation.trajectory import Trajectory
 
 __all__ = [
     "ended_early",
@@ -146,7 +146,7 @@ def _held_by_world(model: Model) -> bool:
 
 def loops_stay_closed(model: Model, run: Trajectory) -> Finding:
     """Check that loops stay closed during a run."""
-    gaps = np.abs(loop_gaps(model, run.q))
+    gaps = np.abs(constraint_residual(model, run.q))
     where = int(np.argmax(gaps.max(axis=0)))
     return judged(
         "loops in a run",

@@ -15,9 +15,9 @@ from tiburon.arguments import public
 from tiburon.errors import DomainError
 from tiburon.model import Model, Water, World
 from tiburon.record import named_line
+from tiburon.results.quantities import States
+from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.driven_motion import wrenches
-from tiburon.simulation.quantities import States
-from tiburon.simulation.trajectory import Trajectory
 
 __all__ = ["EnergyFlow", "energy_flow", "without_losses"]
 

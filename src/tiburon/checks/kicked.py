@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.errors import UnknownNameError
-from tiburon.loops.dynamics import close_loops, keep_loops_closed
+from tiburon.loops.dynamics import project_configuration, project_velocity
 from tiburon.model import Model
 
 __all__ = ["Kicked", "kicked_states", "start_position"]
@@ -72,7 +72,7 @@ def kicked_states(model: Model, q: Array, count: int, seed: int) -> Kicked:
     v = SPEED * random.standard_normal((count, model.nv))
     if model.loops:
         position = _closed(model, q, position)
-        v = keep_loops_closed(model, position, v)
+        v = project_velocity(model, position, v)
     return Kicked(position, v)
 
 
@@ -88,7 +88,7 @@ def _closed(model: Model, q: Array, kicked: Array) -> Array:
     share = np.ones((len(kicked), 1))
     way = np.asarray(model.difference(start, kicked))
     for _ in range(HALVINGS):
-        found = close_loops(model, model.integrate(start, share * way))
+        found = project_configuration(model, model.integrate(start, share * way))
         left_open = ~(np.asarray(found.gap) <= CLOSED)
         if not left_open.any():
             break

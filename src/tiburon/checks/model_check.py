@@ -20,9 +20,9 @@ from tiburon.checks.power import power_balance
 from tiburon.checks.steps import USUAL, advise_step
 from tiburon.errors import LoopError, RunFileError, TiburonError
 from tiburon.loops.assembly import assemble, is_closed
-from tiburon.loops.dynamics import close_loops
+from tiburon.loops.dynamics import project_configuration
 from tiburon.model import Model, Water, World
-from tiburon.model.suspicions import suspicions
+from tiburon.model.model_warnings import model_warnings
 from tiburon.record import record
 from tiburon.version import installed_version
 from tiburon.viewer.report import Section, Verdict, report_html, table_markup
@@ -213,7 +213,7 @@ def _motion_checks(model: Model, start: Array, fluid: Water | None, seed: int) -
 def _doubts(model: Model, warnings: Sequence[str]) -> Iterator[Finding]:
     """Yield what about the numbers of a robot is hardly meant."""
     name = "plausible numbers"
-    doubts = [*warnings, *map(str, suspicions(model))]
+    doubts = [*warnings, *map(str, model_warnings(model))]
     for doubt in doubts:
         yield Finding(name, LOOK, doubt)
     if not doubts:
@@ -237,7 +237,7 @@ def _poses(model: Model) -> Iterator[Finding]:
         return
     for name, pose in model.poses.items():
         q = np.array(pose)
-        closed = close_loops(model, q).q
+        closed = project_configuration(model, q).q
         away = float(np.abs(model.difference(q, closed)).max())
         text = "distance to the nearest position with closed loops [m or rad]"
         yield judged(f"loops in pose {name!r}", away, POSE_GAP, text)

@@ -26,7 +26,7 @@ from tiburon.checks.energy_flow import EnergyFlow, energy_flow
 from tiburon.checks.finding import FAILED, LOOK, PASSED, SKIPPED, Finding, judged
 from tiburon.checks.kicked import Kicked
 from tiburon.model import Model, World
-from tiburon.simulation.trajectory import Trajectory
+from tiburon.results.trajectory import Trajectory
 
 __all__ = ["power_balance"]
 

@@ -9,7 +9,7 @@ from tiburon.cli.exit_codes import BAD
 from tiburon.cli.loading import complete_robot, load_quietly, open_console
 
 if TYPE_CHECKING:
-    from tiburon.algorithms.cylinder_flow import CylinderFlow
+    from tiburon.algorithms.water.cylinder_flow import CylinderFlow
     from tiburon.checks.model_check import ModelCheck
     from tiburon.model import Model, Water
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from tiburon.checks.energy_flow import EnergyFlow
-    from tiburon.simulation.trajectory import Trajectory
+    from tiburon.results.trajectory import Trajectory
 
 EXAMPLES = """
 tiburon demo

@@ -77,7 +77,7 @@ def _mobility_words(robot: dict[str, Any]) -> str:
     if "poles" in known:
         first, second = known["poles"]
         words += f", {len(known['paths'])} paths from {first} to {second}"
-    return f"{words}; {known['words']}"
+    return f"{words}; {known['summary']}"
 
 
 def _print(console: "Console", robot: dict[str, Any], limit: int | None) -> None:

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from tiburon.simulation.trajectory import Trajectory
+    from tiburon.results.trajectory import Trajectory
 
 MOST_ROWS = 14
 """Variables shown in the terminal; a file has them all."""
@@ -81,7 +81,7 @@ def _table(run: "Trajectory") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from tiburon.simulation.units import position_units
+    from tiburon.results.units import position_units
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("position", no_wrap=True)

@@ -10,7 +10,7 @@ from tiburon.cli.exit_codes import OF_STATUS
 from tiburon.cli.loading import complete_robot
 
 if TYPE_CHECKING:
-    from tiburon.simulation.trajectory import Trajectory
+    from tiburon.results.trajectory import Trajectory
 
 DURATION = 5.0
 """Simulated time where none is asked for [s]."""
@@ -271,7 +271,7 @@ def _tell(
 ) -> None:
     """Print how it went."""
     from tiburon.cli.run_words import as_data, print_run
-    from tiburon.simulation.summary import facts_of
+    from tiburon.results.summary import facts_of
 
     simulated = done.outcome.time - before
     if as_json:

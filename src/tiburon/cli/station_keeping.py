@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tiburon.model import Model, Water
-    from tiburon.simulation.trajectory import Trajectory
+    from tiburon.results.trajectory import Trajectory
 
 VEHICLE = "tiburon_titan"
 

@@ -27,7 +27,7 @@ from tiburon.trace.traced import traced
 from tiburon.trace.value import Value
 
 if TYPE_CHECKING:
-    from tiburon.simulation.trajectory import Trajectory
+    from tiburon.results.trajectory import Trajectory
 
 __all__ = ["Replay"]
 

@@ -18,8 +18,8 @@ from tiburon.drive.messages import FORMATS, MessageError, check_format, short
 from tiburon.drive.recording import Recording
 from tiburon.drive.session import Drive
 from tiburon.errors import TiburonError
-from tiburon.simulation.run_header import force_unit
-from tiburon.simulation.units import velocity_units
+from tiburon.results.run_header import force_unit
+from tiburon.results.units import velocity_units
 
 __all__ = ["VERSION", "Client", "Desk"]
 

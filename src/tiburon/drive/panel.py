@@ -7,13 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.actuation.element import Action, Element, Moment
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.algorithms.bias import gravity_force
 from tiburon.algorithms.crba import mass_matrix
 from tiburon.argument_checks import is_number
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.errors import DomainError, ModelError, shown
-from tiburon.loops.dynamics import loop_gaps, loop_jacobian
+from tiburon.loops.dynamics import constraint_residual, loop_jacobian
 from tiburon.loops.metric import rank_cut
 from tiburon.loops.start import resting_position
 from tiburon.model import Actuator, Coupled, Model, World
@@ -135,7 +135,7 @@ class Panel(Element):
         """Return its inputs."""
         return self.inputs
 
-    def act(self, now: Moment) -> Action:
+    def act(self, now: ElementContext) -> Action:
         """Do nothing."""
         return Action()
 
@@ -231,7 +231,7 @@ def _close(
     J = np.asarray(loop_jacobian(model, q))
     _, sizes, rows = np.linalg.svd(J)
     # loops may bind nothing at all
-    cut = float(rank_cut(model, loop_gaps(model, q).tolist(), RANK))
+    cut = float(rank_cut(model, constraint_residual(model, q).tolist(), RANK))
     rank = int((sizes > cut * max(sizes.max(initial=0.0), 1e-300)).sum())
     N = rows[rank:].T
     if not driven or not N.shape[1]:

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from tiburon.drive.ticker import Row, Ticker
+from tiburon.results.outcome import Outcome
+from tiburon.results.run_header import Checkpoint, RunHeader, state_columns
+from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.course import RunSetup
-from tiburon.simulation.outcome import Outcome
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.row_writer import RowWriter
-from tiburon.simulation.run_header import Checkpoint, RunHeader, state_columns
 from tiburon.simulation.system import System
-from tiburon.simulation.trajectory import Trajectory
 
 __all__ = ["Recording"]
 

@@ -25,9 +25,9 @@ from tiburon.errors import DomainError, ModelError, TiburonError, UnknownNameErr
 from tiburon.loops.start import closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
+from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.system import System
-from tiburon.simulation.trajectory import Trajectory
 
 __all__ = ["Drive", "Snapshot"]
 

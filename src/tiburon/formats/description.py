@@ -12,7 +12,7 @@ from tiburon.model.body import WORLD, Body
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure, joints_of, places_of
 from tiburon.model.joints import Joint
 from tiburon.model.model import Model
-from tiburon.model.suspicions import half_size, suspicions
+from tiburon.model.model_warnings import half_size, model_warnings
 
 
 def topology(model: Model) -> str:
@@ -43,7 +43,7 @@ def describe(model: Model) -> dict[str, Any]:
         world axes, at the pose "home" or "stand" or the neutral one), "bodies", "joints",
         "frames", "loops", "mobility" (of a robot with loops, else None), "actuators", "thrusters",
         "springs", "cylinders", "contacts", "poses",
-        and "warnings": what about it is hardly meant (see `suspicions`). Infinite limits are None.
+        and "warnings": probable mistakes (see `model_warnings`). Infinite limits are None.
 
     Example:
         ``json.dumps(tiburon.describe(robot))``
@@ -104,7 +104,7 @@ def describe(model: Model) -> dict[str, Any]:
             for contact in model.contacts
         ],
         "poses": {name: list(q) for name, q in model.poses.items()},
-        "warnings": [str(doubt) for doubt in suspicions(model)],
+        "warnings": [str(doubt) for doubt in model_warnings(model)],
     }
 
 

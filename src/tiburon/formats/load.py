@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from tiburon import zoo
+import tiburon.zoo as zoo
 from tiburon.arguments import public
 from tiburon.errors import ModelError, ModelFileError, nearest_name
 from tiburon.formats.limits import read_start

@@ -25,7 +25,7 @@ from tiburon.algorithms.levenberg_marquardt import (
     TIGHTEN,
 )
 from tiburon.loops.constraints import binds_velocity
-from tiburon.loops.dynamics import loop_gaps, loop_jacobian
+from tiburon.loops.dynamics import constraint_residual, loop_jacobian
 from tiburon.model import Model, Pose
 
 __all__ = ["Closing", "Descended", "descend_all"]
@@ -47,7 +47,7 @@ class Closing(NamedTuple):
 
     def errors(self, q: Array) -> Array:
         """Return gaps of loops, then turns and shifts of frames [rad, m], shape (n, rows)."""
-        found = [loop_gaps(self.model, q)] if self.model.loops else []
+        found = [constraint_residual(self.model, q)] if self.model.loops else []
         for frame, pose in self.places.items():
             R, p = forward_kinematics(self.model, q, frame)
             E = R @ np.array(pose.rotation).T

@@ -20,8 +20,8 @@ import numpy as np
 from tiburon.algorithms.articulated_response import ancestors
 from tiburon.algorithms.frame_motion import Moving, body_motions
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.steps import JointVector, recorder, taping
 from tiburon.algorithms.sweep import each, to_root
+from tiburon.algorithms.tape_calls import JointVector, recorder, taping
 from tiburon.arguments import public
 from tiburon.loops.constraint_rows import Constraints, End, Felt, Row, end_of, transmitter
 from tiburon.loops.traced_constraints import traced_constraint, traced_entries

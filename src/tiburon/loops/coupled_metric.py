@@ -10,8 +10,8 @@ Symbols as in `handles` and `tiburon.algorithms.ties`.
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import inward, outward
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.ties import Closing, Freed, Handle, Rates, Released, closings, rates_of
 from tiburon.loops.constraints import Row
 from tiburon.model import Plan, PlanBody

@@ -22,10 +22,10 @@ import numpy as np
 from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import mass_elements
-from tiburon.algorithms.inertia_derivatives import forces_per_number
+from tiburon.algorithms.derivatives.inertia import forces_per_number
 from tiburon.algorithms.library import scalars
 from tiburon.algorithms.rnea import rnea
-from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.augmented import answer
 from tiburon.loops.constraints import constraints
 from tiburon.loops.elimination import loop_pattern

@@ -38,11 +38,11 @@ from tiburon.trace.array import as_traced
 
 __all__ = [
     "LoopDynamics",
-    "close_loops",
-    "keep_loops_closed",
+    "constraint_residual",
     "loop_dynamics",
-    "loop_gaps",
     "loop_jacobian",
+    "project_configuration",
+    "project_velocity",
 ]
 
 Array = NDArray[np.float64]
@@ -74,7 +74,7 @@ class LoopDynamics:
 
 
 @record(eq=False)
-class ClosedPosition:
+class ProjectedConfiguration:
     """Positions brought back onto the loops."""
 
     q: Array
@@ -141,15 +141,17 @@ def _run_keep(model: Model, world: World | None, options: Options, q: Any, v: An
 
 
 _MOTION = dynamics_function("loop_dynamics", ("q", "v", "tau"), _run_motion, of_trees=False)
-_GAPS = LibraryFunction("loop_gaps", inputs_of("q"), _run_gaps, parameters=(), keywords=TIMED_CALL)
+_GAPS = LibraryFunction(
+    "constraint_residual", inputs_of("q"), _run_gaps, parameters=(), keywords=TIMED_CALL
+)
 _JACOBIAN = LibraryFunction(
     "loop_jacobian", inputs_of("q"), _run_jacobian, parameters=(), keywords=TIMED_CALL
 )
 _CLOSE = LibraryFunction(
-    "close_loops", inputs_of("q"), _run_close, parameters=(INERTIA,), keywords=MODEL_CALL
+    "project_configuration", inputs_of("q"), _run_close, parameters=(INERTIA,), keywords=MODEL_CALL
 )
 _KEEP = LibraryFunction(
-    "keep_loops_closed",
+    "project_velocity",
     inputs_of("q", "v"),
     _run_keep,
     parameters=(INERTIA,),
@@ -170,9 +172,10 @@ def loop_dynamics(
 ) -> LoopDynamics:
     """Compute joint accelerations of a robot with loops, and the forces that keep them closed.
 
-    The state should keep the loops closed, see `close_loops` and `keep_loops_closed`; where it does
-    not, accelerations still leave gaps and their rates as they are. `forward_dynamics` gives the
-    accelerations alone. One state or a batch; traced arrays inside a compiled function.
+    The state should keep the loops closed, see `project_configuration` and `project_velocity`;
+    where it does not, accelerations leave the constraint residual and its rate as they are.
+    `forward_dynamics` returns the accelerations alone. One state or a batch; traced arrays inside a
+    compiled function.
 
     Args:
         model: The robot; it has loops.
@@ -195,7 +198,7 @@ def loop_dynamics(
 
 @public
 @takes_conditions
-def loop_gaps(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array:
+def constraint_residual(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array:
     """Measure how far loops are from closed, one number per constraint [m or rad].
 
     Args:
@@ -206,7 +209,7 @@ def loop_gaps(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array
     Returns:
         Shape (..., constraints), in the order of `constraint_names`.
     """
-    _need_loops(model, "loop_gaps")
+    _need_loops(model, "constraint_residual")
     answer: Array = call_under(options, _GAPS, model, (q,))
     return answer
 
@@ -214,7 +217,7 @@ def loop_gaps(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array
 @public
 @takes_conditions
 def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array:
-    """Compute the Jacobian of all loops: the rates of `loop_gaps` are J v.
+    """Compute the Jacobian of all loops: the rates of `constraint_residual` are J v.
 
     Args:
         model: The robot; it has loops.
@@ -231,7 +234,9 @@ def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> A
 
 @public
 @takes_conditions
-def close_loops(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> ClosedPosition:
+def project_configuration(
+    model: Model, q: ArrayLike, **options: Unpack[ModelCall]
+) -> ProjectedConfiguration:
     """Move a position that is nearly on the loops onto them, by at most ten Newton steps.
 
     Args:
@@ -243,13 +248,13 @@ def close_loops(model: Model, q: ArrayLike, **options: Unpack[ModelCall]) -> Clo
         The nearest position in the metric of the mass matrix, and the gap that is left: nothing
         raises where loops stay open, see `gap`. For rough guesses take `assemble`.
     """
-    _need_loops(model, "close_loops")
-    return record_under(ClosedPosition, options, _CLOSE, model, (q,))
+    _need_loops(model, "project_configuration")
+    return record_under(ProjectedConfiguration, options, _CLOSE, model, (q,))
 
 
 @public
 @takes_conditions
-def keep_loops_closed(
+def project_velocity(
     model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[ModelCall]
 ) -> Array:
     """Take out of a joint velocity what would open loops.
@@ -263,6 +268,6 @@ def keep_loops_closed(
     Returns:
         The nearest velocity in the metric of the mass matrix, shape (..., nv).
     """
-    _need_loops(model, "keep_loops_closed")
+    _need_loops(model, "project_velocity")
     answer: Array = call_under(options, _KEEP, model, (q, v))
     return answer

@@ -15,7 +15,7 @@ import numpy as np
 
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.joint_space import freedom_parents
-from tiburon.algorithms.steps import JointVector, taping
+from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.loops.constraints import constraints, entries_in_use
 from tiburon.model import Model
 from tiburon.trace.primitives.saddle import SaddlePattern

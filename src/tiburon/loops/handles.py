@@ -23,8 +23,8 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from tiburon.algorithms.bias import bias
-from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import each, inward, outward
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.constraints import Constraints, Row, entries_in_use
 from tiburon.loops.coupled_metric import CoupledMetric
 from tiburon.loops.metric import CUT, ConstrainedMotion, Metric, rank_cut, solve_in_metric

@@ -26,7 +26,7 @@ from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.rnea import rnea
-from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.constraints import constraints
 from tiburon.loops.derivatives import on_floats, pushed
 from tiburon.loops.inverse import Sharing, forces

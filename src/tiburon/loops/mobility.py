@@ -96,7 +96,7 @@ class Mobility:
         return self.mobility > self.regular_mobility
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         """The same in a sentence or two."""
         return mobility_words(self)
 
@@ -132,7 +132,7 @@ def mobility(
         LoopError: If the robot cannot be assembled.
 
     Example:
-        ``print(tb.mobility(tb.load("four_bar")).words)``
+        ``print(tb.mobility(tb.load("four_bar")).summary)``
     """
     tolerance = checked_tolerance(redundancy_tolerance)
     at = position_of(model, q, tolerance)

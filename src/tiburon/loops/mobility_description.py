@@ -19,7 +19,7 @@ def describe_mobility(model: Model) -> dict[str, Any]:
             assembled where loops are open there.
 
     Returns:
-        "chain" (its class), "cycles", "poles" and "paths" where it has two poles, "words", and,
+        "chain" (its class), "cycles", "poles" and "paths" where it has two poles, "summary", and,
         where it can be assembled, the numbers of `Mobility`; an infinite condition is None.
     """
     shape = topology(model)
@@ -30,13 +30,13 @@ def describe_mobility(model: Model) -> dict[str, Any]:
     try:
         found = mobility(model)
     except LoopError as error:
-        return {**described, "words": f"it cannot be assembled: {error}"}
+        return {**described, "summary": f"it cannot be assembled: {error}"}
     except DomainError as error:
         # an edge on end, a disc that lies flat: other poses have a mobility
-        return {**described, "words": f"how it moves is not known in this pose: {error}"}
+        return {**described, "summary": f"how it moves is not known in this pose: {error}"}
     return {
         **described,
-        "words": found.words,
+        "summary": found.summary,
         "equations": found.equations,
         "redundant": list(found.redundant),
         "mobility": found.mobility,

@@ -24,14 +24,14 @@ def constraint_words(model: Model) -> tuple[str, ...]:
         model: The robot.
 
     Returns:
-        One phrase per constraint, in the order of `loop_gaps`.
+        One phrase per constraint, in the order of `constraint_residual`.
     """
     found = []
     for loop in model.loops:
         if isinstance(loop, JointCoupling):
             found.append(f"{loop.name}: tie of {loop.joint}")
         elif isinstance(loop, TracedClosure):
-            found += [f"{loop.name}: {word}" for word in loop.words]
+            found += [f"{loop.name}: {word}" for word in loop.constraint_labels]
         else:
             found += [f"{loop.name}: {_forbidden(measure)}" for measure in loop.joint.closing()]
     return tuple(found)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.algorithms.crba import chosen_mass_elements
-from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.augmented import answer
 from tiburon.loops.constraints import Row, constraints
 from tiburon.loops.elimination import loop_pattern

@@ -8,7 +8,12 @@ from numpy.typing import NDArray
 
 from tiburon.errors import DomainError
 from tiburon.loops.constraints import constraint_names, entries_in_use
-from tiburon.loops.dynamics import close_loops, keep_loops_closed, loop_gaps, loop_jacobian
+from tiburon.loops.dynamics import (
+    constraint_residual,
+    loop_jacobian,
+    project_configuration,
+    project_velocity,
+)
 from tiburon.loops.projection import CLOSED, OPEN
 from tiburon.loops.redundancy import check_disagreement, check_weak_constraints
 from tiburon.model import Model
@@ -78,15 +83,15 @@ def closed_start(model: Model, q: Array, v: Array, time: float, tolerance: float
             where its loops let it go several ways.
         LoopError: If constraints are nearly redundant, and disagree by more than the tolerance.
     """
-    gaps = np.abs(loop_gaps(model, q, time=time))
+    gaps = np.abs(constraint_residual(model, q, time=time))
     if gaps.max(initial=0.0) > CLOSED:
-        found = close_loops(model, q, time=time)
+        found = project_configuration(model, q, time=time)
         worst = int(np.argmax(found.gap))
         if found.gap[worst] > max(OPEN, tolerance) and not model.plan.depends_on_time:
             check_disagreement(model, found.q[worst], tolerance)
         _check_gaps(model, gaps, max(NEARLY, tolerance))
         if np.max(found.gap) > max(NEARLY, tolerance):
-            left = np.abs(loop_gaps(model, found.q, time=time))
+            left = np.abs(constraint_residual(model, found.q, time=time))
             _check_gaps(model, left, max(NEARLY, tolerance))
         # cases that are closed keep their bits
         open_cases = gaps.max(axis=1) > CLOSED
@@ -125,7 +130,7 @@ def check_switched_start(
     Raises:
         DomainError: If loops that count as closed are open, or velocities would open them.
     """
-    gaps = np.abs(closed * (loop_gaps(model, q, time=time) - offset))
+    gaps = np.abs(closed * (constraint_residual(model, q, time=time) - offset))
     _check_gaps(model, gaps, max(NEARLY, tolerance))
     if model.plan.depends_on_time:
         return
@@ -138,7 +143,7 @@ def check_switched_start(
             "a velocity that keeps loops closed",
             f"one that opens loop {gap_names(model)[row]!r} by {rates[case, row]:.3g} m/s or rad/s"
             f"{_of_case(int(case), len(v))}",
-            advice="take tb.keep_loops_closed(model, q, v), or let the loop start open",
+            advice="take tb.project_velocity(model, q, v), or let the loop start open",
         )
 
 
@@ -155,12 +160,13 @@ def _check_gaps(model: Model, gaps: Array, allowed: float) -> None:
         "q",
         f"a position with closed loops, to {allowed:g} m or rad",
         f"{told} m or rad{_of_case(case, len(gaps))}",
-        advice="close them with tb.assemble(model, q), or with tb.close_loops(model, q) from near",
+        advice="close them with tb.assemble(model, q), or from nearby with "
+        "tb.project_configuration(model, q)",
     )
 
 
 def _checked_velocity(model: Model, q: Array, v: Array, time: float) -> Array:
-    kept = keep_loops_closed(model, q, v, time=time)
+    kept = project_velocity(model, q, v, time=time)
     change = np.abs(kept - v).max(axis=1)
     # joints that time moves give even a robot at rest a velocity
     allowed = np.where(v.any(axis=1), NEARLY * (1.0 + np.abs(v).max(axis=1)), np.inf)
@@ -172,7 +178,7 @@ def _checked_velocity(model: Model, q: Array, v: Array, time: float) -> Array:
             "a velocity that keeps loops closed",
             f"{v[case, place]:.6g} of {model.v_names[place]!r} where {kept[case, place]:.6g} "
             f"would{_of_case(case, len(v))}",
-            advice="take tb.keep_loops_closed(model, q, v)",
+            advice="take tb.project_velocity(model, q, v)",
         )
     exact = change <= CLOSED * (1.0 + np.abs(v).max(axis=1))
     found: Array = np.where(exact[:, None], v, kept)
@@ -205,7 +211,7 @@ def _check_rank(model: Model, q: Array, time: float) -> None:
                     "a velocity, for this pose is singular and its loops let it go several ways",
                     f"none: {int(ranks[case])} independent constraints here, {nearby} beside it"
                     f"{_of_case(int(case), len(q))}",
-                    advice="give a velocity that keeps loops closed (tb.keep_loops_closed), or "
+                    advice="give a velocity that keeps loops closed (tb.project_velocity), or "
                     "start beside this pose",
                 )
 
@@ -217,7 +223,7 @@ def _closed_nearby(model: Model, q: Array, time: float) -> Array | None:
     """
     for _ in range(MOST_STEPS):
         try:
-            gaps, J = loop_gaps(model, q, time=time), loop_jacobian(model, q, time=time)
+            gaps, J = constraint_residual(model, q, time=time), loop_jacobian(model, q, time=time)
         except DomainError:
             # functions of loops may end nearby
             return None

@@ -16,8 +16,8 @@ import numpy as np
 from tiburon.algorithms.articulated_response import ancestors
 from tiburon.algorithms.frame_motion import Moving
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.sweep import to_root
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.errors import ModelError
 from tiburon.loops.constraint_rows import Constraints, End, Felt, Row, end_of, transmitter
 from tiburon.model import Model, Plan, TracedClosure

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from tiburon.model.blade import Blade
     from tiburon.model.constraint_function import ConstraintFunction
     from tiburon.model.conversions import (
-        JointNumbers,
+        JointValues,
         from_fossen,
         from_mujoco,
         from_pinocchio,
@@ -81,7 +81,7 @@ else:
             "tiburon.model.blade": ("Blade",),
             "tiburon.model.constraint_function": ("ConstraintFunction",),
             "tiburon.model.conversions": (
-                "JointNumbers",
+                "JointValues",
                 "from_fossen",
                 "from_mujoco",
                 "from_pinocchio",
@@ -147,8 +147,8 @@ __all__ = [
     "Joint",
     "JointCoupling",
     "JointLimits",
-    "JointNumbers",
     "JointPassive",
+    "JointValues",
     "LinearThrust",
     "LoopClosure",
     "MeshShape",

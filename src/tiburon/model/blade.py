@@ -33,7 +33,7 @@ class Blade(SurfaceContact):
         return 1
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def constraint_labels(self) -> tuple[str, ...]:
         """What it forbids."""
         return ("offset along z", "slip across the edge")
 

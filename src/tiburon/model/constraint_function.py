@@ -179,7 +179,7 @@ class ConstraintFunction(TracedClosure):
         return self.count if self.level == "velocity" else 0
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def constraint_labels(self) -> tuple[str, ...]:
         """What each residual is called."""
         units = [f" [{unit}]" for unit in self.units] or [""] * self.count
         return tuple(f"residual {k}{unit}" for k, unit in enumerate(units))

@@ -53,7 +53,7 @@ class RollingDisc(SurfaceContact):
         return 2
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def constraint_labels(self) -> tuple[str, ...]:
         """What it forbids."""
         return ("offset along z", "slip along the heading", "slip across the heading")
 

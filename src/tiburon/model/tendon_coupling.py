@@ -114,7 +114,7 @@ class TendonCoupling(TracedClosure):
         return 0
 
     @property
-    def words(self) -> tuple[str, ...]:
+    def constraint_labels(self) -> tuple[str, ...]:
         """What it forbids."""
         return (f"stretch over {', '.join(self.joints)}",)
 

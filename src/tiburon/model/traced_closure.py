@@ -92,7 +92,7 @@ class TracedClosure(ABC):
 
     @property
     @abstractmethod
-    def words(self) -> tuple[str, ...]:
+    def constraint_labels(self) -> tuple[str, ...]:
         """What each residual forbids, those of positions first."""
 
     @abstractmethod

@@ -134,14 +134,14 @@ class Water:
         return current.with_every_number() if self.run_time else current
 
     @property
-    def moves_alike(self) -> bool:
+    def is_uniform(self) -> bool:
         """Whether the water moves alike everywhere."""
         return not depends_on_place(self.motion)
 
     @property
     def meets_bodies_apart(self) -> bool:
         """Whether bodies that move as one still meet the water each at its own place."""
-        return self.surface is not None or not self.moves_alike
+        return self.surface is not None or not self.is_uniform
 
     @property
     def depends_on_time(self) -> bool:

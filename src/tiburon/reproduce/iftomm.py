@@ -17,11 +17,11 @@ from tiburon.algorithms.energy import kinetic_energy, potential_energy
 from tiburon.errors import OptionError
 from tiburon.formats.load import load
 from tiburon.loops.constraints import constraint_count
-from tiburon.loops.dynamics import loop_gaps, loop_jacobian
+from tiburon.loops.dynamics import constraint_residual, loop_jacobian
 from tiburon.model import Model, World
 from tiburon.reproduce import iftomm_references as references
+from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
-from tiburon.simulation.trajectory import Trajectory
 
 __all__ = ["PROBLEMS", "Benchmark", "BenchmarkRow", "benchmarks"]
 
@@ -291,7 +291,7 @@ def _kept(
     largest = float(kinetic_energy(model.without_loops(), run.q, run.v).max())
     after = f", {when}" if when else ""
     drift = _largest(energy - energy[0]) / largest
-    gap = _largest(loop_gaps(model, run.q))
+    gap = _largest(constraint_residual(model, run.q))
     return (
         BenchmarkRow(f"energy drift, relative{after}", 0.0, drift, DRIFT),
         BenchmarkRow(f"largest gap of the loops [m, rad]{after}", 0.0, gap, GAP),

@@ -16,7 +16,7 @@ from tiburon.algorithms.crba import crba
 from tiburon.algorithms.hybrid_articulated import hybrid_aba
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.rnea import rnea
-from tiburon.algorithms.water import WaterAround, immersions, water_forces
+from tiburon.algorithms.water.fluid import WaterAround, immersions, water_forces
 from tiburon.hydro.immersion import Strips, added_to
 from tiburon.model import Body, BodyFluid, CylinderDrag, Free, Inertia, Model, Plan, Revolute
 from tiburon.model.current import Flow

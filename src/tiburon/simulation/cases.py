@@ -6,9 +6,9 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from tiburon.results.outcome import CommonEnd, Outcome, Outcomes
 from tiburon.simulation.event_instant import Instants
-from tiburon.simulation.events import Happening, Watch
-from tiburon.simulation.outcome import CommonEnd, Outcome, Outcomes
+from tiburon.simulation.events import EventRecord, Watch
 from tiburon.simulation.system import System
 
 __all__ = ["Cases", "CasesOnTheirWay", "Rows"]
@@ -66,7 +66,7 @@ class CasesOnTheirWay:
         self.done = 0
         self.asked = -1
         self.outcomes: dict[int, Outcome] = {}
-        self.happenings: list[Happening] = []
+        self.happenings: list[EventRecord] = []
         self.events = events
         count = 0 if events is None else len(events)
         self.sides = np.zeros((len(state), count))
@@ -119,7 +119,7 @@ class CasesOnTheirWay:
 
     def restore_events(self, arrays: Mapping[str, Array], notes: Mapping[str, Any]) -> None:
         """Go on with the events where an earlier part of the run was cut."""
-        self.happenings += [Happening(*fields) for fields in notes.get("events", [])]
+        self.happenings += [EventRecord(*fields) for fields in notes.get("events", [])]
         self.started = bool(notes.get("started", False))
         if "sides" in arrays and arrays["sides"].shape == self.sides.shape:
             self.sides, self.until = arrays["sides"].copy(), arrays["until"].copy()

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.derivatives import (
+from tiburon.algorithms.derivatives.dynamics import (
     ForwardDynamicsDerivatives,
     forward_dynamics_derivatives,
 )

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.errors import DomainError, ModelError
 from tiburon.loops.assembly import assemble
 from tiburon.loops.constraints import Constraints, binds_velocity, constraints, entries_in_use
@@ -77,8 +77,8 @@ class ClosedStates:
             "q",
             f"a position with closed loops, to {NEARLY:g} m or rad",
             f"loop {gap_names(self.model)[row]!r} open by {gaps[row]:.3g} m or rad",
-            advice="close them with tb.assemble(model, q), or with tb.close_loops(model, q) from "
-            "near",
+            advice="close them with tb.assemble(model, q), or from nearby with "
+            "tb.project_configuration(model, q)",
         )
 
     def held(self, q: Array, v: Array) -> Constraints:
@@ -175,7 +175,7 @@ class ClosedStates:
                 "a velocity that keeps loops closed",
                 f"one that opens loop {gap_names(self.model)[row]!r} by {rates[row]:.3g} m/s or "
                 "rad/s",
-                advice="take tb.keep_loops_closed(model, q, v), or none for a robot at rest",
+                advice="take tb.project_velocity(model, q, v), or none for a robot at rest",
             )
 
     def _check_kept(self, q: Array) -> None:

@@ -13,21 +13,21 @@ from numpy.typing import NDArray
 from tiburon.argument_checks import check_signature
 from tiburon.errors import DomainError, ModelError, OptionError, RunFileError, shown
 from tiburon.model import Driven, Model, World
+from tiburon.results.outcome import Outcome
+from tiburon.results.run_header import Checkpoint, Column, RunHeader
+from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.adaptive_run import AdaptiveRun
 from tiburon.simulation.conduct import Course, conduct
 from tiburon.simulation.events import Watch
 from tiburon.simulation.fixed_run import FixedRun
-from tiburon.simulation.outcome import Outcome
 from tiburon.simulation.progress import Progress, progress_of
 from tiburon.simulation.rank_changes import tell_rank_changes
 from tiburon.simulation.recent_systems import known_columns
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.row_writer import SENSED, RowWriter
-from tiburon.simulation.run_header import Checkpoint, Column, RunHeader
 from tiburon.simulation.run_parameters import with_named
 from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.system import System
-from tiburon.simulation.trajectory import Trajectory
 from tiburon.trace.traced import is_traced
 
 __all__ = ["RunSetup", "carry_out"]

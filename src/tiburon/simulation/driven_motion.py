@@ -13,7 +13,7 @@ from tiburon.simulation.system import ELEMENTS, Driving, System
 from tiburon.trace.program import Input
 
 if TYPE_CHECKING:
-    from tiburon.simulation.quantities import States
+    from tiburon.results.quantities import States
 
 __all__ = ["accelerations", "joint_forces", "reported", "wrenches"]
 

@@ -20,10 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.derivatives import InverseDynamicsDerivatives, inverse_dynamics_derivatives
+from tiburon.algorithms.derivatives.dynamics import (
+    InverseDynamicsDerivatives,
+    inverse_dynamics_derivatives,
+)
 from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.library import scalars
-from tiburon.algorithms.thrusters import projected
+from tiburon.algorithms.water.thrusters import projected
 from tiburon.errors import DomainError
 from tiburon.simulation.eigenmodes import EigenModes, eigen_modes
 from tiburon.simulation.linearization import movable_joints

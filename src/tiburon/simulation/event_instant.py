@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.errors import NonFiniteError, ShapeError
-from tiburon.simulation.events import TIME_TOLERANCE, Event, Happening, TimeEvent, Watch
+from tiburon.simulation.events import TIME_TOLERANCE, Event, EventRecord, TimeEvent, Watch
 from tiburon.simulation.state import State
 from tiburon.simulation.stepper import bind_parameters
 from tiburon.simulation.system import System
@@ -100,7 +100,7 @@ class Instants:
         watch: Watch,
         values: "EventValues",
         ahead: Callable[[int, float, Array, Array], Ahead],
-        happenings: list[Happening],
+        happenings: list[EventRecord],
     ) -> None:
         """Prepare instants.
 
@@ -185,7 +185,7 @@ class Instants:
         model = self._system.model
         nq, nv = model.nq, model.nq + model.nv
         parts = row[:nq].copy(), row[nq:nv].copy(), row[nv:].copy()
-        self._happenings.append(Happening(event.name, met.time, met.case, *parts))
+        self._happenings.append(EventRecord(event.name, met.time, met.case, *parts))
 
     def _looked_ahead(self, met: Meeting, sides: Mapping[int, float], found: Instant) -> Instant:
         """Find out on which sides of zero the expressions go on after actions."""

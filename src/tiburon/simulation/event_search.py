@@ -15,7 +15,7 @@ from tiburon.simulation.event_instant import (
     Instants,
     Meeting,
 )
-from tiburon.simulation.events import Happening, TimeEvent, Watch, locate
+from tiburon.simulation.events import EventRecord, TimeEvent, Watch, locate
 from tiburon.simulation.loop import CLOCK, Clock
 from tiburon.simulation.stepper import Advance, FixedStepper
 
@@ -71,7 +71,7 @@ class EventSearch:
         watch: Watch,
         parameters: Mapping[str, Any],
         cases: int | None,
-        happenings: list[Happening],
+        happenings: list[EventRecord],
         clock: Array,
     ) -> None:
         """Prepare a search.

@@ -27,7 +27,7 @@ from tiburon.trace.program import Input
 from tiburon.trace.regions.region import as_value, float_node
 from tiburon.trace.value import common_graph
 
-__all__ = ["TIME_TOLERANCE", "Event", "Happening", "TimeEvent", "Watch", "locate"]
+__all__ = ["TIME_TOLERANCE", "Event", "EventRecord", "TimeEvent", "Watch", "locate"]
 
 Array = NDArray[np.float64]
 Scalars = tuple[Scalar, ...]
@@ -140,7 +140,7 @@ def _check_name(name: object) -> None:
 
 
 @record(eq=False)
-class Happening:
+class EventRecord:
     """An event that happened."""
 
     name: str

@@ -21,8 +21,8 @@ from tiburon.algorithms.library import (
     scalars,
     trace_with_parameters,
 )
-from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.surroundings_key import structure_around
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.projection import OPEN, close_position, close_velocity
 from tiburon.model import Model, World

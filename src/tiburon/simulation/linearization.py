@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.conditions import Setting, dynamics_function
-from tiburon.algorithms.derivatives import acceleration_derivatives
+from tiburon.algorithms.derivatives.dynamics import acceleration_derivatives
 from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.library import record_under, scalars
-from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arguments import public
 from tiburon.errors import ModelError, TraceError
 from tiburon.model import Joint, Model

@@ -64,13 +64,13 @@ def along_loops(model: "Model", q: Array, steps: Array, time: float) -> Array:
     Raises:
         DomainError: If loops cannot be closed so far away.
     """
-    from tiburon.loops.dynamics import close_loops
+    from tiburon.loops.dynamics import project_configuration
 
     longest = float(np.abs(steps).max(initial=0.0))
     parts = max(1, int(np.ceil(longest / STRIDE)))
     when = np.full(q.shape[:-1], time) if model.plan.depends_on_time else None
     for part in range(1, parts + 1):
-        found = close_loops(model, model.integrate(q, steps / parts), time=when)
+        found = project_configuration(model, model.integrate(q, steps / parts), time=when)
         # a projection that leaps has met the end of what loops allow
         gone = np.abs(model.difference(q, found.q)).max(initial=0.0)
         if np.max(found.gap, initial=0.0) > CLOSED or gone > FAR * longest / parts:
@@ -182,7 +182,7 @@ def view_mode(
     modes: "Modes", mode: int | None, amplitude: float | None, options: dict[str, Any]
 ) -> Any:
     """Show a mode in the browser; see `Modes.view`."""
-    from tiburon.simulation.replay import stay_if_asked
+    from tiburon.results.replay import stay_if_asked
     from tiburon.viewer.live import has_viser
 
     live = options.pop("live", has_viser())

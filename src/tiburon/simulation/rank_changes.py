@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tiburon.loops.dynamics import loop_jacobian
 from tiburon.loops.start import DEPENDENT
-from tiburon.simulation.outcome import Outcomes
+from tiburon.results.outcome import Outcomes
 from tiburon.simulation.recorder import Recorder
 from tiburon.simulation.system import System
 

@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.errors import RunFileError, ShapeError
-from tiburon.simulation.quantities import check_names
-from tiburon.simulation.result_memory import row_memory
-from tiburon.simulation.run_header import Checkpoint, RunHeader
-from tiburon.simulation.run_rows import MemoryRows, Rows, Steady
+from tiburon.results.quantities import check_names
+from tiburon.results.result_memory import row_memory
+from tiburon.results.run_header import Checkpoint, RunHeader
+from tiburon.results.run_rows import MemoryRows, Rows, Steady
 
 if TYPE_CHECKING:
-    from tiburon.simulation.store import RunStore
-    from tiburon.simulation.trajectory import Trajectory
+    from tiburon.results.store import RunStore
+    from tiburon.results.trajectory import Trajectory
 
 __all__ = ["Recorder", "Room"]
 
@@ -82,7 +82,7 @@ class Recorder:
         if store is None:
             self._sink = _Memory(header, rows)
         else:
-            from tiburon.simulation.store import RunStore
+            from tiburon.results.store import RunStore
 
             self._sink = _Stream(header, RunStore.create(store, header, rows, start))
 
@@ -195,7 +195,7 @@ class Recorder:
             events: What happened on the way, in order of time.
             checkpoint: All it takes to go on.
         """
-        from tiburon.simulation.trajectory import Trajectory
+        from tiburon.results.trajectory import Trajectory
 
         rows = self._sink.finish(outcomes, events, checkpoint)
         store = self._sink.store if isinstance(self._sink, _Stream) else None

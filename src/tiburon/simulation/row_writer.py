@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.algorithms.library import scalars
+from tiburon.results.run_header import Checkpoint
 from tiburon.simulation.recorder import Recorder, Room
-from tiburon.simulation.run_header import Checkpoint
 from tiburon.simulation.stepper import bind_parameters
 from tiburon.simulation.system import System
 from tiburon.trace.program import Input

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.actuation.element import Element, Moment, Sight, structure_of
+from tiburon.actuation.element import Element, ElementContext, Sight, structure_of
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.algorithms.binding import DEFAULT_WORLD, at_time, surroundings
 from tiburon.algorithms.conditions import Setting
@@ -33,8 +33,8 @@ from tiburon.algorithms.library import (
     scalars,
     trace_with_parameters,
 )
-from tiburon.algorithms.steps import JointVector
 from tiburon.algorithms.surroundings_key import structure_around
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arguments import public
 from tiburon.errors import ShapeError
 from tiburon.loops.closed_functions import constrained_motion
@@ -305,7 +305,7 @@ class System:
         )
         for element, states, commands, count, tables in sizes:
             handle_count = HANDLE * len(tables)
-            now = Moment(
+            now = ElementContext(
                 sight,
                 time,
                 tuple(x[at_x : at_x + states]),

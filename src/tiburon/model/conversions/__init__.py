@@ -1,6 +1,6 @@
 """Numbers of robots as other codes and books write them: pure maps, no other package needed."""
 
-from tiburon.model.conversions.converter import JointNumbers
+from tiburon.model.conversions.converter import JointValues
 from tiburon.model.conversions.fossen import (
     from_fossen,
     matrix_from_fossen,
@@ -25,7 +25,7 @@ from tiburon.model.conversions.pinocchio import (
 )
 
 __all__ = [
-    "JointNumbers",
+    "JointValues",
     "from_fossen",
     "from_mujoco",
     "from_pinocchio",

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 
-class JointNumbers(NamedTuple):
+class JointValues(NamedTuple):
     """The numbers of a robot's joints; None where none were given."""
 
     q: Array
@@ -61,7 +61,7 @@ class Converter:
         v: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
         force: ArrayLike | None = None,
-    ) -> JointNumbers:
+    ) -> JointValues:
         """Convert our numbers to theirs; leading dimensions broadcast."""
         position = as_batch(q, self.model.nq, "q", self.model.describe_q())
         rate, rate_change, load = self._read(v, acceleration, force)
@@ -79,7 +79,7 @@ class Converter:
             found = turned(rate_change)
             if rate is not None:
                 found = found + self._drift(ours, rate)
-        return JointNumbers(
+        return JointValues(
             _assembled(theirs, self._their_q, sum(m.nq for m in self.maps), position),
             None if rate is None else turned(rate),
             found,
@@ -92,7 +92,7 @@ class Converter:
         v: ArrayLike | None = None,
         acceleration: ArrayLike | None = None,
         force: ArrayLike | None = None,
-    ) -> JointNumbers:
+    ) -> JointValues:
         """Convert their numbers to ours; leading dimensions broadcast."""
         count = sum(m.nq for m in self.maps)
         position = as_batch(q, count, "q", f"{count} (of {len(self.maps)} joints)")
@@ -112,7 +112,7 @@ class Converter:
             if our_rate is not None:
                 rate_change = rate_change - self._drift(ours, our_rate)
             found = turned_back(rate_change)
-        return JointNumbers(
+        return JointValues(
             _assembled(ours, self._q, self.model.nq, position),
             our_rate,
             found,

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.arguments import public
 from tiburon.errors import ModelError, OptionError, ShapeError
 from tiburon.model.configuration import as_batch
-from tiburon.model.conversions.converter import Converter, JointNumbers
+from tiburon.model.conversions.converter import Converter, JointValues
 from tiburon.model.conversions.joint_map import (
     JointMap,
     checked_quaternion,
@@ -155,7 +155,7 @@ def to_fossen(
     joints: Iterable[str] | None = None,
     world_axes: str = "nwu",
     body_axes: str = "flu",
-) -> JointNumbers:
+) -> JointValues:
     """Write the numbers of a craft, with or without arms, in marine notation.
 
     Args:
@@ -193,7 +193,7 @@ def from_fossen(
     joints: Iterable[str] | None = None,
     world_axes: str = "nwu",
     body_axes: str = "flu",
-) -> JointNumbers:
+) -> JointValues:
     """Read the numbers of a craft from marine notation; the inverse of `to_fossen`.
 
     Arguments are eta, nu, the rate of nu and tau, each followed by the other joints' numbers;

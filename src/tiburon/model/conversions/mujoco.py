@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.arguments import public
 from tiburon.errors import ShapeError
 from tiburon.model.configuration import as_batch
-from tiburon.model.conversions.converter import Converter, JointNumbers
+from tiburon.model.conversions.converter import Converter, JointValues
 from tiburon.model.conversions.joint_map import (
     JointMap,
     checked_quaternion,
@@ -112,7 +112,7 @@ def to_mujoco(
     acceleration: ArrayLike | None = None,
     force: ArrayLike | None = None,
     joints: Iterable[str] | None = None,
-) -> JointNumbers:
+) -> JointValues:
     """Write the numbers of a robot as MuJoCo does: qpos, qvel, qacc and qfrc.
 
     Positions count as ours do: offsets of joints belong to the model, not to its numbers.
@@ -144,7 +144,7 @@ def from_mujoco(
     acceleration: ArrayLike | None = None,
     force: ArrayLike | None = None,
     joints: Iterable[str] | None = None,
-) -> JointNumbers:
+) -> JointValues:
     """Read the numbers of a robot from MuJoCo; the inverse of `to_mujoco`.
 
     Arguments are MuJoCo's qpos, qvel, qacc and qfrc; `joints` as in `to_mujoco`.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model.configuration import as_batch
-from tiburon.model.conversions.converter import Converter, JointNumbers
+from tiburon.model.conversions.converter import Converter, JointValues
 from tiburon.model.conversions.joint_map import JointMap, depth_first, joint_maps, no_counterpart
 from tiburon.model.joints import Joint
 
@@ -200,7 +200,7 @@ def to_pinocchio(
     force: ArrayLike | None = None,
     joints: "Iterable[str] | PinocchioModel | None" = None,
     unbounded: str | Iterable[str] = (),
-) -> JointNumbers:
+) -> JointValues:
     """Write the numbers of a robot as Pinocchio does.
 
     Positions count as ours do: offsets of joints belong to the model, not to its numbers.
@@ -240,7 +240,7 @@ def from_pinocchio(
     force: ArrayLike | None = None,
     joints: "Iterable[str] | PinocchioModel | None" = None,
     unbounded: str | Iterable[str] = (),
-) -> JointNumbers:
+) -> JointValues:
     """Read the numbers of a robot from Pinocchio; the inverse of `to_pinocchio`.
 
     Angles that Pinocchio holds as cosine and sine come out between -pi and pi. Arguments are

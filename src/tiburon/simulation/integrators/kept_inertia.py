@@ -20,7 +20,7 @@ from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.pair_products import before_products
-from tiburon.algorithms.steps import JointVector
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.errors import DomainError
 from tiburon.model import Plan
 from tiburon.simulation.integrators.manifold import Manifold, Scalars

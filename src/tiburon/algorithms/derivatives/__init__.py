@@ -1,0 +1,1 @@
+"""Derivatives of the dynamics, analytical and traced."""

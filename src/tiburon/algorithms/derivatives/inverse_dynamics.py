@@ -1,0 +1,361 @@
+"""How joint forces change with position and velocity: an analytical recursion.
+
+Symbols (Singh, Russo and Wensing 2022, "Efficient analytical derivatives of rigid-body dynamics
+using spatial vector algebra", IEEE Robotics and Automation Letters 7(2)):
+    S, Sd       motion sub-space of a joint, and its rate
+    vel, acc    spatial velocity and acceleration of a body; the world accelerates against gravity
+    Pd, Pdd     what a unit step of a joint adds to velocity and acceleration of the bodies beyond
+                it, apart from carrying them along (Psi dot and Psi double dot in the paper)
+    I, B, F     inertia, twice the velocity product matrix, and force of a body
+    IC, BC, FC  their sums over a body and all beyond it
+
+A step s of joint j carries all bodies i beyond it along, and changes their motion by
+
+    d vel_i = s x vel_i + Pd                    Pd  = vel_0 x s + P
+    d acc_i = s x acc_i + Pd x vel_i + Pdd      Pdd = acc_0 x s + vel_0 x Pd + vel_j x P + Q
+
+with vel_0, acc_0 the motion of the frame the joint moves in. The paper has constant S. Where S
+depends on position, as in universal, planar and rolling joints, its change adds P = dS v and
+Q = dS vd + d(Sdot v), and S^T FC changes by dS^T FC; a unit change of velocity then adds Sd + Pd.
+
+All vectors are in the frame of the first body of each tree.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from tiburon.algorithms.derivatives.parts import (
+    Composite,
+    Turning,
+    VelocityProduct,
+    leaning,
+    leaning_transpose,
+    no_turning,
+    turned,
+)
+from tiburon.algorithms.gathering import by_velocity
+from tiburon.algorithms.pair_products import BELOW, Vectors, components, joint_matrix
+from tiburon.algorithms.rnea import upward
+from tiburon.algorithms.root_frame import Place
+from tiburon.algorithms.sweep import inward, outward
+from tiburon.model import Plan, PlanBody
+from tiburon.spatial import Force, Motion, Scalar, Vec3
+from tiburon.spatial.vec3 import negate
+
+__all__ = ["ForceVectors", "Rows", "StateTerms", "force_matrices", "force_vectors", "state_terms"]
+
+Rows = tuple[tuple[Scalar, ...], ...]
+"""Rows of a matrix."""
+
+
+class _Moving(NamedTuple):
+    """What the first pass knows of a body."""
+
+    place: Place | None
+    """None for the world."""
+
+    vel: Motion
+    acc: Motion
+    vel_0: Motion
+    acc_0: Motion
+    S: tuple[Motion, ...]
+    Sd: tuple[Motion, ...]
+    P: tuple[Motion, ...]
+    Pd: tuple[Motion, ...]
+    alone: Composite
+
+
+class StateTerms(NamedTuple):
+    """What follows from position and velocity alone."""
+
+    bias: tuple[Scalar, ...]
+    """Joint forces at zero joint acceleration [N or N m], nv scalars."""
+
+    S: Vectors
+    """Directions of all freedoms."""
+
+    inertial: Vectors
+    """IC s of all freedoms: with S, the vectors of the mass matrix."""
+
+    moving: tuple[_Moving, ...]
+    composites: tuple[Composite, ...]
+
+
+def state_terms(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+    turning: Sequence[Turning] | None = None,
+) -> StateTerms:
+    """Compute bias force and the vectors of the mass matrix, and what their derivatives need.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+        turning: How these forces turn back when their bodies turn, seen from those; by default
+            they are fixed in their bodies.
+    """
+
+    def motion(body: PlanBody, parent: _Moving, outside: Force, turns: Turning) -> _Moving:
+        joint, position, rate = body.joint, q[body.q], v[body.v]
+        X = body.transform(position)
+        if parent.place is None:
+            place, vel_0, acc_0 = Place.first(), X.motion(parent.vel), X.motion(parent.acc)
+        else:
+            place, vel_0, acc_0 = parent.place.beyond(X), parent.vel, parent.acc
+        S, Sdot = joint.subspace(position), joint.subspace_rate(position, rate)
+        own = joint.motion(position, rate)
+        if joint.depends_on_time:
+            # the frame that the joint moves in is itself driven
+            xi = joint.velocity(position, rate) - own
+            vel_0 = vel_0 + place.motion(xi)
+            beyond = joint.bias(position, rate) - _sum(Sdot, rate) + own.cross(xi)
+            acc_0 = acc_0 + vel_0.cross(place.motion(xi)) + place.motion(beyond)
+        axes = tuple(place.motion(s) for s in S)
+        carried = tuple(vel_0.cross(s) for s in axes)
+        vel = vel_0 + _sum(axes, rate)
+        acc = acc_0 + _sum(carried, rate) + place.motion(_sum(Sdot, rate))
+        Sd = tuple(
+            c + place.motion(own.cross(s) + r) for c, s, r in zip(carried, S, Sdot, strict=True)
+        )
+        P = tuple(
+            place.motion(_sum(joint.subspace_rate(position, unit), rate)) for unit in _units(S)
+        )
+        Pd = tuple(c + p for c, p in zip(carried, P, strict=True))
+        I = place.inertia(body)
+        momentum = I.apply(vel)
+        B = VelocityProduct(I.rate(vel).A, momentum)
+        F = I.apply(acc) + vel.cross_force(momentum) - place.force(outside)
+        alone = Composite(I, B, F, turned(place, turns))
+        return _Moving(place, vel, acc, vel_0, acc_0, axes, Sd, P, Pd, alone)
+
+    def compose(
+        body: PlanBody, total: Composite, moving: _Moving
+    ) -> tuple[tuple[Composite, tuple[Force, ...], tuple[Scalar, ...]], Composite]:
+        inertial = tuple(total.I.apply(s) for s in moving.S)
+        return (total, inertial, tuple(s.dot(total.F) for s in moving.S)), total
+
+    still = Motion.zero()
+    world = _Moving(None, still, upward(gravity), still, still, (), (), (), (), Composite.zero())
+    outside = [Force.zero() for _ in plan.bodies] if external is None else external
+    turns = [no_turning() for _ in plan.bodies] if turning is None else turning
+    moving = outward(plan, motion, world, outside, turns)
+    kept = inward(plan, compose, [visit.alone for visit in moving], moving)
+    S = components([tuple(s) for visit in moving for s in visit.S], 6)
+    inertial = components([tuple(f) for visit in kept for f in visit[1]], 6)
+    bias = by_velocity(plan, [visit[2] for visit in kept])
+    return StateTerms(bias, S, inertial, moving, tuple(visit[0] for visit in kept))
+
+
+class _Accelerating(NamedTuple):
+    """What joint accelerations add to the first pass."""
+
+    acc: Motion
+    F: Force
+    Pdd: tuple[Motion, ...]
+    Z: tuple[Motion, ...]
+    """Sd + Pd: what a unit change of velocity adds to the acceleration of the bodies beyond."""
+
+
+class _Column(NamedTuple):
+    """Forces that go with one freedom of a joint, for all joints that carry it."""
+
+    by_q: Force
+    """Change of FC with a unit step."""
+
+    by_v: Force
+    """Change of FC with a unit change of velocity."""
+
+    inertial: Force
+    """IC s."""
+
+    turned: Vec3
+    """BC^T s: a couple."""
+
+    leaning: Vec3
+    """What forces that do not turn with their bodies add for a unit turn."""
+
+    def opposite(self) -> "_Column":
+        """Return all of them turned round."""
+        return _Column(
+            -self.by_q, -self.by_v, -self.inertial, negate(self.turned), negate(self.leaning)
+        )
+
+
+class ForceVectors(NamedTuple):
+    """Joint forces, and what their derivatives are products of."""
+
+    tau: tuple[Scalar, ...]
+    """Joint force [N or N m], nv scalars."""
+
+    S: Vectors
+    Pd: Vectors
+    Pdd: Vectors
+    Z: Vectors
+    by_q: Vectors
+    by_v: Vectors
+    inertial: Vectors
+    turned: Vectors
+    leaning: Vectors
+    """From S on, vectors of all freedoms, as in `_Moving`, `_Accelerating` and `_Column`."""
+
+    bent: tuple[Rows, ...]
+    """For each body, the change of its joint forces where S depends on position: one row per
+    freedom that moves, one column per force."""
+
+
+def force_vectors(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    terms: StateTerms,
+    *,
+    opposite: bool = False,
+) -> ForceVectors:
+    """Compute the vectors whose products tell how joint forces change with position and velocity.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+        terms: From `state_terms`, of the same state.
+        opposite: Whether to turn vectors round so that derivatives come out with opposite sign,
+            which is less work than to turn round the derivatives.
+    """
+
+    def accelerate(
+        body: PlanBody, parent: _Accelerating, moving: _Moving, alone: Composite, place: Place
+    ) -> _Accelerating:
+        joint, position, rate, change = body.joint, q[body.q], v[body.v], vd[body.v]
+        acc = parent.acc + _sum(moving.S, change)
+        acc_0 = moving.acc_0 + parent.acc
+        Q = [
+            _sum(joint.subspace_rate(position, unit), change) + bent
+            for unit, bent in zip(
+                _units(moving.S), joint.bias_derivative(position, rate), strict=True
+            )
+        ]
+        Pdd = tuple(
+            acc_0.cross(s) + moving.vel_0.cross(pd) + moving.vel.cross(p) + place.motion(x)
+            for s, pd, p, x in zip(moving.S, moving.Pd, moving.P, Q, strict=True)
+        )
+        Z = tuple(sd + pd for sd, pd in zip(moving.Sd, moving.Pd, strict=True))
+        return _Accelerating(acc, alone.I.apply(acc), Pdd, Z)
+
+    def compose(
+        body: PlanBody,
+        added: Force,
+        moving: _Moving,
+        place: Place,
+        total: Composite,
+        accelerating: _Accelerating,
+    ) -> tuple[tuple[tuple[_Column, ...], tuple[Scalar, ...], Rows], Force]:
+        I, B, F = total.I, total.B, total.F + added
+        columns = tuple(
+            _Column(
+                I.apply(pdd) + B.apply(pd) + s.cross_force(F) + leaning(total.turning, s),
+                I.apply(z) + B.apply(s),
+                I.apply(s),
+                B.apply_transpose(s),
+                leaning_transpose(total.turning, s),
+            )
+            for s, pd, pdd, z in zip(
+                moving.S, moving.Pd, accelerating.Pdd, accelerating.Z, strict=True
+            )
+        )
+        if opposite:
+            # each product holds exactly one of these
+            columns = tuple(column.opposite() for column in columns)
+        # the joint's own columns change where S depends on position
+        bent = tuple(
+            tuple(place.motion(ds).dot(F) for ds in body.joint.subspace_rate(q[body.q], unit))
+            for unit in _units(moving.S)
+        )
+        if opposite:
+            bent = tuple(tuple(-x for x in row) for row in bent)
+        tau = tuple(s.dot(F) for s in moving.S)
+        if body.armature is not None:
+            shares = zip(tau, body.armature, vd[body.v], strict=True)
+            tau = tuple(force + own * rate for force, own, rate in shares)
+        return (columns, tau, bent), added
+
+    moving, composites = terms.moving, terms.composites
+    places = [visit.place for visit in moving]
+    still = _Accelerating(Motion.zero(), Force.zero(), (), ())
+    alone = [visit.alone for visit in moving]
+    accelerating = outward(plan, accelerate, still, moving, alone, places)
+    added = [visit.F for visit in accelerating]
+    kept = inward(plan, compose, added, moving, places, composites, accelerating)
+    columns = [column for visit in kept for column in visit[0]]
+
+    def motions(parts: Sequence[tuple[Motion, ...]]) -> Vectors:
+        return components([tuple(m) for part in parts for m in part], 6)
+
+    return ForceVectors(
+        tau=by_velocity(plan, [visit[1] for visit in kept]),
+        S=terms.S,
+        Pd=motions([visit.Pd for visit in moving]),
+        Pdd=motions([visit.Pdd for visit in accelerating]),
+        Z=motions([visit.Z for visit in accelerating]),
+        by_q=components([tuple(x.by_q) for x in columns], 6),
+        by_v=components([tuple(x.by_v) for x in columns], 6),
+        inertial=components([tuple(x.inertial) for x in columns], 6),
+        turned=components([x.turned for x in columns], 3),
+        leaning=components([x.leaning for x in columns], 3),
+        bent=tuple(visit[2] for visit in kept),
+    )
+
+
+def force_matrices(plan: Plan, of: ForceVectors) -> tuple[list[Scalar], list[Scalar]]:
+    """Multiply the vectors of all pairs of freedoms.
+
+    Singh, Russo and Wensing 2022, eqs. 21-24, for joints of any kind; O(pairs of a body and an
+    ancestor).
+
+    Args:
+        plan: Layout of the model.
+        of: From `force_vectors`.
+
+    Returns:
+        Derivatives of the joint forces by steps along each freedom, and by velocities, nv times nv
+        scalars each, row by row.
+    """
+    n = plan.nv
+    # couples meet the angular part, the first half, of a motion
+    by_q = joint_matrix(
+        plan,
+        above=[(of.S, of.by_q)],
+        below=[(of.inertial, of.Pdd), (of.turned, of.Pd), (of.leaning, of.S)],
+        own_block=BELOW,
+    )
+    by_v = joint_matrix(
+        plan,
+        above=[(of.S, of.by_v)],
+        below=[(of.inertial, of.Z), (of.turned, of.S)],
+        own_block=BELOW,
+    )
+    for body, bent in zip(plan.bodies, of.bent, strict=True):
+        for k, changes in enumerate(bent, start=body.v.start):
+            for j, change in enumerate(changes, start=body.v.start):
+                by_q[j * n + k] = by_q[j * n + k] + change
+    return by_q, by_v
+
+
+def _units(S: Sequence[Motion]) -> list[tuple[float, ...]]:
+    """Return the unit vectors of a joint's freedoms."""
+    return [tuple(float(i == k) for i in range(len(S))) for k in range(len(S))]
+
+
+def _sum(columns: Sequence[Motion], weights: Sequence[Scalar]) -> Motion:
+    """Return the sum of columns times weights."""
+    total = Motion.zero()
+    for column, weight in zip(columns, weights, strict=True):
+        total = total + column * weight
+    return total

@@ -1,0 +1,1 @@
+"""Water in the recursions: forces on links, thrusters, fins, floating bodies, trim."""

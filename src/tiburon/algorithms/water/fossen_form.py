@@ -1,0 +1,251 @@
+"""The equation of motion as marine control writes it: M vd + C v + D v + g = tau.
+
+Symbols (Fossen 2011, "Handbook of marine craft hydrodynamics and motion control", sec. 6.1, 8.1):
+    v       velocity relative to the water
+    M       inertia of the robot and of the water that it moves
+    C       Coriolis matrix of both; dM/dt - 2 C is skew
+    D       damping matrix
+    g       weight less buoyancy
+    u, a    velocity and acceleration of the water
+
+Drag f is the sum of a part of first degree in v and one of second degree. By Euler's theorem on
+homogeneous functions f_1 = (df_1/dv) v and f_2 = 1/2 (df_2/dv) v. The slope of f_2 is zero at rest,
+so that f = 1/2 [df/dv(v) + df/dv(0)] v, and D is minus that matrix.
+
+Water that moves alike everywhere carries a floating robot along: seen from the water, the robot is
+in still water, and gravity is less by a.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.bias import weight
+from tiburon.algorithms.binding import surroundings_at
+from tiburon.algorithms.coriolis import coriolis
+from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.floating_base import floats
+from tiburon.algorithms.inputs import inputs_of
+from tiburon.algorithms.keywords import Delivery, WorldCall, takes_conditions
+from tiburon.algorithms.library import LibraryFunction, Options, record_under, scalars
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.water.thrusters import projected
+from tiburon.arguments import public
+from tiburon.errors import ModelError
+from tiburon.model import Model, Plan, Water, World
+from tiburon.model.currents import UniformCurrent
+from tiburon.model.plan import WORLD_BODY
+from tiburon.model.water import FlowField
+from tiburon.record import named_line
+from tiburon.spatial import ArticulatedInertia, Scalar, Vec3
+from tiburon.spatial.vec3 import ZERO3, cross, subtract
+from tiburon.trace.array import as_traced
+from tiburon.trace.forward import push_forward
+from tiburon.trace.program import current_graph
+from tiburon.trace.regions import function
+from tiburon.trace.regions.region import as_value, float_node
+
+if TYPE_CHECKING:
+    from tiburon.algorithms.water.fluid import WaterAround
+    from tiburon.hydro.immersion import Immersion
+
+__all__ = ["FossenForm", "fossen_form"]
+
+Array = NDArray[np.float64]
+
+
+class FossenForm(NamedTuple):
+    """Terms of M vd + C v + D v + g = tau, for one state or a batch, in the order of our v."""
+
+    M: Array
+    """Mass matrix with added mass [kg, kg m or kg m^2], shape (..., nv, nv)."""
+
+    C: Array
+    """Coriolis matrix, joint force per velocity, shape (..., nv, nv)."""
+
+    D: Array
+    """Damping matrix, joint force per velocity, shape (..., nv, nv)."""
+
+    g: Array
+    """Weight less buoyancy, as joint force [N or N m], shape (..., nv)."""
+
+    v: Array
+    """Velocity relative to the water [m/s or rad/s], shape (..., nv)."""
+
+    drift: Array
+    """What the rate of that velocity lacks to `vd`: the rate is vd - drift, shape (..., nv)."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
+
+
+def damping_matrix(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], around: "WaterAround"
+) -> list[Scalar]:
+    """Compute D, nv times nv scalars row by row, while tracing.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Velocity relative to the water [m/s or rad/s], nv scalars.
+        around: The water, still.
+    """
+    from tiburon.algorithms.water.fluid import water_forces
+
+    links = tuple(tuple(map(_resisting, link)) for link in around.links)
+    water = around._replace(links=links)
+
+    def slopes(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Any]:
+        position, rate = JointVector(q), JointVector(v)
+        forces = water_forces(plan, position, rate, ZERO3, water)
+        graph = current_graph()
+        assert graph is not None
+        roots = [float_node(graph, x) for x in projected(plan, position, forces)]
+        live, one = graph.live(roots), float_node(graph, 1.0)
+        found = []
+        for x in rate:
+            found += push_forward(graph, roots, {float_node(graph, x): one}, live=live)
+        return [as_value(graph, node) for node in found]
+
+    # functions of their own: what they are differentiated by is then part of nothing else
+    region, n = function(slopes), plan.nv
+    there, at_rest = region(list(q), list(v)), region(list(q), [0.0] * n)
+    # columns come one after the other
+    return [
+        -0.5 * (there[column * n + row] + at_rest[column * n + row])
+        for row in range(n)
+        for column in range(n)
+    ]
+
+
+def _resisting(link: "Immersion") -> "Immersion":
+    """Return what water acts on by drag and lift alone."""
+    return replace(link, added=ArticulatedInertia.zero(), volume=0.0, moment=ZERO3)
+
+
+def _relative(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], u: Vec3, a: Vec3
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return the velocity relative to the water, and by how much its rate differs from vd."""
+    relative: list[Scalar] = list(v)
+    drift: list[Scalar] = [0.0] * plan.nv
+    for body in plan.bodies:
+        if floats(body):
+            X, w = body.transform(q[body.q]), v[body.v][:3]
+            along = X.direction(u)
+            # seen from the body, a steady stream turns the other way
+            change = subtract(X.direction(a), cross((w[0], w[1], w[2]), along))
+            for k in range(3):
+                row = body.v.start + 3 + k
+                relative[row], drift[row] = v[row] - along[k], change[k]
+    return relative, drift
+
+
+def _refuse(model: Model, plan: Plan, around: "WaterAround") -> None:
+    """Raise `ModelError` where there is no velocity of the robot relative to the water."""
+    if not around.is_uniform:
+        raise ModelError(
+            f"model {model.name!r}: velocity relative to the water needs water that moves alike "
+            f"everywhere, got {type(around.field.current).__name__}; take the current at the "
+            "robot, Water(current=(x, y, z)), or bias_force and forward_dynamics, which meet any "
+            "water"
+        )
+    still = isinstance(around.field.current, UniformCurrent) and not around.field.numbers
+    for body in plan.bodies:
+        if body.parent == WORLD_BODY and not floats(body) and not still:
+            raise ModelError(
+                f"model {model.name!r}: velocity relative to moving water needs a robot that "
+                f"floats, got joint {body.joint.name!r} on the world; take still water, or "
+                "bias_force and forward_dynamics, which meet any water",
+                name=body.joint.name,
+            )
+
+
+def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
+    position = scalars(q)
+    plan, gravity, around = surroundings_at(model, world, position)
+    if plan.depends_on_time:
+        name = next(body.joint.name for body in plan.bodies if body.joint.depends_on_time)
+        raise ModelError(
+            f"model {model.name!r}: fossen_form needs joints that forces move, got joint {name!r}, "
+            "which time moves; use bias_force and mass_matrix",
+            name=name,
+        )
+    n = plan.nv
+    relative: Sequence[Scalar] = scalars(v)
+    drift: Sequence[Scalar] = [0.0] * n
+    D: Sequence[Scalar] = [0.0] * (n * n)
+    if around is not None:
+        _refuse(model, plan, around)
+        flow = around.field.at(around.time, ZERO3)
+        relative, drift = _relative(plan, position, relative, flow.velocity, flow.acceleration)
+        relative = JointVector(relative)
+        # seen from water that speeds up, all things fall the other way
+        gravity = subtract(gravity, flow.acceleration)
+        around = around._replace(field=FlowField(UniformCurrent(), ()))
+        D = damping_matrix(plan, position, relative, around)
+    C = coriolis(plan, position, relative)
+    return {
+        "M": as_traced(mass_elements(plan, position)).reshape(n, n),
+        "C": as_traced([x for row in C for x in row]).reshape(n, n),
+        "D": as_traced(list(D)).reshape(n, n),
+        "g": as_traced(list(weight(plan, position, gravity, around))),
+        "v": as_traced(list(relative)),
+        "drift": as_traced(list(drift)),
+    }
+
+
+_FUNCTION = LibraryFunction("fossen_form", inputs_of("q", "v"), _run, of_trees=True)
+
+
+@public
+@takes_conditions
+def fossen_form(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    fluid: Water | Sequence[Water] | None = None,
+    *,
+    world: World | None = None,
+    time: ArrayLike | None = None,
+    parameters: Mapping[str, ArrayLike] | None = None,
+    **delivery: Unpack[Delivery],
+) -> FossenForm:
+    """Compute the terms of M vd + C v + D v + g = tau, as marine control writes them.
+
+    Velocities in it are relative to the water: ``form.M @ (vd - form.drift) + form.C @ form.v +
+    form.D @ form.v + form.g`` is the joint force `tau` of inverse dynamics. dM/dt - 2 C is skew, as
+    passivity-based control wants it, and D v is the whole drag and lift. At a surface M is that of
+    the wet shares at q, and its rate is taken with these shares held, since what their change does
+    (slamming) is no part of dynamics here. Rows and columns are in our order;
+    `matrix_to_fossen` writes those of the craft in marine order and axes. One state or a batch;
+    traced arrays inside a compiled function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        fluid: The water it is in, which moves alike everywhere; on land by default.
+        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
+        time: When [s], shape (...), where the water changes; zero by default.
+        parameters: Values by name in place of those of robot and water, one or one per case.
+        **delivery: `out` and `errors`, the keywords of `Delivery`.
+
+    Returns:
+        M, C, D, g, the velocity relative to the water, and how its rate differs from vd.
+
+    Raises:
+        ModelError: If the water moves differently in different places, or carries a robot that
+            does not float: then no velocity relative to the water stands in v.
+    """
+    conditions: WorldCall = {
+        "world": world,
+        "fluid": fluid,
+        "time": time,
+        "parameters": parameters,
+        **delivery,
+    }
+    return record_under(FossenForm, conditions, _FUNCTION, model, (q, v))

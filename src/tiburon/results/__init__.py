@@ -1,0 +1,1 @@
+"""What a run leaves: trajectory, dataset, store, checkpoint, replay, export."""

@@ -1,0 +1,250 @@
+"""Damaged and forged runs on disk: an error that names the run, or the right numbers."""
+
+import contextlib
+import json
+import os
+import random
+import shutil
+import time
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiburon as tb
+from tests.fresh_process import run_python
+from tests.results.store_damage import damages
+from tests.robots import double_pendulum
+from tiburon.results import store as store_module
+
+resource = pytest.importorskip("resource", reason="memory is measured as POSIX does")
+
+ROOT = Path(__file__).parents[2]
+
+SECONDS = 10.0
+"""Longest time to read a store; milliseconds are usual, and machines may be busy [s]."""
+
+MEGABYTES = 700.0
+"""Most memory that reading takes beyond that of the process: a whole device would take more."""
+
+
+@pytest.fixture(autouse=True)
+def quick_disk(monkeypatch):
+    """Do not wait for the disk: nothing here depends on what a power failure would leave."""
+    monkeypatch.setattr(os, "fsync", lambda handle: None)
+
+
+def _stored(path, cases):
+    """Make a run of several chunks that can be resumed, and return its path."""
+    q = np.broadcast_to([0.5, 0.2], (*cases, 2))
+    keywords = {"dt": 1e-3, "record_every": 1, "events": [tb.TimeEvent("tick", 0.005)]}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store_module, "MOST_ROWS", 4)
+        tb.simulate(double_pendulum(), 0.01, q=q, store=path, **keywords)
+    return path
+
+
+@pytest.fixture(scope="module")
+def good(tmp_path_factory):
+    """Return the path of a run of one robot."""
+    return _stored(tmp_path_factory.mktemp("good") / "run.zarr", ())
+
+
+@pytest.fixture(scope="module", params=["one", "batch"])
+def any_good(request, good, tmp_path_factory):
+    """Return the path of a run, of one robot and of a batch."""
+    if request.param == "one":
+        return good
+    return _stored(tmp_path_factory.mktemp("batch") / "run.zarr", (3,))
+
+
+def _use(path):
+    """Do with a run what users do; return its positions."""
+    run = tb.load_run(path)
+    repr(run)
+    assert isinstance(run.status, (str, np.ndarray))
+    assert run.outcome is None or isinstance(run.outcome.message, str)
+    for event in run.events:
+        repr(event)
+    for key in ("time", "q", "v", "u"):
+        run.array(key)
+    run.data.load()
+    if len(run):
+        run.part(0.0, 0.005)
+    return run.q
+
+
+def _problem(path):
+    """Use a run; return the error, or None and its positions."""
+    try:
+        return None, _use(path)
+    except tb.RunFileError as error:
+        return error, None
+
+
+def _check(good, name, damage, folder):
+    """Damage a copy of a store, and use it."""
+    copy = folder / "copy.zarr"
+    shutil.copytree(good, copy)
+    try:
+        damage(copy)
+        began, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        error, q = _problem(copy)
+        if error is None:
+            # damage that does not matter, or rows that a forger left out
+            whole = tb.load_run(good).q
+            assert np.array_equal(q, whole[: len(q)]), name
+            with contextlib.suppress(tb.TiburonError):
+                tb.load_run(copy).resume(0.002, progress=False)
+        else:
+            assert error.file.startswith(str(copy)), name
+            assert len(str(error)) < 2000, name
+            assert "; " in error.problem, name
+        assert time.monotonic() - began < SECONDS, name
+        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 1024
+        assert grown < MEGABYTES, f"{name}: {grown} MB"
+    finally:
+        shutil.rmtree(copy)
+
+
+SAMPLE = 12
+"""Damages of each store in the usual tests: a different one of every kind, the same every time."""
+
+
+def test_damaged_files_give_run_file_errors(any_good, tmp_path):
+    """A sample of all damages; foreign exceptions, wrong numbers, hangs and floods fail."""
+    made = damages(any_good)
+    rng = random.Random(1)
+    for name in rng.sample(sorted(made), SAMPLE):
+        _check(any_good, name, made[name], tmp_path)
+
+
+@pytest.mark.slow
+def test_all_damaged_files_give_run_file_errors(any_good, tmp_path):
+    """All damages: every file, every byte damage, every value of every header.
+
+    Of the batch one in five: its files differ only in their shapes.
+    """
+    made = sorted(damages(any_good).items())
+    for name, damage in made[:: 5 if "batch" in any_good.parent.name else 1]:
+        _check(any_good, name, damage, tmp_path)
+
+
+READ = """
+import resource, sys, tiburon as tb
+# ten times what reading takes; a device or a bomb would take more
+resource.setrlimit(resource.RLIMIT_AS, (4 * 2**30, 4 * 2**30))
+for path in sys.argv[1:]:
+    try:
+        tb.load_run(path).q
+    except tb.RunFileError as error:
+        print(error.problem)
+"""
+
+
+def _read_elsewhere(*paths):
+    """Read runs in a process of its own, bounded in time and memory, and return its errors."""
+    return run_python(READ, *paths).splitlines()
+
+
+@pytest.mark.parametrize("file", ["zarr.json", "checkpoint/progress.npz", "joint_position/c/1/0"])
+def test_pipes_and_devices_are_not_read(good, tmp_path, file):
+    """A file of a stranger's run that is a pipe, or leads to a device, is refused at once."""
+    paths = [tmp_path / "pipe.zarr", tmp_path / "device.zarr"]
+    for path in paths:
+        shutil.copytree(good, path)
+        (path / file).unlink()
+    os.mkfifo(paths[0] / file)
+    (paths[1] / file).symlink_to("/dev/zero")
+    problems = _read_elsewhere(*paths)
+    assert len(problems) == 2
+    for problem in problems:
+        assert "expected a regular file" in problem or f"file {file} is missing" in problem
+
+
+@pytest.mark.parametrize("name", ["checkpoint/progress.npz", "checkpoint", "joint_position/c"])
+def test_runs_do_not_go_on_through_links(good, tmp_path, name):
+    """Links in a stranger's run would have `resume` write into files elsewhere; reading is safe."""
+    path, other = tmp_path / "run.zarr", tmp_path / "other.zarr"
+    shutil.copytree(good, path)
+    shutil.copytree(good, other)
+    shutil.move(path / name, tmp_path / "removed")
+    (path / name).symlink_to(other / name)
+    before = {file: file.read_bytes() for file in other.rglob("*") if file.is_file()}
+    run = tb.load_run(path)
+    with pytest.raises(tb.RunFileError, match=f"{name} is a link, through which other files"):
+        run.resume(0.05)
+    assert {file: file.read_bytes() for file in other.rglob("*") if file.is_file()} == before
+    # a link to the whole run is the user's own
+    (tmp_path / "link.zarr").symlink_to(other)
+    rows = len(tb.load_run(other))
+    assert len(tb.load_run(tmp_path / "link.zarr").resume(0.05)) > rows
+
+
+def test_small_archives_do_not_unpack_to_gigabytes(good, tmp_path):
+    """A zip file of 0.2 MB that would unpack to 200 MB is refused before anything is unpacked."""
+    path = tmp_path / "bomb.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in good.rglob("*"):
+            if file.is_file() and file.name != "progress.npz":
+                archive.write(file, file.relative_to(good).as_posix())
+        with archive.open("checkpoint/progress.npz", "w") as member:
+            for _ in range(200):
+                member.write(bytes(10**6))
+    assert path.stat().st_size < 4e5
+    (problem,) = _read_elsewhere(path)
+    assert "unpacks to 200" in problem
+    assert "unpack it yourself if you trust it" in problem
+
+
+def test_archives_packed_by_others_are_read(good, tmp_path):
+    """A zip file made with any program, whose members are packed, holds the same numbers."""
+    path = tmp_path / "run.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for file in good.rglob("*"):
+            if file.is_file():
+                archive.write(file, file.relative_to(good).as_posix())
+    run, whole = tb.load_run(path), tb.load_run(good)
+    assert np.array_equal(run.q, whole.q)
+    assert run.data.identical(whole.data)
+    assert run.status == "finished" if not run.batch else (run.status == "finished").all()
+
+
+def test_forged_chunk_sizes_are_refused(good, tmp_path):
+    """Chunks of 745 GiB, of one array or of all, are an error and no attempt."""
+    for name, path, message in (
+        ("zarr.json", ("attributes", "chunk_rows"), "chunk_rows"),
+        ("time/zarr.json", ("chunk_grid", "configuration", "chunk_shape", 0), "chunks of 4 rows"),
+    ):
+        copy = tmp_path / name.replace("/", "-")
+        shutil.copytree(good, copy)
+        data = json.loads((copy / name).read_text())
+        inside = data
+        for key in path[:-1]:
+            inside = inside[key]
+        inside[path[-1]] = 10**11
+        (copy / name).write_text(json.dumps(data))
+        (problem,) = _read_elsewhere(copy)
+        assert message in problem
+
+
+def test_forged_sizes_inside_chunks_are_refused(good, tmp_path):
+    """A packed chunk that claims to unpack to 2 GB is refused before it is unpacked."""
+    copy = tmp_path / "run.zarr"
+    shutil.copytree(good, copy)
+    file = copy / "time/c/1"
+    content = bytearray(file.read_bytes())
+    content[4:8] = (2**31 - 1).to_bytes(4, "little")
+    file.write_bytes(content)
+    with pytest.raises(tb.RunFileError, match=r"rows 0 to 11 of time are damaged .time/c/1 is"):
+        _ = tb.load_run(copy).time
+
+
+def test_all_keywords_of_a_run_are_checked_when_it_is_read():
+    """What a run was started with has a kind in the reader, so that damage to it is refused."""
+    from tiburon.results.header_text import SETUP
+    from tiburon.simulation.course import RunSetup
+
+    elsewhere = {"model", "world", "elements", "control"}
+    assert set(SETUP) == set(RunSetup._fields) - elsewhere

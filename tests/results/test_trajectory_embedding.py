@@ -1,0 +1,102 @@
+"""Robots, worlds and elements as text: restored to the last bit, or refused."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import tiburon as tb
+from tests.formats.rich_models import rich_models
+from tests.robots import ROBOTS
+from tiburon.results.embedding import NotDataError, encode, from_text, is_data, to_text
+
+
+def same(model, other):
+    """Return whether two robots are equal, also to compiled code and in their bits."""
+    return (
+        model == other
+        and hash(model) == hash(other)
+        and repr(model.bodies) == repr(other.bodies)
+        and model.structure_key() == other.structure_key()
+        and np.array_equal(model.parameters(), other.parameters())
+    )
+
+
+@given(rich_models())
+@settings(max_examples=30)
+def test_robots_with_everything_come_back_in_bits(model):
+    """Every kind of part that a model can hold survives, negative zeros and infinities too."""
+    assert same(from_text(to_text(model)), model)
+
+
+@pytest.mark.parametrize("name", sorted(ROBOTS))
+def test_robots_of_the_tests_come_back_in_bits(name):
+    """Joints of all kinds, with axes whose length is 1 only to rounding."""
+    model = ROBOTS[name]
+    if not is_data(model):
+        pytest.skip("holds joints of the user's own")
+    assert same(from_text(to_text(model)), model)
+
+
+@pytest.mark.parametrize("name", ["tiburon_titan", "aquarobot", "stewart", "puma560"])
+def test_robots_that_ship_come_back_in_bits(name):
+    """Water, thrusters, loops, feet and named poses."""
+    model = tb.load(name)
+    found = from_text(to_text(model))
+    assert same(found, model)
+    assert found.about == model.about
+    assert {k: tuple(v) for k, v in found.poses.items()} == {
+        k: tuple(v) for k, v in model.poses.items()
+    }
+
+
+def test_surroundings_and_elements_come_back():
+    """Currents of all kinds, ground with heights, schedules."""
+    waves = tb.Waves((tb.Wave(height=1.0, period=8.0), tb.Wave(height=0.3, period=5.0, phase=0.1)))
+    current = tb.CurrentSum((tb.LinearShear((0.3, 0.1, 0.0), 20.0), waves))
+    grid = tb.GroundGrid((0.5, 0.25), ((0.0, 0.1), (0.2, 1.0 / 3.0)))
+    world = tb.World((0.1, 0.0, -9.7), tb.Ground(grid=grid), tb.Water(1025.0, current))
+    assert from_text(to_text(world)) == world
+    push = tb.WrenchSchedule("push", "tip", (0.0, 0.1), ((0, 0, 0, 1 / 3, 0, 0),) * 2)
+    assert from_text(to_text((push, 2))) == (push, 2)
+    rov = tb.load("tiburon_titan")
+    elements = tb.elements_of(rov, tb.World())
+    assert from_text(to_text(elements)) == elements
+
+
+def test_plain_values_keep_their_kind():
+    """Tuples stay tuples, lists lists; numbers of any size, arrays of any kind of number."""
+    value = {
+        "tuple": (1, (2.5, None)),
+        "list": [True, "ü\ud800", []],
+        "big": 2**200,
+        "odd": (math.inf, -0.0, 5e-324),
+        "empty": (),
+    }
+    found = from_text(to_text(value))
+    assert repr(found) == repr(value)
+    assert math.isnan(from_text(to_text(math.nan)))
+    for array in (np.eye(3) / 3, np.arange(5, dtype=np.int32), np.zeros((0, 2)), np.array(True)):
+        found = from_text(to_text(array))
+        assert found.dtype == array.dtype
+        assert found.shape == array.shape
+        assert np.array_equal(found, array)
+    assert from_text(to_text(np.float64(0.1))) == 0.1
+
+
+def test_what_is_code_is_refused():
+    """Functions, objects of users and arrays of objects cannot be written."""
+    water = tb.Water(current=lambda time, position: (0.0, 0.0, 0.0))
+    for value in (len, object(), water, np.array([None]), {1: 2}, tb.Model):
+        assert not is_data(value)
+        with pytest.raises(NotDataError):
+            to_text(value)
+
+
+def test_fields_that_came_later_take_their_defaults():
+    """A file of an earlier version lacks a field: it has the value that was meant then."""
+    data = encode(tb.Water(1000.0))
+    del data["fields"]["surface"]
+    assert from_text(json.dumps(data)) == tb.Water(1000.0)
