@@ -283,8 +283,8 @@ if TYPE_CHECKING:
     from tiburon.simulation.latching import release as release
     from tiburon.simulation.linearization import Linearization as Linearization
     from tiburon.simulation.linearization import linearize as linearize
-    from tiburon.simulation.mode import Mode as Mode
-    from tiburon.simulation.mode import Modes as Modes
+    from tiburon.simulation.modes import Mode as Mode
+    from tiburon.simulation.modes import Modes as Modes
     from tiburon.simulation.modes import modes as modes
     from tiburon.simulation.run_parameters import ParameterTable as ParameterTable
     from tiburon.simulation.run_parameters import parameters as parameters

@@ -7,7 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.tolerances import assert_close
-from tiburon.simulation.mode_motion import along_loops, swing
+from tiburon.simulation.modes import along_loops, swing
 
 G = 9.81
 WEIGHTLESS = tb.World(gravity=(0.0, 0.0, 0.0))

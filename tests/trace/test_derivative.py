@@ -18,7 +18,7 @@ from tiburon.trace import (
     sparsity,
     trace,
 )
-from tiburon.trace.derivative_rules import RULES, SELECTIONS
+from tiburon.trace.differentiation import RULES, SELECTIONS
 from tiburon.trace.operations import BOOL_FUNCTIONS, FLOAT_FUNCTIONS
 
 # a complex step has no subtraction, so both sides carry rounding errors only; 14 steps of slopes

@@ -3,10 +3,10 @@
 import numpy as np
 
 from tests.tolerances import DIFFERENCE, assert_close
+from tiburon.trace.derivative import rate_along, rate_program
 from tiburon.trace.interpret import interpret
 from tiburon.trace.primitives.spd import solve_spd
 from tiburon.trace.program import trace
-from tiburon.trace.rate import rate_along, rate_program
 
 RANDOM = np.random.default_rng(0)
 

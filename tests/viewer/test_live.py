@@ -260,7 +260,7 @@ def test_without_viser_runs_open_as_pages(monkeypatch, tmp_path):
 
 def test_a_mode_swings_about_its_equilibrium_in_one_period():
     """Positions are q + a Re(shape e^(i phase)); the page plays a period in two seconds."""
-    from tiburon.simulation.mode_motion import film_of_mode
+    from tiburon.simulation.modes import film_of_mode
 
     model = tb.load("double_pendulum")
     found = tb.modes(model)

@@ -172,7 +172,7 @@ def _mode_of(
     import tiburon as tb
     from tiburon.cli.loading import load_quietly
     from tiburon.cli.run_options import start_of
-    from tiburon.simulation.mode_motion import film_of_mode
+    from tiburon.simulation.modes import film_of_mode
 
     model, _ = load_quietly(source, package_paths)
     fluid = tb.Water() if water else None

@@ -33,7 +33,7 @@ from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import rank_cut
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.forward import push_forward
+from tiburon.trace.differentiation import push_forward
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, current_graph, trace
 from tiburon.trace.regions import function

@@ -83,7 +83,7 @@ class ClosureProgram(NamedTuple):
 
     def evaluate(self, output: str, seen: Seen) -> tuple[Scalar, ...]:
         """Return one of the outputs, row by row, on floats or traced values."""
-        from tiburon.trace.rate import evaluate_nodes
+        from tiburon.trace.derivative import evaluate_nodes
 
         return evaluate_nodes(self.program, self._nodes(output), *seen)
 
@@ -204,7 +204,7 @@ def _derived(
     closure: TracedClosure, joints: tuple[Joint, ...], x: list[Any], y: list[Any], z: list[Any]
 ) -> dict[str, Any]:
     from tiburon.trace.array import as_traced
-    from tiburon.trace.forward import push_forward
+    from tiburon.trace.differentiation import push_forward
     from tiburon.trace.program import current_graph
     from tiburon.trace.regions.region import as_value, float_node
 
@@ -291,8 +291,8 @@ def _listed(closure: TracedClosure, found: Any, count: int) -> list[Any]:
 
 def _gradient(graph: Any, value: Any, leaves: Sequence[Any]) -> list[Any]:
     """Return the derivatives of a scalar by leaves of the graph."""
+    from tiburon.trace.differentiation import pull_back
     from tiburon.trace.regions.region import as_value, float_node
-    from tiburon.trace.reverse import pull_back
 
     nodes = [float_node(graph, leaf) for leaf in leaves]
     found = pull_back(graph, [float_node(graph, value)], [graph.const(1.0)], nodes)

@@ -159,7 +159,7 @@ def _known_program(current: Current, every: bool) -> "Program":
 
 def _traced_now(current: Current) -> "Program":
     """Trace a current: its velocity from time, position and numbers, and how that changes."""
-    from tiburon.trace.rate import rate_program
+    from tiburon.trace.derivative import rate_program
 
     def velocity(time: Scalar, x: Scalar, y: Scalar, z: Scalar, *numbers: Scalar) -> Any:
         return current.with_numbers(numbers).velocity(time, (x, y, z))
@@ -193,7 +193,7 @@ def flow_at(current: Current, numbers: Sequence[Scalar], time: Scalar, position:
         time: When [s].
         position: Where, world axes [m].
     """
-    from tiburon.trace.rate import rate_along
+    from tiburon.trace.derivative import rate_along
 
     # a particle of water moves with the water: its place changes at the velocity found
     v, a = rate_along(

@@ -10,7 +10,7 @@ those of Q and of the rates of inner states are taken of their graph. An equilib
 ID(q, v, 0) with constant inner states, is found by Newton's method with steps that are halved until
 they help (Nocedal and Wright 2006, "Numerical optimization", sec. 11.2). Directions in which
 nothing drives back make the equations singular: of all steps that solve them, the smallest is
-taken. Robots with loops step along what their loops allow: see `closed_motion`.
+taken. Robots with loops step along what their loops allow: see `ClosedMotion`.
 """
 
 from collections.abc import Mapping
@@ -21,25 +21,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.algorithms.derivatives.dynamics import (
+    ForwardDynamicsDerivatives,
     InverseDynamicsDerivatives,
+    forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
 )
 from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.library import scalars
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.water.thrusters import projected
-from tiburon.errors import DomainError
-from tiburon.simulation.eigenmodes import EigenModes, eigen_modes
+from tiburon.errors import DomainError, ModelError
+from tiburon.loops.assembly import assemble
+from tiburon.loops.constraints import Constraints, binds_velocity, constraints, entries_in_use
+from tiburon.loops.projection import CLOSED
+from tiburon.loops.start import DEPENDENT, FAINT, LONGEST, MOST_STEPS, NEARLY, gap_names
+from tiburon.simulation.eigenmodes import EigenModes, eigen_modes, modes_within
 from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.trace.derivative import jacobian
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, Program
 
-__all__ = ["Balance", "SmallMotion", "settle"]
+__all__ = ["Balance", "ClosedMotion", "ClosedStates", "SmallMotion", "settle"]
 
 Array = NDArray[np.float64]
 
-LONGEST = 0.5
+MAX_NEWTON_STEP = 0.5
 """Longest step of one iteration [rad or m]: beyond, sines and cosines are no straight lines."""
 
 HALVINGS = 30
@@ -271,7 +278,7 @@ def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[A
         )
         step = -np.linalg.lstsq(slopes * columns, left, rcond=RANK)[0] * columns
         length = float(np.linalg.norm(step[:count]))
-        step *= min(1.0, LONGEST / length) if length > 0.0 else 1.0
+        step *= min(1.0, MAX_NEWTON_STEP / length) if length > 0.0 else 1.0
         for _ in range(HALVINGS):
             there, inner = motion.moved(q, directions @ step[:count]), x + step[count:]
             if there is not None:
@@ -297,3 +304,352 @@ def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[A
             "gravity away, or pass solve=False",
         )
     return q, x
+
+
+ASIDE = 1e-3
+"""How far a pose is left along what its loops allow, to see whether they do [m or rad]."""
+
+BENT = 0.1
+"""How far off, by the length of a step, closed loops may be beside it; curves are off by steps
+squared."""
+
+LOOKS = 3
+"""Directions in which to look: where some are none, nearly all sums of them are none."""
+
+
+class ClosedStates:
+    """States of a system that keep its loops closed."""
+
+    def __init__(self, system: System, v: Array, time: float) -> None:
+        """Hold what does not change.
+
+        Args:
+            system: What moves; its model has loops.
+            v: Joint velocity [m/s or rad/s], shape (nv,).
+            time: When [s].
+
+        Raises:
+            ModelError: If loops are switched.
+        """
+        if system.switch_places:
+            raise ModelError(
+                f"forces: modes are those of loops that stay as they are, got a LoopSwitch of loop "
+                f"{next(iter(system.switch_places))!r}; leave it out, and where its loop is open "
+                "leave the loop out of the model"
+            )
+        self.system, self.model, self.v, self.time = system, system.model, v, time
+        self._binds_velocity = np.array(binds_velocity(self.model), dtype=bool)
+
+    def start(self, q: Array, *, is_guess: bool) -> Array:
+        """Return a position with closed loops to start from.
+
+        Args:
+            q: Position [m or rad], shape (nq,).
+            is_guess: Whether it may be far from closed.
+
+        Raises:
+            LoopError: If a guess leads to no closed position.
+            DomainError: If another position is open, or if a guess is so at this time.
+        """
+        gaps = np.abs(self._gaps(self.held(self.model.normalize(q), self.v)))
+        found = self.closed(q) if is_guess or gaps.max(initial=0.0) <= NEARLY else None
+        if found is None and is_guess:
+            # assembled with `Driven` joints where they are at time zero
+            found = self.closed(assemble(self.model, q).q)
+        if found is not None:
+            return found
+        row = int(np.argmax(gaps))
+        raise DomainError(
+            "q",
+            f"a position with closed loops, to {NEARLY:g} m or rad",
+            f"loop {gap_names(self.model)[row]!r} open by {gaps[row]:.3g} m or rad",
+            advice="close them with tb.assemble(model, q), or from nearby with "
+            "tb.project_configuration(model, q)",
+        )
+
+    def held(self, q: Array, v: Array) -> Constraints:
+        """Return what loops ask for in a state."""
+        position, rate = q.tolist(), v.tolist()
+        plan = self.system._plan(position, rate, self.time)
+        return constraints(self.model, plan, JointVector(position), JointVector(rate))
+
+    def jacobian(self, q: Array) -> Array:
+        """Return J, shape (constraints, nv)."""
+        return self._dense(self.held(q, self.v))
+
+    def freedoms(self, q: Array) -> Array:
+        """Return an orthonormal basis of the velocities that J maps to zero, one column each."""
+        return self._allowed(self.jacobian(q))
+
+    def _dense(self, held: Constraints) -> Array:
+        J = np.zeros((len(held.jacobian), self.model.nv))
+        for k, row in enumerate(held.jacobian):
+            for i, x in row.items():
+                J[k, i] = x
+        return J
+
+    def _allowed(self, J: Array) -> Array:
+        """Return an orthonormal basis of what a Jacobian maps to zero, one column each."""
+        if not J.size:
+            return np.eye(self.model.nv)
+        _, sizes, rows = np.linalg.svd(J)
+        found: Array = rows[_rank(sizes) :].T
+        return found
+
+    def steps(self, q: Array) -> Array:
+        """Return an orthonormal basis of the steps that keep loops closed, shape (nv, steps).
+
+        The first columns are those of velocities; where constraints bind velocities alone, others
+        follow.
+        """
+        J = self.jacobian(q)
+        Z = self._allowed(J)
+        if not self._binds_velocity.any():
+            return Z
+        steps = self._allowed(J[~self._binds_velocity])
+        beyond = steps - Z @ (Z.T @ steps)
+        left, _, _ = np.linalg.svd(beyond, full_matrices=False)
+        return np.hstack([Z, left[:, : steps.shape[1] - Z.shape[1]]])
+
+    def closed(self, q: Array) -> Array | None:
+        """Return a position moved onto the loops by Newton steps; None where they do not lead."""
+        found, rest = self.model.normalize(q), np.zeros(self.model.nv)
+        done = False
+        for _ in range(MOST_STEPS):
+            held = self.held(found, rest)
+            gaps = self._gaps(held)
+            is_closed = bool(np.abs(gaps).max(initial=0.0) <= CLOSED)
+            if not gaps.any() or (is_closed and done):
+                return found
+            # one step more leaves nothing but rounding
+            done = is_closed
+            J = self._dense(held)
+            J[self._binds_velocity] = 0.0
+            step = np.linalg.lstsq(J, -gaps, rcond=FAINT)[0]
+            part = min(1.0, LONGEST / max(float(np.abs(step).max()), LONGEST))
+            found = self.model.normalize(self.model.integrate(found, part * step))
+        return None
+
+    def _gaps(self, held: Constraints) -> Array:
+        """Return values of the constraints on positions; those on velocities have none."""
+        return np.where(self._binds_velocity, 0.0, np.array(held.value, dtype=np.float64))
+
+    def check(self, q: Array) -> None:
+        """Refuse states near which small motions have no modes.
+
+        Args:
+            q: Position with closed loops [m or rad], shape (nq,).
+
+        Raises:
+            DomainError: If velocities open loops or cannot be kept, or if the pose is singular.
+        """
+        self._check_velocity(q)
+        self._check_kept(q)
+        self._check_regular(q)
+
+    def _check_velocity(self, q: Array) -> None:
+        """Refuse velocities that open loops.
+
+        Raises:
+            DomainError: If they do.
+        """
+        rates = np.abs(np.array(self.held(q, self.v).rate, dtype=np.float64))
+        if rates.max(initial=0.0) > NEARLY * (1.0 + np.abs(self.v).max(initial=0.0)):
+            row = int(np.argmax(rates))
+            raise DomainError(
+                "v",
+                "a velocity that keeps loops closed",
+                f"one that opens loop {gap_names(self.model)[row]!r} by {rates[row]:.3g} m/s or "
+                "rad/s",
+                advice="take tb.project_velocity(model, q, v), or none for a robot at rest",
+            )
+
+    def _check_kept(self, q: Array) -> None:
+        """Refuse velocities that loops do not let a robot keep.
+
+        Raises:
+            DomainError: If joints must accelerate for loops to stay closed.
+        """
+        bias = np.abs(np.array(self.held(q, self.v).bias, dtype=np.float64))
+        if bias.max(initial=0.0) > NEARLY * (1.0 + float(self.v @ self.v)):
+            row = int(np.argmax(bias))
+            raise DomainError(
+                "v",
+                "a velocity that can be kept",
+                f"one at which loop {gap_names(self.model)[row]!r} stays closed only if joints "
+                "accelerate",
+                advice="take one with which the robot moves as one body; linearize tells how "
+                "others change",
+            )
+
+    def _check_regular(self, q: Array) -> None:
+        """Refuse poses at which loops do not allow what they seem to allow to first order.
+
+        Constraints that are independent leave a smooth set of positions. Where they are not, steps
+        along what they allow are tried: those of constraints that repeat others everywhere lead to
+        closed loops nearby, those of singular poses do not, or constraints part beside them.
+
+        Raises:
+            DomainError: If the pose is singular.
+        """
+        J = self.jacobian(q)
+        rank = _rank(np.linalg.svd(J, compute_uv=False))
+        if rank == sum(1 for used in entries_in_use(self.model) if used):
+            return
+        directions = self._allowed(J)
+        if not directions.size:
+            return
+        rng = np.random.default_rng(5)
+        for _ in range(LOOKS):
+            step = directions @ rng.standard_normal(directions.shape[1])
+            step *= ASIDE / np.linalg.norm(step)
+            beside = self.closed(self.model.integrate(q, step))
+            if beside is not None:
+                off = np.linalg.norm(self.model.difference(q, beside) - step)
+                held = self.jacobian(beside)
+                nearby = _rank(np.linalg.svd(held, compute_uv=False))
+                if off <= BENT * ASIDE and nearby == rank:
+                    continue
+            raise DomainError(
+                f"modes of model {self.model.name!r}",
+                "an equilibrium from which loops let the robot go in each direction alike",
+                f"a singular pose: {rank} independent constraints leave {self.model.nv - rank} "
+                "freedoms to first order, and not beside it",
+                advice="start nearer another equilibrium, or change lengths or what acts a little",
+            )
+
+
+def _rank(sizes: NDArray[np.floating[Any]]) -> int:
+    return int(np.sum(sizes > DEPENDENT * sizes[:1]))
+
+
+class _Here(NamedTuple):
+    """What acts and what is allowed in a state."""
+
+    balance: Balance
+    by: ForwardDynamicsDerivatives
+    Z: Array
+    """Of velocities, shape (nv, freedoms)."""
+    K: Array
+    """Shape (freedoms, freedoms)."""
+
+
+class ClosedMotion(SmallMotion):
+    """How a system with loops moves at given velocities and commands, exactly and near a state."""
+
+    def __init__(self, system: System, v: Array, u: Array, time: float) -> None:
+        """Hold what does not change; see `SmallMotion`."""
+        super().__init__(system, v, u, time)
+        self.loops = ClosedStates(system, v, time)
+        self._last: tuple[bytes, _Here] | None = None
+
+    def directions(self, q: Array) -> Array:
+        """Return an orthonormal basis of the steps that keep loops closed, shape (nv, steps)."""
+        return self.loops.steps(q)
+
+    def moved(self, q: Array, step: Array) -> Array | None:
+        """Return the position after a step, brought back onto the loops."""
+        return self.loops.closed(self.model.integrate(q, step))
+
+    def _at(self, q: Array, x: Array) -> _Here:
+        key = q.tobytes() + x.tobytes()
+        if self._last is None or self._last[0] != key:
+            here = self.balance(q, x)
+            now: dict[str, Any] = {"time": self.time} if self.system.time_matters else {}
+            by = forward_dynamics_derivatives(
+                self.model, q, self.v, here.force, world=self.world, **now
+            )
+            Z = self.loops.freedoms(q)
+            K = np.linalg.cholesky(Z.T @ by.by_tau @ Z)
+            self._last = key, _Here(here, by, Z, np.asarray(K, dtype=np.float64))
+        return self._last[1]
+
+    def rates(self, q: Array, x: Array) -> Array:
+        """Return accelerations and rates of inner states, shape (nv + nx,)."""
+        here = self._at(q, x)
+        return np.concatenate([here.by.vd, here.balance.rates])
+
+    def unbalanced(self, q: Array, x: Array) -> tuple[Array, Array]:
+        """Return what acts along the freedoms [N or N m], and rates of inner states."""
+        here = self._at(q, x)
+        return _forces(here, here.by.vd), here.balance.rates
+
+    def by_joint(self, q: Array, force: Array) -> Array:
+        """Return what acts along the freedoms as joint forces [N or N m], shape (nv,)."""
+        Z = self.loops.freedoms(q)
+        return np.asarray(Z @ force)
+
+    def slopes(self, q: Array, x: Array) -> tuple[Array, Array]:
+        """Return how `unbalanced` changes with steps along `directions` and inner states.
+
+        Forces are those of accelerations; that the freedoms turn on the way changes nothing where
+        there are none.
+        """
+        nv, here = self.model.nv, self._at(q, x)
+        directions = self.directions(q)
+        lower = self._change(here)
+        rows = np.hstack([here.balance.by_step[nv:] @ directions, here.balance.by_w[nv:, nv:]])
+        accelerations = np.hstack([lower[:, :nv] @ directions, lower[:, 2 * nv :]])
+        return _forces(here, accelerations), rows
+
+    def matrix(self, q: Array, x: Array) -> Array:
+        """Return A, shape (2 nv + nx, 2 nv + nx): with gaps that stay as they are off the loops."""
+        here, nv = self._at(q, x), self.model.nv
+        rates = np.hstack([here.balance.by_step[nv:], here.balance.by_w[nv:]])
+        return self._stacked(self._change(here), rates)
+
+    def _change(self, here: _Here) -> Array:
+        """Return how accelerations change with [dq, v, x], shape (nv, 2 nv + nx)."""
+        nv = self.model.nv
+        found = here.by.by_tau @ np.hstack([here.balance.by_step[:nv], here.balance.by_w[:nv]])
+        found[:, :nv] += here.by.by_q
+        found[:, nv : 2 * nv] += here.by.by_v
+        return np.asarray(found)
+
+    def members(self, A: Array, q: Array, x: Array, slowest: float) -> EigenModes:
+        """Return eigenvalues of A on the loops, but for zeros, and vectors of [dq, v, x]."""
+        here, nv = self._at(q, x), self.model.nv
+        steps, freedoms = self.directions(q), here.Z.shape[1]
+        # in the metric of the mass matrix; further steps, which carry no energy, of like size
+        scale = np.eye(steps.shape[1]) * (np.abs(here.K).max(initial=0.0) or 1.0)
+        scale[:freedoms, :freedoms] = here.K
+        N = steps @ scale
+        count = steps.shape[1]
+        into = np.zeros((len(A), count + freedoms + len(x)))
+        into[:nv, :count] = N
+        into[nv : 2 * nv, :count] = self._turned(q, N)
+        into[nv : 2 * nv, count : count + freedoms] = here.Z @ here.K
+        into[2 * nv :, count + freedoms :] = np.eye(len(x))
+        # C has no part along Z, so that coordinates are read off apart
+        back = np.zeros(into.T.shape)
+        back[:count, :nv] = np.linalg.solve(scale, steps.T)
+        back[count : count + freedoms, nv : 2 * nv] = np.linalg.solve(here.K, here.Z.T)
+        back[count + freedoms :, 2 * nv :] = np.eye(len(x))
+        unit = np.eye(freedoms)
+        return modes_within(back @ A @ into, np.eye(count), unit, into, slowest)
+
+    def _turned(self, q: Array, steps: Array) -> Array:
+        """Return C N: changes of velocity that go with steps, so that loops stay closed.
+
+        Along a step d, J v changes by B(v, d) + J [d, v] / 2, B being the form of which the bias is
+        the square: its values for v + d and v - d tell it exactly.
+        """
+        found = np.zeros(steps.shape)
+        if not self.v.any():
+            return found
+        J = self.loops.jacobian(q)
+        turned = self._turning() @ steps
+        for k, step in enumerate(steps.T):
+            ahead, behind = (
+                np.array(self.loops.held(q, self.v + sign * step).bias, dtype=np.float64)
+                for sign in (1.0, -1.0)
+            )
+            change = 0.25 * (ahead - behind) + 0.5 * J @ turned[:, k]
+            found[:, k] = -np.linalg.lstsq(J, change, rcond=DEPENDENT)[0]
+        return found
+
+
+def _forces(here: _Here, accelerations: Array) -> Array:
+    """Return Z^T H times accelerations that keep loops closed."""
+    along = np.linalg.solve(here.K, here.Z.T @ accelerations)
+    return np.asarray(np.linalg.solve(here.K.T, along))

@@ -22,7 +22,7 @@ from tiburon.simulation.state import State
 from tiburon.simulation.system import System
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.forward import push_forward
+from tiburon.trace.differentiation import push_forward
 from tiburon.trace.program import Input
 from tiburon.trace.regions.region import as_value, float_node
 from tiburon.trace.value import common_graph

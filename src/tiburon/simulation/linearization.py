@@ -28,7 +28,7 @@ from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.rk4 import rk4_step
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.forward import push_forward
+from tiburon.trace.differentiation import push_forward
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.primitive import nodes_of
 from tiburon.trace.program import Input, current_graph

@@ -1,7 +1,18 @@
-"""Natural frequencies, damping and mode shapes of a robot at an equilibrium."""
+"""Natural frequencies, damping ratios and mode shapes of a robot at an equilibrium.
 
+Near an equilibrium a robot moves as a sum of modes, each with its own frequency and damping: an
+eigenvalue lambda of the linearized motion, with natural frequency |lambda| and damping ratio
+-Re(lambda) / |lambda| (Meirovitch 2001, "Fundamentals of vibrations", chapter 7). Water and forces
+that depend on velocity make shapes complex: joints then pass their largest deflections one after
+the other.
+"""
+
+import os
+import tempfile
+import webbrowser
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,19 +25,263 @@ from tiburon.algorithms.binding import world_with
 from tiburon.algorithms.library import check_places
 from tiburon.argument_checks import positive, vector
 from tiburon.arguments import public
-from tiburon.errors import DomainError, ModelError, shown
+from tiburon.errors import DomainError, ModelError, RunFileError, shown
 from tiburon.loops.start import resting_position
 from tiburon.model import Model, Water, World
-from tiburon.simulation.closed_motion import ClosedMotion
+from tiburon.record import record
 from tiburon.simulation.eigenmodes import EigenModes
-from tiburon.simulation.equilibrium import SmallMotion, settle
-from tiburon.simulation.mode import Mode, Modes
+from tiburon.simulation.equilibrium import ClosedMotion, SmallMotion, settle
 from tiburon.simulation.system import System
 from tiburon.trace.traced import is_traced
+from tiburon.written_file import write_file
 
-__all__ = ["modes"]
+__all__ = ["Mode", "Modes", "along_loops", "film_of_mode", "modes", "swing"]
 
 Array = NDArray[np.float64]
+
+STEADY = 1e-9
+"""Real parts up to this fraction of an eigenvalue neither grow nor decay: rounding."""
+
+
+@record(eq=False)
+class Mode:
+    """One way to move about an equilibrium."""
+
+    eigenvalue: complex
+    """Of the linearized motion [1/s]; the one with a positive imaginary part of a pair."""
+
+    shape: NDArray[np.complex128]
+    """Steps of position, the largest being 1 [rad or m], shape (nv,). Real parts alone where all
+    joints pass through zero together; phases tell who leads."""
+
+    states: NDArray[np.complex128]
+    """Inner states of springs, motors and thrusters that go with it, shape (nx,)."""
+
+    @property
+    def kind(self) -> str:
+        """What it does: "free", "oscillation", "decay", "growth" or "growing oscillation"."""
+        if self.eigenvalue == 0.0:
+            return "free"
+        grows = self.eigenvalue.real > STEADY * abs(self.eigenvalue)
+        if self.eigenvalue.imag != 0.0:
+            return "growing oscillation" if grows else "oscillation"
+        return "growth" if grows else "decay"
+
+    @property
+    def natural_frequency(self) -> float:
+        """|lambda| [rad/s]: the frequency without damping, where damping is in proportion."""
+        return abs(self.eigenvalue)
+
+    @property
+    def damping_ratio(self) -> float:
+        """-Re(lambda) / |lambda|: 1 and more for what does not oscillate; NaN if free."""
+        size = abs(self.eigenvalue)
+        return -self.eigenvalue.real / size if size else float("nan")
+
+    @property
+    def period(self) -> float:
+        """Time of one oscillation, damped as it is [s]; infinite without one."""
+        return 2.0 * np.pi / self.eigenvalue.imag if self.eigenvalue.imag else float("inf")
+
+    @property
+    def frequency(self) -> float:
+        """Oscillations per second, damped as they are [Hz]."""
+        return self.eigenvalue.imag / (2.0 * np.pi)
+
+    @property
+    def time_constant(self) -> float:
+        """Time in which it decays to 1/e [s]; negative if it grows, infinite if it does neither."""
+        real = self.eigenvalue.real
+        return -1.0 / real if abs(real) > STEADY * abs(self.eigenvalue) else float("inf")
+
+    def __repr__(self) -> str:
+        return f"<Mode: {_described(self)}>"
+
+
+@record(eq=False)
+class Modes:
+    """An equilibrium and the modes about it; a sequence of `Mode`, free ones first."""
+
+    model: Model
+    """The robot."""
+
+    q: Array
+    """Position of the equilibrium [m or rad], shape (nq,)."""
+
+    v: Array
+    """Velocity that is kept [m/s or rad/s], shape (nv,): zero unless told otherwise."""
+
+    x: Array
+    """Inner states at the equilibrium, shape (nx,)."""
+
+    residual: Array
+    """Acceleration that is left there [m/s^2 or rad/s^2], shape (nv,)."""
+
+    A: Array
+    """The linearized motion of [dq, v, x], shape (2 nv + nx, 2 nv + nx); with loops as that of
+    `linearize`."""
+
+    members: tuple[Mode, ...]
+    """Free modes, then the others, slowest first."""
+
+    zeros: int
+    """How often zero is an eigenvalue of A, on the loops: twice for a direction in which a body
+    drifts on."""
+
+    time: float = 0.0
+    """When [s], where joints or water move by themselves."""
+
+    def __len__(self) -> int:
+        """Return the number of modes."""
+        return len(self.members)
+
+    def __getitem__(self, place: int) -> Mode:
+        """Return a mode by its place in the table."""
+        return self.members[place]
+
+    @property
+    def free(self) -> tuple[Mode, ...]:
+        """Directions in which nothing drives the robot back."""
+        return tuple(mode for mode in self.members if mode.kind == "free")
+
+    @property
+    def oscillations(self) -> tuple[Mode, ...]:
+        """Modes that oscillate, slowest first."""
+        return tuple(mode for mode in self.members if mode.eigenvalue.imag)
+
+    @property
+    def frequencies(self) -> Array:
+        """Natural frequencies of the modes that oscillate [rad/s], slowest first."""
+        return np.array([mode.natural_frequency for mode in self.oscillations])
+
+    @property
+    def damping_ratios(self) -> Array:
+        """Damping ratios of the modes that oscillate."""
+        return np.array([mode.damping_ratio for mode in self.oscillations])
+
+    @property
+    def is_stable(self) -> bool:
+        """Whether no mode grows; free ones neither grow nor decay."""
+        return not any("grow" in mode.kind for mode in self.members)
+
+    def position(self, mode: int, amplitude: float, phase: ArrayLike = 0.0) -> Array:
+        """Return where a mode takes the robot, for pictures.
+
+        Args:
+            mode: Its place in the table.
+            amplitude: Deflection of the variable that moves most [rad or m].
+            phase: Of the oscillation [rad], shape (...).
+
+        Returns:
+            Positions [m or rad], shape (..., nq); with closed loops where there are any.
+
+        Raises:
+            DomainError: If loops do not let the robot go so far.
+        """
+        turned = np.exp(1j * np.asarray(phase, dtype=np.float64))[..., None]
+        steps = amplitude * np.real(turned * self.members[mode].shape)
+        start = np.broadcast_to(self.q, (*steps.shape[:-1], len(self.q)))
+        if not self.model.loops:
+            return self.model.integrate(start, steps)
+        return along_loops(self.model, start, steps, self.time)
+
+    def save_html(
+        self,
+        path: str | os.PathLike[str],
+        mode: int | None = None,
+        *,
+        amplitude: float | None = None,
+        **options: Any,
+    ) -> Path:
+        """Write a page on which a mode swings, the equilibrium as a ghost.
+
+        Args:
+            path: Where to write; an existing file is replaced.
+            mode: Its place in the table; the slowest oscillation by default.
+            amplitude: Of the variable that moves most [rad or m]; well visible by default.
+            **options: As in `tiburon.viewer.replay_html`, such as ``fluid=``.
+
+        Returns:
+            The path.
+
+        Example:
+            ``tb.modes(arm).save_html("swing.html")``
+        """
+        return save_mode(self, path, mode, amplitude, options)
+
+    def view(
+        self, mode: int | None = None, *, amplitude: float | None = None, **options: Any
+    ) -> Any:
+        """Show how a mode swings in the browser; arguments as in `save_html`.
+
+        Where viser is installed, in the live scene; scripts then stay here until Ctrl-C, unless
+        ``wait=False``. Else as a page. Returns the live replay, or the path of the page.
+        """
+        return view_mode(self, mode, amplitude, options)
+
+    def table(self, joints: int = 3) -> str:
+        """Return a table of all modes as text.
+
+        Args:
+            joints: How many variables to tell of each shape, the largest first.
+        """
+        head = ("", "kind", "rad/s", "Hz", "damping", "1/e time s", "moves most")
+        rows = [head]
+        for k, mode in enumerate(self.members):
+            free = mode.kind == "free"
+            numbers = (
+                ("", "", "", "")
+                if free
+                else (
+                    f"{mode.natural_frequency:.5g}",
+                    f"{mode.frequency:.5g}" if mode.eigenvalue.imag else "",
+                    f"{round(mode.damping_ratio, 4) + 0.0:.4f}" if mode.eigenvalue.imag else "",
+                    f"{mode.time_constant:.4g}" if np.isfinite(mode.time_constant) else "",
+                )
+            )
+            rows.append((str(k), mode.kind, *numbers, self._moving(mode, joints)))
+        widths = [max(len(row[k]) for row in rows) for k in range(len(head))]
+        lines = [
+            "  ".join(
+                cell.ljust(width) if k in (1, 6) else cell.rjust(width)
+                for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        ]
+        return "\n".join(lines)
+
+    def _moving(self, mode: Mode, joints: int) -> str:
+        order = np.argsort(-np.abs(mode.shape), kind="stable")[:joints]
+        parts = []
+        for place in order:
+            entry = complex(mode.shape[place])
+            if abs(entry) < 1e-3:
+                break
+            angle = float(np.degrees(np.angle(entry)))
+            straight = abs(entry.imag) < 1e-3 * abs(entry)
+            text = f"{entry.real:+.3f}" if straight else f"{abs(entry):.3f} at {angle:.0f} deg"
+            parts.append(f"{self.model.v_names[place]} {text}")
+        return ", ".join(parts)
+
+    def __repr__(self) -> str:
+        stable = "stable" if self.is_stable else "unstable"
+        return (
+            f"<Modes of {self.model.name!r}: {len(self.free)} free, {len(self.oscillations)} "
+            f"oscillating of {len(self)}, {stable}>"
+        )
+
+    def __str__(self) -> str:
+        return self.table()
+
+
+def _described(mode: Mode) -> str:
+    if mode.kind == "free":
+        return "free"
+    size = f"{mode.natural_frequency:.5g} rad/s" if mode.eigenvalue.imag else ""
+    ratio = f"damping {mode.damping_ratio:.4f}" if mode.eigenvalue.imag else ""
+    parts = [mode.kind, size, ratio or f"1/e in {mode.time_constant:.4g} s"]
+    return ", ".join(part for part in parts if part)
+
 
 NEGLIGIBLE = 1e-12
 """Parts of a shape below this fraction of its largest are rounding."""
@@ -158,3 +413,186 @@ def _rounded(shape: NDArray[np.complex128]) -> NDArray[np.complex128]:
     least = NEGLIGIBLE * float(np.abs(shape).max(initial=0.0))
     real = np.where(np.abs(shape.real) > least, shape.real, 0.0)
     return np.asarray(real + 1j * np.where(np.abs(shape.imag) > least, shape.imag, 0.0))
+
+
+FRAMES = 61
+"""Of one swing, both ends included."""
+
+SHOWN_PERIOD = 2.0
+"""How long a swing takes on the screen [s], however fast or slow it is."""
+
+SEEN = 0.2
+"""How far the body that moves most goes by default, by the size of the robot."""
+
+LARGEST_ANGLE = 0.5
+"""Largest amplitude by default [rad or m]: shapes are those of small motions."""
+
+HALVINGS = 10
+"""How often an amplitude is halved before loops are said to allow none."""
+
+STRIDE = 0.05
+"""Longest step of a joint before loops are closed again [rad or m]."""
+
+FAR = 4.0
+"""How much longer than the step to be made a step with closed loops may be."""
+
+CLOSED = 1e-12
+"""Gap at which a loop counts as closed [m or rad]."""
+
+REST: tuple[float, float, float, float] = (0.62, 0.66, 0.70, 0.25)
+"""Color of the equilibrium beside the mode."""
+
+
+def along_loops(model: Model, q: Array, steps: Array, time: float) -> Array:
+    """Go along steps with loops closed, a little at a time so that none jumps to another branch.
+
+    Args:
+        model: The robot; it has loops.
+        q: Where to start, with closed loops [m or rad], shape (..., nq).
+        steps: Where to go, to first order [m or rad], shape (..., nv).
+        time: When [s].
+
+    Raises:
+        DomainError: If loops cannot be closed so far away.
+    """
+    from tiburon.loops.dynamics import project_configuration
+
+    longest = float(np.abs(steps).max(initial=0.0))
+    parts = max(1, int(np.ceil(longest / STRIDE)))
+    when = np.full(q.shape[:-1], time) if model.plan.depends_on_time else None
+    for part in range(1, parts + 1):
+        found = project_configuration(model, model.integrate(q, steps / parts), time=when)
+        # a projection that leaps has met the end of what loops allow
+        gone = np.abs(model.difference(q, found.q)).max(initial=0.0)
+        if np.max(found.gap, initial=0.0) > CLOSED or gone > FAR * longest / parts:
+            raise DomainError(
+                "amplitude",
+                "one that loops allow",
+                f"loops that open after {part - 1} / {parts} of it",
+                advice="take a smaller one",
+            )
+        q = found.q
+    return q
+
+
+def swing(modes: Modes, place: int, amplitude: float | None = None) -> tuple[Array, Array, float]:
+    """Return one swing of a mode: times [s], positions, and the amplitude that was taken.
+
+    Modes that do not oscillate are shown going to and fro all the same, once in `SHOWN_PERIOD`.
+
+    Args:
+        modes: The modes of a robot.
+        place: Of the mode in their table.
+        amplitude: Deflection of the variable that moves most [rad or m].
+    """
+    mode = modes[place]
+    period = mode.period if np.isfinite(mode.period) else SHOWN_PERIOD
+    phase = np.linspace(0.0, 2.0 * np.pi, FRAMES)
+    if amplitude is None:
+        amplitude = _visible(modes, place)
+    return period * phase / (2.0 * np.pi), modes.position(place, amplitude, phase), amplitude
+
+
+def _visible(modes: Modes, place: int) -> float:
+    """Return an amplitude at which the motion is seen and no joint turns far."""
+    from tiburon.algorithms.kinematics import forward_kinematics
+    from tiburon.viewer.scene_stand_in import robot_size
+
+    model = modes.model
+    step = 1e-4
+    phases = np.array([0.0, 0.5 * np.pi])
+    rows = np.concatenate([modes.q[None], modes.position(place, step, phases)])
+    _, p = forward_kinematics(model, rows, model.body_names)
+    moved = float(np.linalg.norm(p[1:] - p[0], axis=-1).max(initial=0.0)) / step
+    wanted = SEEN * robot_size(model)
+    found = LARGEST_ANGLE if moved * LARGEST_ANGLE <= wanted else wanted / moved
+    return _within_loops(modes, place, found) if model.loops else found
+
+
+def _within_loops(modes: Modes, place: int, amplitude: float) -> float:
+    """Return an amplitude, halved until loops allow it all around."""
+    phase = np.linspace(0.0, 2.0 * np.pi, FRAMES)
+    for _ in range(HALVINGS):
+        try:
+            modes.position(place, amplitude, phase)
+        except DomainError:
+            amplitude *= 0.5
+        else:
+            break
+    return amplitude
+
+
+def _chosen(modes: Modes, place: int | None) -> int:
+    """Return the place of a mode in the table: that asked for, or the slowest oscillation."""
+    if not len(modes):
+        raise DomainError("mode", "a robot that moves", f"{modes.model.name!r}, which cannot")
+    if place is None:
+        swinging = [k for k, mode in enumerate(modes.members) if mode.eigenvalue.imag]
+        return swinging[0] if swinging else 0
+    if not -len(modes) <= place < len(modes):
+        raise DomainError(
+            "mode", f"0 to {len(modes) - 1}", str(place), advice="print(modes) shows the table"
+        )
+    return place % len(modes)
+
+
+def _title(modes: Modes, place: int, mode: Mode) -> str:
+    how = f"{mode.frequency:.4g} Hz" if mode.eigenvalue.imag else mode.kind
+    return f"{modes.model.name}: mode {place}, {how}"
+
+
+def film_of_mode(
+    modes: Modes, mode: int | None, amplitude: float | None = None
+) -> tuple[Array, Array, dict[str, Any]]:
+    """Return times, positions, and how they are shown."""
+    from tiburon.viewer.replay_motion import Track
+
+    place = _chosen(modes, mode)
+    time, q, _ = swing(modes, place, amplitude)
+    shown = {
+        "title": _title(modes, place, modes[place]),
+        "speed": float(time[-1]) / SHOWN_PERIOD,
+        "others": (Track(modes.model, None, modes.q, color=REST),),
+        "fps": 2.0 * FRAMES / float(time[-1]),
+    }
+    return time, q, shown
+
+
+def save_mode(
+    modes: Modes,
+    path: str | os.PathLike[str],
+    mode: int | None,
+    amplitude: float | None,
+    options: dict[str, Any],
+) -> Path:
+    """Write the page of a mode; see `Modes.save_html`."""
+    from tiburon.viewer.replay import replay_html
+
+    time, q, shown = film_of_mode(modes, mode, amplitude)
+    file = Path(path)
+    write_file(file, replay_html(modes.model, time, q, **(shown | options)), RunFileError)
+    return file
+
+
+def view_mode(
+    modes: Modes, mode: int | None, amplitude: float | None, options: dict[str, Any]
+) -> Any:
+    """Show a mode in the browser; see `Modes.view`."""
+    from tiburon.results.replay import stay_if_asked
+    from tiburon.viewer.live import has_viser
+
+    live = options.pop("live", has_viser())
+    browser, wait = options.pop("browser", True), options.pop("wait", None)
+    if not live:
+        folder = Path(tempfile.mkdtemp(prefix="tiburon-"))
+        path = save_mode(modes, folder / "mode.html", mode, amplitude, options)
+        if browser:
+            webbrowser.open(path.as_uri())
+        return path
+    from tiburon.viewer.live_replay import LiveReplay
+
+    time, q, shown = film_of_mode(modes, mode, amplitude)
+    replay = LiveReplay(modes.model, time, q, **(shown | options))
+    if browser:
+        webbrowser.open(replay.url)
+    return stay_if_asked(replay, wait)

@@ -1,29 +1,46 @@
-"""Derivatives of programs: a program again, which can be run, compiled, counted, differentiated.
+"""Derivatives of programs, which are programs again: run, compile, count or differentiate them.
 
-All three forms compute exact derivatives of what was traced, on a copy of the program's graph:
+All forms are exact derivatives of what was traced, on a copy of the program's graph:
 
-- `forward_derivative`: results' change along one direction of the inputs;
+- `forward_derivative`: change of the results along one direction of the inputs;
 - `reverse_derivative`: a weighted sum of results differentiated by every input;
-- `jacobian`: every result by every input element, skipping what does not depend.
+- `jacobian`: every result by every input element, skipping pairs without dependence;
+- `sparsity`: which results depend on which inputs, without computing a derivative;
+- `rate_along`: the rate of change of a function inside a trace, while its arguments change.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.errors import OptionError, TraceError
 from tiburon.record import record
-from tiburon.trace.dependence import cheaper_mode, dependence
-from tiburon.trace.forward import push_forward
+from tiburon.trace.differentiation import (
+    SELECTIONS,
+    differentiable_arguments,
+    pull_back,
+    push_forward,
+)
 from tiburon.trace.graph import Graph
-from tiburon.trace.program import Input, Output, Program
-from tiburon.trace.reverse import pull_back
+from tiburon.trace.interpret import evaluate_graph
+from tiburon.trace.program import Input, Output, Program, trace
+from tiburon.trace.regions.region import as_value, float_node
+from tiburon.trace.splice import splice
+from tiburon.trace.value import common_graph
 
-__all__ = ["forward_derivative", "jacobian", "reverse_derivative", "sparsity"]
+__all__ = [
+    "evaluate_nodes",
+    "forward_derivative",
+    "jacobian",
+    "rate_along",
+    "rate_program",
+    "reverse_derivative",
+    "sparsity",
+]
 
 Choice = str | int | Sequence[str | int] | None
 """Inputs or outputs by name or place: one, several, or None for all."""
@@ -239,3 +256,134 @@ def _places(
             )
         places.append(place)
     return tuple(places)
+
+
+_WITHOUT_PRODUCT = SELECTIONS | {"add", "sub", "neg", "require", "call", "result"}
+
+
+def dependence_masks(
+    graph: Graph, order: Sequence[int], sources: Mapping[int, int]
+) -> dict[int, int]:
+    """Return for each node the mask of the sources whose change can change it.
+
+    Args:
+        graph: The graph.
+        order: The nodes to visit, arguments first.
+        sources: Mask of each source node.
+    """
+    masks: dict[int, int] = {}
+    for node in order:
+        mask = sources.get(node, 0)
+        if not mask:
+            for argument in differentiable_arguments(graph, node):
+                mask |= masks.get(argument, 0)
+        masks[node] = mask
+    return masks
+
+
+def dependence(graph: Graph, roots: Sequence[int], leaves: Sequence[int]) -> NDArray[np.bool_]:
+    """Return which roots can change when which leaves change, shape (roots, leaves).
+
+    True does not promise a derivative other than 0 (terms may cancel); False promises 0.
+    """
+    sources = {leaf: 1 << place for place, leaf in enumerate(leaves)}
+    masks = dependence_masks(graph, graph.live(roots), sources)
+    pattern = np.zeros((len(roots), len(leaves)), dtype=np.bool_)
+    for row, root in enumerate(roots):
+        for column in range(len(leaves)):
+            pattern[row, column] = bool(masks.get(root, 0) >> column & 1)
+    return pattern
+
+
+def cheaper_mode(
+    graph: Graph, roots: Sequence[int], leaves: Sequence[int]
+) -> Literal["forward", "reverse"]:
+    """Return the mode that gives the whole Jacobian with fewer products and sums.
+
+    Forward mode works once per edge of the graph and leaf behind it, reverse mode once per edge
+    and root in front of it. Edges of sums and choices need no product; where k terms meet, k - 1
+    sums are needed; a product with the 1 a derivative starts from is none.
+    """
+    order = graph.live(roots)
+    bits = {leaf: 1 << place for place, leaf in enumerate(leaves)}
+    behind = dependence_masks(graph, order, bits)
+    front = dict.fromkeys(order, 0)
+    for place, root in enumerate(roots):
+        front[root] |= 1 << place
+    starts = set(roots)
+    arriving = dict.fromkeys(order, 0)
+    forward = reverse = 0
+    for node in reversed(order):
+        if not behind[node]:
+            continue
+        # every user has been visited: what arrives here is complete
+        rows = front[node].bit_count()
+        reverse += max(arriving[node] - rows, 0)
+        moving = [a for a in differentiable_arguments(graph, node) if behind[a]]
+        terms = sum(behind[a].bit_count() for a in moving)
+        forward += max(terms - behind[node].bit_count(), 0)
+        products = graph.ops[node] not in _WITHOUT_PRODUCT
+        for argument in moving:
+            front[argument] |= front[node]
+            arriving[argument] += rows
+            if products:
+                forward += 0 if argument in bits else behind[argument].bit_count()
+                reverse += 0 if node in starts and rows == 1 else rows
+    return "reverse" if reverse < forward else "forward"
+
+
+Scalars = tuple[Any, ...]
+
+
+def rate_program(function: Callable[..., Any], arguments: int, name: str = "") -> Program:
+    """Trace a function of scalars, and how it changes; for `rate_along`.
+
+    Args:
+        function: Takes scalars, gives a sequence of scalars.
+        arguments: How many it takes.
+        name: Name of the program.
+    """
+    inputs = [Input("x", (arguments,))]
+    program = trace(lambda x: list(function(*x.tolist())), inputs, name=name)
+    return forward_derivative(program, values=True)
+
+
+def rate_along(
+    program: Program, arguments: Sequence[Any], rates: Callable[..., Sequence[Any]]
+) -> tuple[Scalars, Scalars]:
+    """Return the results of a function, and their rate of change.
+
+    Args:
+        program: From `rate_program`.
+        arguments: Scalars, traced or not.
+        rates: Gives the rate of change of each argument from the results, which may say how the
+            arguments move.
+
+    Returns:
+        Results and their rates.
+    """
+    values, tangents = program.outputs
+    results = evaluate_nodes(program, values.nodes, arguments, ())
+    return results, evaluate_nodes(program, tangents.nodes, arguments, rates(*results))
+
+
+def evaluate_nodes(program: Program, nodes: Sequence[int], *given: Sequence[Any]) -> Scalars:
+    """Return the values of some nodes of a program, on floats or written into the graph at hand.
+
+    Args:
+        program: The program.
+        nodes: Of its graph.
+        *given: Scalars of each input, in order; inputs that the nodes do not read may be empty.
+    """
+    graph = common_graph(tuple(scalar for scalars in given for scalar in scalars))
+    if graph is None:
+        return tuple(
+            float(value)
+            for value in evaluate_graph(program.graph, nodes, lambda _, at: given[at[0]][at[1]])
+        )
+    inputs = {
+        (argument, element): float_node(graph, scalar)
+        for argument, scalars in enumerate(given)
+        for element, scalar in enumerate(scalars)
+    }
+    return tuple(as_value(graph, node) for node in splice(graph, program.graph, nodes, inputs))

@@ -9,7 +9,7 @@ ID(q, v, FD(q, v, tau)) = tau for all states, so that forward dynamics FD has th
 "Analytical derivatives of rigid body dynamics algorithms", Robotics: Science and Systems).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -21,12 +21,13 @@ from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.crba import composite_products, mass_elements
 from tiburon.algorithms.derivatives.inverse_dynamics import (
     ForceVectors,
+    Rows,
+    Turning,
     force_matrices,
     force_vectors,
+    no_turning,
     state_terms,
 )
-from tiburon.algorithms.derivatives.parts import Turning, no_turning
-from tiburon.algorithms.derivatives.traced import ForceChanges, traced_changes
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.kinematics import frame_places
@@ -41,9 +42,14 @@ from tiburon.record import named_line
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, cross, matrix_vector, transpose
 from tiburon.trace.array import as_traced
+from tiburon.trace.differentiation import push_forward
+from tiburon.trace.interpret import interpret
 from tiburon.trace.primitives.tree import solve_tree
 from tiburon.trace.primitives.tree_columns import solve_tree_columns
 from tiburon.trace.primitives.tree_inverse import invert_tree
+from tiburon.trace.program import Input, current_graph, trace
+from tiburon.trace.regions import function
+from tiburon.trace.regions.region import as_value, float_node
 
 __all__ = [
     "ForwardDynamicsDerivatives",
@@ -52,6 +58,81 @@ __all__ = [
     "forward_dynamics_derivatives",
     "inverse_dynamics_derivatives",
 ]
+
+
+class ForceChanges(NamedTuple):
+    """Joint forces and how they change."""
+
+    tau: tuple[Scalar, ...]
+    by_q: Rows
+    """By steps of position, column k for a step along velocity variable k."""
+
+    by_v: Rows
+
+
+def traced_changes(
+    plan: Plan,
+    forces: Callable[[JointVector, JointVector, JointVector], Sequence[Scalar]],
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar],
+) -> ForceChanges:
+    """Compute joint forces and their derivatives by position and velocity.
+
+    Args:
+        plan: Layout of the model.
+        forces: Gives joint forces, nv scalars, for position, velocity and acceleration.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+    """
+    n = plan.nv
+
+    def everything(q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]) -> list[Any]:
+        position, rate, change = JointVector(q), JointVector(v), JointVector(vd)
+        tau = list(forces(position, rate, change))
+        return [*tau, *_columns(plan, tau, position, rate)]
+
+    if current_graph() is None:
+        inputs = [Input("q", (plan.nq,)), Input("v", (n,)), Input("vd", (n,))]
+        program = trace(lambda *x: everything(*(y.tolist() for y in x)), inputs)
+        found = interpret(program, [list(q), list(v), list(vd)]).tolist()
+    else:
+        # a function of its own: its arguments are then no part of any other computation
+        found = function(everything)(list(q), list(v), list(vd))
+    columns = [found[(k + 1) * n : (k + 2) * n] for k in range(2 * n)]
+    by_q = tuple(tuple(columns[k][i] for k in range(n)) for i in range(n))
+    by_v = tuple(tuple(columns[n + k][i] for k in range(n)) for i in range(n))
+    return ForceChanges(tuple(found[:n]), by_q, by_v)
+
+
+def _columns(
+    plan: Plan, tau: Sequence[Scalar], q: Sequence[Scalar], v: Sequence[Scalar]
+) -> list[Any]:
+    """Return the change of joint forces with each step of position, then with each velocity."""
+    graph = current_graph()
+    assert graph is not None
+    roots = [float_node(graph, x) for x in tau]
+    live = graph.live(roots)
+    found: list[Any] = []
+    for seeds in (*_steps(plan, q), *({rate: 1.0} for rate in v)):
+        tangents = {float_node(graph, x): float_node(graph, t) for x, t in seeds.items()}
+        found += [as_value(graph, node) for node in push_forward(graph, roots, tangents, live=live)]
+    return found
+
+
+def _steps(plan: Plan, q: Sequence[Scalar]) -> list[dict[Any, Scalar]]:
+    """Return how positions change with a step along each velocity variable."""
+    found = []
+    for body in plan.bodies:
+        joint = body.joint
+        # a joint that follows another has no variables of its own
+        for k in range(joint.nv if joint.follows is None else 0):
+            unit = [1.0 if i == k else 0.0 for i in range(joint.nv)]
+            rates = joint.position_rate(q[body.q], unit)
+            found.append(dict(zip(q[body.q], rates, strict=True)))
+    return found
+
 
 Array = NDArray[np.float64]
 

@@ -43,7 +43,7 @@ from tiburon.record import named_line
 from tiburon.spatial import ArticulatedInertia, Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, cross, subtract
 from tiburon.trace.array import as_traced
-from tiburon.trace.forward import push_forward
+from tiburon.trace.differentiation import push_forward
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import function
 from tiburon.trace.regions.region import as_value, float_node

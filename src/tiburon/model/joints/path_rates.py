@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from tiburon.errors import ModelError
 from tiburon.model.joints.path import Harmonic, Path, Polynomial
-from tiburon.trace.rate import evaluate_nodes, rate_program
+from tiburon.trace.derivative import evaluate_nodes, rate_program
 
 __all__ = ["SAMPLE_TIMES", "check_path"]
 

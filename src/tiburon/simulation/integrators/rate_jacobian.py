@@ -12,7 +12,7 @@ from tiburon.simulation.integrators.chart import Chart
 from tiburon.simulation.integrators.manifold import Scalars
 from tiburon.spatial import Scalar
 from tiburon.trace.derivative import jacobian
-from tiburon.trace.forward import push_forward
+from tiburon.trace.differentiation import push_forward
 from tiburon.trace.interpret import interpret
 from tiburon.trace.primitives.primitive import nodes_of
 from tiburon.trace.program import Input, current_graph, trace

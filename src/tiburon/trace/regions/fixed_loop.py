@@ -7,7 +7,7 @@ from typing import Any
 
 from tiburon.errors import TraceError
 from tiburon.trace.count import OperationCount, count_graph
-from tiburon.trace.forward import push_forward
+from tiburon.trace.differentiation import push_forward
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions.function import FunctionRegion, call_function

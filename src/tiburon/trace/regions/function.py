@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from tiburon.trace.count import OperationCount, count_graph
-from tiburon.trace.forward import push_forward
+from tiburon.trace.differentiation import pull_back, push_forward
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions.region import (
@@ -19,7 +19,6 @@ from tiburon.trace.regions.region import (
     fresh_argument,
     trace_body,
 )
-from tiburon.trace.reverse import pull_back
 from tiburon.trace.structure import Structure, flatten, rebuild
 
 __all__ = ["FunctionRegion", "call_function", "function"]

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from tiburon.trace.count import OperationCount, count_graph
+from tiburon.trace.differentiation import active_nodes
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions.fixed_loop import check_state
@@ -27,7 +28,6 @@ from tiburon.trace.regions.region import (
     float_node,
     trace_body,
 )
-from tiburon.trace.reverse import active_nodes
 from tiburon.trace.structure import flatten, rebuild
 from tiburon.trace.value import Value, node_of
 
