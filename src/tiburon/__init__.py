@@ -151,9 +151,9 @@ if TYPE_CHECKING:
     from tiburon.loops.apparent import ApparentInertia as ApparentInertia
     from tiburon.loops.apparent import apparent_inertia as apparent_inertia
     from tiburon.loops.assembly import Assembly as Assembly
+    from tiburon.loops.assembly import AssemblyBranches as AssemblyBranches
     from tiburon.loops.assembly import assemble as assemble
-    from tiburon.loops.assembly_branches import AssemblyBranches as AssemblyBranches
-    from tiburon.loops.assembly_branches import assembly_branches as assembly_branches
+    from tiburon.loops.assembly import assembly_branches as assembly_branches
     from tiburon.loops.constraints import constraint_names as constraint_names
     from tiburon.loops.dynamics import LoopDynamics as LoopDynamics
     from tiburon.loops.dynamics import ProjectedConfiguration as ProjectedConfiguration
@@ -165,17 +165,17 @@ if TYPE_CHECKING:
     from tiburon.loops.inverse import LoopForces as LoopForces
     from tiburon.loops.inverse import loop_inverse_dynamics as loop_inverse_dynamics
     from tiburon.loops.mobility import Mobility as Mobility
+    from tiburon.loops.mobility import MotorSet as MotorSet
     from tiburon.loops.mobility import connectivity as connectivity
     from tiburon.loops.mobility import mobility as mobility
-    from tiburon.loops.mobility_sets import MotorSet as MotorSet
-    from tiburon.loops.mobility_sets import motor_sets as motor_sets
+    from tiburon.loops.mobility import motor_sets as motor_sets
     from tiburon.loops.reactions import LoopReactions as LoopReactions
     from tiburon.loops.reactions import loop_reactions as loop_reactions
+    from tiburon.loops.recut import recut as recut
+    from tiburon.loops.recut import recut_state as recut_state
+    from tiburon.loops.topology import JointLine as JointLine
     from tiburon.loops.topology import Topology as Topology
     from tiburon.loops.topology import topology as topology
-    from tiburon.loops.topology_lines import JointLine as JointLine
-    from tiburon.loops.topology_recut import recut as recut
-    from tiburon.loops.topology_state import recut_state as recut_state
     from tiburon.model import Actuator as Actuator
     from tiburon.model import Blade as Blade
     from tiburon.model import Body as Body

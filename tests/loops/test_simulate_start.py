@@ -1,9 +1,12 @@
-"""Where runs of robots with loops may start, what they tell, and how they end when loops cannot."""
+"""Initial states of runs with loops, and the end of runs whose loops cannot close."""
 
 import numpy as np
 import pytest
 
 import tiburon as tb
+from benchmarks.mechanisms import four_bar_state, four_bars
+from tests.loops.mechanisms import stretched_elbow
+from tiburon.loops.start import closed_start
 
 RANDOM = np.random.default_rng(23)
 
@@ -127,3 +130,27 @@ def test_rounding_beside_a_singular_pose_does_not_turn_velocities():
     q = FLAT + near[:, None] * branch + 1e-16 * RANDOM.standard_normal((len(near), 5))
     kept = tb.project_velocity(model, q, np.tile(5.0 * branch, (len(near), 1)))
     np.testing.assert_allclose(kept, np.tile(5.0 * branch, (len(near), 1)), atol=1e-6)
+
+
+# -- singular configurations -----------------------------------------------------------------------
+
+
+def test_many_four_bars_flat_on_one_line_could_go_many_ways():
+    """Almost all first-order motions are none: the search for poses nearby must not give up."""
+    model = four_bars(12)
+    q, v = four_bar_state(12, np.pi / 2)
+    rest = np.zeros((1, model.nv))
+    with pytest.raises(tb.DomainError, match="12 independent constraints here") as caught:
+        closed_start(model, q[None], rest, 0.0)
+    assert "project_velocity" in str(caught.value)
+    # a velocity chooses, and beside the pose there is nothing to choose
+    assert closed_start(model, q[None], v[None], 0.0).v is not None
+    beside, _ = four_bar_state(12, np.pi / 2 - 0.05)
+    closed_start(model, beside[None], rest, 0.0)
+
+
+def test_a_stretched_elbow_has_nowhere_to_go_and_may_rest():
+    """Singular to first order, but no way leads away: nothing needs to be chosen."""
+    model = stretched_elbow()
+    start = closed_start(model, np.zeros((1, 2)), np.zeros((1, 2)), 0.0)
+    assert not start.q.any()

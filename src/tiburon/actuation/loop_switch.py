@@ -2,7 +2,7 @@
 
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.errors import ModelError, UnknownNameError
-from tiburon.loops.switching import loop_rows
+from tiburon.loops.constraints import loop_rows
 from tiburon.model import JointCoupling, Model
 from tiburon.record import record
 

@@ -5,7 +5,7 @@ robot and every joint is controlled, errors follow d2e/dt2 + damping de/dt + sti
 by itself (Craig 2005, "Introduction to robotics", sec. 10.4).
 
 Loops do not allow all joints independent accelerations: of those that keep the loops closed, the
-nearest are taken, and the joints with motors make the forces (`tiburon.loops.tracking`).
+nearest are taken, and the joints with motors make the forces (`tiburon.loops.inverse`).
 """
 
 from collections.abc import Hashable
@@ -33,7 +33,7 @@ from tiburon.control.joint_choice import (
 )
 from tiburon.control.run_time import flat_numbers, forms, run_time_fields
 from tiburon.errors import ModelError
-from tiburon.loops.tracking import tracking_forces
+from tiburon.loops.inverse import tracking_forces
 from tiburon.model import Model, World
 from tiburon.record import record
 from tiburon.simulation.state import State

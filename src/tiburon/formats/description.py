@@ -164,7 +164,7 @@ def _mobility(model: Model) -> dict[str, Any] | None:
     if not model.loops:
         return None
     # graphs and ranks are for robots with loops alone
-    from tiburon.loops.mobility_description import describe_mobility
+    from tiburon.loops.mobility import describe_mobility
 
     return describe_mobility(model)
 

@@ -24,8 +24,7 @@ from tiburon.algorithms.kinematics import body_places, frame_places
 from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.arguments import public
 from tiburon.loops.constraints import Row, constraints, entries_in_use
-from tiburon.loops.handles import articulated_metric
-from tiburon.loops.metric import CUT, rank_cut
+from tiburon.loops.metric import CUT, articulated_metric, rank_cut
 from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.native.result_arrays import checked_targets, deliver

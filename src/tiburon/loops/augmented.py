@@ -1,110 +1,194 @@
-"""Forward dynamics with loops: joint accelerations and constraint forces from one system.
+"""Forward dynamics with loops: joint accelerations and constraint forces from one sparse system.
 
     [ H  J^T ] [  vd     ]   [ tau - C ]
     [ J   0  ] [ -lambda ] = [ -bias   ]        (Featherstone 1987, eq. 9.17)
 
-The whole system is factored with its zeros, legs before the body they carry (`elimination`). No
-pivots are looked for; those of constraints tell by how much they lost. Eliminating joints first
-squares the condition of J, so the result is taken only where no digit that matters is lost.
-Elsewhere, near singular poses and where constraints repeat each other, D^-1/2 L^-T J^T with
-H = L^T D L is factored with pivoting: the constraints in the metric of the mass matrix, nothing
-squared. That decides the rank and gives the multipliers of least length (`factor_orthogonal`). It
-runs for the cases that need it and for no other.
+Elimination order
+    Minimum degree (Tinney and Walker 1967) preserves sparsity: legs are eliminated before the body
+    they carry, and the constraint forces of a leg's own loops right after its joints. A constraint
+    is eliminated only once the joints before it give it a nonzero pivot, which a generic
+    configuration shows. Large mechanisms use a safe order: a constraint waits for all joints it
+    constrains and then loses its pivot only if it is redundant.
 
-Mechanisms too large for it leave out constraints whose pivots are lost; accelerations are then
-still right, and forces one choice of many. Of all that do the same to the joints, z = J^T lambda,
-the shortest are those of a second sparse system,
+Factorization
+    The sparse factorization does not pivot; the pivots of the constraints show how much accuracy
+    was lost. Eliminating joints first squares the condition number of J, so the result is used
+    only where that is harmless. Elsewhere, near singular configurations and for redundant
+    constraints, D^-1/2 L^-T J^T with H = L^T D L is factored with pivoting (`metric`), which
+    determines the rank and yields the multipliers of least norm. This branch runs only for the
+    cases that need it.
 
-    [ 1    J ] [ lambda ]   [ 0 ]
-    [ J^T  0 ] [   w    ] = [ z ]
+Large mechanisms
+    Constraints with lost pivots are left out; accelerations are still correct, and the multipliers
+    are one choice of many. Those of least norm with the same joint forces z = J^T lambda solve
 
-whose lost pivots are the freedoms that loops leave: its equations agree, whichever are left out.
+        [ 1    J ] [ lambda ]   [ 0 ]
+        [ J^T  0 ] [   w    ] = [ z ]
+
+    whose lost pivots are the remaining degrees of freedom; the system is consistent whichever are
+    left out.
 
 Symbols: H, C mass matrix and bias force, J, bias as in `constraints`, lambda constraint forces.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.joint_space import freedom_parents, joint_space_terms
-from tiburon.loops.constraints import Constraints, Row
-from tiburon.loops.elimination import LoopPattern, loop_pattern
-from tiburon.loops.metric import CUT, ConstrainedMotion, rank_cut, solve_in_metric
+from tiburon.algorithms.tape_calls import JointVector, taping
+from tiburon.loops.constraints import Constraints, Row, constraints, entries_in_use
+from tiburon.loops.metric import CUT, ConstrainedMotion, TreeMetric, rank_cut, solve_in_metric
 from tiburon.model import Model, Plan
 from tiburon.spatial import Force, Scalar, Vec3
-from tiburon.trace.primitives.saddle import SaddleFactor
+from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import while_loop
 
-__all__ = ["TreeMetric", "answer", "constrained_acceleration"]
+__all__ = ["LoopPattern", "answer", "constrained_acceleration", "loop_pattern"]
 
-SURE = 1e-6
+
+LARGEST_PIVOTED = 4096
+"""Freedoms times live constraints up to which the careful way is there to be taken."""
+
+LEAST_PIVOT = 1e-3
+"""Pivot of a constraint, relative to what formed it, at which it may be eliminated."""
+
+
+class LoopPattern:
+    """Which entries the equations of a robot with loops have, and how to eliminate them.
+
+    Attributes:
+        saddle: The pattern of [[H, J^T], [J, 0]]; unknowns are joint accelerations, then the
+            negative forces of live constraints.
+        live: Constraints that can bind anything, by number.
+        mass: Row and column of each entry of H that is stored.
+        is_large: Whether the mechanism is too large to be solved with pivoting.
+        shortest: Of large ones, the pattern of [[1, J], [J^T, 0]]; unknowns are the forces of live
+            constraints, then one number per joint acceleration.
+    """
+
+    def __init__(self, model: Model) -> None:
+        """Find pattern and order.
+
+        Args:
+            model: The robot.
+        """
+        nv, used = model.nv, entries_in_use(model)
+        self.live = tuple(k for k, columns in enumerate(used) if columns)
+        self.mass = tuple(FactorTree(freedom_parents(model.plan)).layout.elements())
+        self.bound = tuple((n, j) for n, k in enumerate(self.live) for j in sorted(used[k]))
+        entries = [*self.mass, *((nv + n, j) for n, j in self.bound)]
+        count = len(self.live)
+        self.is_large = nv * count > LARGEST_PIVOTED
+        numbers = self._numbers(model)
+        order = _order(nv, count, entries, numbers, safe=self.is_large)
+        self.saddle = SaddlePattern(nv + count, count, entries, order)
+        self.shortest: SaddlePattern | None = None
+        if self.is_large:
+            forces = [(n, n) for n in range(count)] + [(count + j, n) for n, j in self.bound]
+            sizes = [1.0] * count + numbers[len(self.mass) :]
+            order = _order(count, nv, forces, sizes, safe=True)
+            self.shortest = SaddlePattern(nv + count, nv, forces, order)
+
+    def _numbers(self, model: Model) -> list[float]:
+        """Return the entries at a generic position."""
+        rng = np.random.default_rng(11)
+        q = JointVector([x for joint in model.joints for x in joint.random(rng)])
+        with taping(None):
+            H = mass_elements(model.plan, q)
+            rows = constraints(model, model.plan, q).jacobian
+        mass = [float(H[i * model.nv + j]) for i, j in self.mass]
+        return [*mass, *(float(rows[self.live[n]][j]) for n, j in self.bound)]
+
+
+@lru_cache(maxsize=64)
+def loop_pattern(model: Model) -> LoopPattern:
+    """Return the pattern of a robot with loops."""
+    return LoopPattern(model)
+
+
+def _order(
+    free: int,
+    bound: int,
+    entries: Sequence[tuple[int, int]],
+    numbers: Sequence[float],
+    *,
+    safe: bool,
+) -> list[int]:
+    """Return unknowns by least degree, constraints only where their pivots hold up.
+
+    Args:
+        free: Number of joint variables.
+        bound: Number of constraints.
+        entries: Row and column of each entry.
+        numbers: The entries at a generic position.
+        safe: Whether constraints wait for all joints they bind; numbers then do not matter.
+    """
+    size = free + bound
+    rows: list[dict[int, float]] = [{} for _ in range(size)]
+    diagonal, formed = [0.0] * size, [0.0] * size
+    waits_for: list[set[int]] = [set() for _ in range(size)]
+    for (i, j), x in zip(entries, numbers, strict=True):
+        if i == j:
+            diagonal[i] = formed[i] = x
+        else:
+            rows[i][j] = rows[j][i] = x
+            if safe and i >= free:
+                waits_for[i].add(j)
+    left = set(range(size))
+    order: list[int] = []
+    while left:
+        if safe:
+            # with all its joints gone, a constraint has no pivot only where it repeats others
+            ready = [k for k in left if k < free or not waits_for[k] & left]
+        else:
+            ready = [k for k in left if k < free or -diagonal[k] > LEAST_PIVOT * formed[k] > 0.0]
+        # constraints that are not held up repeat others: they go last, and are left out
+        k = min(ready or left, key=lambda k: (len(rows[k]), k))
+        left.remove(k)
+        order.append(k)
+        column = rows[k]
+        for i in column:
+            del rows[i][k]
+        if not ready:
+            continue
+        inverse = 0.0 if safe else 1.0 / diagonal[k]
+        for i, x in column.items():
+            for j, y in column.items():
+                if j < i:
+                    change = x * y * inverse
+                    rows[i][j] = rows[j][i] = rows[i].get(j, 0.0) - change
+            diagonal[i] -= x * x * inverse
+            formed[i] = max(formed[i], abs(diagonal[i]))
+    return order
+
+
+WELL_CONDITIONED = 1e-6
 """Squared sine of the angle between constraints above which squaring their condition is harmless.
 
 Multipliers lose six of sixteen digits at this angle of 1e-3; below it they would lose more.
 """
 
-SHORT = 1e-10
+LEAST_SQUARED_LENGTH = 1e-10
 """Squared length of a constraint, relative to the longest, below which it is told as longer.
 
 A row that vanishes in a pose is left with rounding, and sure of it; against this it is lost. Those
 who cut off constraints at a length let the careful way decide from ten times that length on.
 """
 
-LOST = 1e-11
+LOST_PIVOT = 1e-11
 """Squared sine below which mechanisms too large for the careful way leave a constraint out; the
 square of the cut where that is more."""
 
-TINY = 1e-300
+SMALLEST_LENGTH = 1e-300
 """Stands for lengths of constraints that bind nothing: a division by it is a number."""
 
-INLINED = 15000
+MOST_INLINED_WORK = 15000
 """Multiplications of a factor up to which they are spelled out: without tables to look up."""
-
-
-class TreeMetric:
-    """The mass matrix of a tree, factored: H = L^T D L."""
-
-    def __init__(self, plan: Plan, elements: Sequence[Scalar]) -> None:
-        """Factor.
-
-        Args:
-            plan: Layout of the model.
-            elements: Those elements of H that a factorization along the tree reads.
-        """
-        parents = freedom_parents(plan)
-        primitive = FactorTree(parents)
-        # spelled out: its numbers are used one by one here, and derivatives of a call are those of
-        # the factor as a whole
-        numbers = primitive.apply(elements, inline=True)
-        self._columns = primitive.layout.columns
-        self._starts = primitive.layout.starts
-        self._numbers = list(numbers)
-        self.softness = [self._numbers[end - 1] for end in self._starts[1:]]
-        """1/D, one per velocity variable."""
-
-    def lowered(self, force: dict[int, Scalar]) -> dict[int, Scalar]:
-        """Return L^-T times joint forces, by velocity variable; zeros are left out."""
-        found = dict(force)
-        for i in range(len(self._columns) - 1, -1, -1):
-            if i not in found:
-                continue
-            for place, j in enumerate(self._columns[i][:-1], start=self._starts[i]):
-                part = self._numbers[place] * found[i]
-                found[j] = found[j] - part if j in found else -part
-        return found
-
-    def raised(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return L^-1 times a vector."""
-        found: list[Scalar] = []
-        for i, columns in enumerate(self._columns):
-            total = x[i]
-            for place, j in enumerate(columns[:-1], start=self._starts[i]):
-                total = total - self._numbers[place] * found[j]
-            found.append(total)
-        return tuple(found)
 
 
 def constrained_acceleration(
@@ -166,9 +250,9 @@ def answer(
     right = [wanted[k] for k in live]
     careful = not pattern.is_large
     entries = [*mass, *bound]
-    inline = pattern.saddle.work <= INLINED
-    lost = SURE if careful else np.maximum(LOST, cut * cut)
-    short = np.maximum(SHORT, np.minimum(1.0, (10.0 * cut) ** 2 / SURE))
+    inline = pattern.saddle.work <= MOST_INLINED_WORK
+    lost = WELL_CONDITIONED if careful else np.maximum(LOST_PIVOT, cut * cut)
+    short = np.maximum(LEAST_SQUARED_LENGTH, np.minimum(1.0, (10.0 * cut) ** 2 / WELL_CONDITIONED))
     lengths = _lengths(pattern, mass, bound)
     longest = _longest(lengths)
     sizes = [np.maximum(length, short * longest) for length in lengths]
@@ -177,10 +261,10 @@ def answer(
     vd, forces = found[:nv], [-x for x in found[nv:]]
     rank: Scalar = float(len(live))
     smallest = np.minimum(factor.least, longest)
-    ratio = np.sqrt(np.maximum(smallest, TINY) / np.maximum(longest, TINY))
+    ratio = np.sqrt(np.maximum(smallest, SMALLEST_LENGTH) / np.maximum(longest, SMALLEST_LENGTH))
     if careful:
         # pivots above ten times the cut need no pivoting to be told from those below it
-        unsure = np.where(factor.worst > np.maximum(SURE, (10.0 * cut) ** 2), 0.0, 1.0)
+        unsure = np.where(factor.worst > np.maximum(WELL_CONDITIONED, (10.0 * cut) ** 2), 0.0, 1.0)
 
         def carefully(one: Scalar) -> tuple[Any, ...]:
             # what the state takes no part in would be computed before the loop, needed or not
@@ -232,7 +316,7 @@ def _shortest(
     for (_, j), x in zip(pattern.bound, bound, strict=True):
         lengths[j] = lengths[j] + x * x
     longest = _longest(lengths)
-    sizes = [np.maximum(length, SHORT * longest) for length in lengths]
+    sizes = [np.maximum(length, LEAST_SQUARED_LENGTH * longest) for length in lengths]
     entries = [*[1.0] * count, *bound]
     factor = SaddleFactor(pattern.shortest, entries, lost, inline=False, sizes=sizes)
 

@@ -7,8 +7,6 @@ from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.conditions import Setting
 from tiburon.loops import apparent as apparent
 from tiburon.loops import derivatives as derivatives
-from tiburon.loops import hybrid as hybrid
-from tiburon.loops import inverse_derivatives as inverse_derivatives
 from tiburon.loops.inverse import loop_inverse_dynamics
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.reactions import loop_reactions

@@ -1,17 +1,27 @@
-"""What the loops of a robot ask of its joints: values, Jacobian and bias of all constraints.
+"""The constraints of closed loops: residual, Jacobian and bias.
 
-A loop ties two frames. Its joint tells which measures vanish (`tiburon.model.closing`); the wrench
-of each measure, carried from the two frames inward to the body that bears both, gives the row of
-the Jacobian: joints that bear both ends cancel and never appear (Featherstone 1987, eqs. 9.6 to
-9.10). No base acceleration stands for gravity here, so loops closed to the world need no care.
+A loop connects two frames. Its joint defines which relative measures vanish
+(`tiburon.model.closing`). The wrench of each measure, transmitted from both frames inward to their
+common ancestor, gives a row of the constraint Jacobian; joints that carry both frames cancel and
+never appear (Featherstone 1987, eqs. 9.6 to 9.10). Gravity is not modelled as a base acceleration
+here, so loops closed to the world need no special case.
+
+Loops defined by functions of frames and joints (`TracedClosure`) are one traced program with its
+derivatives (`closure_program`). It takes poses and motions of frames in world axes; the gradient
+for a frame is a wrench, transmitted inward like any other.
+
+Switched loops (latches, grasps, releases) multiply each of their constraints by 1 while closed and
+by 0 while open, so that switching does not recompile. A loop may also close where it is: its
+residual at that instant is then its set point.
 
 Symbols:
     F1, F2  joint frame on the first body of a loop, the frame it moves on the second
-    J       Jacobian of the constraints: rate of the values = J v
-    bias    rate of J times v: second rate of the values without joint accelerations
+    J       constraint Jacobian: rate of the residual = J v
+    bias    dJ/dt v: second derivative of the residual at zero joint acceleration
+    n, f    wrench at a frame's origin whose power is the rate of a residual, world axes
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -19,17 +29,18 @@ import numpy as np
 
 from tiburon.algorithms.articulated_response import ancestors
 from tiburon.algorithms.frame_motion import Moving, body_motions
-from tiburon.algorithms.kinematics import Place, body_places
+from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places
 from tiburon.algorithms.sweep import each, to_root
 from tiburon.algorithms.tape_calls import JointVector, recorder, taping
 from tiburon.arguments import public
-from tiburon.loops.constraint_rows import Constraints, End, Felt, Row, end_of, transmitter
-from tiburon.loops.traced_constraints import traced_constraint, traced_entries
+from tiburon.errors import ModelError
 from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody, TracedClosure
 from tiburon.model.closing import Measure, RelativeMotion, Slip
 from tiburon.model.closure import Closure
+from tiburon.model.closure_program import MOTION, ClosureProgram, Seen, closure_program
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Force, Mat3, Motion, Scalar, Vec3
+from tiburon.model.surface_contact import SurfaceContact
+from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import (
     add,
     add_cross,
@@ -44,23 +55,393 @@ from tiburon.spatial.vec3 import (
     transpose_vector,
 )
 from tiburon.trace.regions import function
+from tiburon.trace.value import Value, require
 
 __all__ = [
     "Carried",
     "Constraints",
+    "End",
+    "Felt",
     "Row",
+    "Switches",
     "binds_velocity",
     "carried_by",
     "constraint_count",
     "constraint_names",
     "constraints",
+    "end_of",
     "entries_in_use",
+    "loop_rows",
+    "switched",
+    "switches_of",
+    "traced_constraint",
+    "traced_entries",
+    "traced_wrenches",
+    "transmitter",
 ]
 
-GENERIC_POSITIONS = 3
-"""How many positions tell which entries of the Jacobian are always zero."""
 
-NEVER = 1e-11
+Row = dict[int, Scalar]
+"""Entries of one row that are not structurally zero, by velocity variable."""
+
+Felt = tuple[tuple[tuple[Scalar, ...], ...], tuple[Force, ...]]
+"""What forces do along a joint, and what of them reaches the parent."""
+
+_REST = Moving(Motion.zero(), Motion.zero())
+
+
+class Constraints(NamedTuple):
+    """All constraints of a robot in one state, one entry per row."""
+
+    value: tuple[Scalar, ...]
+    """How far each is from holding [m or rad]."""
+
+    jacobian: tuple[Row, ...]
+    """Change of the values per joint velocity."""
+
+    rate: tuple[Scalar, ...]
+    """Rate of the values, of joints that time moves too [m/s or rad/s]."""
+
+    bias: tuple[Scalar, ...]
+    """Second rate of the values without joint accelerations [m/s^2 or rad/s^2]."""
+
+
+class End(NamedTuple):
+    """One end of a loop: where it is fixed and how it moves."""
+
+    X: Transform
+    """Map of motion from the plan body's frame to the end's."""
+
+    place: Place
+    moving: Moving
+
+
+def end_of(
+    plan: Plan,
+    name: str,
+    pose: Transform,
+    places: Sequence[Place],
+    motions: Sequence[Moving] | None,
+) -> tuple[int, End]:
+    """Return the plan body of an end, and the end."""
+    frame = plan.frame(name)
+    X = frame.transform.then(pose)
+    if frame.body == WORLD_BODY:
+        return frame.body, End(X, WORLD_PLACE.moved(X), _REST)
+    moving = _REST
+    if motions is not None:
+        carrier = motions[frame.body]
+        moving = Moving(X.motion(carrier.vel), X.motion(carrier.acc))
+    return frame.body, End(X, places[frame.body].moved(X), moving)
+
+
+def transmitter(q: Sequence[Scalar]) -> Callable[[PlanBody, tuple[Force, ...]], Felt]:
+    """Return the visit that carries forces over a joint and keeps what they do along it."""
+
+    def transmit(body: PlanBody, forces: tuple[Force, ...]) -> Felt:
+        own = q[body.q]
+        X = body.transform(own)
+        felt = tuple(tuple(body.joint.project(own, f)) for f in forces)
+        return felt, tuple(X.force_to_parent(f) for f in forces)
+
+    return transmit
+
+
+# -- switched loops --------------------------------------------------------------------------------
+
+
+class Switches(NamedTuple):
+    """The state of all loops, one entry per constraint."""
+
+    closed: tuple[Scalar, ...]
+    """1 where a constraint holds, 0 where its loop is open."""
+
+    offset: tuple[Scalar, ...]
+    """Value that it holds on to [m or rad]."""
+
+
+def loop_rows(model: Model, loop: str) -> range:
+    """Return which constraints are those of a loop."""
+    names = [name.rpartition(".")[0] for name in constraint_names(model)]
+    return range(names.index(loop), names.index(loop) + names.count(loop))
+
+
+def switches_of(model: Model, given: Mapping[str, Sequence[Scalar]]) -> Switches:
+    """Return the state of all loops.
+
+    Args:
+        model: The robot.
+        given: By name of a loop that is switched, 1 or 0 for closed or open, then what each of its
+            constraints holds on to [m or rad]; all others are closed.
+    """
+    count = len(constraint_names(model))
+    closed: list[Scalar] = [1.0] * count
+    offset: list[Scalar] = [0.0] * count
+    for loop, (is_closed, *held) in given.items():
+        for row, value in zip(loop_rows(model, loop), held, strict=True):
+            closed[row], offset[row] = is_closed, value
+    return Switches(tuple(closed), tuple(offset))
+
+
+def switched(held: Constraints, switches: Switches | None) -> Constraints:
+    """Return constraints of which those of open loops are zero."""
+    if switches is None:
+        return held
+    on, off = switches
+    return Constraints(
+        tuple(c * (x - e) for c, x, e in zip(on, held.value, off, strict=True)),
+        tuple({i: c * x for i, x in row.items()} for c, row in zip(on, held.jacobian, strict=True)),
+        tuple(c * x for c, x in zip(on, held.rate, strict=True)),
+        tuple(c * x for c, x in zip(on, held.bias, strict=True)),
+    )
+
+
+# -- loops defined by functions --------------------------------------------------------------------
+
+
+GENERIC_POSITIONS = 3
+"""How many positions tell which joints can move a frame at all."""
+
+CANCELLED_POSITIONS = 24
+"""How many positions tell that a joint moves frames together, so that no residual sees it."""
+
+LARGEST_RESIDUAL = 1e100
+"""Size of a residual beyond which it is no number."""
+
+
+class _TracedState(NamedTuple):
+    """A closure in one state: its program, what that sees, and the frames it holds on to."""
+
+    program: ClosureProgram
+    seen: Seen
+    ends: tuple[tuple[int, End], ...]
+
+
+def _traced_state(
+    loop: TracedClosure,
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar] | None,
+    places: Sequence[Place],
+    motions: Sequence[Moving] | None,
+) -> _TracedState:
+    """Return a closure with all that its program takes; at rest where no velocity is given."""
+    joints = tuple(model.joint(name) for name in loop.seen_joints)
+    ends = tuple(end_of(plan, name, pose.transform, places, motions) for name, pose in loop.ends)
+    x: list[Scalar] = []
+    y: list[Scalar] = []
+    z: list[Scalar] = []
+    for _, end in ends:
+        R, p = end.place
+        (w, pd), (wd, a) = ((part.angular, part.linear) for part in end.moving)
+        x += [*R[0], *R[1], *R[2], *p]
+        y += [*matrix_vector(R, w), *matrix_vector(R, pd)]
+        # a spatial acceleration lacks w x v of the classical one
+        z += [*matrix_vector(R, wd), *matrix_vector(R, add_cross(a, w, pd))]
+    for name in loop.seen_joints:
+        x += q[model.slice(name, of="q")]
+        own = model.slice(name, of="v")
+        y += [0.0] * (own.stop - own.start) if v is None else list(v[own])
+    return _TracedState(closure_program(loop, joints), Seen(x, y, z), ends)
+
+
+def traced_constraint(
+    loop: TracedClosure,
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar] | None,
+    transmit: Callable[..., Felt],
+    places: Sequence[Place],
+    motions: Sequence[Moving] | None,
+) -> Constraints:
+    """Find what a traced closure asks for in one state.
+
+    Args:
+        loop: The closure.
+        model: The robot.
+        plan: Its layout.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars; None where no bias is wanted.
+        transmit: Carries forces over a joint, from `transmitter`.
+        places: Of all plan bodies, from `body_places`.
+        motions: Of all plan bodies, from `body_motions`; None without velocity.
+    """
+    held = _traced_state(loop, model, plan, q, v, places, motions)
+    program, seen, ends = held
+    value = _checked(loop, program.evaluate("value", seen))
+    gradient = program.evaluate("gradient", seen)
+    none = (0.0,) * len(value)
+    rate = none if v is None else program.evaluate("rate", seen)
+    bias = none if v is None else _checked(loop, program.evaluate("bias", seen))
+    rows = _traced_rows(model, plan, loop, program, ends, gradient, transmit)
+    return Constraints(value, rows, rate, bias)
+
+
+def _checked(loop: TracedClosure, values: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    """Return traced residuals that fail with the name of their loop where they are no numbers."""
+    expected = f"loop {loop.name!r}: its residuals must be finite, but are not at this position"
+    return tuple(
+        require(np.abs(x) <= LARGEST_RESIDUAL, x, expected) if isinstance(x, Value) else x
+        for x in values
+    )
+
+
+def traced_wrenches(
+    loop: TracedClosure,
+    model: Model,
+    plan: Plan,
+    q: Sequence[Scalar],
+    places: Sequence[Place],
+    forces: Sequence[Scalar],
+) -> tuple[tuple[int, Force], ...]:
+    """Return what a traced closure does to plan bodies: index and force in the body's frame.
+
+    What it does along joints that it looks at is not among these.
+
+    Args:
+        loop: The closure.
+        model: The robot.
+        plan: Its layout.
+        q: Position [m or rad], nq scalars.
+        places: Of all plan bodies, from `body_places`.
+        forces: Along each residual [N or N m].
+    """
+    program, seen, ends = _traced_state(loop, model, plan, q, None, places, None)
+    gradient = program.evaluate("gradient", seen)
+    found = []
+    for k, (body, end) in enumerate(ends):
+        if body == WORLD_BODY:
+            continue
+        total = Force.zero()
+        for on_end, force in zip(_on_end(program, gradient, k, end), forces, strict=True):
+            total = total + on_end * force
+        found.append((body, total))
+    return tuple(found)
+
+
+def _on_end(
+    program: ClosureProgram, gradient: Sequence[Scalar], k: int, end: End
+) -> tuple[Force, ...]:
+    """Return the wrench of each residual on the plan body of one end, in that body's frame."""
+    found = []
+    for start in range(MOTION * k, len(gradient), program.width):
+        n: Vec3 = (gradient[start], gradient[start + 1], gradient[start + 2])
+        f: Vec3 = (gradient[start + 3], gradient[start + 4], gradient[start + 5])
+        R = end.place.R
+        own = Force(transpose_vector(R, n), transpose_vector(R, f))
+        found.append(end.X.force_to_parent(own))
+    return tuple(found)
+
+
+def _traced_rows(
+    model: Model,
+    plan: Plan,
+    loop: TracedClosure,
+    program: ClosureProgram,
+    ends: Sequence[tuple[int, End]],
+    gradient: Sequence[Scalar],
+    transmit: Callable[..., Felt],
+) -> tuple[Row, ...]:
+    """Return the rows of the Jacobian from gradients by frames and joints."""
+    width = program.width
+    rows: list[Row] = [{} for _ in range(len(gradient) // width)]
+
+    def put(row: Row, index: int, part: Scalar) -> None:
+        row[index] = row[index] + part if index in row else part
+
+    for k, (body, end) in enumerate(ends):
+        if body == WORLD_BODY:
+            continue
+        forces = _on_end(program, gradient, k, end)
+        for passed, felt in to_root(plan, plan.bodies[body], transmit, forces):
+            for row, parts in zip(rows, felt, strict=True):
+                for index, part in enumerate(parts, start=passed.v.start):
+                    put(row, index, part)
+    for name, columns in zip(loop.seen_joints, program.joint_columns, strict=True):
+        start = model.slice(name, of="v").start
+        for k, row in enumerate(rows):
+            for i, column in enumerate(columns):
+                put(row, start + i, gradient[k * width + column])
+    return tuple(rows)
+
+
+def traced_entries(loop: TracedClosure, model: Model, never: float) -> list[set[int]]:
+    """Return, for each residual, the velocity variables it can ever depend on.
+
+    Functions may have slopes that vanish over whole regions, or no values at random positions, so
+    that their graphs are asked: any wrench that a residual could have tells which joints it feels.
+    Joints that move all frames together are asked by numbers where the residuals have no pieces;
+    elsewhere a piece that no sample hits may see them.
+
+    Args:
+        loop: The closure.
+        model: The robot.
+        never: Size of an entry that rounding alone explains.
+
+    Raises:
+        ModelError: If a blade or a disc touches its plane at no one point, wherever the robot is.
+    """
+    plan = model.plan
+    rng = np.random.default_rng(7)
+    shared: set[int] | None = None
+    found: list[set[int]] = []
+    moved: list[set[int]] = []
+    touches = not isinstance(loop, SurfaceContact)
+    for number in range(CANCELLED_POSITIONS):
+        q = JointVector([x for joint in model.joints for x in joint.random(rng)])
+        places, transmit = body_places(plan, q), transmitter(q)
+        program, seen, ends = _traced_state(loop, model, plan, q, None, places, None)
+        if shared is None:
+            together = _borne_by_all(plan, [body for body, _ in ends])
+            shared = set(together) if program.is_smooth("gradient") else set()
+            found = [set() for _ in program.pattern()]
+            moved = [set() for _ in found]
+        if number < GENERIC_POSITIONS:
+            any_slope = [
+                float(rng.uniform(0.5, 1.5)) if used else 0.0
+                for row in program.pattern()
+                for used in row
+            ]
+            rows = _traced_rows(model, plan, loop, program, ends, any_slope, transmit)
+            for used, row in zip(found, rows, strict=True):
+                used |= {i for i, x in row.items() if abs(x) > never}
+            touches = touches or bool(np.isfinite(program.evaluate("gradient", seen)).all())
+        if not shared:
+            continue
+        rows = _traced_rows(
+            model, plan, loop, program, ends, program.evaluate("gradient", seen), transmit
+        )
+        for used, row in zip(moved, rows, strict=True):
+            # what is no number may be anything
+            used |= {i for i, x in row.items() if not abs(x) <= never}
+    if not touches:
+        raise ModelError(
+            f"loop {loop.name!r}: its {loop.kind} has no point of contact wherever the robot is, "
+            "for it stands on end or lies flat on its plane; turn pose or second_pose",
+            name=loop.name,
+        )
+    invisible = shared or set()
+    return [
+        used - (invisible - seen_to_move) for used, seen_to_move in zip(found, moved, strict=True)
+    ]
+
+
+def _borne_by_all(plan: Plan, bodies: Sequence[int]) -> list[int]:
+    """Return the velocity variables of joints that move several bodies, all of them."""
+    if WORLD_BODY in bodies or len(bodies) < 2:
+        return []
+    bearing = set.intersection(*(set(ancestors(plan, body)) for body in bodies))
+    return [
+        i for index in bearing for i in range(plan.bodies[index].v.start, plan.bodies[index].v.stop)
+    ]
+
+
+# -- all loops -------------------------------------------------------------------------------------
+
+
+ZERO_ENTRY = 1e-11
 """Size of an entry of the Jacobian that rounding alone explains, with arms of some meters."""
 
 
@@ -112,11 +493,11 @@ def entries_in_use(model: Model) -> tuple[frozenset[int], ...]:
             q = [x for joint in model.joints for x in joint.random(rng)]
             rows = _all(model, model.plan, JointVector(q), None).jacobian
             for used, row in zip(found, rows, strict=True):
-                used |= {i for i, x in row.items() if abs(x) > NEVER}
+                used |= {i for i, x in row.items() if abs(x) > ZERO_ENTRY}
         start = 0
         for loop in model.loops:
             if isinstance(loop, TracedClosure):
-                found[start : start + _count(loop)] = traced_entries(loop, model, NEVER)
+                found[start : start + _count(loop)] = traced_entries(loop, model, ZERO_ENTRY)
             start += _count(loop)
     return tuple(frozenset(used) for used in found)
 

@@ -1,17 +1,32 @@
-"""How accelerations of a robot with loops change with position, velocity and joint force.
+"""Derivatives of forward and inverse dynamics with loops.
 
-Differentiating the equations of motion and constraints in a state (Featherstone 1987, eq. 9.17)
-with its accelerations and constraint forces held gives equations with the same matrix:
+Forward dynamics
+    Differentiating the equations of motion and constraints (Featherstone 1987, eq. 9.17) with
+    accelerations and constraint forces held constant gives equations with the same matrix:
 
-    [ H  J^T ] [  dvd     ]   [ dtau - d(ID - J^T lambda) ]
-    [ J   0  ] [ -dlambda ] = [ -d(J vd + bias)           ]
+        [ H  J^T ] [  dvd     ]   [ dtau - d(ID - J^T lambda) ]
+        [ J   0  ] [ -dlambda ] = [ -d(J vd + bias)           ]
 
-ID being inverse dynamics of the tree, water and forces from outside included. The right sides are
-derivatives of what was traced: one function, called for each direction.
+    ID is inverse dynamics of the tree, including water and external forces. The right-hand sides
+    are forward-mode derivatives of the traced graph: one function, called once per direction.
+    Positions may leave the constraint manifold; accelerations then keep the residual constant.
 
-Positions may step off the loops here; accelerations then are those that leave gaps as they are.
+Inverse dynamics
+    The least-norm forces u of a motion are u = E^T z with J z = 0, so that
 
-Symbols: H mass matrix, J Jacobian of the constraints, lambda constraint forces.
+        [ E E^T  J^T ] [   z    ]   [ Q ]
+        [ J       0  ] [ lambda ] = [ 0 ]
+
+    Differentiating with lambda and z held constant beside J gives equations with the same matrix
+    (Golub and Pereyra 1973, for constant rank):
+
+        w = d(Q - J^T lambda),   g = -E^T J^+ d(J z),   du = g + (P E)^+ P (w - E g)
+
+    P E du = P w is forward dynamics; g rotates u so that it keeps least norm, and vanishes for as
+    many actuators as degrees of freedom. Where the actuators cannot realize every nearby motion, du
+    is correct for those that they can.
+
+Symbols: H mass matrix, J constraint Jacobian, lambda constraint forces; E, P, Q as in `inverse`.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,9 +41,9 @@ from tiburon.algorithms.derivatives.inertia import forces_per_number
 from tiburon.algorithms.library import scalars
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.loops.augmented import answer
+from tiburon.loops.augmented import answer, loop_pattern
 from tiburon.loops.constraints import constraints
-from tiburon.loops.elimination import loop_pattern
+from tiburon.loops.inverse import Sharing, forces
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import rank_cut
 from tiburon.spatial import Scalar
@@ -39,7 +54,7 @@ from tiburon.trace.program import Input, current_graph, trace
 from tiburon.trace.regions import function
 from tiburon.trace.regions.region import as_value, float_node
 
-__all__ = ["constrained_derivatives", "on_floats", "pushed"]
+__all__ = ["actuated_derivatives", "constrained_derivatives", "on_floats", "pushed"]
 
 Scalars = Sequence[Scalar]
 
@@ -182,3 +197,85 @@ def on_floats(
     found = np.asarray(interpret(program, [list(part) for part in state]))
     by_q, by_v, by_given = found[n:].reshape(3, n, n)
     return tuple(found[:n].tolist()), by_q, by_v, by_given
+
+
+# -- inverse dynamics ------------------------------------------------------------------------------
+
+
+def actuated_derivatives(
+    around: Setting, q: Scalars, v: Scalars, vd: Scalars
+) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
+    """Compute the forces of the robot's own actuators for a motion, and their derivatives.
+
+    Args:
+        around: What acts in this state.
+        q: Position with closed loops [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+
+    Returns:
+        tau, nv scalars, zero where no actuator is, and its derivatives by steps of position, by
+        velocity and by acceleration, each an array of shape (nv, nv).
+    """
+    if current_graph() is None:
+        return on_floats(actuated_derivatives, around, q, v, vd)
+    model, plan, n = around.model, around.plan, around.plan.nv
+    actuators = model.actuated_joint_names
+    held = constraints(model, plan, q, v)
+    sharing = Sharing(model, held, actuators)
+    needed = rnea(plan, q, v, vd, around.gravity, around.external)
+    tau, multipliers = forces(model, held, needed, vd, actuators, sharing)
+    own = sharing.shares(needed)
+    z = list(sharing.reach.solve_transpose(as_traced(own)))
+
+    @function
+    def solved(w: Scalars, opening: Scalars) -> list[Scalar]:
+        back = list(sharing.loops.solve(as_traced(list(opening) or [0.0])))
+        g = sharing.spread([-back[i] for i in sharing.driven])
+        rest = sharing.spread(sharing.shares([x - y for x, y in zip(w, g, strict=True)]))
+        return [x + y for x, y in zip(g, rest, strict=True)]
+
+    @function
+    def along(
+        q: Scalars,
+        v: Scalars,
+        vd: Scalars,
+        forces: Scalars,
+        z: Scalars,
+        step: Scalars,
+        change: Scalars,
+    ) -> list[Scalar]:
+        # inside, all of these are leaves of a graph of their own
+        position, rate = JointVector(q), JointVector(v)
+        here = around.at(position, rate, *around.now)
+        rows = constraints(model, here.plan, position, rate).jacobian
+        left = list(rnea(here.plan, position, rate, JointVector(vd), here.gravity, here.external))
+        opening: list[Scalar] = []
+        for k in sharing.live:
+            total: Scalar = 0.0
+            for i, x in rows[k].items():
+                left[i] = left[i] - x * forces[k]
+                total = total + x * z[i]
+            opening.append(total)
+        return pushed(around, [*left, *opening], position, v, step, change)
+
+    state = (tuple(q), tuple(v), tuple(vd), tuple(multipliers), tuple(z))
+    H = mass_elements(plan, q)
+    none, closed = (0.0,) * n, (0.0,) * len(sharing.live)
+    columns: list[list[Scalar]] = []
+    for k, unit in enumerate([tuple(row) for row in np.eye(n).tolist()]):
+        for step, change in ((unit, none), (none, unit)):
+            rate = along(*state, step, change)
+            columns.append(solved(tuple(rate[:n]), tuple(rate[n:])))
+        columns.append(solved(tuple(H[i * n + k] for i in range(n)), closed))
+    by = [
+        as_traced([columns[3 * k + kind][i] for i in range(n) for k in range(n)]).reshape(n, n)
+        for kind in range(3)
+    ]
+    return tuple(tau), by[0], by[1], by[2]
+
+
+@has_closed_form("inverse_dynamics_derivatives")
+def _derivatives(around: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
+    tau, by_q, by_v, by_vd = actuated_derivatives(around, q, v, vd)
+    return {"tau": as_traced(list(tau)), "by_q": by_q, "by_v": by_v, "by_vd": by_vd}

@@ -1,14 +1,34 @@
-"""Inverse dynamics with loops: which actuators must push how hard, and what the loops carry.
+"""Inverse and hybrid dynamics with loops, and the forces that track desired accelerations.
 
-The tree needs joint forces Q for a motion. Loops carry what they can, J^T lambda; actuators must do
-the rest. Only work along motions that loops allow counts: with P the projector on those,
+Inverse dynamics
+    The tree needs joint forces Q for a motion. The loops carry J^T lambda, the actuators the rest.
+    Only work along motions that the loops permit counts; with P the projector on those,
 
-    P E u = P Q,        J^T lambda = Q - E u        (Featherstone 1987, eq. 9.17)
+        P E u = P Q,        J^T lambda = Q - E u        (Featherstone 1987, eq. 9.17)
 
-E spreading the forces u of the actuated joints over all joints. Of all u, the shortest; of all
-lambda, the shortest (redundant actuation: Nahon 1991, section 3.5).
+    where E maps the forces u of the actuated joints to all joints. u and lambda are those of least
+    norm (redundant actuation: Nahon 1991, section 3.5).
 
-Symbols: Q joint forces of the tree, J Jacobian of the constraints, E selection of actuated joints.
+Hybrid dynamics
+    A known acceleration is one more constraint, on one velocity variable; the force along it is the
+    unknown joint force (Featherstone 1987, sections 7.5 and 9.3). Where loops already determine a
+    given acceleration, the two must agree, and the forces are those of least norm.
+
+Tracking
+    Loops as a rule do not permit independent accelerations of several joints. Of all accelerations
+    that keep the loops closed, those nearest to the desired ones are taken, and of these the one of
+    least norm:
+
+        vd = argmin |S vd - a|^2   subject to   J vd + bias = 0
+
+    With a = k e + d de/dt and e = q_target - q, the Lyapunov function k |e|^2 + |de/dt|^2 of the
+    controlled joints never grows, because the residual is orthogonal to every permitted motion.
+    Inverse dynamics of that motion follow; joint forces without an actuator are dropped, as for
+    trees.
+
+Symbols: Q joint forces of the tree, J constraint Jacobian (with a row per known acceleration in
+hybrid dynamics), E selection of actuated joints, S selection of controlled joints, P projector on
+permitted motions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,13 +39,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.conditions import Setting, dynamics_function
+from tiburon.algorithms.joint_space import joint_space_terms
 from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
-from tiburon.algorithms.library import Options, record_under
+from tiburon.algorithms.library import Options, call_under, record_under
 from tiburon.algorithms.rnea import rnea
 from tiburon.arguments import public
 from tiburon.errors import DomainError, ModelError
-from tiburon.loops.constraints import Constraints, constraints, entries_in_use
-from tiburon.loops.metric import largest, rank_cut
+from tiburon.loops.constraints import Constraints, Row, constraints, entries_in_use
+from tiburon.loops.metric import TreeMetric, largest, rank_cut, solve_in_metric
 from tiburon.model import Model
 from tiburon.record import named_line, record
 from tiburon.spatial import Scalar
@@ -39,10 +60,13 @@ __all__ = [
     "Sharing",
     "forces",
     "loop_inverse_dynamics",
+    "nearest_accelerations",
     "shared_forces",
+    "tracking_forces",
 ]
 
 Array = NDArray[np.float64]
+
 
 UNDRIVEN = 1e-7
 """Joint force, relative to all of them, that actuators and loops may leave unmade."""
@@ -240,3 +264,125 @@ def loop_inverse_dynamics(
             model.joint(name)
         options = (("actuators", names),)
     return record_under(LoopForces, conditions, _FUNCTION, model, (q, v, vd), options)
+
+
+# -- hybrid dynamics -------------------------------------------------------------------------------
+
+
+@has_closed_form("hybrid_dynamics")
+def _hybrid(
+    around: Setting,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    vd: Sequence[Scalar],
+) -> Any:
+    model, plan = around.model, around.plan
+    known = dict(around.options).get("known_acceleration", ())
+    held = constraints(model, plan, q, v)
+    live = [k for k, used in enumerate(entries_in_use(model)) if used]
+    rows: list[Row] = [held.jacobian[k] for k in live]
+    wanted: list[Scalar] = [-held.bias[k] for k in live]
+    rows += [{i: 1.0} for i in known]
+    wanted += [vd[i] for i in known]
+    mass, C = joint_space_terms(plan, q, v, around.gravity, around.external)
+    free = [(0.0 if i in known else tau[i]) - C[i] for i in range(plan.nv)]
+    cut = rank_cut(model, held.value)
+    accelerations, forces, _, _ = solve_in_metric(TreeMetric(plan, mass), rows, free, wanted, cut)
+    left = [
+        sum((x * accelerations[i] for i, x in row.items()), start=-want)
+        for row, want in zip(rows, wanted, strict=True)
+    ]
+    # off the manifold, redundant constraints disagree by as much
+    agreed = largest(left) <= np.maximum(OPENING, cut) * (
+        1.0 + largest(accelerations) + largest(wanted)
+    )
+    expected = "known accelerations that keep loops closed; name fewer joints, or others"
+    accelerations = [require(agreed, x, expected) for x in accelerations]
+    found = list(tau)
+    for i, force in zip(known, forces[len(live) :], strict=True):
+        found[i] = force
+    return {"vd": as_traced(accelerations), "tau": as_traced(found)}
+
+
+# -- tracking --------------------------------------------------------------------------------------
+
+
+def nearest_accelerations(
+    model: Model, held: Constraints, sharing: Sharing, desired: list[Scalar], places: list[int]
+) -> list[Scalar]:
+    """Return the accelerations nearest to desired ones that keep loops closed.
+
+    Args:
+        model: The robot.
+        held: Its constraints in this state.
+        sharing: Of this position.
+        desired: Desired accelerations [m/s^2 or rad/s^2], one per place.
+        places: The velocity variables they belong to.
+    """
+    nv = model.nv
+    bias = [-held.bias[k] for k in sharing.live] or [0.0]
+    start = list(sharing.loops.solve(as_traced(bias)))
+    # P is symmetric: the rows of S P are what is allowed of unit vectors
+    rows = [sharing.allowed([1.0 if i == k else 0.0 for i in range(nv)]) for k in places]
+    missing = [a - start[k] for a, k in zip(desired, places, strict=True)]
+    step = list(factor_orthogonal(as_traced(rows), cut=sharing.cut).solve(as_traced(missing)))
+    return [x + y for x, y in zip(start, step, strict=True)]
+
+
+def _undriven(model: Model, actuators: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the joints that no loop binds and no actuator drives, such as a floating base."""
+    bound = {i for used in entries_in_use(model) for i in used}
+    found = []
+    for joint in model.joints:
+        own = model.slice(joint.name, of="v")
+        if joint.nv and joint.name not in actuators and not bound & set(range(own.start, own.stop)):
+            found.append(joint.name)
+    return tuple(found)
+
+
+def _run_tracking(around: Setting, q: Any, v: Any, desired: Any) -> Any:
+    model, options = around.model, dict(around.options)
+    joints, actuators = options["joints"], options["actuators"]
+    held = constraints(model, around.plan, q, v)
+    # what joints outside of all loops would need is not shared out among the actuators
+    sharing = Sharing(model, held, (*actuators, *_undriven(model, actuators)))
+    places = [int(k) for k in model.indices(joints, of="v")]
+    wanted = [desired[k] for k in places]
+    vd = nearest_accelerations(model, held, sharing, wanted, places)
+    needed = rnea(around.plan, q, v, vd, around.gravity, around.external)
+    own = set(model.indices(actuators, of="v").tolist())
+    found = sharing.spread(sharing.shares(needed))
+    return as_traced([force if k in own else 0.0 for k, force in enumerate(found)])
+
+
+_TRACKING = dynamics_function("tracking_forces", ("q", "v", "vd"), _run_tracking, of_trees=False)
+
+
+def tracking_forces(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    desired: ArrayLike,
+    *,
+    joints: tuple[str, ...],
+    actuators: tuple[str, ...],
+    **conditions: Unpack[DynamicsCall],
+) -> Any:
+    """Compute forces of actuators that bring a robot with loops nearest to desired accelerations.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position with closed loops [m or rad], shape (..., nq).
+        v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
+        desired: Desired acceleration [m/s^2 or rad/s^2], shape (..., nv); only those of `joints`
+            count.
+        joints: Names of the joints that are controlled.
+        actuators: Names of the joints that are driven.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+
+    Returns:
+        Joint force [N or N m], shape (..., nv), zero at joints that are not driven.
+    """
+    options = (("joints", joints), ("actuators", actuators))
+    return call_under(conditions, _TRACKING, model, (q, v, desired), options)

@@ -1,16 +1,24 @@
-"""How a robot with loops can move at a pose: freedoms, repeated constraints, what drives it.
+"""Mobility of a robot with loops at a configuration, redundant constraints, and motor sets.
 
-Counting (`topology`) knows no lengths; the rank of the loops' Jacobian does. Redundant constraints
-are those that repeat others at the pose; a pose is singular where more freedoms appear than there
-are beside it.
+The count of `topology` ignores dimensions; the rank of the constraint Jacobian does not. A
+configuration is singular where the mobility exceeds that of nearby configurations.
+
+The rates of all joints around a cycle sum to zero: J_c' qd' = 0 (Nahon 1991, eqs. 3.32 to 3.34).
+Locking the actuated joints leaves the columns of the others, J_u. Its nullity is the number of
+degrees of freedom that the motors cannot hold, its condition number kappa(J_u) measures how well
+they hold the rest (eqs. 3.45 to 3.52). `motor_sets` ranks choices of actuated joints by kappa(J_u);
+more motors make it smaller (section 3.5).
 
 Symbols (Nahon 1991, chapters 2 and 3):
-    J, M    Jacobian of the loops; mobility: freedoms that are left, nv less its rank (eq. 3.42)
-    g_a, r  driven freedoms, and how many more they are than M (eq. 2.15)
-    J_u     columns of the joints that nothing drives, in the Jacobian of all cycles (eq. 3.45)
+    J, M    constraint Jacobian; mobility: nv minus its rank (eq. 3.42)
+    g_a, r  actuated degrees of freedom, and their excess over M (eq. 2.15)
+    J_u     columns of the passive joints in the Jacobian of all cycles (eq. 3.45)
 """
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -19,19 +27,227 @@ from tiburon.algorithms.jacobian import jacobian_columns
 from tiburon.algorithms.kinematics import body_places
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
-from tiburon.errors import DomainError, ShapeError, UnknownNameError
-from tiburon.loops.assembly_joint import places_of
-from tiburon.loops.constraints import constraint_names, constraints
+from tiburon.errors import DomainError, LoopError, ModelError, ShapeError, UnknownNameError
+from tiburon.loops.constraints import Row, constraint_names, constraints
+from tiburon.loops.cut_joints import about, joint_screws, places_of
 from tiburon.loops.metric import checked_tolerance, rank_cut
-from tiburon.loops.mobility_jacobian import RANK, condition, cycle_jacobian, rank_of
-from tiburon.loops.mobility_words import constraint_words, mobility_words
-from tiburon.loops.topology import topology
-from tiburon.model import Model
+from tiburon.loops.topology import Topology, topology
+from tiburon.model import JointCoupling, LoopClosure, Model, TracedClosure
+from tiburon.model.body import WORLD
+from tiburon.model.closing import Advance, Measure, Offset, Tilt, Turn
 from tiburon.record import record
+from tiburon.spatial import Vec3
 
-__all__ = ["Mobility", "connectivity", "driven_joints", "mobility", "position_of"]
+__all__ = [
+    "RANK",
+    "CycleJacobian",
+    "Mobility",
+    "MotorSet",
+    "condition",
+    "connectivity",
+    "constraint_words",
+    "cycle_jacobian",
+    "describe_mobility",
+    "driven_joints",
+    "mobility",
+    "mobility_words",
+    "motor_sets",
+    "position_of",
+    "rank_of",
+]
 
 Array = NDArray[np.float64]
+
+
+RANK = 1e-9
+"""Singular value, relative to the largest, below which rows of a Jacobian count as dependent.
+
+Positions closed to 1e-12 with arms of meters leave errors of some 1e-12; `rank_cut` raises it where
+loops are open by more.
+"""
+
+
+class CycleJacobian(NamedTuple):
+    """J_c' and whose columns it has."""
+
+    matrix: Array
+    """Six rows per cycle, angular part first, world axes, then one per tie between joints and one
+    per residual that a function tells; shape (rows, columns)."""
+
+    names: tuple[str, ...]
+    """The joint each column belongs to; the loop where a joint closes one."""
+
+
+def cycle_jacobian(model: Model, shape: Topology, q: Array, length: float = 1.0) -> CycleJacobian:
+    """Build the Jacobian of all cycles.
+
+    Args:
+        model: The robot.
+        shape: Its topology.
+        q: Position with closed loops [m or rad], shape (nq,).
+        length: Unit of length of the rows [m]: kappa depends on it.
+    """
+    at = joint_screws(model, q)
+    names = [""] * at.size
+    for line in shape.joints:
+        for variable in at.of[line.name].variables:
+            # a follower has its leader's variables, which come first
+            names[variable] = names[variable] or line.name
+    point = np.array(at.places[_reference(shape)].p, dtype=np.float64)
+    ties = _tie_rows(model, q)
+    matrix = np.zeros((6 * len(shape.cycles) + len(ties), at.size))
+    for number, cycle in enumerate(shape.cycles):
+        rows = slice(6 * number, 6 * number + 6)
+        for name, sense in cycle:
+            columns, variables = at.of[name]
+            moved = about(columns, point)
+            moved[3:] /= length
+            for k, variable in enumerate(variables):
+                matrix[rows, variable] += sense * moved[:, k]
+    for number, row in enumerate(ties, start=6 * len(shape.cycles)):
+        for variable, slope in row.items():
+            matrix[number, variable] = slope
+    # joints that bind nothing inside a cycle have no part in it
+    idle = {line.name for line in shape.joints if line.is_placeholder}
+    kept = [k for k, name in enumerate(names) if name not in idle]
+    return CycleJacobian(matrix[:, kept], tuple(names[k] for k in kept))
+
+
+def _tie_rows(model: Model, q: Array) -> list[Row]:
+    """Return the constraints that no joint brings: ties of joints, and what functions tell."""
+    joined = {loop.name for loop in model.loops if isinstance(loop, LoopClosure)}
+    rows = constraints(model, model.plan, [float(x) for x in q]).jacobian
+    names = (name.rpartition(".")[0] for name in constraint_names(model))
+    return [row for row, name in zip(rows, names, strict=True) if name not in joined]
+
+
+def _reference(shape: Topology) -> str:
+    """Return the body whose origin rates are told at: the pole that moves, if there is one."""
+    return next((pole for pole in reversed(shape.poles) if pole != WORLD), WORLD)
+
+
+def rank_of(matrix: Array, cut: float = RANK) -> int:
+    """Return the number of independent rows or columns.
+
+    Args:
+        matrix: Shape (rows, columns).
+        cut: Singular value, relative to the largest, below which they are dependent.
+    """
+    if not matrix.size:
+        return 0
+    sizes = np.linalg.svd(matrix, compute_uv=False)
+    return int(np.count_nonzero(sizes > cut * sizes[0])) if sizes[0] > 0.0 else 0
+
+
+def condition(matrix: Array, cut: float = RANK) -> Array:
+    """Return largest over smallest singular value of matrices, infinite where columns depend.
+
+    Args:
+        matrix: Shape (..., rows, columns).
+        cut: As in `rank_of`.
+
+    Returns:
+        Shape (...); 1 where there are no columns.
+    """
+    rows, columns = matrix.shape[-2:]
+    if columns == 0:
+        return np.ones(matrix.shape[:-2])
+    if rows < columns:
+        return np.full(matrix.shape[:-2], np.inf)
+    sizes = np.linalg.svd(matrix, compute_uv=False)
+    lost = sizes[..., -1] <= cut * sizes[..., 0]
+    return np.where(lost, np.inf, sizes[..., 0] / np.where(lost, 1.0, sizes[..., -1]))
+
+
+# -- descriptions in words -------------------------------------------------------------------------
+
+
+MOST_NAMES = 8
+"""Joints that a sentence lists."""
+
+
+def constraint_words(model: Model) -> tuple[str, ...]:
+    """Return what each constraint forbids, such as "closure: offset along x".
+
+    Axes are those of the frame in which the loop's joint stands.
+
+    Args:
+        model: The robot.
+
+    Returns:
+        One phrase per constraint, in the order of `constraint_residual`.
+    """
+    found = []
+    for loop in model.loops:
+        if isinstance(loop, JointCoupling):
+            found.append(f"{loop.name}: tie of {loop.joint}")
+        elif isinstance(loop, TracedClosure):
+            found += [f"{loop.name}: {word}" for word in loop.constraint_labels]
+        else:
+            found += [f"{loop.name}: {_forbidden(measure)}" for measure in loop.joint.closing()]
+    return tuple(found)
+
+
+def _forbidden(measure: Measure) -> str:
+    if isinstance(measure, Offset):
+        return f"offset along {_axis(measure.axis)}"
+    if isinstance(measure, Turn):
+        return f"turn about {_axis(measure.axis)}"
+    if isinstance(measure, Tilt):
+        return f"lean along {_axis(measure.along)}"
+    if isinstance(measure, Advance):
+        return f"advance along {_axis(measure.axis)}"
+    return type(measure).__name__.lower()
+
+
+def _axis(axis: Vec3) -> str:
+    """Return a coordinate axis by its letter, any other by its numbers."""
+    for letter, x in zip("xyz", axis, strict=True):
+        if abs(x) == 1.0:
+            return letter
+    return "(" + ", ".join(f"{x:.3g}" for x in axis) + ")"
+
+
+def mobility_words(found: "Mobility") -> str:
+    """Return what a robot can do in one or two sentences."""
+    counted = "1 loop equation" if found.equations == 1 else f"{found.equations} loop equations"
+    words = f"{counted}, {len(found.redundant)} redundant, mobility {found.mobility}"
+    if found.is_singular:
+        words += f" (singular pose: {found.regular_mobility} beside it)"
+    if found.counted_mobility != found.mobility:
+        words += f" (by counting {found.counted_mobility})"
+    return f"{words}: {_drive_words(found)}"
+
+
+def _drive_words(found: "Mobility") -> str:
+    if found.mobility == 0:
+        return "nothing is left to move"
+    if not found.driven:
+        if found.mobility == 1:
+            return f"any one of {_listed(found.candidates)} can drive it"
+        return f"{found.mobility} motors can drive it, at {_listed(found.candidates)}"
+    names = _listed(found.driven)
+    if found.loose_mobility:
+        count = (
+            "1 freedom is" if found.loose_mobility == 1 else f"{found.loose_mobility} freedoms are"
+        )
+        return f"{names} cannot drive it alone, {count} left to {_listed(found.loose)}"
+    verb = "can drive it" if len(found.driven) > 1 else "can drive it alone"
+    if found.redundancy:
+        verb += f", {found.redundancy} more than needed"
+    return f"{names} {verb}"
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    if len(names) > MOST_NAMES:
+        return f"{', '.join(names[:MOST_NAMES])} and {len(names) - MOST_NAMES} more"
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+# -- mobility --------------------------------------------------------------------------------------
+
 
 BESIDE = 0.03
 """How far a pose beside the given one is, along a permitted motion [m or rad]."""
@@ -314,3 +530,160 @@ def _relative_rows(model: Model, q: Array, first: str, second: str) -> Array:
         for variable, motion in columns.items():
             rows[:, variable] += sign * np.array([*motion.angular, *motion.linear])
     return rows
+
+
+# -- motor sets ------------------------------------------------------------------------------------
+
+
+MOST_SETS = 20_000
+"""Choices that are all looked at; beyond, motors are given up one by one."""
+
+DECOMPOSED_AT_ONCE = 2_000
+"""Matrices decomposed together, which bounds the memory."""
+
+
+@record
+class MotorSet:
+    """Some joints as the only ones driven."""
+
+    joints: tuple[str, ...]
+    """Their names."""
+
+    condition: float
+    """kappa(J_u) with all others passive: 1 at best, infinite where a freedom is loose."""
+
+
+@public
+def motor_sets(
+    model: Model,
+    q: ArrayLike | None = None,
+    *,
+    driven: Iterable[str] | None = None,
+    size: int | None = None,
+    length: float = 1.0,
+) -> tuple[MotorSet, ...]:
+    """Rank the sets of motors that could drive a robot at a pose, the best first.
+
+    All choices are compared while there are at most 20 000 of them; beyond that, motors are given
+    up one by one, each time the one that is missed least, and only the last set is returned.
+
+    Args:
+        model: The robot.
+        q: Position with closed loops [m or rad], shape (nq,); as in `mobility`.
+        driven: Names of joints of one freedom to choose from; by default those that actuators and
+            cylinders drive.
+        size: How many to choose; by default as many as there are freedoms.
+        length: Unit of length [m]: kappa depends on it.
+
+    Raises:
+        ModelError: If even all of them leave a freedom loose; the message names the joints that
+            still move.
+        DomainError: If `size` is more than there are.
+
+    Example:
+        ``best = tb.motor_sets(tb.load("planar_walker"))[0].joints``
+    """
+    at = position_of(model, q)
+    names = driven_joints(model) if driven is None else tuple(driven)
+    for name in names:
+        if model.joint(name).nv != 1:
+            raise ModelError(
+                f"joint {name!r}: motor sets are made of joints of one freedom, got a "
+                f"{model.joint(name).kind} joint with {model.joint(name).nv}; leave it out",
+                name=name,
+            )
+    found = mobility(model, at, driven=names)
+    if found.loose_mobility:
+        raise ModelError(
+            f"model {model.name!r}: the driven joints ({', '.join(names) or 'none'}) cannot drive "
+            f"its {found.mobility} degrees of freedom, {found.loose_mobility} are left to "
+            f"{', '.join(found.loose)}; drive one of these too",
+            name=found.loose[0],
+        )
+    count = found.mobility if size is None else size
+    if not 0 < count <= len(names):
+        raise DomainError("size", f"1 to {len(names)} motors", f"{count}")
+    cycles = cycle_jacobian(model, topology(model), at, positive("length", length, "m"))
+    own = {name: cycles.names.index(name) for name in names}
+    passive = [k for k, name in enumerate(cycles.names) if name not in own]
+    if math.comb(len(names), count) > MOST_SETS:
+        return (_given_up(cycles.matrix, passive, own, count),)
+    choices = list(combinations(names, count))
+    rated = _rated(cycles.matrix, passive, own, choices)
+    order = np.argsort(rated, kind="stable")
+    return tuple(MotorSet(choices[k], float(rated[k])) for k in order)
+
+
+def _rated(
+    matrix: NDArray[np.float64],
+    passive: Sequence[int],
+    own: dict[str, int],
+    choices: Sequence[tuple[str, ...]],
+) -> NDArray[np.float64]:
+    """Return kappa(J_u) of each choice."""
+    rated = []
+    for start in range(0, len(choices), DECOMPOSED_AT_ONCE):
+        left = [
+            [*passive, *(k for name, k in own.items() if name not in chosen)]
+            for chosen in map(set, choices[start : start + DECOMPOSED_AT_ONCE])
+        ]
+        # columns of each choice side by side, choices in front
+        picked = np.moveaxis(matrix[:, np.array(left, dtype=np.intp)], 0, 1)
+        rated.append(condition(picked))
+    return np.concatenate(rated)
+
+
+def _given_up(
+    matrix: NDArray[np.float64], passive: list[int], own: dict[str, int], count: int
+) -> MotorSet:
+    """Return the set that is left when motors are given up one by one."""
+    chosen = tuple(own)
+    rate = float(condition(matrix[:, passive]))
+    while len(chosen) > count:
+        choices = [tuple(x for x in chosen if x != name) for name in chosen]
+        rated = _rated(matrix, passive, own, choices)
+        best = int(np.argmin(rated))
+        chosen, rate = choices[best], float(rated[best])
+    return MotorSet(chosen, rate)
+
+
+# -- description for `tiburon info` ----------------------------------------------------------------
+
+
+def describe_mobility(model: Model) -> dict[str, Any]:
+    """Return class, paths and mobility of a robot, as dictionaries, lists, numbers and strings.
+
+    Args:
+        model: The robot; it is looked at in its pose "home" or "stand" or the neutral one, and
+            assembled where loops are open there.
+
+    Returns:
+        "chain" (its class), "cycles", "poles" and "paths" where it has two poles, "summary", and,
+        where it can be assembled, the numbers of `Mobility`; an infinite condition is None.
+    """
+    shape = topology(model)
+    described: dict[str, Any] = {"chain": shape.kind, "cycles": shape.cycle_count}
+    if len(shape.poles) == 2:
+        described["poles"] = list(shape.poles)
+        described["paths"] = [list(path) for path in shape.paths]
+    try:
+        found = mobility(model)
+    except LoopError as error:
+        return {**described, "summary": f"it cannot be assembled: {error}"}
+    except DomainError as error:
+        # an edge on end, a disc that lies flat: other poses have a mobility
+        return {**described, "summary": f"how it moves is not known in this pose: {error}"}
+    return {
+        **described,
+        "summary": found.summary,
+        "equations": found.equations,
+        "redundant": list(found.redundant),
+        "mobility": found.mobility,
+        "regular_mobility": found.regular_mobility,
+        "counted_mobility": found.counted_mobility,
+        "driven": list(found.driven),
+        "redundancy": found.redundancy,
+        "loose": list(found.loose),
+        # JSON has no infinity
+        "condition": found.condition if math.isfinite(found.condition) else None,
+    }

@@ -15,13 +15,10 @@ import numpy as np
 
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.loops.augmented import answer
-from tiburon.loops.constraints import Row, constraints
-from tiburon.loops.elimination import loop_pattern
-from tiburon.loops.handles import handle_answer
-from tiburon.loops.methods import cheaper_loop_method
+from tiburon.loops.augmented import answer, loop_pattern
+from tiburon.loops.constraints import Row, Switches, constraints, switched
+from tiburon.loops.methods import cheaper_loop_method, handle_answer
 from tiburon.loops.metric import LARGEST_CUT, ConstrainedMotion, largest, rank_cut
-from tiburon.loops.switching import Switches, switched
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.regions import while_loop

@@ -19,10 +19,9 @@ from tiburon.algorithms.library import record_under
 from tiburon.algorithms.reactions import reactions_under
 from tiburon.arguments import public
 from tiburon.errors import ModelError
-from tiburon.loops.constraints import carried_by, constraint_names
+from tiburon.loops.constraints import carried_by, constraint_names, traced_wrenches
 from tiburon.loops.inverse import shared_forces
 from tiburon.loops.methods import constrained_motion
-from tiburon.loops.traced_constraints import traced_wrenches
 from tiburon.model import JointCoupling, LoopClosure, Model
 from tiburon.record import record
 from tiburon.spatial import Force, Scalar

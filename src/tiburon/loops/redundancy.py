@@ -1,23 +1,29 @@
-"""Nearly redundant constraints: they disagree by little, so loops neither close nor move.
+"""Rank of the constraints: nearly redundant ones, and the distance to singular configurations.
 
-Lengths and axes of an overconstrained linkage that are rounded to some digits leave constraints
-that are redundant but for their rounding. At best they disagree by a residual that no joint can
-reduce, or the linkage is closed in one configuration and rigid in it.
+Rounded lengths and axes of an overconstrained linkage leave constraints that are redundant except
+for the rounding. They then disagree by a residual that no joint can reduce, or the linkage closes
+in one configuration only and is rigid there.
 
-Symbols: J Jacobian of the constraints, e constraint values.
+Symbols: J constraint Jacobian, e constraint residual.
 """
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from tiburon.algorithms.call_parameters import CaseRows
+from tiburon.algorithms.library import LIBRARY, call
 from tiburon.errors import LoopError
+from tiburon.loops.dynamics import loop_jacobian
 from tiburon.loops.metric import CUT, LARGEST_CUT, OVERCONSTRAINED_CUT
-from tiburon.loops.mobility import loop_rows
-from tiburon.loops.mobility_words import constraint_words
+from tiburon.loops.mobility import constraint_words, loop_rows
 from tiburon.loops.projection import CLOSED, OPEN
 from tiburon.model import Model
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 __all__ = [
     "check_disagreement",
@@ -25,9 +31,11 @@ __all__ = [
     "closed_nearby",
     "is_disagreement",
     "nearly_redundant",
+    "smallest_singular_value",
 ]
 
 Array = NDArray[np.float64]
+
 
 REDUCIBLE = 0.01
 """Part of a residual that joints could still reduce where Newton steps have converged."""
@@ -164,3 +172,40 @@ def nearly_redundant(model: Model, gaps: Array, weakest: float = 0.0) -> LoopErr
         "(assemble)",
         by_loop,
     )
+
+
+# -- singular configurations -----------------------------------------------------------------------
+
+
+DEPENDENT = 1e-5
+"""Singular value, relative to the largest, below which constraints repeat each other."""
+
+
+def smallest_singular_value(
+    model: Model,
+    q: ArrayLike,
+    *,
+    time: ArrayLike | None = None,
+    numbers: "Mapping[str, Array] | None" = None,
+) -> Array:
+    """Return the smallest over the largest singular value of the constraints.
+
+    Near zero, the robot is near a singular pose. The values are those of J L^-T with H = L L^T:
+    velocities are measured by the kinetic energy they have. Constraints that repeat others in every
+    one of the given positions are left out.
+
+    Args:
+        model: The robot; it has loops.
+        q: Positions [m or rad], shape (n, nq).
+        time: When [s], shape (n,), where `Driven` joints move by themselves.
+        numbers: Tables of numbers of each position where they differ, shape (n, numbers).
+    """
+    J = loop_jacobian(model, q, time=time)
+    tree = model.without_loops().at_run_time(model.run_time)
+    rows = CaseRows(numbers) if numbers else None
+    H = np.asarray(call(LIBRARY["mass_matrix"], tree, (q,), time=time, parameters=rows))
+    G = np.linalg.solve(np.linalg.cholesky(H), np.swapaxes(J, -1, -2))
+    s = np.linalg.svd(G, compute_uv=False)
+    rank = int(np.sum(s > DEPENDENT * s[..., :1], axis=-1).max(initial=1))
+    found: Array = s[..., rank - 1] / s[..., 0]
+    return found

@@ -1,29 +1,409 @@
-"""How links and joints of a robot hang together: graph, cycles, class, poles, counts.
+"""Topology of a mechanism: graph of links and joints, cycles, class, poles, mobility count.
 
-Points of the graph are links, lines are joints (Nahon 1991, definitions 2.1 to 2.19). A joint that
-leaves its link every motion that the joints around it could give, as the free joint of a platform
-on legs, only counts coordinates: it is no line.
+Vertices of the graph are links (bodies welded together are one), edges are joints (Nahon 1991,
+definitions 2.1 to 2.19). A joint that permits every motion that the joints around it could produce,
+such as the free joint of a platform on legs, only provides coordinates: it is no edge.
+
+Each closed part of the graph has the dimension d of the motions its links can have, which the
+Chebyshev-Gruebler count needs: 6 in space, 3 in a plane or about a point, 4 where all rotations
+share one direction (Nahon 1991, eq. 2.2 has 6 and 3).
 
 Symbols (Nahon 1991, chapter 2):
-    d       freedoms a link could have among its neighbors: 6, or 3 in a plane or about a point
-    c       independent cycles: lines less points plus connected parts (eq. 2.1)
+    d       degrees of freedom a link can have relative to its neighbors
+    c       independent cycles: edges minus vertices plus connected parts (eq. 2.1)
     M, C    mobility, connectivity of the two poles
 """
 
-from typing import TYPE_CHECKING
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from tiburon.arguments import public
 from tiburon.errors import UnknownNameError
-from tiburon.loops.topology_lines import JointLine, graph_of, joint_lines, links_of
-from tiburon.loops.topology_paths import Chains, Cycle, chains, cycle_basis
-from tiburon.model import JointCoupling, Model, TracedClosure
+from tiburon.loops.cut_joints import joint_screws
+from tiburon.model import JointCoupling, LoopClosure, Model, TracedClosure
 from tiburon.model.body import WORLD
 from tiburon.record import record
 
 if TYPE_CHECKING:
     import networkx
 
-__all__ = ["JointLine", "Topology", "topology"]
+__all__ = [
+    "Chains",
+    "Cycle",
+    "JointLine",
+    "Topology",
+    "chains",
+    "cycle_basis",
+    "graph_of",
+    "joint_lines",
+    "links_of",
+    "topology",
+]
+
+Array = NDArray[np.float64]
+
+
+POSITIONS = 3
+"""Random positions that tell which motions the joints of a part can give."""
+
+RANK = 1e-8
+"""Singular value, relative to the largest, that rounding alone explains."""
+
+
+@record
+class JointLine:
+    """A joint as a line of the graph of links."""
+
+    name: str
+    """Of the joint; for one that closes a loop, of the loop."""
+
+    first: str
+    """The link it stands on, by its first body."""
+
+    second: str
+    """The link it moves."""
+
+    freedoms: int
+    """How many velocity variables it has; a joint that follows another has none."""
+
+    is_cut: bool
+    """Whether it closes a loop instead of holding a body of the tree."""
+
+    is_powered: bool
+    """Whether an actuator or a cylinder drives it."""
+
+    part: int = -1
+    """Number of the closed part it belongs to; -1 where it is in no cycle."""
+
+    dimension: int = 0
+    """Freedoms that links of this part can have among each other: 6, 3 in a plane."""
+
+    @property
+    def is_placeholder(self) -> bool:
+        """Whether it forbids nothing that the others of its part could do: it counts only."""
+        return self.part >= 0 and self.freedoms >= self.dimension
+
+
+def links_of(model: Model) -> tuple[dict[str, str], tuple[tuple[str, ...], ...]]:
+    """Return the link of each body and frame, and the bodies of each link, the world's first.
+
+    Args:
+        model: The robot.
+
+    Returns:
+        By name of body, frame or "world", the name of the first body of its link; and all links.
+    """
+    import networkx
+
+    home = {frame.name: frame.body for frame in model.frames}
+    welds: networkx.Graph[str] = networkx.Graph()
+    welds.add_nodes_from([WORLD, *model.body_names])
+    for body in model.bodies:
+        if body.joint.is_rigid and body.joint.follows is None:
+            welds.add_edge(body.parent, body.name)
+    for loop in model.loops:
+        if isinstance(loop, LoopClosure) and loop.joint.is_rigid:
+            welds.add_edge(home.get(loop.first, loop.first), home.get(loop.second, loop.second))
+    # bodies with mass name their link, rather than those that only carry a frame
+    massless = {body.name for body in model.bodies if not body.inertia.mass}
+    order = {n: (n in massless, k) for k, n in enumerate((WORLD, *model.body_names))}
+    links = [
+        tuple(sorted(link, key=order.__getitem__)) for link in networkx.connected_components(welds)
+    ]
+    links.sort(key=lambda link: order[link[0]])
+    link_of = {name: link[0] for link in links for name in link}
+    link_of.update({frame: link_of[body] for frame, body in home.items()})
+    return link_of, tuple(links)
+
+
+def joint_lines(model: Model, link_of: dict[str, str]) -> tuple[JointLine, ...]:
+    """Return all joints between different links.
+
+    Args:
+        model: The robot.
+        link_of: From `links_of`.
+    """
+    powered = {actuator.joint for actuator in model.actuators}
+    powered |= {cylinder.joint for cylinder in model.cylinders if cylinder.joint is not None}
+    found = [
+        JointLine(
+            body.joint.name,
+            link_of[body.parent],
+            link_of[body.name],
+            body.joint.nv,
+            False,
+            body.joint.name in powered,
+        )
+        for body in model.bodies
+    ]
+    for loop in model.loops:
+        if isinstance(loop, LoopClosure):
+            ends = link_of[loop.first], link_of[loop.second]
+            found.append(JointLine(loop.name, *ends, loop.joint.nv, True, False))
+    between = [line for line in found if line.first != line.second]
+    return _with_parts(model, between)
+
+
+def graph_of(
+    lines: Iterable[JointLine], without: Collection[str] = ()
+) -> "networkx.MultiGraph[str]":
+    """Return the graph of links and joints, joints by their names as keys.
+
+    Args:
+        lines: The joints.
+        without: Joints to leave out; their links stay.
+    """
+    import networkx
+
+    graph: networkx.MultiGraph[str] = networkx.MultiGraph()
+    for line in lines:
+        graph.add_nodes_from([line.first, line.second])
+        if line.name not in without:
+            graph.add_edge(line.first, line.second, key=line.name)
+    return graph
+
+
+def _with_parts(model: Model, lines: list[JointLine]) -> tuple[JointLine, ...]:
+    """Return the lines with the closed part they belong to and the freedoms it knows.
+
+    Parts are what no single link holds together. Screws of their joints, seen from one of their
+    links at random positions, span all motions they can ever give.
+    """
+    parts = _closed_parts(lines)
+    if not parts:
+        return tuple(lines)
+    rng = np.random.default_rng(3)
+    spans: list[list[Array]] = [[] for _ in parts]
+    by_name = {line.name: line for line in lines}
+    for _ in range(POSITIONS):
+        at = joint_screws(model, model.random_state(rng, limits=False)[0], rng)
+        for span, part in zip(spans, parts, strict=True):
+            root = by_name[part[0]].first
+            binding = [at.of[name].columns for name in part if by_name[name].freedoms < 6]
+            span.extend(at.seen_from(root, S) for S in binding if S.size)
+    numbered: dict[str, tuple[int, int]] = {}
+    for number, (span, part) in enumerate(zip(spans, parts, strict=True)):
+        size = _rank(np.hstack(span)) if span else 0
+        numbered.update(dict.fromkeys(part, (number, size)))
+    return tuple(
+        replace(line, part=numbered[line.name][0], dimension=numbered[line.name][1])
+        if line.name in numbered
+        else line
+        for line in lines
+    )
+
+
+def _closed_parts(lines: list[JointLine]) -> list[tuple[str, ...]]:
+    """Return the joints of each part that holds a cycle, in the order of the lines."""
+    import networkx
+
+    # joints as points of their own, so that two joints between the same links stay two
+    graph: networkx.Graph[tuple[str, str]] = networkx.Graph()
+    for line in lines:
+        for end in (line.first, line.second):
+            graph.add_edge(("joint", line.name), ("link", end))
+    order = {line.name: k for k, line in enumerate(lines)}
+    found = []
+    for part in networkx.biconnected_components(graph):
+        joints = sorted((name for kind, name in part if kind == "joint"), key=order.__getitem__)
+        if len(part) > 2:
+            found.append(tuple(joints))
+    return sorted(found, key=lambda part: order[part[0]])
+
+
+def _rank(columns: Array) -> int:
+    """Return how many columns are independent; each is scaled to length 1 first."""
+    lengths = np.linalg.norm(columns, axis=0)
+    scaled = columns[:, lengths > 0.0] / lengths[lengths > 0.0]
+    return int(np.linalg.matrix_rank(scaled, rtol=RANK)) if scaled.size else 0
+
+
+# -- cycles, poles and paths -----------------------------------------------------------------------
+
+
+Cycle = tuple[tuple[str, int], ...]
+"""Joints of a cycle in order; 1 where passed from first link to second, -1 the other way."""
+
+MOST_SHORTEST = 24
+"""Cycles up to which the shortest are searched, which takes the cube of their number."""
+
+
+class Chains(NamedTuple):
+    """What class a graph is of, and the paths it consists of."""
+
+    kind: str
+    poles: tuple[str, ...]
+    paths: tuple[tuple[str, ...], ...]
+    """Joints of each path between the two poles."""
+    open_paths: tuple[tuple[str, ...], ...]
+    """Joints of each path that hangs from a pole."""
+
+
+def chains(
+    graph: "networkx.MultiGraph[str]", root: str, poles: tuple[str, str] | None = None
+) -> Chains:
+    """Classify a graph and split it into parallel and star chains where it can be split.
+
+    Args:
+        graph: Links as points, joints as lines keyed by name.
+        root: The link that poles are counted from where it is one of them.
+        poles: Two links that paths are to join, where degrees do not tell.
+
+    Returns:
+        The class (definitions 2.13 to 2.17), and poles and paths (definitions 2.18, 2.19), which
+        stay empty where the graph is neither a parallel chain nor a star nor both.
+    """
+    core = _core(graph)
+    kind = _kind(graph, core)
+    poles_found = _poles(graph, core, root) if poles is None else poles
+    if not poles_found:
+        return Chains(kind, (), (), ())
+    paths: list[tuple[str, ...]] = []
+    open_paths: list[tuple[str, ...]] = []
+    for number, pole in enumerate(poles_found):
+        others = set(poles_found) - {pole}
+        for joint, link in _lines_at(graph, pole):
+            walked, end = _walk(graph, pole, joint, link, set(poles_found))
+            if walked is None:
+                return Chains(kind, (), (), ())
+            if end in others and number == 0:
+                paths.append(walked)
+            elif end not in poles_found:
+                open_paths.append(walked)
+    found = sum(map(len, paths)) + sum(map(len, open_paths))
+    if found != graph.number_of_edges():
+        return Chains(kind, (), (), ())
+    # by name, so that the order does not depend on which joints close loops
+    paths.sort(key=lambda path: [_by_number(name) for name in path])
+    return Chains(kind, poles_found, tuple(paths), tuple(open_paths))
+
+
+def _by_number(name: str) -> list[tuple[str, int]]:
+    """Return a key that puts leg_2 before leg_10."""
+    return [(word, int(part or 0)) for word, part in re.findall(r"(\D*)(\d*)", name)]
+
+
+def _kind(graph: "networkx.MultiGraph[str]", core: "networkx.MultiGraph[str]") -> str:
+    """Return simple or complex, and open, closed or hybrid."""
+    degrees = [degree for _, degree in graph.degree()]
+    word = "simple" if max(degrees, default=0) <= 2 else "complex"
+    if core.number_of_edges() == 0:
+        return f"{word} open"
+    return f"{word} hybrid" if 1 in degrees else f"{word} closed"
+
+
+def _core(graph: "networkx.MultiGraph[str]") -> "networkx.MultiGraph[str]":
+    """Return what is left when open ends are taken off one by one."""
+    core = graph.copy()
+    ends = [node for node, degree in core.degree() if degree <= 1]
+    while ends:
+        core.remove_nodes_from(ends)
+        ends = [node for node, degree in core.degree() if degree <= 1]
+    return core
+
+
+def _poles(
+    graph: "networkx.MultiGraph[str]", core: "networkx.MultiGraph[str]", root: str
+) -> tuple[str, ...]:
+    """Return the links that paths start from, as far as their numbers of joints tell."""
+    inside = core if core.number_of_edges() else graph
+    branching = [node for node, degree in inside.degree() if degree > 2]
+    if core.number_of_edges():
+        return (
+            tuple(sorted(branching, key=lambda node: node != root)) if len(branching) == 2 else ()
+        )
+    if not graph.number_of_edges() or len(branching) > 1:
+        return ()
+    if branching:
+        return (branching[0],)
+    # a serial chain is a star of one path
+    ends = [node for node, degree in graph.degree() if degree == 1]
+    return (root if root in ends else ends[0],) if ends else ()
+
+
+def _lines_at(graph: "networkx.MultiGraph[str]", link: str) -> list[tuple[str, str]]:
+    """Return the joints at a link, each with the link beyond it."""
+    return [(key, other) for _, other, key in graph.edges(link, keys=True)]
+
+
+def _walk(
+    graph: "networkx.MultiGraph[str]", start: str, joint: str, link: str, poles: set[str]
+) -> tuple[tuple[str, ...] | None, str]:
+    """Follow a path from a pole to the next one, or to its open end; None if it branches."""
+    walked = [joint]
+    before = start
+    while link not in poles:
+        onward = [(key, other) for key, other in _lines_at(graph, link) if key != walked[-1]]
+        if not onward:
+            return tuple(walked), link
+        if len(onward) > 1:
+            return None, link
+        before, (key, link) = link, onward[0]
+        walked.append(key)
+    # a path from a pole back to itself joins nothing
+    return (None if link == start and before == start else tuple(walked)), link
+
+
+def cycle_basis(
+    graph: "networkx.MultiGraph[str]", found: Chains, ends: dict[str, tuple[str, str]]
+) -> tuple[Cycle, ...]:
+    """Return independent cycles: neighboring paths of a parallel chain, else short ones.
+
+    Args:
+        graph: Links as points, joints as lines keyed by name.
+        found: Its paths.
+        ends: First and second link of each joint.
+    """
+    if len(found.poles) == 2:
+        start = found.poles[0]
+        ways = [_signed(path, start, ends) for path in found.paths]
+        return tuple(
+            (*one, *((name, -sign) for name, sign in reversed(other)))
+            for one, other in pairwise(ways)
+        )
+    return tuple(_signed(cycle, None, ends) for cycle in _short_cycles(graph))
+
+
+def _signed(path: tuple[str, ...], start: str | None, ends: dict[str, tuple[str, str]]) -> Cycle:
+    """Return joints in order with the sense in which each is passed."""
+    if start is None:
+        # a cycle starts at the link its last joint and its first share
+        first, last = set(ends[path[0]]), set(ends[path[-1]])
+        start = next(iter(sorted(first & last))) if len(path) > 2 else ends[path[0]][0]
+    found = []
+    link = start
+    for name in path:
+        first_link, second_link = ends[name]
+        forward = link == first_link
+        found.append((name, 1 if forward else -1))
+        link = second_link if forward else first_link
+    return tuple(found)
+
+
+def _short_cycles(graph: "networkx.MultiGraph[str]") -> list[tuple[str, ...]]:
+    """Return the joints of independent cycles, each in order."""
+    import networkx
+
+    # joints as points of their own, so that two joints between the same links make a cycle
+    apart: networkx.Graph[tuple[str, str]] = networkx.Graph()
+    for one, other, key in graph.edges(keys=True):
+        apart.add_edge(("link", one), ("joint", key))
+        apart.add_edge(("joint", key), ("link", other))
+    count = apart.number_of_edges() - apart.number_of_nodes()
+    count += networkx.number_connected_components(apart) if apart.number_of_nodes() else 0
+    if not count:
+        return []
+    search = networkx.minimum_cycle_basis if count <= MOST_SHORTEST else networkx.cycle_basis
+    return [tuple(name for kind, name in cycle if kind == "joint") for cycle in search(apart)]
+
+
+# -- topology of a robot ---------------------------------------------------------------------------
 
 
 @record

@@ -16,7 +16,7 @@ from tiburon.algorithms.reactions import joint_reactions
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.loops.dynamics import constraint_residual
 from tiburon.loops.reactions import loop_reactions
-from tiburon.loops.singular import smallest_singular_value
+from tiburon.loops.redundancy import smallest_singular_value
 from tiburon.model import Fixed, Model, World
 from tiburon.record import record
 from tiburon.results.run_header import force_unit

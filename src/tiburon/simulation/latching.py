@@ -6,7 +6,7 @@ import numpy as np
 
 from tiburon.arguments import public
 from tiburon.errors import DomainError, ShapeError, UnknownNameError
-from tiburon.loops.switching import loop_rows
+from tiburon.loops.constraints import loop_rows
 from tiburon.simulation.state import State
 
 __all__ = ["latch", "release"]

@@ -38,10 +38,9 @@ from tiburon.algorithms.tape_calls import JointVector
 from tiburon.arguments import public
 from tiburon.errors import ShapeError
 from tiburon.loops.closed_functions import constrained_motion
-from tiburon.loops.constraints import constraints
+from tiburon.loops.constraints import Switches, constraints, loop_rows, switched, switches_of
 from tiburon.loops.metric import CUT
 from tiburon.loops.projection import OPEN, close_position, close_velocity
-from tiburon.loops.switching import Switches, loop_rows, switched, switches_of
 from tiburon.model import Model, Plan, World
 from tiburon.simulation.commands import CommandRow, unique_names
 from tiburon.simulation.drive_key import ELEMENTS, drive_key

@@ -3,7 +3,7 @@
 K = [[H, J^T], [J, 0]] with H positive definite is eliminated in a given order without looking for
 pivots: unknowns of H have positive pivots, those of constraints negative ones as long as each comes
 after enough of the unknowns it binds (such orders are found once, see
-`tiburon.loops.elimination`). Zeros stay zeros unless the order fills them in; what is stored, and
+`tiburon.loops.augmented`). Zeros stay zeros unless the order fills them in; what is stored, and
 every update, is listed in tables while the code is written (Duff, Erisman and Reid 2017, Direct
 Methods for Sparse Matrices, chapters 5 and 7).
 

@@ -1,9 +1,9 @@
-"""Where a joint stands: its position variables, from where it has put its body.
+"""Joints that close loops: their position variables, and the screws of all joints.
 
-A loop is closed by a joint that has no variables in the model. Its coordinates are found from the
-poses of the two frames it joins, by Newton steps with its own motion sub-space. That also tells
-whether the joint can be there at all: a hinge whose axes meet head to tail cannot, though none of
-the measures that keep a loop closed sees it.
+The joint that closes a loop has no variables in the model. Newton steps with its own motion
+subspace find its coordinates from the poses of the two frames it connects. This also detects
+whether the joint can be there at all: a hinge whose axes meet in opposite directions cannot, though
+no constraint residual shows it.
 """
 
 from typing import NamedTuple
@@ -17,9 +17,19 @@ from tiburon.model import Joint, LoopClosure, Model
 from tiburon.model.body import WORLD
 from tiburon.spatial import matrix_to_rotation_vector
 
-__all__ = ["JointPosition", "cut_joint", "joint_position", "places_of", "relative_pose"]
+__all__ = [
+    "JointPosition",
+    "JointScrews",
+    "Screws",
+    "cut_joint",
+    "joint_position",
+    "joint_screws",
+    "places_of",
+    "relative_pose",
+]
 
 Array = NDArray[np.float64]
+
 
 STARTS = 16
 """Positions to start from; joints of several turns may need some."""
@@ -113,3 +123,78 @@ def relative_pose(loop: LoopClosure, places: dict[str, Place]) -> tuple[Array, A
 def cut_joint(loop: LoopClosure, places: dict[str, Place]) -> JointPosition:
     """Return where the joint that closes a loop stands, and how far it is from fitting."""
     return joint_position(loop.joint, *relative_pose(loop, places))
+
+
+# -- screws ----------------------------------------------------------------------------------------
+
+
+class Screws(NamedTuple):
+    """The motions one joint can give what it moves."""
+
+    columns: Array
+    """World axes, about the world's origin, angular part first; shape (6, freedoms)."""
+
+    variables: tuple[int, ...]
+    """The velocity variable of each column; those of joints that close loops come after all nv."""
+
+
+class JointScrews(NamedTuple):
+    """Screws of all joints at one position."""
+
+    of: dict[str, Screws]
+    """By name: of the joint, or of the loop that it closes."""
+
+    places: dict[str, Place]
+    """Where world, bodies and frames are."""
+
+    size: int
+    """Number of variables of all joints together."""
+
+    def seen_from(self, body: str, columns: Array) -> Array:
+        """Return screws in the axes of a body and about its origin, shape (6, n)."""
+        R = np.array(self.places[body].R, dtype=np.float64)
+        moved = about(columns, np.array(self.places[body].p, dtype=np.float64))
+        return np.vstack([R.T @ moved[:3], R.T @ moved[3:]])
+
+
+def about(columns: Array, point: Array) -> Array:
+    """Return screws given about the world's origin about another point, world axes, (6, n)."""
+    w = columns[:3]
+    return np.vstack([w, columns[3:] + np.cross(w, point[:, None], axis=0)])
+
+
+def joint_screws(model: Model, q: Array, rng: np.random.Generator | None = None) -> JointScrews:
+    """Find the screws of all joints at one position.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (nq,).
+        rng: Moves the joints that close loops anywhere, as if their loops were open; without, they
+            are taken where they fit best.
+    """
+    places = places_of(model, q)
+    found: dict[str, Screws] = {}
+    for body in model.bodies:
+        joint, own = body.joint, model.slice(body.joint.name)
+        columns = [[*s.angular, *s.linear] for s in joint.subspace([float(x) for x in q[own]])]
+        v = model.slice(joint.name, of="v")
+        found[joint.name] = _in_world(columns, places[body.name], range(v.start, v.stop))
+    count = model.nv
+    for loop in model.loops:
+        if not isinstance(loop, LoopClosure):
+            continue
+        own_q = cut_joint(loop, places).q if rng is None else loop.joint.random(rng)
+        stands = places[loop.first].moved(loop.joint.pose.transform)
+        moved = stands.moved(loop.joint.transform(own_q))
+        columns = [[*s.angular, *s.linear] for s in loop.joint.subspace(own_q)]
+        found[loop.name] = _in_world(columns, moved, range(count, count + loop.joint.nv))
+        count += loop.joint.nv
+    return JointScrews(found, places, count)
+
+
+def _in_world(columns: list[list[float]], place: Place, variables: range) -> Screws:
+    S = np.array(columns, dtype=np.float64).reshape(-1, 6).T
+    R, p = np.array(place.R, dtype=np.float64), np.array(place.p, dtype=np.float64)
+    w = R @ S[:3]
+    linear = R @ S[3:] + np.cross(p[:, None], w, axis=0)
+    return Screws(np.vstack([w, linear]), tuple(variables))

@@ -1,13 +1,13 @@
-"""The same mechanism with another spanning tree: which joints hold bodies, which close loops.
+"""The same mechanism with another spanning tree: which joints carry bodies, which close loops.
 
-Any spanning tree gives the same motion (Featherstone 1987, section 9.2); a good one has few
-constraints, which are those of the joints it cuts. Joints with few freedoms therefore stay in the
-tree, joints with many are cut: a ball brings three constraints, a hinge five, a free joint none at
-all. Driven joints stay, since a cut joint has no variable to be driven. Among equals, those near
+Every spanning tree gives the same motion (Featherstone 1987, section 9.2). A good one has few
+constraints, namely those of the joints it cuts: joints with few degrees of freedom stay in the
+tree, joints with many are cut (a spherical joint adds three constraints, a hinge five, a free joint
+none). Actuated joints stay, since a cut joint has no variable to actuate. Among equals those near
 the world stay, so that branches stay short.
 
-A joint may then hold what it stood on, and stand on what it held. Bodies keep their frames: where a
-joint's frame is not its body's, a body without mass and a weld lie between, which cost nothing.
+A joint may then carry its former parent. Bodies keep their frames: where the frame of a joint is
+not that of its body, a massless body and a weld lie between, at no cost.
 """
 
 import heapq
@@ -15,17 +15,161 @@ from collections.abc import Iterable
 from itertools import count
 from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tiburon.algorithms.kinematics import Place
+from tiburon.argument_checks import vector
 from tiburon.arguments import public
 from tiburon.errors import ModelError, UnknownNameError
-from tiburon.loops.topology_reverse import reversed_joint
-from tiburon.loops.topology_state import recut_state
-from tiburon.model import Body, Fixed, Joint, LoopClosure, Model, Pose
+from tiburon.loops.cut_joints import joint_position, joint_screws, places_of
+from tiburon.model import (
+    Body,
+    Cylindrical,
+    Fixed,
+    Free,
+    Joint,
+    LoopClosure,
+    Model,
+    Planar,
+    Pose,
+    Prismatic,
+    Revolute,
+    Screw,
+    Spherical,
+    Universal,
+)
 from tiburon.model.body import WORLD
 from tiburon.model.closure import joints_of
 from tiburon.model.composition import changed
 from tiburon.model.parts import JointPositions
+from tiburon.spatial.vec3 import negate
 
-__all__ = ["recut"]
+__all__ = ["recut", "recut_state", "reversed_joint"]
+
+Array = NDArray[np.float64]
+
+
+def reversed_joint(joint: Joint) -> Joint | None:
+    """Return the joint that moves the first body in the second as this one does the other way.
+
+    Hinges, slides, screws and sleeves keep their variables: the axis points the other way. A
+    universal joint swaps its two. Balls, pucks and free joints have other numbers for the same
+    place.
+
+    Args:
+        joint: Of any kind; its pose is of no account.
+
+    Returns:
+        The joint in frames of which each is the other's place; None where there is none of its
+        kind, as for joints that follow another, that time moves, or that roll.
+    """
+    if isinstance(joint, (Revolute, Prismatic, Screw)):
+        return joint.rebased(negate(joint.axis), joint.offset)
+    if isinstance(joint, Fixed):
+        return joint
+    if (joint.limits, joint.passive, joint.armature) != (None, None, 0.0):
+        # numbers per freedom would belong to other freedoms
+        return None
+    if isinstance(joint, Cylindrical):
+        return changed(joint, axis=negate(joint.axis))
+    if isinstance(joint, Universal):
+        first, second = negate(joint.second_axis), negate(joint.axis)
+        return changed(joint, axis=first, second_axis=second)
+    if isinstance(joint, (Spherical, Planar, Free)):
+        return joint
+    return None
+
+
+FITS = 1e-6
+"""How well joints must fit their bodies; loops that are open by more have no such state."""
+
+
+@public
+def recut_state(
+    model: Model, other: Model, q: ArrayLike, v: ArrayLike | None = None
+) -> tuple[Array, Array]:
+    """Return a state of a robot in the variables of the same robot cut elsewhere.
+
+    Args:
+        model: The robot.
+        other: The same, from `recut`.
+        q: Position of the first with closed loops [m or rad], shape (nq,).
+        v: Joint velocity of the first that keeps them closed [m/s or rad/s], shape (nv,); none by
+            default.
+
+    Returns:
+        Position and velocity of the other, shapes (nq,) and (nv,).
+
+    Raises:
+        ModelError: If a joint of the other cannot be where the bodies are: loops are open, or the
+            robots are not the same.
+    """
+    at = np.asarray(model.normalize(q))
+    rates = np.zeros(model.nv) if v is None else vector("v", v, model.nv)
+    places = places_of(model, at)
+    twists = _twists(model, at, rates)
+    # bodies that only carry a welded one have its place, but for the weld
+    for body in reversed(other.bodies):
+        if body.name not in places:
+            raise ModelError(
+                f"model {other.name!r}: body {body.name!r} is not one of {model.name!r}; pass the "
+                "same robot, cut elsewhere by recut",
+                name=body.name,
+            )
+        if body.parent not in places:
+            places[body.parent] = places[body.name].moved(body.joint.pose.transform.inverse())
+            twists[body.parent] = twists[body.name]
+    q_other = other.neutral()
+    for body in other.bodies:
+        joint = body.joint
+        if joint.nq and joint.follows is None:
+            stands = places[body.parent].moved(joint.pose.transform)
+            found = joint_position(joint, *_in(stands, places[body.name]))
+            if found.error > FITS:
+                raise ModelError(
+                    f"joint {joint.name!r}: cannot be where the bodies are, off by "
+                    f"{found.error:.3g}; close the loops first (assemble)",
+                    name=joint.name,
+                )
+            q_other[other.slice(joint.name)] = _same_turn(model, joint.name, at, found.q)
+    v_other = np.zeros(other.nv)
+    at_other = joint_screws(other, q_other)
+    for body in other.bodies:
+        columns = at_other.of[body.joint.name].columns
+        if body.joint.nv:
+            apart = twists[body.name] - twists[body.parent]
+            v_other[other.slice(body.joint.name, of="v")] = np.linalg.lstsq(columns, apart)[0]
+    return q_other, v_other
+
+
+def _in(first: Place, second: Place) -> tuple[Array, Array]:
+    """Return axes and origin of a place in another."""
+    R = np.array(first.R, dtype=np.float64)
+    apart = np.array(second.p, dtype=np.float64) - np.array(first.p, dtype=np.float64)
+    return R.T @ np.array(second.R, dtype=np.float64), R.T @ apart
+
+
+def _same_turn(model: Model, joint: str, q: Array, found: tuple[float, ...]) -> Array:
+    """Return the number a hinge had before, where it is the same but for whole turns."""
+    numbers = np.array(found)
+    if joint not in model.joint_names or model.joint(joint).nq != len(found):
+        return numbers
+    before = q[model.slice(joint)]
+    turns = (before - numbers) / (2.0 * np.pi)
+    same = model.joint(joint).kind == "revolute" and abs(float(turns[0]) - round(turns[0])) < FITS
+    return np.asarray(numbers + 2.0 * np.pi * np.round(turns)) if same else numbers
+
+
+def _twists(model: Model, q: Array, v: Array) -> dict[str, Array]:
+    """Return the motion of all bodies, world axes, about the world's origin, shape (6,) each."""
+    at = joint_screws(model, q)
+    found: dict[str, Array] = {WORLD: np.zeros(6)}
+    for body in model.bodies:
+        columns, variables = at.of[body.joint.name]
+        found[body.name] = found[body.parent] + columns @ v[list(variables)]
+    return found
+
 
 KEPT = 100
 """Weight of a joint that must not be cut, beyond that of any number of constraints."""

@@ -6,8 +6,8 @@ import pytest
 import tiburon as tb
 from tests.loops.dense import allowed, closed, dense_acceleration
 from tests.loops.mechanisms import arms_on_object, piston
-from tiburon.loops.assembly_joint import joint_position, places_of
-from tiburon.loops.topology_reverse import reversed_joint
+from tiburon.loops.cut_joints import joint_position, places_of
+from tiburon.loops.recut import reversed_joint
 
 RANDOM = np.random.default_rng(41)
 
