@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from tiburon.exports import EXPORTS as _EXPORTS
+from tiburon.version import installed_version as _installed_version
 
 # the same names for type checkers and editors, which do not run `__getattr__`
 if TYPE_CHECKING:
@@ -303,9 +304,7 @@ if not TYPE_CHECKING:
     def __getattr__(name: str) -> Any:
         """Load a public name from its module on first use (PEP 562)."""
         if name == "__version__":
-            from tiburon.version import installed_version
-
-            value: Any = installed_version()
+            value: Any = _installed_version()
         elif name in _EXPORTS:
             value = getattr(import_module(_EXPORTS[name]), name)
         else:

@@ -1,6 +1,10 @@
 """The version of the installed distribution; its only home is pyproject.toml."""
 
 from functools import cache
+from time import time_ns
+
+LOADED_NS = time_ns()
+"""When the package began to load [ns since 1970]: files changed later may not be what runs."""
 
 
 @cache

@@ -38,6 +38,26 @@ def test_loaded_entry_equals_stored_entry(size):
     assert cache.load_entry(OTHER_KEY) is None
 
 
+def test_loaded_link_equals_stored_link(directory):
+    """A link and code under the same key do not replace each other."""
+    assert cache.load_link(KEY) is None
+    cache.store_entry(KEY, {}, some_code(1))
+    cache.store_link(KEY, "graph")
+    assert cache.load_link(KEY) == "graph"
+    assert cache.load_link(OTHER_KEY) is None
+    assert cache.load_entry(KEY) == ({}, some_code(1))
+    assert sorted(os.listdir(directory)) == [f"{KEY}.kernel", f"{KEY}.link", LEDGER_NAME]
+
+
+def test_links_are_removed_and_not_listed(directory):
+    """People look for machine code; what leads to it goes with it."""
+    cache.store_entry(KEY, {}, some_code(1))
+    cache.store_link(OTHER_KEY, "graph")
+    assert [entry.key for entry in cache.cache_entries()] == [KEY]
+    assert cache.clear_cache() == 1
+    assert os.listdir(directory) == []
+
+
 def test_storing_again_replaces():
     """The last one stored under a key is the one that counts."""
     cache.store_entry(KEY, {"name": "a"}, some_code(1))
@@ -71,9 +91,9 @@ def test_metadata_that_would_not_come_back_is_refused(directory, value):
 
 def test_keys_are_hexadecimal_and_repeatable():
     """A key is a file name, the same for the same parts."""
-    assert cache.entry_key("a", 1, b"x") == cache.entry_key("a", 1, b"x")
-    assert len(cache.entry_key()) == 32
-    assert set(cache.entry_key()) <= set("0123456789abcdef")
+    assert cache.link_key("a", 1, b"x") == cache.link_key("a", 1, b"x")
+    assert len(cache.link_key()) == 32
+    assert set(cache.link_key()) <= set("0123456789abcdef")
 
 
 def test_keys_differ_where_parts_differ():
@@ -92,15 +112,20 @@ def test_keys_differ_where_parts_differ():
         (2**80,),
         ("a", ""),
     ]
-    assert len({cache.entry_key(*parts) for parts in lists}) == len(lists)
+    assert len({cache.link_key(*parts) for parts in lists}) == len(lists)
 
 
 @pytest.fixture
 def fresh_environment():
-    """Let keys describe the machine anew, in the test and after it."""
-    cache._environment.cache_clear()
+    """Let keys describe machine and package anew, in the test and after it."""
+    forget_environment()
     yield
-    cache._environment.cache_clear()
+    forget_environment()
+
+
+def forget_environment():
+    for part in (cache._machine, cache._package, cache._generator_content):
+        part.cache_clear()
 
 
 def test_keys_depend_on_processor_and_compiler(monkeypatch, fresh_environment):
@@ -111,42 +136,104 @@ def test_keys_depend_on_processor_and_compiler(monkeypatch, fresh_environment):
 
     from tiburon.native import engine
 
-    keys = {cache.entry_key("a")}
+    keys = {cache.link_key("a"), cache.code_key("a")}
     machine = engine.host()
     for change in ({"triple": "x-y-z"}, {"cpu": "other"}, {"features": "+none"}):
         changed = dataclasses.replace(machine, **change)
         with monkeypatch.context() as patch:
             patch.setattr(engine, "host", lambda changed=changed: changed)
-            cache._environment.cache_clear()
-            keys.add(cache.entry_key("a"))
+            forget_environment()
+            keys |= {cache.link_key("a"), cache.code_key("a")}
     with monkeypatch.context() as patch:
         patch.setattr(llvmlite, "__version__", "0.0.1")
-        cache._environment.cache_clear()
-        keys.add(cache.entry_key("a"))
-    assert len(keys) == 5
+        forget_environment()
+        keys |= {cache.link_key("a"), cache.code_key("a")}
+    assert len(keys) == 10
 
 
-def test_keys_depend_on_the_sources_of_the_package(tmp_path, monkeypatch, fresh_environment):
-    """An edited algorithm must not meet code compiled from its older self."""
-    (tmp_path / "native").mkdir()
-    source = tmp_path / "native" / "cache.py"
-    source.write_text("one")
-    monkeypatch.setattr(cache, "__file__", str(source))
-    first = cache.entry_key("a")
-    # same size, later time
-    source.write_text("two")
-    os.utime(source, ns=(0, 1))
-    cache._environment.cache_clear()
-    second = cache.entry_key("a")
-    (tmp_path / "native" / "more.py").write_text("three")
-    cache._environment.cache_clear()
-    assert len({first, second, cache.entry_key("a")}) == 3
+@pytest.fixture
+def package(tmp_path, monkeypatch, fresh_environment):
+    """Pretend that the package is a few small files, older than this process."""
+    for name in ("cli/main.py", "native/cache.py", "trace/graph.py", "trace/deeper/one.py"):
+        path = tmp_path / "package" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "package" / "native" / "cache.py"))
+    monkeypatch.setattr(cache, "LOADED_NS", time.time_ns() + 10**12)
+    return tmp_path / "package"
+
+
+def test_links_depend_on_time_and_size_of_all_files(package):
+    """An edited algorithm must not find code compiled from its older self."""
+    keys = {cache.link_key("a")}
+    # same size, another time
+    os.utime(package / "cli" / "main.py", ns=(0, 1))
+    forget_environment()
+    keys.add(cache.link_key("a"))
+    (package / "cli" / "more.py").write_text("three")
+    forget_environment()
+    keys.add(cache.link_key("a"))
+    assert len(keys) == 3
+
+
+def test_stamp_depends_on_the_content_of_the_generator_alone(package):
+    """Neither times nor other rooms count; a changed, moved, new or missing file does."""
+    stamps = [cache.generator_stamp()]
+    os.utime(package / "native" / "cache.py", ns=(0, 1))
+    (package / "cli" / "main.py").write_text("edited")
+    forget_environment()
+    assert cache.generator_stamp() == stamps[0]
+    edits = [
+        lambda: (package / "native" / "cache.py").write_text("NATIVE/cache.py"),
+        lambda: (package / "trace" / "deeper" / "one.py").write_text("two"),
+        lambda: (package / "trace" / "deeper" / "one.py").rename(package / "trace" / "one.py"),
+        lambda: (package / "trace" / "new.py").write_text(""),
+        lambda: (package / "trace" / "graph.py").unlink(),
+    ]
+    for edit in edits:
+        edit()
+        forget_environment()
+        stamps.append(cache.generator_stamp())
+    assert None not in stamps
+    assert len(set(stamps)) == 1 + len(edits)
+
+
+def test_stamp_is_the_same_in_another_directory(package, tmp_path, monkeypatch):
+    """Copies of the package share machine code."""
+    import shutil
+
+    stamp = cache.generator_stamp()
+    shutil.copytree(package, tmp_path / "copy")
+    monkeypatch.setattr(cache, "__file__", str(tmp_path / "copy" / "native" / "cache.py"))
+    forget_environment()
+    assert cache.generator_stamp() == stamp
+
+
+@pytest.mark.parametrize("edited", ["native/cache.py", "trace/deeper/one.py", "trace/new.py"])
+def test_files_edited_after_loading_have_no_stamp(package, monkeypatch, edited):
+    """What runs is then the file as it was: its code must not be kept as that of the new file."""
+    assert cache.generator_stamp() is not None
+    monkeypatch.setattr(cache, "LOADED_NS", time.time_ns())
+    (package / edited).write_text("edited")
+    assert cache.generator_stamp() is None
+
+
+def test_links_of_files_edited_after_loading_serve_this_process_alone(package, monkeypatch):
+    """Another process loads the file as it is now."""
+    monkeypatch.setattr(cache, "LOADED_NS", time.time_ns())
+    (package / "cli" / "main.py").write_text("edited")
+    first = cache.link_key("a")
+    assert cache.link_key("a") == first
+    forget_environment()
+    assert cache.link_key("a") != first
 
 
 def test_keys_agree_between_processes():
     """Another process finds what this one stored."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        assert pool.apply(cache.entry_key, ("a", 1)) == cache.entry_key("a", 1)
+        for key in (cache.link_key, cache.code_key):
+            assert pool.apply(key, ("a", 1)) == key("a", 1)
+        assert pool.apply(cache.generator_stamp) == cache.generator_stamp()
 
 
 # settings
@@ -237,6 +324,19 @@ def test_least_recently_used_entries_go_first(directory, monkeypatch):
     # ten entries of about 10 100 bytes; seven fit into 72 000
     left = {entry.key for entry in cache.cache_entries()}
     assert left == {KEY, keys[0], *keys[4:]}
+
+
+def test_links_count_and_are_pruned(directory, monkeypatch):
+    """Many small files are kept within the limit, too."""
+    for age, key in enumerate(keys_of(40)):
+        cache.store_link(key, "x" * 1000)
+        set_age(directory / f"{key}.link", days=50 - age)
+    monkeypatch.setenv("TIBURON_CACHE_SIZE", "20000")
+    cache.store_link(KEY, "x" * 1000)
+    left = sorted(directory.glob("*.link"))
+    assert 0 < sum(path.stat().st_size for path in left) <= 18_000
+    assert cache.load_link(KEY) is not None
+    assert cache.load_link(keys_of(40)[0]) is None
 
 
 def test_entry_larger_than_the_limit_is_not_kept(directory, monkeypatch):

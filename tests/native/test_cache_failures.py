@@ -61,6 +61,16 @@ def test_damaged_entry_is_ignored_removed_and_rebuilt(directory, damage):
     assert cache.load_entry(KEY) == ({"name": "a"}, some_code(1))
 
 
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
+def test_damaged_link_is_ignored_and_removed(directory, damage):
+    """A link leads to the right graph or nowhere."""
+    cache.store_link(KEY, "graph")
+    path = directory / f"{KEY}.link"
+    path.write_bytes(damage(path.read_bytes()))
+    assert cache.load_link(KEY) is None
+    assert not path.exists()
+
+
 def test_every_flipped_byte_is_noticed(directory):
     """There is no byte in a file that nobody looks at."""
     cache.store_entry(KEY, {"name": "a"}, some_code(1, 30))

@@ -219,7 +219,7 @@ def test_kernels_come_from_the_disk(kernel_directory, nothing_in_memory, monkeyp
         raise AssertionError("compiled again")
 
     monkeypatch.setattr("tiburon.native.code.compile_module", refuse)
-    monkeypatch.setattr("tiburon.native.trampoline.compile_module", refuse)
+    monkeypatch.setattr("tiburon.native.engine.compile_module", refuse)
     check_all()
 
 

@@ -21,8 +21,7 @@ from tiburon.drive.board import (
     Word,
 )
 from tiburon.drive.tick_assembly import COUNT, ROW, SHARED, TAKE
-from tiburon.native import cache
-from tiburon.native.engine import LoadedCode, compile_module
+from tiburon.native.engine import LoadedCode, load_module
 
 __all__ = ["TickCode", "tick_code"]
 
@@ -230,8 +229,8 @@ def _assembly() -> str:
 class TickCode:
     """The compiled loop and the two ways in and out of its memory."""
 
-    def __init__(self, code: bytes) -> None:
-        self._loaded = LoadedCode(code)
+    def __init__(self, loaded: LoadedCode) -> None:
+        self._loaded = loaded
         pointer = ctypes.c_void_p
         # calls by ctypes let other threads of Python run meanwhile: `run` returns when told to stop
         self.run = ctypes.CFUNCTYPE(ctypes.c_int, pointer)(self._loaded.address("run"))
@@ -244,13 +243,5 @@ class TickCode:
 @functools.cache
 def tick_code() -> TickCode:
     """Return the loop, compiled or found compiled."""
-    assembly = _assembly()
-    key = cache.entry_key("ticks", assembly)
-    entry = cache.load_entry(key)
-    if entry is None:
-        # without passes: they would make calls of a library out of the loops
-        code = compile_module(assembly, optimize=False)
-        cache.store_entry(key, {"name": "ticks"}, code)
-    else:
-        code = entry[1]
-    return TickCode(code)
+    # without passes: they would make calls of a library out of the loops
+    return TickCode(load_module("ticks", _assembly(), optimize=False))

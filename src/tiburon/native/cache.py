@@ -1,8 +1,14 @@
 """The disk cache of compiled code: one file per kernel, shared by all processes of a user.
 
+Two levels. A link leads from what a caller asks for (the structure of a model and an algorithm, and
+the time stamps of all files of this package) to the digest of a traced graph; with it nothing needs
+to be traced. Machine code is stored under that digest and the content of the files in `trace/` and
+`native/`: it is found again after edits elsewhere, from another directory, and by another function
+with the same graph.
+
 A file is written under another name and then moved into place, so readers see all of it or nothing.
-Whatever goes wrong here costs a compilation, never a result: damaged files are thrown away, and a
-directory that cannot be used is reported once and then done without.
+A problem here costs a compilation, never a result: damaged files are removed, and a directory that
+cannot be used is reported once and then ignored.
 
 Settings, read from the environment at each use:
 
@@ -36,13 +42,18 @@ from tiburon.native.cache_trust import (
     trusted_directory,
 )
 from tiburon.record import record
-from tiburon.version import installed_version
+from tiburon.version import LOADED_NS, installed_version
 
 DEFAULT_SIZE_LIMIT = 512 << 20
 """Space the entries may take together [bytes]."""
 
-_SUFFIX = ".kernel"
+_CODE = ".kernel"
+_LINK = ".link"
 _SECONDS_PER_DAY = 86400.0
+# the rooms whose files decide which code a graph becomes
+_GENERATOR = ("native", "trace")
+# file systems take their times from a clock that moves in steps [ns]
+_CLOCK_STEP_NS = 20_000_000
 
 _warned: set[str] = set()
 _warned_lock = threading.Lock()
@@ -101,41 +112,89 @@ def _user_cache_directory() -> Path:
 
 
 @functools.cache
-def _environment() -> bytes:
-    """Describe everything that decides what code comes out, apart from what is compiled."""
+def _machine() -> bytes:
+    """Describe compiler and processor, which decide what machine code a module becomes."""
     import llvmlite
 
     from tiburon.native.engine import host
 
     machine = host()
     parts = [str(FORMAT_VERSION), llvmlite.__version__, machine.triple, machine.cpu]
-    return "\n".join([*parts, machine.features, *_package_stamp()]).encode()
+    return "\n".join([*parts, machine.features]).encode()
 
 
-def _package_stamp() -> list[str]:
-    """Describe the installed version of this package by its files.
+@functools.cache
+def _package() -> bytes:
+    """Describe the files of this package by size and time, which is quick: it reads none.
 
-    An edited algorithm must not meet code compiled from its older self, so the version number alone
+    An edited algorithm must not find code compiled from its older self, so the version number alone
     would not do; and reading it takes 20 times as long as looking at the files.
     """
+    root, files = _source_files()
+    if not files:
+        # imported from an archive
+        return f"{root}\n{installed_version()}".encode()
+    stamps = [f"{path} {status.st_size} {status.st_mtime_ns}" for path, status in files]
+    if _changed_since_loaded(files):
+        # what runs may be the file as it was before: other processes must not find its code
+        stamps.append(os.urandom(16).hex())
+    return "\n".join([root, *stamps]).encode()
+
+
+def _source_files(*rooms: str) -> tuple[str, list[tuple[str, os.stat_result]]]:
+    """Return the directory of this package, and the paths in it of its source files, sorted.
+
+    Args:
+        *rooms: Directories of the package to look at; all of it by default.
+    """
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    stamps = []
-    pending = [root]
+    found = []
+    pending = [os.path.join(root, room) for room in rooms] or [root]
     with contextlib.suppress(OSError):
         while pending:
-            with os.scandir(pending.pop()) as found:
-                for item in found:
+            with os.scandir(pending.pop()) as items:
+                for item in items:
                     if item.name.endswith(".py"):
-                        status = item.stat()
-                        stamps.append(f"{item.path} {status.st_size} {status.st_mtime_ns}")
+                        found.append((os.path.relpath(item.path, root), item.stat()))
                     elif item.name != "__pycache__" and item.is_dir():
                         pending.append(item.path)
-    # imported from an archive there are no files to look at
-    return [root, *sorted(stamps)] if stamps else [root, installed_version()]
+    return root, sorted(found)
 
 
-def entry_key(*parts: str | int | bytes) -> str:
-    """Return the key of something compiled by this version of the package for this machine.
+def _changed_since_loaded(files: list[tuple[str, os.stat_result]]) -> bool:
+    """Return whether a file changed after this process began to load the package."""
+    changes = [max(status.st_mtime_ns, status.st_ctime_ns) for _, status in files]
+    return max(changes, default=0) > LOADED_NS - _CLOCK_STEP_NS
+
+
+@functools.cache
+def _generator_content() -> str:
+    """Return a digest of the files that turn functions into graphs and graphs into modules."""
+    root, files = _source_files(*_GENERATOR)
+    digest = blake2b(digest_size=16)
+    for path, _ in files:
+        with open(os.path.join(root, path), "rb") as file:
+            content = file.read()
+        digest.update(f"{path} {len(content)}\n".encode() + content)
+    return digest.hexdigest() if files else installed_version()
+
+
+def generator_stamp() -> str | None:
+    """Return what identifies the code generator: the content of its files, read once per process.
+
+    Returns:
+        The stamp; None if the files changed after this process began to load them, so that nobody
+        can tell which version of them runs.
+    """
+    try:
+        stamp = _generator_content()
+    except OSError:
+        return None
+    return None if _changed_since_loaded(_source_files(*_GENERATOR)[1]) else stamp
+
+
+def link_key(*parts: str | int | bytes) -> str:
+    """Return the key of what this very installation of the package compiles for this machine.
 
     Args:
         parts: What is compiled and how; the order matters.
@@ -144,7 +203,23 @@ def entry_key(*parts: str | int | bytes) -> str:
         32 hexadecimal digits. Different parts give different keys, also where their texts joined
         together would be equal.
     """
-    digest = blake2b(_environment(), digest_size=16)
+    return _key(_machine(), _package(), *parts)
+
+
+def code_key(*parts: str | int | bytes) -> str:
+    """Return the key of machine code that its parts determine for this machine.
+
+    Args:
+        parts: The text of a module, or a graph and the stamp of the generator that writes it.
+
+    Returns:
+        32 hexadecimal digits, as of `link_key`.
+    """
+    return _key(_machine(), *parts)
+
+
+def _key(*parts: str | int | bytes) -> str:
+    digest = blake2b(digest_size=16)
     for part in parts:
         if isinstance(part, int):
             kind, content = b"i", str(int(part)).encode()
@@ -157,19 +232,34 @@ def entry_key(*parts: str | int | bytes) -> str:
     return digest.hexdigest()
 
 
+def load_link(key: str) -> str | None:
+    """Return what `store_link` stored under a key from `link_key`; None if there is nothing."""
+    entry = _load(key, _LINK)
+    return None if entry is None else entry[0]["to"]
+
+
+def store_link(key: str, to: str) -> None:
+    """Store the graph that a key from `link_key` leads to, so that it need not be traced."""
+    _store(key, _LINK, {"to": to}, b"")
+
+
 def load_entry(key: str) -> tuple[dict[str, Any], bytes] | None:
-    """Read an entry.
+    """Read machine code.
 
     Args:
-        key: Its key, from `entry_key`.
+        key: Its key, from `code_key`.
 
     Returns:
         Metadata and object code, or None if the cache does not hold it in good order.
     """
+    return _load(key, _CODE)
+
+
+def _load(key: str, suffix: str) -> tuple[dict[str, Any], bytes] | None:
     if not cache_enabled():
         return None
     directory = cache_directory()
-    path = directory / f"{key}{_SUFFIX}"
+    path = directory / f"{key}{suffix}"
     try:
         with (
             trusted_directory(directory) as place,
@@ -198,10 +288,10 @@ def load_entry(key: str) -> tuple[dict[str, Any], bytes] | None:
 
 
 def store_entry(key: str, metadata: dict[str, Any], code: bytes) -> None:
-    """Write an entry, replacing one of the same key; then keep the cache within its size.
+    """Write machine code, replacing an entry of the same key; then keep the cache within its size.
 
     Args:
-        key: Its key, from `entry_key`.
+        key: Its key, from `code_key`.
         metadata: Texts, numbers, truth values, None, and lists, tuples and dicts of them; "name"
             is shown in lists.
         code: Object code.
@@ -212,6 +302,10 @@ def store_entry(key: str, metadata: dict[str, Any], code: bytes) -> None:
     Warns:
         CacheWarning: Once per process, if the directory cannot be written.
     """
+    _store(key, _CODE, metadata, code)
+
+
+def _store(key: str, suffix: str, metadata: dict[str, Any], code: bytes) -> None:
     # loading kernels does without it
     from tiburon.native.cache_space import keep_within
 
@@ -222,7 +316,7 @@ def store_entry(key: str, metadata: dict[str, Any], code: bytes) -> None:
     if len(content) > limit:
         return
     directory = cache_directory()
-    path = directory / f"{key}{_SUFFIX}"
+    path = directory / f"{key}{suffix}"
     # no two writers share a temporary name: processes differ in number, threads in identity
     temporary = directory / f"{path.name}.{os.getpid()}-{threading.get_ident()}.part"
     try:
@@ -300,7 +394,7 @@ def _warn_once(subject: str, message: str) -> None:
 
 
 def cache_entries() -> list[CacheEntry]:
-    """List what the cache holds, damaged files included, sorted by key.
+    """List the machine code that the cache holds, damaged files included, sorted by key.
 
     Returns:
         The entries; none if the directory does not exist or the cache is turned off.
@@ -315,10 +409,10 @@ def cache_entries() -> list[CacheEntry]:
         os.scandir(cache_directory()) as items,
     ):
         for item in items:
-            if re.fullmatch(ENTRY_NAME, item.name):
+            if re.fullmatch(ENTRY_NAME, item.name) and item.name.endswith(_CODE):
                 with contextlib.suppress(FileNotFoundError):
                     status = item.stat(follow_symlinks=False)
-                    key = item.name.removesuffix(_SUFFIX)
+                    key = item.name.removesuffix(_CODE)
                     name = _name_of(Path(item.path))
                     entries.append(CacheEntry(key, name, status.st_size, status.st_mtime))
     return sorted(entries, key=lambda entry: entry.key)
@@ -339,7 +433,7 @@ def clear_cache() -> int:
     """Remove every entry; other files in the directory stay.
 
     Returns:
-        Number of entries removed.
+        Number of kernels removed.
 
     Raises:
         OSError: If an entry cannot be removed.
@@ -360,5 +454,5 @@ def clear_cache() -> int:
             if is_entry or of_ours:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(item.path)
-                    removed += is_entry
+                    removed += is_entry and item.name.endswith(_CODE)
     return removed

@@ -16,10 +16,10 @@ import re
 import time
 from pathlib import Path
 
-ENTRY_NAME = r"[0-9a-f]+\.kernel"
-"""Pattern of the names of entries."""
+ENTRY_NAME = r"[0-9a-f]+\.(?:kernel|link)"
+"""Pattern of the names of entries: machine code, and links to it."""
 
-TEMPORARY_NAME = r"[0-9a-f]+\.kernel\.[0-9]+-[0-9]+\.part"
+TEMPORARY_NAME = rf"{ENTRY_NAME}\.[0-9]+-[0-9]+\.part"
 """Pattern of the names under which entries are written."""
 
 LEDGER_NAME = "stored.ledger"

@@ -20,6 +20,7 @@ from tiburon.native.interpreted import InterpretedCode, native_code_wanted
 from tiburon.native.pool import default_threads, run_in_parts
 from tiburon.native.signature import Signature
 from tiburon.native.source import Source
+from tiburon.trace.program import Program
 
 CODES_IN_MEMORY = 256
 """How many programs' machine code is kept; what a kernel in use holds stays alive regardless."""
@@ -56,15 +57,32 @@ class Code:
         self._one: Callable[..., int] = _ONE(self.one_address)
 
     def _obtain(self, part: str) -> tuple[bytes, dict[str, Any]]:
-        """Take one part from the disk cache, or compile it and put it there."""
-        key = cache.entry_key(part, self._key)
-        entry = cache.load_entry(key)
+        """Load one part from the disk cache, or compile and store it."""
+        link = cache.link_key(self._key)
+        linked = cache.load_link(link)
+        entry = None if linked is None else cache.load_entry(cache.code_key(part, linked))
         if entry is not None:
             return entry[1], entry[0]
+        program = self._trace()
+        graph = _graph_key(program)
+        if graph is not None and graph != linked:
+            cache.store_link(link, graph)
+            entry = cache.load_entry(cache.code_key(part, graph))
+            if entry is not None:
+                return entry[1], entry[0]
         from tiburon.native.module_choice import write_module
 
+        code = compile_module(write_module(program, part), optimize=program.has_calls)
+        label = f"{self._source.name} ({part} case{'s' if part == 'many' else ''})"
+        header = {"name": label, **Signature.of(program).to_header()}
+        # files edited meanwhile: nobody can tell which version of the generator wrote the code
+        if graph is not None and cache.generator_stamp() is not None:
+            cache.store_entry(cache.code_key(part, graph), header, code)
+        return code, header
+
+    def _trace(self) -> Program:
+        """Return the program of the source, which must still be what its key says."""
         program = self._source.program()
-        # users' code that changed after the key was made must not be kept under it
         self._source.retrace()
         if self._source.key != self._key:
             raise TraceError(
@@ -72,11 +90,7 @@ class Code:
                 "kernel was made: an array, a global or an attribute that it reads has changed; "
                 "make the kernel again"
             )
-        code = compile_module(write_module(program, part), optimize=program.has_calls)
-        label = f"{self._source.name} ({part} case{'s' if part == 'many' else ''})"
-        header = {"name": label, **Signature.of(program).to_header()}
-        cache.store_entry(key, header, code)
-        return code, header
+        return program
 
     def run(
         self,
@@ -168,6 +182,14 @@ class Code:
         # about 6 bytes an instruction, two instructions a cycle at 3 GHz
         size = len(self._loaded_many.code) if self._loaded_many else len(self._loaded_one.code)
         return size / 6 / 2 / 3e9 / host().lanes
+
+
+def _graph_key(program: Program) -> str | None:
+    """Return what determines the machine code of a program; None if that cannot be told."""
+    from tiburon.trace.digest import program_digest
+
+    stamp = cache.generator_stamp() if cache.cache_enabled() else None
+    return None if stamp is None else f"{program_digest(program)} {stamp}"
 
 
 _codes: OrderedDict[str, Code | InterpretedCode] = OrderedDict()

@@ -121,6 +121,25 @@ def host() -> Host:
     return Host(triple, llvm.get_host_cpu_name(), features.flatten(), lanes, fused)
 
 
+def load_module(name: str, assembly: str, *, optimize: bool = True) -> LoadedCode:
+    """Load a module that is keyed by its own text: from the disk cache, or compiled.
+
+    Args:
+        name: Name of the entry in the cache.
+        assembly: The module as LLVM assembly.
+        optimize: As for `compile_module`.
+    """
+    from tiburon.native import cache
+
+    key = cache.code_key("module", assembly, optimize)
+    entry = cache.load_entry(key)
+    if entry is not None:
+        return LoadedCode(entry[1])
+    code = compile_module(assembly, optimize=optimize)
+    cache.store_entry(key, {"name": name}, code)
+    return LoadedCode(code)
+
+
 def _compiling_machine(level: int) -> Any:
     _initialize()
     machine = host()

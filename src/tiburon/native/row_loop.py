@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.native import cache
 from tiburon.native.code import WORTH_A_THREAD, Code
-from tiburon.native.engine import LoadedCode, compile_module, host
+from tiburon.native.engine import LoadedCode, host, load_module
 from tiburon.native.layout import object_layout
 from tiburon.native.pool import default_threads, run_in_parts
 
@@ -125,14 +124,7 @@ _LOOP_OF_MANY = ctypes.CFUNCTYPE(
 @functools.cache
 def _loops() -> tuple[LoadedCode, Callable[..., int], Callable[..., int]]:
     """Return the two loops; the first entry keeps their code."""
-    key = cache.entry_key("row loop", _ASSEMBLY)
-    entry = cache.load_entry(key)
-    if entry is None:
-        code = compile_module(_ASSEMBLY)
-        cache.store_entry(key, {"name": "row loop"}, code)
-    else:
-        code = entry[1]
-    loaded = LoadedCode(code)
+    loaded = load_module("row loop", _ASSEMBLY)
     one = _LOOP_OF_ONE(loaded.address("loop_of_one"))
     return loaded, one, _LOOP_OF_MANY(loaded.address("loop_of_many"))
 

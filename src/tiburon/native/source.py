@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Protocol
 
 from tiburon.record import record
@@ -37,10 +38,12 @@ class ProgramSource:
         """Name of the program."""
         return self.traced.name
 
-    @property
+    @functools.cached_property
     def key(self) -> str:
-        """Structural key of the graph."""
-        return f"graph {self.traced.key:016x}"
+        """Digest of the graph."""
+        from tiburon.trace.digest import program_digest
+
+        return f"graph {program_digest(self.traced)}"
 
     def program(self) -> Program:
         """Return the program."""

@@ -20,8 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.native import cache
-from tiburon.native.engine import LoadedCode, compile_module
+from tiburon.native.engine import LoadedCode, load_module
 from tiburon.native.layout import Layout, object_layout
 from tiburon.native.trampoline_assembly import Form, Place, trampoline_assembly
 
@@ -32,14 +31,7 @@ _FASTCALL_KEYWORDS = 0x0080 | 0x0002
 def _trampoline(form: Form) -> LoadedCode:
     layout = object_layout()
     assert layout is not None
-    key = cache.entry_key("trampoline", repr(layout.offsets), repr(form))
-    entry = cache.load_entry(key)
-    if entry is None:
-        code = compile_module(trampoline_assembly(layout, form))
-        cache.store_entry(key, {"name": "trampoline"}, code)
-    else:
-        code = entry[1]
-    return LoadedCode(code)
+    return load_module("trampoline", trampoline_assembly(layout, form))
 
 
 class _MethodDef(ctypes.Structure):

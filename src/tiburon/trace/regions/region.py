@@ -24,19 +24,20 @@ class GraphRegion:
         graph: Graph of the body.
         inputs: Nodes of the body that stand for the arguments, in the order of the call.
         roots: Nodes of the body that it computes.
+        form: Whole numbers that tell regions of one class with equal bodies apart.
         key: Structural key.
     """
 
-    __slots__ = ("graph", "inputs", "key", "name", "roots")
+    __slots__ = ("form", "graph", "inputs", "key", "name", "roots")
 
     def __init__(
         self, name: str, graph: Graph, inputs: Sequence[int], roots: Sequence[int], *form: int
     ) -> None:
-        """Keep the body; `form` tells regions with equal bodies apart."""
         self.name = name
         self.graph = graph
         self.inputs = tuple(inputs)
         self.roots = tuple(roots)
+        self.form = form
         places = [graph.keys[node] for node in self.inputs]
         kind = text_key(type(self).__name__)
         self.key = mix(kind, *form, len(places), *places, graph.key(self.roots))
