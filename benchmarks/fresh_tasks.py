@@ -146,7 +146,7 @@ def _listed(result: Any) -> Any:
 
 def _refuse_tracing() -> None:
     """Make every attempt to trace a library function fail."""
-    from tiburon.algorithms.library import LibrarySource
+    from tiburon.functions.kernel_source import LibrarySource
 
     def refuse(source: LibrarySource) -> Any:
         raise RuntimeError(f"{source.name} was traced, though the cache should hold it")

@@ -177,7 +177,8 @@ def _mass_matrix(duration: float) -> Figure:
 def _irregular_tree() -> Figure:
     """Trace and compile a tree in which hardly two bodies are alike; the cache is not asked."""
     from benchmarks import robots
-    from tiburon.algorithms.library import DEFAULT_WORLD, LibrarySource
+    from tiburon.algorithms.surroundings import DEFAULT_WORLD
+    from tiburon.functions.kernel_source import LibrarySource
     from tiburon.native.engine import compile_module, host
     from tiburon.native.tape_module import TapeModule
 
@@ -199,7 +200,8 @@ def _irregular_tree() -> Figure:
 def _cold_compile(name: str) -> Figure:
     """Trace and compile a function of a long chain for one case; the cache is not asked."""
     from benchmarks import robots
-    from tiburon.algorithms.library import DEFAULT_WORLD, LibrarySource
+    from tiburon.algorithms.surroundings import DEFAULT_WORLD
+    from tiburon.functions.kernel_source import LibrarySource
     from tiburon.native.engine import compile_module
     from tiburon.native.module_choice import write_module
 

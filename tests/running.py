@@ -7,8 +7,8 @@ from tiburon.algorithms import energy
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.external import external_options, forces_on_bodies
-from tiburon.algorithms.library import LibrarySource
 from tiburon.algorithms.rnea import rnea
+from tiburon.functions.kernel_source import LibrarySource
 from tiburon.native.kernel import make_kernel
 from tiburon.trace.interpret import interpret
 

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from tiburon.algorithms.bias import gravity_force as gravity_force
     from tiburon.algorithms.center_of_mass import center_of_mass as center_of_mass
     from tiburon.algorithms.center_of_mass import center_of_mass_jacobian as center_of_mass_jacobian
-    from tiburon.algorithms.compilation import compile as compile
     from tiburon.algorithms.coriolis import coriolis_matrix as coriolis_matrix
     from tiburon.algorithms.crba import mass_matrix as mass_matrix
     from tiburon.algorithms.derivatives.dynamics import (
@@ -68,8 +67,6 @@ if TYPE_CHECKING:
     from tiburon.algorithms.jacobian import frame_jacobian_bias as frame_jacobian_bias
     from tiburon.algorithms.joint_space import inverse_mass_matrix as inverse_mass_matrix
     from tiburon.algorithms.joint_space import prepare_dynamics as prepare_dynamics
-    from tiburon.algorithms.keywords import Conditions as Conditions
-    from tiburon.algorithms.keywords import Delivery as Delivery
     from tiburon.algorithms.kinematics import forward_kinematics as forward_kinematics
     from tiburon.algorithms.momentum import momentum as momentum
     from tiburon.algorithms.momentum import momentum_matrix as momentum_matrix
@@ -140,6 +137,9 @@ if TYPE_CHECKING:
     from tiburon.formats.load import load as load
     from tiburon.formats.load_world import load_world as load_world
     from tiburon.formats.save import save as save
+    from tiburon.functions.compilation import compile as compile
+    from tiburon.functions.keywords import Conditions as Conditions
+    from tiburon.functions.keywords import Delivery as Delivery
     from tiburon.hydro.add_water import AddedWater as AddedWater
     from tiburon.hydro.add_water import BodyWater as BodyWater
     from tiburon.hydro.add_water import add_water as add_water

@@ -6,9 +6,9 @@ import numpy as np
 
 import tiburon as tb
 from tiburon.actuation.element import ElementContext, Sight
-from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.conditions import Setting
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.surroundings import surroundings
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.native.kernel import make_kernel
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.rk4 import rk4_step

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tiburon.algorithms.library import LIBRARY
+from tiburon.functions.library import LIBRARY
 
 
 def on_floats(name, model, *arrays, options=()):

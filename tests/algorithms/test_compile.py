@@ -12,8 +12,8 @@ import tiburon as tb
 from tests.oracles import absolute
 from tests.robots import ROBOTS, kicked, pendulum
 from tests.tolerances import ALGEBRA, assert_close
-from tiburon.algorithms.library import LibrarySource
 from tiburon.errors import ModelError, ShapeError, TraceError, UnknownNameError
+from tiburon.functions.kernel_source import LibrarySource
 
 ROVER = ROBOTS["rover"]
 

@@ -7,7 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.robots import double_pendulum
-from tiburon.algorithms.keywords import Conditions
+from tiburon.functions.keywords import Conditions
 
 FUNCTIONS = [
     tb.bias_force,

@@ -8,7 +8,7 @@ from tests.model.samples import random_inertia, random_pose, random_tree
 from tests.model.test_coupled import tied
 from tests.robots import ROBOTS
 from tiburon.algorithms import cost, forward
-from tiburon.algorithms.library import LibrarySource
+from tiburon.functions.kernel_source import LibrarySource
 from tiburon.trace.count import count
 
 TYPICAL = ["forest", "odd_arm", "balloon", "orrery", "screw_chain", "rover", "panda", "quadruped"]

@@ -20,9 +20,9 @@ from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.floating_base import floating_rnea
 from tiburon.algorithms.forward import METHODS, cheaper_method
 from tiburon.algorithms.hybrid_articulated import hybrid_aba
-from tiburon.algorithms.library import LibrarySource
 from tiburon.algorithms.regressor import regressor_rows
 from tiburon.errors import OptionError, ShapeError, UnknownNameError
+from tiburon.functions.kernel_source import LibrarySource
 from tiburon.trace.count import count
 
 ROVER = ROBOTS["rover"]

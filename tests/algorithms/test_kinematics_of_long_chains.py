@@ -9,14 +9,14 @@ from tests.oracles import absolute, frames
 from tests.robots import ROBOTS, kicked
 from tests.running import Interpreted
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
-from tiburon.algorithms import library
+from tiburon.functions import kernel_source
 
 
 @pytest.fixture(scope="module")
 def chain():
     """Return a chain beyond what is inlined."""
     model = measured.chain(48)
-    assert len(model.plan.bodies) > library.INLINED_BODIES
+    assert len(model.plan.bodies) > kernel_source.INLINED_BODIES
     return model
 
 
@@ -66,7 +66,7 @@ def test_steps_give_what_inlined_visits_give(function, options, monkeypatch):
     model = ROBOTS["forest"]
     q, *_ = kicked(model, 3)
     inlined = Interpreted(model).run(function, (q,), options)
-    monkeypatch.setattr(library, "INLINED_BODIES", 0)
+    monkeypatch.setattr(kernel_source, "INLINED_BODIES", 0)
     assert_close(Interpreted(model).run(function, (q,), options), inlined)
 
 
@@ -83,6 +83,6 @@ def test_inverse_kinematics_of_a_long_chain_on_steps():
     arguments = (q, p, R, np.array(1e-9))
     expected, *_ = Interpreted(model).run("inverse_kinematics", arguments, options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(library, "INLINED_BODIES", 0)
+        patch.setattr(kernel_source, "INLINED_BODIES", 0)
         found, *_ = Interpreted(model).run("inverse_kinematics", arguments, options)
     assert_close(found, expected)

@@ -13,7 +13,7 @@ import tiburon as tb
 from tests.model.samples import random_inertia
 from tests.robots import ROBOTS
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.library import LibrarySource
+from tiburon.functions.kernel_source import LibrarySource
 from tiburon.spatial import AxisRotation, Transform, Translation
 from tiburon.trace.count import count
 from tiburon.trace.program import trace

@@ -10,12 +10,14 @@ from benchmarks.robots import chain, irregular_tree
 from tests.model.samples import random_tree
 from tests.robots import ROBOTS
 from tests.tolerances import ALGEBRA, assert_close
-from tiburon.algorithms import library, pair_products
+from tiburon.algorithms import pair_products
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.crba import composite_products, composite_vectors, crba
-from tiburon.algorithms.library import DEFAULT_WORLD, LibrarySource
 from tiburon.algorithms.pair_products import TAPED_BODIES, components, joint_matrix
 from tiburon.algorithms.regressor import regressor_rows
+from tiburon.algorithms.surroundings import DEFAULT_WORLD
+from tiburon.functions import kernel_source
+from tiburon.functions.kernel_source import LibrarySource
 from tiburon.native.kernel import make_kernel
 from tiburon.trace import interpret
 from tiburon.trace.primitives.row_products import RowProducts
@@ -101,7 +103,7 @@ def test_steps_give_what_inlined_visits_give(name, monkeypatch):
     source = LibrarySource(model, (name,), DEFAULT_WORLD)
     taped = source.program()
     monkeypatch.setattr(pair_products, "TAPED_BODIES", 10**9)
-    monkeypatch.setattr(library, "INLINED_BODIES", 10**9)
+    monkeypatch.setattr(kernel_source, "INLINED_BODIES", 10**9)
     inlined = source.program()
     q, v, vd = (np.array(x) for x in state_of(model))
     given = {"q": q, "v": v, "vd": vd, **source.parameters()}

@@ -7,8 +7,8 @@ import tiburon as tb
 from tests.oracles import absolute
 from tests.robots import ROBOTS, kicked, pendulum
 from tests.tolerances import assert_close
-from tiburon.algorithms import library
 from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError, UnknownNameError
+from tiburon.functions import library
 
 ROVER = ROBOTS["rover"]
 

@@ -13,7 +13,8 @@ from tests.tolerances import ALGEBRA, SOLVE, assert_close
 from tiburon.algorithms.hybrid import hybrid_crba
 from tiburon.algorithms.hybrid_articulated import coupled_aba, hybrid_aba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
-from tiburon.algorithms.library import LIBRARY, scalars
+from tiburon.algorithms.tape_calls import scalars
+from tiburon.functions.library import LIBRARY
 
 GRAVITY = (1.5, -2.5, -9.0)
 

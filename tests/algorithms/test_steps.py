@@ -12,11 +12,13 @@ from benchmarks.robots import irregular_tree
 from tests.model.samples import random_axis, random_inertia, random_pose
 from tests.robots import ROBOTS
 from tests.tolerances import ALGEBRA
-from tiburon.algorithms import library, sweep
+from tiburon.algorithms import sweep
 from tiburon.algorithms import tape_calls as steps_module
-from tiburon.algorithms.library import DEFAULT_WORLD, LibrarySource
+from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.algorithms.tape_calls import taping
 from tiburon.errors import TraceError
+from tiburon.functions import kernel_source
+from tiburon.functions.kernel_source import LibrarySource
 from tiburon.native import tape
 from tiburon.native.kernel import make_kernel
 from tiburon.native.tape_layout import build_tape
@@ -27,7 +29,7 @@ FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "kinetic_ene
 
 
 def program_of(model, name, monkeypatch, *, taped):
-    monkeypatch.setattr(library, "INLINED_BODIES", 0 if taped else 10**9)
+    monkeypatch.setattr(kernel_source, "INLINED_BODIES", 0 if taped else 10**9)
     return LibrarySource(model, (name,), DEFAULT_WORLD).program()
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tiburon.algorithms.library import INLINED_BODIES
 from tiburon.algorithms.pair_products import TAPED_BODIES
+from tiburon.functions.kernel_source import INLINED_BODIES
 from tiburon.native.cache import DEFAULT_SIZE_LIMIT
 from tiburon.native.code import CODES_IN_MEMORY
 from tiburon.native.tape import LEAST_CALLS

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.algorithms.keywords import DELIVERY, DYNAMICS_CALL, MODEL_CALL, TIMED_CALL, WORLD_CALL
-from tiburon.algorithms.library import GRAVITY, INERTIA, LIBRARY
+from tiburon.functions.keywords import DELIVERY, DYNAMICS_CALL, MODEL_CALL, TIMED_CALL, WORLD_CALL
+from tiburon.functions.library import GRAVITY, INERTIA, LIBRARY
 
 SEARCHES = {"inverse_kinematics"}
 """Searches: a case that fails has an outcome of its own."""

@@ -9,10 +9,10 @@ from tests.running import raw_kernel
 from tests.tolerances import DIFFERENCE, DIFFERENCE_STEP, assert_close
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.bias import bias, weight
-from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.surroundings import surroundings
 from tiburon.hydro.hull import Hull, strip_share
 
 RHO, G = 1000.0, 9.81

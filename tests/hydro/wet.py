@@ -10,10 +10,10 @@ from tests.model.samples import random_pose
 from tests.running import Interpreted
 from tiburon.algorithms import energy
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.surroundings import surroundings
 
 DENSITY = 1025.0
 STREAM, SHEAR = np.array([0.7, -0.5, 0.3]), np.array([0.9, 0.4, 0.2])

@@ -19,8 +19,8 @@ from tiburon.algorithms.derivatives.inverse_dynamics import (
     force_vectors,
     state_terms,
 )
-from tiburon.algorithms.library import INLINED_BODIES, LibrarySource
 from tiburon.algorithms.rnea import rnea
+from tiburon.functions.kernel_source import INLINED_BODIES, LibrarySource
 from tiburon.trace import count, interpret, jacobian
 
 few = settings(max_examples=40)

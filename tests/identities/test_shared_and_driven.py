@@ -20,9 +20,10 @@ from tiburon.algorithms.energy import kinetic, potential
 from tiburon.algorithms.hybrid import hybrid_crba
 from tiburon.algorithms.hybrid_articulated import coupled_aba, hybrid_aba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
-from tiburon.algorithms.library import LIBRARY, scalars
 from tiburon.algorithms.regressor import inertial_parameters, regressor_rows
 from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.tape_calls import scalars
+from tiburon.functions.library import LIBRARY
 
 NOW = 0.37
 """A time at which drives are away from their middle and on the move [s]."""

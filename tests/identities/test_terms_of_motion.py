@@ -10,9 +10,9 @@ from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
 from tiburon.algorithms.bias import bias, weight
 from tiburon.algorithms.coriolis import coriolis
-from tiburon.algorithms.library import LIBRARY
 from tiburon.algorithms.reactions import split, unit_forces
 from tiburon.algorithms.regressor import inertial_parameters, regressor_rows
+from tiburon.functions.library import LIBRARY
 from tiburon.spatial import Force
 
 NO_GRAVITY = (0.0, 0.0, 0.0)

@@ -10,7 +10,8 @@ from benchmarks.mechanisms import four_bar_state, four_bars, ring
 from tests.loops.dense import closed, dense_acceleration, dense_constraints
 from tests.loops.mechanisms import planar_hand
 from tests.loops.test_methods import dense, motion
-from tiburon.algorithms.library import DEFAULT_WORLD, LibrarySource
+from tiburon.algorithms.surroundings import DEFAULT_WORLD
+from tiburon.functions.kernel_source import LibrarySource
 from tiburon.loops.augmented import LARGEST_PIVOTED, loop_pattern
 from tiburon.loops.methods import cheaper_loop_method
 from tiburon.trace.count import count

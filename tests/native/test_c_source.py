@@ -10,8 +10,8 @@ import pytest
 
 from tests.model.samples import random_tree
 from tests.native.emitted import COMPILER
-from tiburon.algorithms.library import LibrarySource
 from tiburon.errors import DomainError, OptionError, ShapeError
+from tiburon.functions.kernel_source import LibrarySource
 from tiburon.model import World
 from tiburon.native.c_source import c_source
 from tiburon.native.engine import LoadedCode, compile_module, host

@@ -7,7 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.tolerances import assert_close
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.native.c_source import c_source
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace import interpret, jacobian, trace

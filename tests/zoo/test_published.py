@@ -9,7 +9,7 @@ import tiburon as tb
 from tests.running import OnFloats
 from tests.tolerances import PRINTED
 from tests.zoo.loops import Pinned, gap_rates, gaps, pose_of
-from tiburon.algorithms.library import LIBRARY
+from tiburon.functions.library import LIBRARY
 
 FREEDOMS = {
     "four_bar": 1,

@@ -27,14 +27,15 @@ from tiburon.algorithms.articulated_response import (
     directions,
     propagated,
 )
-from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.coupled_response import Response, response, tied_response
 from tiburon.algorithms.frame_motion import moved_to
-from tiburon.algorithms.keywords import WorldCall, takes_conditions
 from tiburon.algorithms.kinematics import Place, frame_places
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
+from tiburon.algorithms.surroundings import surroundings_at
 from tiburon.algorithms.sweep import outward
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
+from tiburon.functions.keywords import WorldCall, takes_conditions
+from tiburon.functions.library import INERTIA, LibraryFunction, Options, call_under
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Vec3

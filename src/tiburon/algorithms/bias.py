@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.keywords import DynamicsCall, WorldCall, takes_conditions
-from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.rnea import rnea, upward
+from tiburon.algorithms.surroundings import surroundings_at
 from tiburon.algorithms.sweep import inward, outward
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
+from tiburon.functions.keywords import DynamicsCall, WorldCall, takes_conditions
+from tiburon.functions.library import LibraryFunction, Options, call_under, inputs_of
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
 from tiburon.trace.array import as_traced

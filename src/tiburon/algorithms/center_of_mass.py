@@ -12,14 +12,15 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
-from tiburon.algorithms.keywords import MODEL_CALL, ModelCall, takes_conditions
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.momentum_sweep import momentum_columns, total_momentum
+from tiburon.algorithms.surroundings import plan_and_gravity
 from tiburon.algorithms.sweep import outward
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.errors import ModelError
+from tiburon.functions.keywords import MODEL_CALL, ModelCall, takes_conditions
+from tiburon.functions.library import INERTIA, LibraryFunction, Options, call_under
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import RigidInertia, Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, add_matrix_vector, scale

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from numpy.typing import ArrayLike
 
-from tiburon.algorithms.binding import surroundings, wetted
 from tiburon.algorithms.closed_form import closed_form
 from tiburon.algorithms.external import (
     check_by_name,
@@ -21,9 +20,10 @@ from tiburon.algorithms.external import (
     inertia_options,
     with_given_inertias,
 )
-from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.keywords import DYNAMICS_CALL
-from tiburon.algorithms.library import LibraryFunction, Options, scalars
+from tiburon.algorithms.surroundings import surroundings, wetted
+from tiburon.algorithms.tape_calls import scalars
+from tiburon.functions.keywords import DYNAMICS_CALL
+from tiburon.functions.library import LibraryFunction, Options, inputs_of
 from tiburon.model import Model, Plan, World
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.program import Input

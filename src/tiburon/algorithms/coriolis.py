@@ -19,10 +19,6 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at
-from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.keywords import WorldCall, takes_conditions
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.pair_products import (
     ABOVE,
     Vectors,
@@ -32,10 +28,13 @@ from tiburon.algorithms.pair_products import (
     joint_matrix,
 )
 from tiburon.algorithms.root_frame import Place
+from tiburon.algorithms.surroundings import surroundings_at
 from tiburon.algorithms.sweep import each, inward, outward, pairs
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.algorithms.velocity_product import AnyProduct, FullProduct, RigidProduct
 from tiburon.arguments import public
+from tiburon.functions.keywords import WorldCall, takes_conditions
+from tiburon.functions.library import INERTIA, LibraryFunction, Options, call_under, inputs_of
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Scalar, Transform

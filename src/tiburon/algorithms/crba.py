@@ -14,10 +14,7 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.gathering import with_armature
-from tiburon.algorithms.keywords import WorldCall, takes_conditions
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.pair_products import (
     Vectors,
     before_products,
@@ -27,9 +24,12 @@ from tiburon.algorithms.pair_products import (
     tree_matrix,
 )
 from tiburon.algorithms.root_frame import Place, places_of
+from tiburon.algorithms.surroundings import surroundings_at
 from tiburon.algorithms.sweep import inward, outward, pairs
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import fail
+from tiburon.functions.keywords import WorldCall, takes_conditions
+from tiburon.functions.library import INERTIA, LibraryFunction, Options, call_under
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
 from tiburon.trace.array import as_traced

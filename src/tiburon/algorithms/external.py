@@ -4,9 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tiburon.algorithms.kinematics import frame_places
-from tiburon.algorithms.library import Options, scalars
 from tiburon.algorithms.sweep import outward
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.errors import OptionError, ShapeError, shown
+from tiburon.functions.library import Options
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY, PlanFrame
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3

@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
-from tiburon.algorithms.library import pair, record_under
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.arguments import public
+from tiburon.functions.keywords import DynamicsCall, takes_conditions
+from tiburon.functions.library import pair, record_under
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record

@@ -9,16 +9,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.binding import DEFAULT_WORLD
 from tiburon.algorithms.closed_form import LOOP_METHODS
 from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.cost import articulated_cost, composite_cost
 from tiburon.algorithms.hybrid_articulated import coupled_aba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
-from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
-from tiburon.algorithms.library import LibrarySource, Options, call_under
+from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.arguments import fail
 from tiburon.errors import OptionError
+from tiburon.functions.kernel_source import LibrarySource
+from tiburon.functions.keywords import DynamicsCall, takes_conditions
+from tiburon.functions.library import Options, call_under
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced

@@ -12,10 +12,7 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
-from tiburon.algorithms.keywords import TIMED_CALL, TimedCall, takes_conditions
 from tiburon.algorithms.kinematics import frame_places
-from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.reference_point import (
     PARAMETERS,
     expressed,
@@ -23,9 +20,13 @@ from tiburon.algorithms.reference_point import (
     references,
     told_options,
 )
+from tiburon.algorithms.surroundings import plan_and_gravity
 from tiburon.algorithms.sweep import outward
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.errors import OptionError
+from tiburon.functions.keywords import TIMED_CALL, TimedCall, takes_conditions
+from tiburon.functions.library import LibraryFunction, Options, call_under
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Motion, Scalar, Vec3, spatial_to_classical

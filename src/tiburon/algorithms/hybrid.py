@@ -15,14 +15,14 @@ from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.forward import method_options
 from tiburon.algorithms.hybrid_articulated import Solution, hybrid_aba
-from tiburon.algorithms.hybrid_placeholders import cleared, solve_placeholders
 from tiburon.algorithms.joint_space import freedom_parents
-from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
-from tiburon.algorithms.library import check_places, pair, record_under
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.tape_calls import JointVector, recorder
 from tiburon.arguments import public
 from tiburon.errors import UnknownNameError
+from tiburon.functions.hybrid_placeholders import cleared, solve_placeholders
+from tiburon.functions.keywords import DynamicsCall, takes_conditions
+from tiburon.functions.library import check_places, pair, record_under
 from tiburon.model import Model, Plan
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.array import as_traced

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tiburon.algorithms.binding import plan_and_gravity, refuse_loops
 from tiburon.algorithms.frame_target import (
     Array,
     FrameTarget,
@@ -21,10 +20,12 @@ from tiburon.algorithms.frame_target import (
     read_limits,
 )
 from tiburon.algorithms.levenberg_marquardt import Bounds, Evaluation, descend
-from tiburon.algorithms.library import LibraryFunction, Options, call, scalars
 from tiburon.algorithms.pose_error import PoseError, Wanted, pose_errors, touched_velocities
+from tiburon.algorithms.surroundings import plan_and_gravity, refuse_loops
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.errors import DomainError, OptionError, ShapeError
+from tiburon.functions.library import LibraryFunction, Options, call
 from tiburon.model import Model, Plan, World
 from tiburon.model.position_limits import within_limits
 from tiburon.record import named_line

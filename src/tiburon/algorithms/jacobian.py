@@ -13,11 +13,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.frame_motion import chosen_frames, frame_motions, moved_to
-from tiburon.algorithms.keywords import TIMED_CALL, TimedCall, takes_conditions
 from tiburon.algorithms.kinematics import Place, body_places, frame_places
-from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.reference_point import (
     PARAMETERS,
     expressed,
@@ -26,8 +23,12 @@ from tiburon.algorithms.reference_point import (
     references,
     told_options,
 )
+from tiburon.algorithms.surroundings import plan_and_gravity
 from tiburon.algorithms.sweep import to_root
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
+from tiburon.functions.keywords import TIMED_CALL, TimedCall, takes_conditions
+from tiburon.functions.library import LibraryFunction, Options, call_under
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Motion, Scalar, Vec3

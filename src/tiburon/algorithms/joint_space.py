@@ -13,28 +13,27 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import bias
-from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.crba import chosen_mass_elements
-from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.keywords import (
+from tiburon.algorithms.pair_products import before_products
+from tiburon.algorithms.surroundings import surroundings_at
+from tiburon.algorithms.tape_calls import JointVector, scalars
+from tiburon.arguments import public
+from tiburon.functions.keywords import (
     DELIVERY,
     Delivery,
     DynamicsCall,
     WorldCall,
     takes_conditions,
 )
-from tiburon.algorithms.library import (
+from tiburon.functions.library import (
     INERTIA,
     LibraryFunction,
     Options,
     call_under,
+    inputs_of,
     record_under,
-    scalars,
 )
-from tiburon.algorithms.pair_products import before_products
-from tiburon.algorithms.tape_calls import JointVector
-from tiburon.arguments import public
 from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
-from tiburon.algorithms.keywords import TIMED_CALL, TimedCall, takes_conditions
-from tiburon.algorithms.library import LibraryFunction, Options, pair, record_under, scalars
+from tiburon.algorithms.surroundings import plan_and_gravity
 from tiburon.algorithms.sweep import outward
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
+from tiburon.functions.keywords import TIMED_CALL, TimedCall, takes_conditions
+from tiburon.functions.library import LibraryFunction, Options, pair, record_under
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Mat3, Scalar, Transform, Vec3

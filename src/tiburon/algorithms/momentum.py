@@ -10,13 +10,14 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.center_of_mass import mass_point
-from tiburon.algorithms.keywords import WorldCall, takes_conditions
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.momentum_sweep import about, momentum_columns, total_momentum
+from tiburon.algorithms.surroundings import surroundings_at
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.errors import OptionError
+from tiburon.functions.keywords import WorldCall, takes_conditions
+from tiburon.functions.library import INERTIA, LibraryFunction, Options, call_under
 from tiburon.model import Model, World
 from tiburon.spatial import ArticulatedInertia, RigidInertia, Vec3
 from tiburon.trace.array import as_traced

@@ -20,22 +20,23 @@ from tiburon.algorithms.articulated_response import (
     directions,
     passed_on,
 )
-from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.coupled_response import Response, tied_response
 from tiburon.algorithms.coupled_response import response as responses_of
 from tiburon.algorithms.frame_motion import chosen_frames
-from tiburon.algorithms.keywords import WorldCall, takes_conditions
 from tiburon.algorithms.kinematics import Place, frame_places
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.reference_point import (
     Reference,
     point_inputs,
     references,
     told_options,
 )
+from tiburon.algorithms.surroundings import surroundings_at
 from tiburon.algorithms.sweep import to_root
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.errors import DomainError, OptionError
+from tiburon.functions.keywords import WorldCall, takes_conditions
+from tiburon.functions.library import INERTIA, LibraryFunction, Options, call_under
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar

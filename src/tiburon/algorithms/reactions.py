@@ -16,11 +16,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
-from tiburon.algorithms.library import Options, record_under, scalars
 from tiburon.algorithms.rnea import transmitted
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.errors import DomainError, ShapeError
+from tiburon.functions.keywords import DynamicsCall, takes_conditions
+from tiburon.functions.library import Options, record_under
 from tiburon.model import Model
 from tiburon.record import named_line
 from tiburon.spatial import Force, Motion, Scalar

@@ -11,8 +11,9 @@ from numpy.typing import ArrayLike
 
 from tiburon.algorithms.center_of_mass import mass_point, mass_velocity
 from tiburon.algorithms.kinematics import Place, frame_options
-from tiburon.algorithms.library import INERTIA, Options, scalars
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.errors import OptionError
+from tiburon.functions.library import INERTIA, Options
 from tiburon.model import Plan
 from tiburon.spatial import Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import (

@@ -14,10 +14,6 @@ from typing import Any, NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings
-from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.keywords import WorldCall, takes_conditions
-from tiburon.algorithms.library import GRAVITY, LibraryFunction, Options, call_under, scalars
 from tiburon.algorithms.pair_products import (
     Vectors,
     before_products,
@@ -27,10 +23,13 @@ from tiburon.algorithms.pair_products import (
 )
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.root_frame import Place
+from tiburon.algorithms.surroundings import surroundings
 from tiburon.algorithms.sweep import each, outward, to_root
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
 from tiburon.errors import ModelError
+from tiburon.functions.keywords import WorldCall, takes_conditions
+from tiburon.functions.library import GRAVITY, LibraryFunction, Options, call_under, inputs_of
 from tiburon.model import Model, Plan, PlanBody, World
 from tiburon.model.plan import NUMBERS, WORLD_BODY
 from tiburon.spatial import (

@@ -20,10 +20,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
-from tiburon.algorithms.library import call_under
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.arguments import fail
+from tiburon.functions.keywords import DynamicsCall, takes_conditions
+from tiburon.functions.library import call_under
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3, rate_matrix
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, add_matrix_vector

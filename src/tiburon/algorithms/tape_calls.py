@@ -26,12 +26,13 @@ import numpy as np
 from tiburon.errors import TraceError
 from tiburon.model import Joint, Plan, PlanBody
 from tiburon.spatial import Rotation, Scalar, Transform, Translation
+from tiburon.trace.array import as_traced
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import current_graph, recording
 from tiburon.trace.regions.function import FunctionRegion
 from tiburon.trace.value import Value
 
-__all__ = ["JointVector", "StepRecorder", "recorder", "taping"]
+__all__ = ["JointVector", "StepRecorder", "recorder", "scalars", "taping"]
 
 COMMON_PATTERN = 8
 """Bodies that must share a pattern of zeros and ones for it to get classes of its own."""
@@ -76,6 +77,11 @@ class JointVector(list[Scalar]):
         if isinstance(key, _Local):
             return key.take(self)
         return super().__getitem__(key)
+
+
+def scalars(array: Any) -> JointVector:
+    """Return the elements of an array in order, traced or not, as algorithms take them."""
+    return JointVector(as_traced(array).reshape(-1).tolist())
 
 
 class _Local:

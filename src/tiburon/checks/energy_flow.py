@@ -6,13 +6,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.call_parameters import CaseRows
 from tiburon.algorithms.energy import kinetic_energy, potential_energy
 from tiburon.algorithms.frame_motion import frame_velocity
 from tiburon.algorithms.kinematics import forward_kinematics
 from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.arguments import public
 from tiburon.errors import DomainError
+from tiburon.functions.parameters import CaseRows
 from tiburon.model import Model, Water, World
 from tiburon.record import named_line
 from tiburon.results.quantities import States

@@ -12,8 +12,8 @@ from collections.abc import Hashable
 from typing import Any
 
 from tiburon.algorithms.bias import gravity_force
-from tiburon.algorithms.binding import believed, stilled
 from tiburon.algorithms.rnea import inverse_dynamics
+from tiburon.algorithms.surroundings import believed, stilled
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
 from tiburon.control.joint_choice import (

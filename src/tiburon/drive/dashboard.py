@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.algorithms.kinematics import forward_kinematics
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.native.kernel import make_kernel
 from tiburon.record import record
 from tiburon.simulation.system import ELEMENTS, System

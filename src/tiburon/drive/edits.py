@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.algorithms.surroundings_key import structure_around
+from tiburon.algorithms.surroundings import structure_around
 from tiburon.argument_checks import is_number
 from tiburon.errors import DomainError, ModelError, UnknownNameError, shown
 from tiburon.model import Body, BodyFluid, Model, Water, World

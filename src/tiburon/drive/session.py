@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.actuation.stick_slip import refuse_long_steps
-from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
 from tiburon.drive import edits
 from tiburon.drive.dashboard import Dashboard, modes_of

@@ -14,15 +14,15 @@ from typing import Any, Unpack, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.coupled_response import Rates
-from tiburon.algorithms.inputs import inputs_of
 from tiburon.algorithms.jacobian import jacobian_columns
-from tiburon.algorithms.keywords import WorldCall, takes_conditions
 from tiburon.algorithms.kinematics import body_places, frame_places
-from tiburon.algorithms.library import INERTIA, LibraryFunction, Options, call_under, scalars
+from tiburon.algorithms.surroundings import surroundings_at
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
+from tiburon.functions.keywords import WorldCall, takes_conditions
+from tiburon.functions.library import INERTIA, LibraryFunction, Options, call_under, inputs_of
 from tiburon.loops.constraints import Row, constraints, entries_in_use
 from tiburon.loops.metric import CUT, articulated_metric, rank_cut
 from tiburon.model import Model, Plan, World

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place, frame_places
+from tiburon.algorithms.surroundings import surroundings
 from tiburon.model import Joint, LoopClosure, Model
 from tiburon.model.body import WORLD
 from tiburon.spatial import matrix_to_rotation_vector

@@ -38,9 +38,8 @@ from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.derivatives.inertia import forces_per_number
-from tiburon.algorithms.library import scalars
 from tiburon.algorithms.rnea import rnea
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.loops.augmented import answer, loop_pattern
 from tiburon.loops.constraints import constraints
 from tiburon.loops.inverse import Sharing, forces

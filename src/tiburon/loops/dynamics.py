@@ -6,11 +6,13 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.forward import method_options
-from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.keywords import (
+from tiburon.algorithms.surroundings import surroundings_at
+from tiburon.algorithms.tape_calls import scalars
+from tiburon.arguments import public
+from tiburon.errors import ModelError
+from tiburon.functions.keywords import (
     MODEL_CALL,
     TIMED_CALL,
     DynamicsCall,
@@ -18,16 +20,14 @@ from tiburon.algorithms.keywords import (
     TimedCall,
     takes_conditions,
 )
-from tiburon.algorithms.library import (
+from tiburon.functions.library import (
     INERTIA,
     LibraryFunction,
     Options,
     call_under,
+    inputs_of,
     record_under,
-    scalars,
 )
-from tiburon.arguments import public
-from tiburon.errors import ModelError
 from tiburon.loops.constraints import constraint_count, constraints
 from tiburon.loops.methods import constrained_motion, residual
 from tiburon.loops.projection import close_position, close_velocity

@@ -40,11 +40,11 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.joint_space import joint_space_terms
-from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
-from tiburon.algorithms.library import Options, call_under, record_under
 from tiburon.algorithms.rnea import rnea
 from tiburon.arguments import public
 from tiburon.errors import DomainError, ModelError
+from tiburon.functions.keywords import DynamicsCall, takes_conditions
+from tiburon.functions.library import Options, call_under, record_under
 from tiburon.loops.constraints import Constraints, Row, constraints, entries_in_use
 from tiburon.loops.metric import TreeMetric, largest, rank_cut, solve_in_metric
 from tiburon.model import Model

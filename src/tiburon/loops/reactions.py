@@ -13,12 +13,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.closed_form import has_closed_form
 from tiburon.algorithms.conditions import Setting, dynamics_function
-from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.kinematics import body_places
-from tiburon.algorithms.library import record_under
 from tiburon.algorithms.reactions import reactions_under
 from tiburon.arguments import public
 from tiburon.errors import ModelError
+from tiburon.functions.keywords import DynamicsCall, takes_conditions
+from tiburon.functions.library import record_under
 from tiburon.loops.constraints import carried_by, constraint_names, traced_wrenches
 from tiburon.loops.inverse import shared_forces
 from tiburon.loops.methods import constrained_motion

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.call_parameters import CaseRows
-from tiburon.algorithms.library import LIBRARY, call
 from tiburon.errors import LoopError
+from tiburon.functions.library import LIBRARY, call
+from tiburon.functions.parameters import CaseRows
 from tiburon.loops.dynamics import loop_jacobian
 from tiburon.loops.metric import CUT, LARGEST_CUT, OVERCONSTRAINED_CUT
 from tiburon.loops.mobility import constraint_words, loop_rows

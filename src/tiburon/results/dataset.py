@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.call_parameters import CaseRows
 from tiburon.errors import UnknownNameError
+from tiburon.functions.parameters import CaseRows
 from tiburon.results.embedding import is_data, to_text
 from tiburon.results.quantities import ENERGIES, QUANTITIES, Quantity, States, output_quantity
 from tiburon.results.run_header import Column

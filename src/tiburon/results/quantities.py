@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.call_parameters import CaseRows
 from tiburon.algorithms.center_of_mass import center_of_mass
 from tiburon.algorithms.energy import kinetic_energy, potential_energy
 from tiburon.algorithms.frame_motion import frame_velocity
@@ -14,6 +13,7 @@ from tiburon.algorithms.kinematics import forward_kinematics
 from tiburon.algorithms.momentum import momentum
 from tiburon.algorithms.reactions import joint_reactions
 from tiburon.errors import ModelError, UnknownNameError
+from tiburon.functions.parameters import CaseRows
 from tiburon.loops.dynamics import constraint_residual
 from tiburon.loops.reactions import loop_reactions
 from tiburon.loops.redundancy import smallest_singular_value
@@ -69,7 +69,7 @@ class States:
         timed = {} if not _time_matters(self) else {"time": self.time}
         if not self.parameters:
             return function(self.model, *arrays, **options, **timed)
-        from tiburon.algorithms.compilation import compile
+        from tiburon.functions.compilation import compile
         from tiburon.native.kernel import make_kernel
 
         own = compile(function, self.model, **options).__self__  # type: ignore[attr-defined]
@@ -79,7 +79,7 @@ class States:
 
 
 def _time_matters(states: States) -> bool:
-    from tiburon.algorithms.library import depends_on_time
+    from tiburon.functions.library import depends_on_time
 
     return depends_on_time(states.model, states.world)
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import DEFAULT_WORLD
-from tiburon.algorithms.library import depends_on_time
+from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.errors import DomainError, ShapeError
+from tiburon.functions.library import depends_on_time
 from tiburon.loops.start import closed_start
 from tiburon.model import Model, World
 from tiburon.model.configuration import as_batch

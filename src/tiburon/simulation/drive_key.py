@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.model.plan import WORLD_BODY
 from tiburon.trace.program import Input
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.errors import ModelError
 from tiburon.simulation.system import ELEMENTS, Driving, System
 from tiburon.trace.program import Input

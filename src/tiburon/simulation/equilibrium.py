@@ -27,8 +27,7 @@ from tiburon.algorithms.derivatives.dynamics import (
     inverse_dynamics_derivatives,
 )
 from tiburon.algorithms.external import forces_on_bodies
-from tiburon.algorithms.library import scalars
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.algorithms.water.thrusters import projected
 from tiburon.errors import DomainError, ModelError
 from tiburon.loops.assembly import assemble

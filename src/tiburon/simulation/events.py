@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.argument_checks import check_signature
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, shown
 from tiburon.record import record

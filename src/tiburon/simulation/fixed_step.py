@@ -9,20 +9,12 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
-from tiburon.algorithms.binding import surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.forward import method_of_runs
-from tiburon.algorithms.library import (
-    GRAVITY,
-    INERTIA,
-    TIME,
-    depends_on_time,
-    parameter_values,
-    scalars,
-    trace_with_parameters,
-)
-from tiburon.algorithms.surroundings_key import structure_around
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.surroundings import structure_around, surroundings
+from tiburon.algorithms.tape_calls import JointVector, scalars
+from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
+from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.projection import OPEN, close_position, close_velocity
 from tiburon.model import Model, World

@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.derivatives.dynamics import acceleration_derivatives
-from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
-from tiburon.algorithms.library import record_under, scalars
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
 from tiburon.errors import ModelError, TraceError
+from tiburon.functions.keywords import DynamicsCall, takes_conditions
+from tiburon.functions.library import record_under
 from tiburon.model import Joint, Model
 from tiburon.record import named_line
 from tiburon.simulation.integrators.manifold import Manifold, Scalars

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.record import record
 from tiburon.simulation.events import Watch
 from tiburon.simulation.integrators.kept_rates import KeptSystem

@@ -21,11 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.actuation.defaults import as_elements, elements_of
 from tiburon.actuation.element import Element
 from tiburon.actuation.passive import PassiveJoints
-from tiburon.algorithms.binding import world_with
-from tiburon.algorithms.library import check_places
+from tiburon.algorithms.surroundings import world_with
 from tiburon.argument_checks import positive, vector
 from tiburon.arguments import public
 from tiburon.errors import DomainError, ModelError, RunFileError, shown
+from tiburon.functions.library import check_places
 from tiburon.loops.start import resting_position
 from tiburon.model import Model, Water, World
 from tiburon.record import record

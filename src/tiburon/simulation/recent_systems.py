@@ -14,7 +14,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from tiburon.actuation.defaults import PASSIVES, elements_of
-from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.errors import OptionError
 from tiburon.model import Model, Water, World
 from tiburon.results.run_header import Column, state_columns

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.results.run_header import Checkpoint
 from tiburon.simulation.recorder import Recorder, Room
 from tiburon.simulation.stepper import bind_parameters

@@ -11,8 +11,11 @@ from tiburon.actuation.defaults import as_elements, elements_of
 from tiburon.actuation.element import Element, structure_of
 from tiburon.actuation.joint_stops import JointStops
 from tiburon.actuation.stick_slip import StickSlip
-from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
-from tiburon.algorithms.call_parameters import (
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
+from tiburon.arguments import public
+from tiburon.errors import ModelError
+from tiburon.functions.library import check_places
+from tiburon.functions.parameters import (
     PASSIVE,
     CaseRows,
     at_run_time,
@@ -22,9 +25,6 @@ from tiburon.algorithms.call_parameters import (
     model_of_case,
     rows_of,
 )
-from tiburon.algorithms.library import check_places
-from tiburon.arguments import public
-from tiburon.errors import ModelError
 from tiburon.model import Model, Water, World
 from tiburon.model.joint_passive import JointPassive
 from tiburon.model.parameters import (

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tiburon.actuation.element import Sight
 from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.frame_motion import Moving, frame_motions
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.errors import DomainError, ModelError
 from tiburon.model import Model
 from tiburon.simulation.commands import unique_names

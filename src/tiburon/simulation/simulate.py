@@ -11,8 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.actuation.defaults import as_elements
 from tiburon.actuation.stick_slip import refuse_long_steps
-from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
-from tiburon.algorithms.library import check_places
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
 from tiburon.errors import (
     DomainError,
@@ -22,6 +21,7 @@ from tiburon.errors import (
     ShapeError,
     shown,
 )
+from tiburon.functions.library import check_places
 from tiburon.loops.metric import checked_tolerance
 from tiburon.loops.start import check_switched_start, closed_start, resting_position
 from tiburon.model import Model, Water, World

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from tiburon.algorithms.library import scalars
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.record import record
 from tiburon.simulation.integrators.kept_rates import KeptSystem
 from tiburon.simulation.integrators.manifold import Manifold, Scalars

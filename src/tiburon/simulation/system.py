@@ -20,23 +20,15 @@ import numpy as np
 
 from tiburon.actuation.element import Element, ElementContext, Sight, structure_of
 from tiburon.actuation.loop_switch import LoopSwitch
-from tiburon.algorithms.binding import DEFAULT_WORLD, at_time, surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.forward import method_of_runs
-from tiburon.algorithms.library import (
-    GRAVITY,
-    INERTIA,
-    TIME,
-    depends_on_time,
-    parameter_values,
-    scalars,
-    trace_with_parameters,
-)
-from tiburon.algorithms.surroundings_key import structure_around
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, at_time, structure_around, surroundings
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
 from tiburon.errors import ShapeError
+from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
+from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
 from tiburon.loops.closed_functions import constrained_motion
 from tiburon.loops.constraints import Switches, constraints, loop_rows, switched, switches_of
 from tiburon.loops.metric import CUT

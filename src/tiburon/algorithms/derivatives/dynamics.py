@@ -29,13 +29,13 @@ from tiburon.algorithms.derivatives.inverse_dynamics import (
     state_terms,
 )
 from tiburon.algorithms.joint_space import freedom_parents
-from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
 from tiburon.algorithms.kinematics import frame_places
-from tiburon.algorithms.library import Options, record_under, scalars
 from tiburon.algorithms.pair_products import Vectors, before_products
 from tiburon.algorithms.rnea import rnea
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
+from tiburon.functions.keywords import DynamicsCall, takes_conditions
+from tiburon.functions.library import Options, record_under
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import named_line

@@ -18,12 +18,12 @@ from tiburon.algorithms.bias import bias
 from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.joint_space import freedom_parents
-from tiburon.algorithms.keywords import DynamicsCall, takes_conditions
-from tiburon.algorithms.library import record_under, scalars
 from tiburon.algorithms.rnea import rnea
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
 from tiburon.errors import ModelError, TraceError
+from tiburon.functions.keywords import DynamicsCall, takes_conditions
+from tiburon.functions.library import record_under
 from tiburon.model import Model
 from tiburon.record import named_line
 from tiburon.spatial import Scalar

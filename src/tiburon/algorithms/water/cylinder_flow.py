@@ -12,7 +12,7 @@ from itertools import cycle
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings
+from tiburon.algorithms.surroundings import surroundings
 from tiburon.algorithms.water.fluid import relative_motions
 from tiburon.arguments import public
 from tiburon.errors import ModelError, ShapeError

@@ -12,13 +12,14 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import surroundings_at
-from tiburon.algorithms.keywords import Delivery, WorldCall, takes_conditions
-from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
+from tiburon.algorithms.surroundings import surroundings_at
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.algorithms.water.fluid import Link, water_forces
 from tiburon.algorithms.water.thrusters import projected
 from tiburon.arguments import public
 from tiburon.errors import ModelError
+from tiburon.functions.keywords import Delivery, WorldCall, takes_conditions
+from tiburon.functions.library import LibraryFunction, Options, call_under
 from tiburon.hydro.immersion import Immersion
 from tiburon.model import Fin, Model, Water, World
 from tiburon.model.plan import WORLD_BODY

@@ -24,17 +24,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import weight
-from tiburon.algorithms.binding import surroundings_at
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.floating_base import floats
-from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.keywords import Delivery, WorldCall, takes_conditions
-from tiburon.algorithms.library import LibraryFunction, Options, record_under, scalars
-from tiburon.algorithms.tape_calls import JointVector
+from tiburon.algorithms.surroundings import surroundings_at
+from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.algorithms.water.thrusters import projected
 from tiburon.arguments import public
 from tiburon.errors import ModelError
+from tiburon.functions.keywords import Delivery, WorldCall, takes_conditions
+from tiburon.functions.library import LibraryFunction, Options, inputs_of, record_under
 from tiburon.model import Model, Plan, Water, World
 from tiburon.model.currents import UniformCurrent
 from tiburon.model.plan import WORLD_BODY

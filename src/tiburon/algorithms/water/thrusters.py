@@ -10,19 +10,14 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import plan_and_gravity
 from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.keywords import (
-    DELIVERY,
-    TIMED_CALL,
-    Delivery,
-    TimedCall,
-    takes_conditions,
-)
-from tiburon.algorithms.library import LibraryFunction, Options, call_under, scalars
+from tiburon.algorithms.surroundings import plan_and_gravity
 from tiburon.algorithms.sweep import inward, outward
+from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
 from tiburon.errors import ModelError
+from tiburon.functions.keywords import DELIVERY, TIMED_CALL, Delivery, TimedCall, takes_conditions
+from tiburon.functions.library import LibraryFunction, Options, call_under
 from tiburon.hydro.thrust import thrust_of, thruster_wrench
 from tiburon.model import Model, Plan, PlanBody, Thruster, World
 from tiburon.model.plan import WORLD_BODY

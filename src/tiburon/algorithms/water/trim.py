@@ -19,15 +19,15 @@ from typing import NamedTuple, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.binding import DEFAULT_WORLD, refuse_loops, world_with
 from tiburon.algorithms.hybrid import known_rows
-from tiburon.algorithms.keywords import CONDITIONS, Conditions, takes_conditions, unexpected_keyword
 from tiburon.algorithms.rnea import inverse_dynamics
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, refuse_loops, world_with
 from tiburon.algorithms.water.allocation import Allocation, allocate
 from tiburon.algorithms.water.thrusters import thruster_force_of_thrust
 from tiburon.argument_checks import at_least, choice, positive, refuse_unusable, vector
 from tiburon.arguments import public
 from tiburon.errors import DomainError, ModelError, UnknownNameError
+from tiburon.functions.keywords import CONDITIONS, Conditions, takes_conditions, unexpected_keyword
 from tiburon.hydro.thrust import command_for, thrust_range
 from tiburon.model import Body, Model, Pose
 from tiburon.record import named_line

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from operator import add
 from typing import TYPE_CHECKING
 
-from tiburon.algorithms.binding import refuse_loops, surroundings
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.external import forces_on_bodies
+from tiburon.algorithms.surroundings import refuse_loops, surroundings
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.simulation.integrators.kept_inertia import kept_terms, solve_kept
 from tiburon.simulation.integrators.manifold import Scalars

@@ -173,7 +173,7 @@ def integrate_rk4(
             run = tb.integrate_rk4(arm, q, v, dt=1e-3, steps=10_000, record_every=10)
             energy = tb.kinetic_energy(arm, run.q, run.v) + tb.potential_energy(arm, run.q)
     """
-    from tiburon.algorithms.binding import world_with
+    from tiburon.algorithms.surroundings import world_with
     from tiburon.simulation.chunks import run_fixed_steps
 
     around = world_with(world, fluid, one_case="integrate_rk4")

@@ -17,30 +17,26 @@ from tiburon.algorithms import (
     regressor,
     rnea,
 )
-from tiburon.algorithms.binding import DEFAULT_WORLD, world_with
 from tiburon.algorithms.center_of_mass import center_of_mass, center_of_mass_jacobian
 from tiburon.algorithms.derivatives import dynamics as derivatives
 from tiburon.algorithms.external import external_options
 from tiburon.algorithms.frame_motion import frame_acceleration, frame_velocity
 from tiburon.algorithms.jacobian import frame_jacobian, frame_jacobian_bias
-from tiburon.algorithms.library import (
-    GRAVITY,
-    INERTIA,
-    LIBRARY,
-    LibrarySource,
-    Options,
-    check_places,
-    join_results,
-    parameter_values,
-    trace_with_parameters,
-)
 from tiburon.algorithms.momentum import momentum, momentum_matrix
 from tiburon.algorithms.operational_space import (
     operational_space_inertia,
     operational_space_inverse_inertia,
 )
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
 from tiburon.errors import ModelError, ShapeError
+from tiburon.functions.kernel_source import (
+    LibrarySource,
+    join_results,
+    parameter_values,
+    trace_with_parameters,
+)
+from tiburon.functions.library import GRAVITY, INERTIA, LIBRARY, Options, check_places
 from tiburon.model import Model, Water, World
 from tiburon.trace.program import Input, Program, trace
 
@@ -159,7 +155,7 @@ def compile(
     )
     numbers = None
     if model is not None:
-        from tiburon.algorithms.kernel_parameters import KernelParameters
+        from tiburon.functions.parameters import KernelParameters
 
         numbers = KernelParameters(model, world or DEFAULT_WORLD, tuple_of(parameters))
         if numbers.names:

@@ -9,19 +9,17 @@ from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any, NamedTuple, TypeVar, cast
 
-import numpy as np
-
-from tiburon.algorithms.binding import (
+from tiburon.algorithms.surroundings import (
     DEFAULT_WORLD,
     at_time,
-    bound,
-    gravity_numbers,
-    gravity_vector,
     refuse_loops,
-    water_numbers,
+    world_key,
     world_with,
 )
-from tiburon.algorithms.keywords import (
+from tiburon.algorithms.tape_calls import scalars
+from tiburon.errors import ModelError, ShapeError, UnknownNameError, shown
+from tiburon.exports import EXPORTS
+from tiburon.functions.keywords import (
     WORLD_CALL,
     Delivery,
     DynamicsCall,
@@ -32,27 +30,21 @@ from tiburon.algorithms.keywords import (
     targets_of,
     unexpected_keyword,
 )
-from tiburon.algorithms.surroundings_key import structure_around, world_key
-from tiburon.algorithms.tape_calls import JointVector, taping
-from tiburon.errors import ModelError, ShapeError, UnknownNameError, shown
-from tiburon.model import Model, Plan, World
-from tiburon.native.cache_file import blake2b
+from tiburon.model import Model, World
 from tiburon.record import field, record
 from tiburon.trace.array import as_traced
-from tiburon.trace.declared import structure_text
-from tiburon.trace.program import Input, Program, current_graph, trace
+from tiburon.trace.program import Input, current_graph
 
 __all__ = [
     "LIBRARY",
     "LibraryFunction",
-    "LibrarySource",
     "Options",
     "call",
     "call_under",
+    "inputs_of",
     "pair",
     "read_keywords",
     "record_under",
-    "scalars",
 ]
 
 Kernel = Callable[..., Any]
@@ -64,10 +56,6 @@ KERNELS_PER_FUNCTION = 64
 """How many kernels a public function keeps at least; twice as many at most."""
 
 INERTIA, GRAVITY, TIME = "inertia", "gravity", "time"
-FLUID, IMMERSION = "fluid", "immersion"
-
-INLINED_BODIES = 40
-"""Bodies up to which every visit is inlined; larger models run on the tape."""
 
 
 @record
@@ -129,6 +117,7 @@ class LibraryFunction:
         if found is None:
             found = self.older.get(key)
             if found is None:
+                from tiburon.functions.kernel_source import LibrarySource
                 from tiburon.native.kernel import make_kernel
 
                 source = LibrarySource(model, (self.name,), world or DEFAULT_WORLD, options)
@@ -145,17 +134,14 @@ class LibraryFunction:
 
 
 class _Library(dict[str, LibraryFunction]):
-    """Public functions by name; algorithms are loaded when first asked for."""
+    """Public functions by name; modules are loaded when one of their functions is asked for."""
 
     def __missing__(self, name: str) -> LibraryFunction:
-        """Load all algorithms, to find one by its name alone."""
-        from pathlib import Path
-        from pkgutil import iter_modules
-
-        for module in iter_modules([str(Path(__file__).parent)], f"{__package__}."):
-            import_module(module.name)
+        """Load the module that exports a function."""
+        if name in EXPORTS:
+            import_module(EXPORTS[name])
         if name not in self:
-            raise UnknownNameError("function", name, self, where=str(__package__))
+            raise UnknownNameError("function", name, self, where="tiburon")
         return self[name]
 
 
@@ -191,7 +177,7 @@ def call(
     check_places(model, world)
     rows: Mapping[str, Any] = {}
     if parameters is not None or (world is not None and world.cases is not None):
-        from tiburon.algorithms.call_parameters import vary_call
+        from tiburon.functions.parameters import vary_call
 
         model, world, rows = vary_call(function.name, model, world, parameters)
     if not depends_on_time(model, world or DEFAULT_WORLD):
@@ -333,161 +319,29 @@ def one_case(item: Input, value: Any) -> Any:
     return array
 
 
-def scalars(array: Any) -> JointVector:
-    """Return the numbers of an array in order, traced or not, as algorithms take them."""
-    return JointVector(as_traced(array).reshape(-1).tolist())
-
-
-@record(slots=False)
-class LibrarySource:
-    """Where the kernel of public functions comes from: found by key, traced only when needed."""
-
-    model: Model
-    names: tuple[str, ...]
-    world: World
-    options: Options = ()
-
-    def __post_init__(self) -> None:
-        # here, since code that is found in the cache is not traced again
-        for name in self.names:
-            if LIBRARY[name].of_trees:
-                refuse_loops(self.model, name)
-
-    @property
-    def name(self) -> str:
-        """Name of the kernel."""
-        return "_and_".join(self.names)
-
-    @property
-    def key(self) -> str:
-        """Text that is equal exactly if the code is: functions, structure and options."""
-        around = structure_around(self.model, self.world)
-        text = structure_text(("library 1", self.names, self.options, around))
-        digest = blake2b(text.encode(), digest_size=16)
-        digest.update(self.model.structure_key())
-        return digest.hexdigest()
-
-    def retrace(self) -> None:
-        """Trace user code as it is now."""
-        self.model.check_unchanged()
-        self.world.traced_key()
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """Travel with the modules to load, for a process that has not used the functions yet."""
-        modules = tuple(LIBRARY[name].run.__module__ for name in self.names)
-        return _arrived, (modules, self.model, self.names, self.world, self.options)
-
-    def _used(self, parameter: str) -> bool:
-        return any(parameter in LIBRARY[name].parameters for name in self.names)
-
-    def parameters(self) -> dict[str, Any]:
-        """Return the numbers the kernel is bound to."""
-        names = [name for name in (INERTIA, GRAVITY) if self._used(name)]
-        return parameter_values(self.model, self.world, names)
-
-    def program(self) -> Program:
-        """Trace the functions."""
-        functions = [LIBRARY[name] for name in self.names]
-        each = [function.inputs(self.model, self.options) for function in functions]
-        inputs = list(dict.fromkeys(item for items in each for item in items))
-
-        def run(given: Mapping[str, Any]) -> Any:
-            results = [
-                function.run(self.model, None, self.options, *[given[item.name] for item in items])
-                for function, items in zip(functions, each, strict=True)
-            ]
-            return results[0] if len(results) == 1 else join_results(self.names, results)
-
-        return trace_with_parameters(
-            run, inputs, self.model, self.world, self.parameters(), self.name
-        )
-
-
-def _arrived(modules: Sequence[str], *parts: Any) -> LibrarySource:
-    """Return a source that came from another process."""
-    for module in modules:
-        import_module(module)
-    return LibrarySource(*parts)
-
-
-def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[str, Any]:
-    """Return the run-time numbers of model and world that are structurally not zero, by name.
-
-    Those of water are always among them, where there is water: its structure says nothing of them.
-    """
-    values = {INERTIA: model.plan.parameters, GRAVITY: gravity_numbers(world)}
-    water = dict(zip((FLUID, IMMERSION), water_numbers(model, world), strict=True))
-    found: dict[str, Any] = {name: values[name] for name in names if values[name]}
-    found |= {name: numbers for name, numbers in water.items() if numbers}
-    if depends_on_time(model, world):
-        found[TIME] = 0.0
-    return found
-
-
 def depends_on_time(model: Model, world: World) -> bool:
     """Return whether time moves a joint of the robot, or the water around it."""
     return model.plan.depends_on_time or (world.fluid is not None and world.fluid.depends_on_time)
 
 
-def trace_with_parameters(
-    run: Callable[[Mapping[str, Any]], Any],
-    inputs: Sequence[Input],
-    model: Model,
-    world: World,
-    parameters: Mapping[str, Any],
-    name: str,
-) -> Program:
-    """Trace a function of a model whose inertial numbers and gravity are parameters.
+def inputs_of(*names: str | Input) -> Callable[[Model, Options], Sequence[Input]]:
+    """Return the function that tells a library function's inputs.
 
     Args:
-        run: Takes the arrays of one case by name.
-        inputs: What callers pass.
-        model: The robot the parameters belong to.
-        world: Its surroundings.
-        parameters: Those numbers to take at run time; the others are compiled in.
-        name: Name of the program.
+        names: "q" for nq numbers; any other name, such as "v" or "tau", for nv numbers; an input
+            of another size as it is.
     """
-    bindable = [
-        Input(key, np.shape(numbers), parameter=True) for key, numbers in parameters.items()
-    ]
-    declared = [*inputs, *bindable]
 
-    def function(*arrays: Any) -> Any:
-        given = {item.name: array for item, array in zip(declared, arrays, strict=True)}
-        plan: Plan = model.plan
-        if INERTIA in parameters:
-            plan = plan.with_parameters(scalars(given[INERTIA]))
-        time: Any = given.get(TIME, 0.0)
-        if TIME in parameters:
-            plan = plan.at(time)
-        gravity = world.gravity
-        if GRAVITY in parameters:
-            gravity = gravity_vector(world, scalars(given[GRAVITY]))
-        water, fluid = None, ()
-        if world.fluid is not None:
-            from tiburon.algorithms.water.fluid import water_around
+    def inputs(model: Model, options: Options) -> list[Input]:
+        sizes = {"q": (model.nq, model.describe_q())}
+        velocity = (model.nv, model.describe_v())
+        found = []
+        for name in names:
+            if isinstance(name, Input):
+                found.append(name)
+                continue
+            size, described = sizes.get(name, velocity)
+            found.append(Input(name, (size,), described=described))
+        return found
 
-            own: dict[str, Sequence[Any]] = dict(
-                zip((FLUID, IMMERSION), water_numbers(model, world), strict=True)
-            )
-            own |= {key: scalars(given[key]) for key in own if key in parameters}
-            fluid = tuple(own[FLUID])
-            water = water_around(model, world.fluid, fluid, own[IMMERSION], time)
-        large = plan if len(plan.bodies) > INLINED_BODIES else None
-        with bound(model, world, plan, gravity, water, fluid), taping(large):
-            return run(given)
-
-    return trace(function, declared, name=name)
-
-
-def join_results(names: Sequence[str], results: Sequence[Any]) -> dict[str, Any]:
-    """Return the results of several functions as one flat record."""
-    joined: dict[str, Any] = {}
-    for name, result in zip(names, results, strict=True):
-        if isinstance(result, Mapping):
-            joined |= {f"{name}.{key}": part for key, part in result.items()}
-        elif isinstance(result, tuple):
-            joined |= {f"{name}.{place}": part for place, part in enumerate(result)}
-        else:
-            joined[name] = result
-    return joined
+    return inputs

@@ -6,17 +6,17 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.call_parameters import CaseRows, vary
-from tiburon.algorithms.inputs import inputs_of
-from tiburon.algorithms.keywords import DynamicsCall
-from tiburon.algorithms.library import (
+from tiburon.errors import DomainError, NonFiniteError, TiburonError, TraceError
+from tiburon.functions.keywords import DynamicsCall
+from tiburon.functions.library import (
     LibraryFunction,
     Options,
+    inputs_of,
     pair,
     read_keywords,
     record_under,
 )
-from tiburon.errors import DomainError, NonFiniteError, TiburonError, TraceError
+from tiburon.functions.parameters import CaseRows, vary
 from tiburon.model import Model
 from tiburon.native.arguments import as_floats, batch_shape
 from tiburon.native.result_arrays import checked_targets, deliver

@@ -12,11 +12,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.algorithms.binding import DEFAULT_WORLD
+from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.errors import ModelError, TiburonError, TraceError
 from tiburon.model import Coupled, Model, Water, World
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.parameters import (
+    LISTING,
+    ROWS,
     Parameter,
     model_parameters,
     parameter,
@@ -26,10 +28,19 @@ from tiburon.model.parameters import (
     with_value,
 )
 from tiburon.model.plan import NUMBERS, WORLD_BODY, RunTime
+from tiburon.record import record
 from tiburon.spatial import RigidInertia
 from tiburon.trace.program import current_graph
 
-__all__ = ["CaseRows", "Varied", "at_run_time", "case_message", "vary", "vary_call"]
+__all__ = [
+    "CaseRows",
+    "KernelParameters",
+    "Varied",
+    "at_run_time",
+    "case_message",
+    "vary",
+    "vary_call",
+]
 
 Array = NDArray[np.float64]
 
@@ -451,3 +462,52 @@ def _immersion_rows(model: Model, world: World, given: Mapping[Parameter, Array]
         return [x for index in range(len(links)) for x in numbers[index]]
 
     return rows_of(given, lead_of(given), row)
+
+
+@record
+class KernelParameters:
+    """Values by name for a kernel that was compiled for some names."""
+
+    model: Model
+    """The robot."""
+
+    world: World
+    """Its surroundings."""
+
+    names: tuple[str, ...]
+    """What the kernel was compiled for."""
+
+    def _known(self) -> dict[str, Parameter]:
+        return dynamics_parameters(self.model, self.world)
+
+    def at_run_time(self) -> tuple[Model, World]:
+        """Return robot and world of which code takes all that is named at run time."""
+        known = self._known()
+        # a component stands for the vector it belongs to
+        values = read_values(known, dict.fromkeys(self.names, 0.0), reading=False)
+        return at_run_time(self.model, self.world, [known[name] for name in values])
+
+    def rows(self, given: Any) -> CaseRows:
+        """Return the tables of numbers for values by name."""
+        known = self._known()
+        values = read_values(known, given)
+        declared = read_values(known, dict.fromkeys(self.names, 0.0), reading=False)
+        for name in values:
+            if name not in declared:
+                listed = ", ".join(map(repr, self.names)) or "none"
+                raise ModelError(
+                    f"parameters[{name!r}]: expected a name that the kernel was compiled for, got "
+                    f"one beyond {listed}; compile it with parameters=({name!r}, ...)"
+                )
+        own = {name: np.array(known[name].value) for name in declared if name not in values}
+        return lowered(self.model, self.world, {**own, **values}, known).rows
+
+    def refusal(self, table: str) -> Exception | None:
+        """Return what to raise for a table of numbers: its places depend on which are zero."""
+        if table not in ROWS:
+            return None
+        return ModelError(
+            f"{table}: expected values by name, got a table of numbers, whose places depend on "
+            "which numbers are zero; compile(..., parameters=names) and call with "
+            f"parameters={{name: values}} ({LISTING} lists all names)"
+        )

@@ -8,8 +8,8 @@ call the library with the model it has and meet the same inputs.
 import contextlib
 from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tiburon.algorithms.closed_form import INSTEAD, closed_form
 from tiburon.errors import ModelError
@@ -31,10 +31,12 @@ __all__ = [
     "plan_and_gravity",
     "refuse_loops",
     "stilled",
+    "structure_around",
     "surroundings",
     "surroundings_at",
     "water_numbers",
     "wetted",
+    "world_key",
     "world_with",
 ]
 
@@ -244,3 +246,30 @@ def gravity_vector(world: World, numbers: Sequence[Scalar]) -> Vec3:
     given = iter(numbers)
     x, y, z = (next(given) if used else 0.0 for used in world.gravity_used)
     return (x, y, z)
+
+
+def structure_around(model: Model, world: World) -> tuple[object, ...]:
+    """Return what code depends on of the surroundings, and of the bodies in water."""
+    pattern = world.gravity_used
+    if world.fluid is None:
+        return pattern
+    from tiburon.algorithms.water.fluid import immersions
+
+    met = immersions(model, world.fluid.meets_bodies_apart)
+    links = tuple(tuple(part.structure() for part in link) for link in met)
+    hulls: tuple[object, ...] = ()
+    if world.fluid.surface is not None:
+        from tiburon.algorithms.water.floating import hulls_of, radii_of
+
+        hulls = (hulls_of(model), radii_of(model))
+    return (*pattern, world.fluid.structure(), links, *hulls)
+
+
+def world_key(world: World) -> Any:
+    """Return the key of the surroundings: their value, and graphs of user code as it is now."""
+    traced = world.traced_key()
+    if not traced or world.fluid is None:
+        return world
+    # a user's current need not compare, nor have a hash
+    water = [getattr(world.fluid, x.name) for x in fields(world.fluid) if x.name != "current"]
+    return (world.gravity, world.ground, *water, world.fluid.motion.numbers(), *traced)

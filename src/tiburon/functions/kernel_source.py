@@ -1,0 +1,192 @@
+"""Sources of kernels of public functions: the cache key, the run-time parameters, the trace.
+
+Masses, inertias, gravity and values of water are run-time parameters of a kernel; the structure of
+model and world is compiled in and makes the key.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from tiburon.algorithms.surroundings import (
+    bound,
+    gravity_numbers,
+    gravity_vector,
+    refuse_loops,
+    structure_around,
+    water_numbers,
+)
+from tiburon.algorithms.tape_calls import scalars, taping
+from tiburon.functions.library import GRAVITY, INERTIA, LIBRARY, TIME, Options, depends_on_time
+from tiburon.model import Model, Plan, World
+from tiburon.native.cache_file import blake2b
+from tiburon.record import record
+from tiburon.trace.declared import structure_text
+from tiburon.trace.program import Input, Program, trace
+
+__all__ = [
+    "FLUID",
+    "IMMERSION",
+    "INLINED_BODIES",
+    "LibrarySource",
+    "join_results",
+    "parameter_values",
+    "trace_with_parameters",
+]
+
+FLUID, IMMERSION = "fluid", "immersion"
+
+INLINED_BODIES = 40
+"""Bodies up to which every visit is inlined; larger models run on the tape."""
+
+
+@record(slots=False)
+class LibrarySource:
+    """Where the kernel of public functions comes from: found by key, traced only when needed."""
+
+    model: Model
+    names: tuple[str, ...]
+    world: World
+    options: Options = ()
+
+    def __post_init__(self) -> None:
+        # here, since code that is found in the cache is not traced again
+        for name in self.names:
+            if LIBRARY[name].of_trees:
+                refuse_loops(self.model, name)
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        return "_and_".join(self.names)
+
+    @property
+    def key(self) -> str:
+        """Text that is equal exactly if the code is: functions, structure and options."""
+        around = structure_around(self.model, self.world)
+        text = structure_text(("library 1", self.names, self.options, around))
+        digest = blake2b(text.encode(), digest_size=16)
+        digest.update(self.model.structure_key())
+        return digest.hexdigest()
+
+    def retrace(self) -> None:
+        """Trace user code as it is now."""
+        self.model.check_unchanged()
+        self.world.traced_key()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel with the modules to load, for a process that has not used the functions yet."""
+        modules = tuple(LIBRARY[name].run.__module__ for name in self.names)
+        return _arrived, (modules, self.model, self.names, self.world, self.options)
+
+    def _used(self, parameter: str) -> bool:
+        return any(parameter in LIBRARY[name].parameters for name in self.names)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the numbers the kernel is bound to."""
+        names = [name for name in (INERTIA, GRAVITY) if self._used(name)]
+        return parameter_values(self.model, self.world, names)
+
+    def program(self) -> Program:
+        """Trace the functions."""
+        functions = [LIBRARY[name] for name in self.names]
+        each = [function.inputs(self.model, self.options) for function in functions]
+        inputs = list(dict.fromkeys(item for items in each for item in items))
+
+        def run(given: Mapping[str, Any]) -> Any:
+            results = [
+                function.run(self.model, None, self.options, *[given[item.name] for item in items])
+                for function, items in zip(functions, each, strict=True)
+            ]
+            return results[0] if len(results) == 1 else join_results(self.names, results)
+
+        return trace_with_parameters(
+            run, inputs, self.model, self.world, self.parameters(), self.name
+        )
+
+
+def _arrived(modules: Sequence[str], *parts: Any) -> LibrarySource:
+    """Return a source that came from another process."""
+    for module in modules:
+        import_module(module)
+    return LibrarySource(*parts)
+
+
+def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[str, Any]:
+    """Return the run-time numbers of model and world that are structurally not zero, by name.
+
+    Those of water are always among them, where there is water: its structure says nothing of them.
+    """
+    values = {INERTIA: model.plan.parameters, GRAVITY: gravity_numbers(world)}
+    water = dict(zip((FLUID, IMMERSION), water_numbers(model, world), strict=True))
+    found: dict[str, Any] = {name: values[name] for name in names if values[name]}
+    found |= {name: numbers for name, numbers in water.items() if numbers}
+    if depends_on_time(model, world):
+        found[TIME] = 0.0
+    return found
+
+
+def trace_with_parameters(
+    run: Callable[[Mapping[str, Any]], Any],
+    inputs: Sequence[Input],
+    model: Model,
+    world: World,
+    parameters: Mapping[str, Any],
+    name: str,
+) -> Program:
+    """Trace a function of a model whose inertial numbers and gravity are parameters.
+
+    Args:
+        run: Takes the arrays of one case by name.
+        inputs: What callers pass.
+        model: The robot the parameters belong to.
+        world: Its surroundings.
+        parameters: Those numbers to take at run time; the others are compiled in.
+        name: Name of the program.
+    """
+    bindable = [
+        Input(key, np.shape(numbers), parameter=True) for key, numbers in parameters.items()
+    ]
+    declared = [*inputs, *bindable]
+
+    def function(*arrays: Any) -> Any:
+        given = {item.name: array for item, array in zip(declared, arrays, strict=True)}
+        plan: Plan = model.plan
+        if INERTIA in parameters:
+            plan = plan.with_parameters(scalars(given[INERTIA]))
+        time: Any = given.get(TIME, 0.0)
+        if TIME in parameters:
+            plan = plan.at(time)
+        gravity = world.gravity
+        if GRAVITY in parameters:
+            gravity = gravity_vector(world, scalars(given[GRAVITY]))
+        water, fluid = None, ()
+        if world.fluid is not None:
+            from tiburon.algorithms.water.fluid import water_around
+
+            own: dict[str, Sequence[Any]] = dict(
+                zip((FLUID, IMMERSION), water_numbers(model, world), strict=True)
+            )
+            own |= {key: scalars(given[key]) for key in own if key in parameters}
+            fluid = tuple(own[FLUID])
+            water = water_around(model, world.fluid, fluid, own[IMMERSION], time)
+        large = plan if len(plan.bodies) > INLINED_BODIES else None
+        with bound(model, world, plan, gravity, water, fluid), taping(large):
+            return run(given)
+
+    return trace(function, declared, name=name)
+
+
+def join_results(names: Sequence[str], results: Sequence[Any]) -> dict[str, Any]:
+    """Return the results of several functions as one flat record."""
+    joined: dict[str, Any] = {}
+    for name, result in zip(names, results, strict=True):
+        if isinstance(result, Mapping):
+            joined |= {f"{name}.{key}": part for key, part in result.items()}
+        elif isinstance(result, tuple):
+            joined |= {f"{name}.{place}": part for place, part in enumerate(result)}
+        else:
+            joined[name] = result
+    return joined
