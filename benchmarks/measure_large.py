@@ -203,7 +203,7 @@ def _cold_compile(name: str) -> Figure:
     from tiburon.algorithms.surroundings import DEFAULT_WORLD
     from tiburon.functions.kernel_source import LibrarySource
     from tiburon.native.engine import compile_module
-    from tiburon.native.module_choice import write_module
+    from tiburon.native.module import write_module
 
     model = robots.chain(COMPILED_LINKS)
     start = time.perf_counter()

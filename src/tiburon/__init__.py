@@ -271,7 +271,7 @@ if TYPE_CHECKING:
     from tiburon.model.model_warnings import model_warnings as model_warnings
     from tiburon.model.parameters import Parameter as Parameter
     from tiburon.model.spring import Spring as Spring
-    from tiburon.native.export import c_source as c_source
+    from tiburon.native.c_source import c_source as c_source
     from tiburon.results.outcome import Outcome as Outcome
     from tiburon.results.trajectory import Trajectory as Trajectory
     from tiburon.results.trajectory import load_run as load_run

@@ -172,7 +172,7 @@ EXPORTS: dict[str, str] = {
     "assemble": "tiburon.loops.assembly",
     "assembly_branches": "tiburon.loops.assembly",
     "bias_force": "tiburon.algorithms.bias",
-    "c_source": "tiburon.native.export",
+    "c_source": "tiburon.native.c_source",
     "center_of_mass": "tiburon.algorithms.center_of_mass",
     "center_of_mass_jacobian": "tiburon.algorithms.center_of_mass",
     "check_model": "tiburon.checks.model_check",

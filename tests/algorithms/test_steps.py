@@ -21,7 +21,7 @@ from tiburon.functions import kernel_source
 from tiburon.functions.kernel_source import LibrarySource
 from tiburon.native import tape
 from tiburon.native.kernel import make_kernel
-from tiburon.native.tape_layout import build_tape
+from tiburon.native.tape import build_tape
 from tiburon.trace import interpret, trace
 from tiburon.trace.regions import FunctionRegion
 

@@ -11,12 +11,12 @@ from pathlib import Path
 import llvmlite.binding as llvm
 import numpy as np
 
-from tiburon.native.c_target import CTarget
-from tiburon.native.llvm_target import LlvmTarget
-from tiburon.native.step_order import order_steps
-from tiburon.native.step_registers import REGISTERS, assemble_steps, slot_operand
-from tiburon.native.steps import StepRecorder, needed_steps
+from tiburon.native.c_source import CTarget
+from tiburon.native.llvm import LlvmTarget
 from tiburon.native.target import Ref, Target
+from tiburon.native.x86.instruction import InstructionRecorder, live_instructions
+from tiburon.native.x86.register_allocation import REGISTERS, allocate_registers, frame_operand
+from tiburon.native.x86.schedule import schedule_for_registers
 
 Writer = Callable[..., "Ref | tuple[Ref, ...]"]
 """Takes a target and the references of the arguments; returns one reference or several."""
@@ -115,20 +115,22 @@ def compile_llvm(write: Writer, *, arity: int, lanes: int, fused: bool = True) -
     return Emitted(address, engine, arity=arity, results=results, lanes=lanes)
 
 
-def compile_assembly(write: Writer, *, arity: int) -> Emitted:
-    """Compile through this package's own assembly, 4 lanes."""
+def compile_x86(write: Writer, *, arity: int) -> Emitted:
+    """Compile through the x86 code generator, 4 lanes."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     llvm.initialize_native_asmparser()
-    recorder = StepRecorder()
+    recorder = InstructionRecorder()
     # each result is a value of its own, also if it is a constant
     written = [recorder.copy(ref) for ref in _results(write(recorder, *_names(arity)))]
     results = len(written)
-    homes = {name: slot_operand(results + j) for j, name in enumerate(_names(arity))}
+    homes = {name: frame_operand(results + j) for j, name in enumerate(_names(arity))}
     homes |= {f"c{j}": f"{32 * j}(%rdx)" for j in range(len(recorder.constants))}
-    steps = order_steps(needed_steps(recorder.steps, set(written)), set(written), REGISTERS)
-    places = {ref: slot_operand(j) for j, ref in enumerate(written)}
-    assembled = assemble_steps(steps, homes, places, results + arity)
+    ordered = schedule_for_registers(
+        live_instructions(recorder.instructions, set(written)), set(written), REGISTERS
+    )
+    places = {ref: frame_operand(j) for j, ref in enumerate(written)}
+    assembled = allocate_registers(ordered, homes, places, results + arity)
     text, kind = "\\0A".join(assembled.lines), "<4 x double>"
     changed = ",".join(f"~{{ymm{k}}}" for k in range(REGISTERS))
     table = ", ".join(f"<4 x i64> splat (i64 {pattern})" for pattern in recorder.constants)

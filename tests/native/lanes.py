@@ -4,22 +4,33 @@ from __future__ import annotations
 
 import ctypes
 
+import llvmlite.binding as llvm
 import numpy as np
+import pytest
 
 from tiburon.native.engine import LoadedCode, compile_module
-from tiburon.native.module_many import module_for_many
-from tiburon.native.module_one import module_for_one
+from tiburon.native.llvm_module import module_for_many, module_for_one
 
 LANES = (1, 2, 4, 8)
+
+needs_avx2 = pytest.mark.skipif(
+    not (
+        llvm.get_process_triple().startswith("x86_64")
+        and llvm.get_host_cpu_features().get("avx2")
+        and llvm.get_host_cpu_features().get("fma")
+    ),
+    reason="the x86 generator needs AVX2 and FMA; hosts with AVX-512 run its code, too",
+)
 
 
 def _pointers(arrays):
     return np.array([array.ctypes.data for array in arrays], dtype=np.int64)
 
 
-def run_one(program, x, *, fused=True):
+def run_one(program, x, *, fused=True, x86=False):
     """Compile for one case and run each row of x; give one row of all results each."""
-    loaded = LoadedCode(compile_module(module_for_one(program, vector_lanes=4, fused=fused)))
+    text = module_for_one(program, vector_lanes=4, fused=fused, x86=x86)
+    loaded = LoadedCode(compile_module(text))
     call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
     results = [np.zeros((len(x), len(output.nodes))) for output in program.outputs]
     for k, row in enumerate(np.ascontiguousarray(x)):
@@ -28,9 +39,10 @@ def run_one(program, x, *, fused=True):
     return np.concatenate(results, axis=1)
 
 
-def run_lanes(program, x, lanes, *, fused=True):
+def run_lanes(program, x, lanes, *, fused=True, x86=False):
     """Compile for so many lanes and run all rows of x; give one row of all results each."""
-    loaded = LoadedCode(compile_module(module_for_many(program, lanes=lanes, fused=fused)))
+    text = module_for_many(program, lanes=lanes, fused=fused, x86=x86)
+    loaded = LoadedCode(compile_module(text))
     kinds = [*[ctypes.c_void_p] * 4, *[ctypes.c_longlong] * 2]
     call = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(loaded.address("many"))
     x = np.ascontiguousarray(x)

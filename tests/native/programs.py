@@ -10,8 +10,7 @@ import pytest
 
 from tiburon.native.engine import LoadedCode, compile_module, host
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.native.module_many import module_for_many
-from tiburon.native.module_one import module_for_one
+from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.trace import Input, trace
 from tiburon.trace.primitives import solve_spd
 from tiburon.trace.regions import fixed_loop, function, while_loop

@@ -13,9 +13,9 @@ from tests.native.emitted import COMPILER
 from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.functions.kernel_source import LibrarySource
 from tiburon.model import World
-from tiburon.native.c_source import c_source
+from tiburon.native.c_source import program_c_source
 from tiburon.native.engine import LoadedCode, compile_module, host
-from tiburon.native.module_one import module_for_one
+from tiburon.native.llvm_module import module_for_one
 from tiburon.trace.array import as_traced
 from tiburon.trace.graph import BOOL_FUNCTIONS, FLOAT_FUNCTIONS, Graph
 from tiburon.trace.primitives import (
@@ -61,7 +61,7 @@ def compiled_by_llvm(program, *, fused=True):
 
 def compiled_by_cc(program, folder, *, options=("-O2",), **keywords):
     source, library = folder / "kernel.c", folder / f"kernel{len(list(folder.iterdir()))}.so"
-    source.write_text(c_source(program, name="kernel", **keywords))
+    source.write_text(program_c_source(program, name="kernel", **keywords))
     command = [COMPILER, "-std=c99", *options, "-ffp-contract=off", *WARNINGS, "-shared", "-fPIC"]
     done = subprocess.run(
         [*command, "-o", str(library), str(source), "-lm"], capture_output=True, text=True
@@ -147,7 +147,7 @@ def test_every_operation_gives_the_same_bits(tmp_path, fused):
 
 def test_every_operation_is_in_the_program_of_all_operations():
     """A new operation must be compared too."""
-    from tiburon.native.straight import _EMIT
+    from tiburon.native.body import _EMIT
     from tiburon.trace.lower import lower
 
     program = program_of_all_operations()
@@ -223,7 +223,7 @@ def positive_definite(x, size):
 @needs_compiler
 @pytest.mark.parametrize("size", [3, 8, 20])
 def test_positive_definite_solutions_give_the_same_bits(tmp_path, size):
-    """Spelled out in the graph, spelled out in a function, and with loops."""
+    """Spelled out in the graph, unrolled in a function, and with loops."""
 
     def solve(x):
         return solve_spd(positive_definite(x, size), x[-size:], inline=False)
@@ -330,7 +330,7 @@ def test_dynamics_of_random_trees_give_the_same_bits(tmp_path, name, seed):
     ]
     # short quaternions are refused, by both
     assert assert_same(program, tmp_path, states) > 25
-    text = c_source(program, name="kernel", parameters=parameters)
+    text = program_c_source(program, name="kernel", parameters=parameters)
     assert "const double kernel_inertia[" in text
 
 
@@ -384,7 +384,7 @@ def test_parameters_become_arrays_with_exactly_their_values(tmp_path):
     program = trace(lambda q, mass: mass @ np.ones(3) * q, inputs)
     values = np.random.default_rng(3).normal(size=(2, 3)) * 10.0 ** np.arange(-160, 161, 160)
     source = tmp_path / "arm.c"
-    source.write_text(c_source(program, name="arm", parameters={"body mass": values}))
+    source.write_text(program_c_source(program, name="arm", parameters={"body mass": values}))
     library = tmp_path / "arm.so"
     command = [COMPILER, "-std=c99", "-O2", "-ffp-contract=off", *WARNINGS, "-shared", "-fPIC"]
     subprocess.run([*command, "-o", library, source, "-lm"], check=True)
@@ -396,7 +396,7 @@ def test_parameters_become_arrays_with_exactly_their_values(tmp_path):
 def test_unsafe_compiler_options_are_refused(tmp_path):
     """Fast math would break the promise silently."""
     source = tmp_path / "k.c"
-    source.write_text(c_source(trace(lambda x: x, {"x": ()}), name="k"))
+    source.write_text(program_c_source(trace(lambda x: x, {"x": ()}), name="k"))
     done = subprocess.run(
         [COMPILER, "-std=c99", "-ffast-math", "-c", "-o", tmp_path / "k.o", source],
         capture_output=True,
@@ -410,7 +410,7 @@ def test_header_says_how_to_use_the_file():
     """Inputs, shapes, parameters and the command to compile, in the comment at the top."""
     inputs = [Input("q", (7,)), Input("mass", (7, 1), parameter=True)]
     program = trace(lambda q, mass: {"acceleration": q, "energy": q @ q}, inputs, name="fall")
-    text = c_source(program, name="arm", parameters={"mass": np.ones((7, 1))})
+    text = program_c_source(program, name="arm", parameters={"mass": np.ones((7, 1))})
     head = text[: text.index("*/")]
     for expected in (
         "int arm(const double *const *inputs, double *const *outputs);",
@@ -427,15 +427,15 @@ def test_header_says_how_to_use_the_file():
 def test_hostile_names_cannot_leave_the_comment():
     """A program or input may be called anything."""
     program = trace(lambda x: x, {"*/ #error /*": ()}, name="a */ int x; /* b")
-    text = c_source(program, name="k")
+    text = program_c_source(program, name="k")
     assert text.count("*/") == 2
     assert text.index("*/") < text.index("#include")
 
 
 def test_elementary_functions_are_written_once():
     """A hundred exponentials are a hundred calls, not a hundred copies."""
-    one = c_source(trace(lambda x: np.exp(x), {"x": (1,)}), name="k")
-    many = c_source(trace(lambda x: np.exp(x), {"x": (100,)}), name="k")
+    one = program_c_source(trace(lambda x: np.exp(x), {"x": (1,)}), name="k")
+    many = program_c_source(trace(lambda x: np.exp(x), {"x": (100,)}), name="k")
     assert many.count("static double tb_exp(double a)") == 1
     assert len(many.splitlines()) - len(one.splitlines()) == 4 * 99
 
@@ -444,7 +444,7 @@ def test_elementary_functions_are_written_once():
 def test_impossible_names_are_refused(name):
     """What C would not take as a function is refused before a compiler sees it."""
     with pytest.raises(DomainError, match="name: expected the name of a C function"):
-        c_source(trace(lambda x: x, {"x": ()}), name=name)
+        program_c_source(trace(lambda x: x, {"x": ()}), name=name)
 
 
 def test_wrong_parameters_are_refused():
@@ -452,6 +452,6 @@ def test_wrong_parameters_are_refused():
     inputs = [Input("q", (2,)), Input("mass", (3,), parameter=True)]
     program = trace(lambda q, mass: q * mass[0], inputs)
     with pytest.raises(OptionError, match="parameters: expected 'mass', got 'q'"):
-        c_source(program, name="k", parameters={"q": [1.0, 2.0]})
+        program_c_source(program, name="k", parameters={"q": [1.0, 2.0]})
     with pytest.raises(ShapeError, match="mass: expected"):
-        c_source(program, name="k", parameters={"mass": [1.0, 2.0]})
+        program_c_source(program, name="k", parameters={"mass": [1.0, 2.0]})

@@ -5,6 +5,7 @@ import dataclasses
 import inspect
 import pickle
 import pydoc
+import sys
 
 import numpy as np
 import pytest
@@ -18,7 +19,7 @@ from tests.native.programs import (
     parameters_of,
     scale_kernel,
 )
-from tiburon.errors import OptionError, ShapeError
+from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.native import kernel as kernel_module
 from tiburon.native import layout as layout_module
 from tiburon.native import trampoline
@@ -233,7 +234,7 @@ def test_a_pickled_kernel_keeps_parameters_and_bits():
 
 
 def test_plain_calls_stay_on_the_fast_path(monkeypatch):
-    """Arrays of one case never reach the checked path; everything else does."""
+    """Arrays of one case, by position, keyword and with `out`, never reach the checked path."""
     reached = []
     evaluate = Kernel.evaluate
 
@@ -245,8 +246,14 @@ def test_plain_calls_stay_on_the_fast_path(monkeypatch):
     program = trace(lambda A, c: (A * c, c + 1.0), {"A": (2, 2), "c": ()}, name="watched")
     watched = make_kernel(ProgramSource(program))
     A = np.ones((2, 2))
+    out = (np.empty((2, 2)), np.empty(()))
     for c in (2.0, np.float64(2.0), np.array(2.0)):
         watched(A, c)
+        watched(A, c=c)
+        watched(c=c, A=A)
+        watched(A, c, out=None)
+        assert watched(A, c, out=out) is out
+        assert watched(out=out, c=c, A=A) is out
     assert reached == []
     plain = (
         np.zeros((2, 4))[:, ::2],
@@ -258,9 +265,64 @@ def test_plain_calls_stay_on_the_fast_path(monkeypatch):
     for other in plain:
         watched(other, 2.0)
     watched(A, 2)
-    watched(A, c=2.0)
-    watched(A, 2.0, out=(np.empty((2, 2)), np.empty(())))
-    assert len(reached) == 8
+    watched(A, 2.0, out=list(out))
+    watched(A, 2.0, threads=1)
+    watched(A, out[1], out=out)
+    # names of keywords that are not interned
+    watched(**{"".join(["A"]): A, "".join("c"): 2.0} | {"".join(["ou", "t"]): out})
+    assert len(reached) >= 9
+
+
+@pytest.mark.parametrize(
+    ("arguments", "named", "message"),
+    [
+        ((1.0,), {"a": 2.0}, "one value for a"),
+        ((1.0,), {}, "nothing for b"),
+        ((), {"b": 2.0}, "nothing for a"),
+        ((1.0, 2.0, 3.0), {}, "2 arguments"),
+        ((1.0, 2.0), {"out": 3.0}, "out: expected an array of shape"),
+        ((1.0, 2.0), {"c": 3.0}, "keyword: expected"),
+        ((1.0,), {"c": 3.0, "b": 1.0}, "keyword: expected"),
+        ((), {"a": np.ones(2), "b": np.ones(3)}, "leading shapes"),
+    ],
+)
+def test_wrong_calls_with_keywords_reach_the_checked_path(arguments, named, message):
+    """The fast path accepts only complete calls; the errors are those of the checked path."""
+    add = compiled(lambda a, b: a + b, {"a": (), "b": ()})
+    with pytest.raises((ShapeError, OptionError), match=message):
+        add(*arguments, **named)
+
+
+def test_keywords_and_out_give_the_bits_of_the_plain_call():
+    """In any order, with results of any number of dimensions."""
+    x, y = (row[0] for row in cases(1))
+    for name in PROGRAMS:
+        run = kernel(name)
+        wanted = run(x, y)
+        assert bits(run(x, y=y)) == bits(wanted)
+        assert bits(run(y=y, x=x)) == bits(wanted)
+        out = empty_like(wanted)
+        assert run(y=y, out=out, x=x) is out
+        assert bits(out) == bits(wanted)
+
+
+def empty_like(results):
+    """Give empty arrays like the results of a call."""
+    if isinstance(results, tuple):
+        return tuple(np.full(np.shape(part), np.nan) for part in results)
+    return np.full(np.shape(results), np.nan)
+
+
+def test_a_failed_call_with_out_raises_and_keeps_reference_counts():
+    """The error is that of the checked path; no reference to `out` is lost or kept."""
+    root = compiled(lambda a: np.sqrt(a), {"a": (2,)})
+    out = np.zeros(2)
+    before = sys.getrefcount(out)
+    for _ in range(50):
+        with pytest.raises(DomainError):
+            root(np.array([1.0, -1.0]), out=out)
+        root(a=np.ones(2), out=out)
+    assert sys.getrefcount(out) == before
 
 
 def test_without_a_known_layout_everything_still_works(monkeypatch):
@@ -288,7 +350,20 @@ def test_the_layout_of_this_interpreter_is_known():
 
 
 @pytest.mark.parametrize(
-    "field", ["type", "data", "nd", "dims", "descr", "flags", "number", "array_type", "float64"]
+    "field",
+    [
+        "type",
+        "data",
+        "nd",
+        "dims",
+        "descr",
+        "flags",
+        "number",
+        "tuple_size",
+        "tuple_items",
+        "array_type",
+        "float64",
+    ],
 )
 def test_a_wrong_layout_is_noticed(field):
     """Every field that native code reads is compared with what NumPy says."""

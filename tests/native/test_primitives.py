@@ -9,11 +9,10 @@ from tests.native.lanes import assert_same_bits, run_lanes
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
 from tests.trace.test_primitives import TREES, ancestors, positive_definite, tree_matrix
 from tiburon.errors import DomainError
-from tiburon.native.callee_bodies import is_spelled_out
+from tiburon.native.body import is_unrolled
 from tiburon.native.engine import compile_module
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.native.module_many import module_for_many
-from tiburon.native.module_one import module_for_one
+from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.trace import (
     factor_orthogonal,
     interpret,
@@ -55,15 +54,15 @@ def test_positive_definite_solutions(n, inline, fused):
         assert_close(found[k], np.linalg.solve(A[k], b[k]), SOLVE * np.linalg.cond(A[k]))
 
 
-def test_short_solvers_are_spelled_out_and_long_ones_loop():
+def test_short_solvers_are_unrolled_and_long_ones_loop():
     """Both forms are covered by the tests here."""
-    assert is_spelled_out(FactorSpd(9))
-    assert not is_spelled_out(FactorSpd(14))
+    assert is_unrolled(FactorSpd(9))
+    assert not is_unrolled(FactorSpd(14))
 
 
 @pytest.mark.parametrize("name", [*TREES, "long"])
 def test_tree_solutions(name):
-    """Short trees spelled out, a long chain with a branch in loops."""
+    """Short trees unrolled, a long chain with a branch in loops."""
     parents = TREES.get(name, [*range(-1, 17), 3])
     n = len(parents)
     entries = [(i, j) for i in range(n) for j in ancestors(parents, i)]
@@ -176,7 +175,7 @@ def test_norm_and_its_derivative_at_zero():
 
 
 def test_large_solver_compiles_quickly():
-    """Sixty rows: loops instead of 72 000 operations spelled out."""
+    """Sixty rows: loops instead of 72 000 operations unrolled."""
     n = 60
 
     def f(x):
@@ -194,7 +193,7 @@ def test_large_solver_compiles_quickly():
     ):
         start = time.process_time()
         compile_module(text)
-        # spelled out it takes minutes; the measured time is below a second
+        # unrolled it takes minutes; the measured time is below a second
         assert time.process_time() - start < 20.0
     x = RANDOM.normal(size=(5, n))
     assert_close(assert_same_bits(program, x), interpret(program, [x]))

@@ -8,8 +8,7 @@ from tests.tolerances import ALGEBRA, DIFFERENCE, assert_close
 from tests.trace.test_region_derivatives import CASES as DERIVED
 from tests.trace.test_regions import kepler
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.native.module_many import module_for_many
-from tiburon.native.module_one import module_for_one
+from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.trace import fixed_loop, function, interpret, jacobian, trace, while_loop
 
 RANDOM = np.random.default_rng(50)

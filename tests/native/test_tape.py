@@ -8,11 +8,10 @@ import pytest
 
 from tests.native.emitted import COMPILER
 from tiburon.errors import NonFiniteError
-from tiburon.native.c_source import c_source
+from tiburon.native.c_source import program_c_source
 from tiburon.native.engine import LoadedCode, compile_module, host
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.native.tape import LEAST_CALLS, is_tape
-from tiburon.native.tape_layout import build_tape
+from tiburon.native.tape import LEAST_CALLS, build_tape, is_tape
 from tiburon.native.tape_module import TapeModule
 from tiburon.trace import Input, function, interpret, trace
 
@@ -151,7 +150,7 @@ def test_emitted_c_gives_the_bits_of_the_tape(call, tmp_path):
     """Products between calls are fused by the same rule."""
     program, kernel = traced(call), kernel_of(call)
     source, library = tmp_path / "k.c", tmp_path / "k.so"
-    source.write_text(c_source(program, name="k", fused=host().fused))
+    source.write_text(program_c_source(program, name="k", fused=host().fused))
     command = [COMPILER, "-std=c99", "-O2", "-ffp-contract=off", "-shared", "-fPIC"]
     subprocess.run([*command, "-o", library, source, "-lm"], check=True)
     run = ctypes.CDLL(str(library)).k

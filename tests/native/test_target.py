@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tests.native.emitted import COMPILER, Emitted, Writer, compile_c, compile_llvm
-from tiburon.native.c_target import CTarget
-from tiburon.native.llvm_target import LlvmTarget
+from tiburon.native.c_source import CTarget
+from tiburon.native.llvm import LlvmTarget
 
 LANES = [1, 2, 4, 8]
 SPECIAL = [0.0, 5e-324, 1e-310, 0.5, 1.0, 1.5, 2.0, 2.5, 1e16, 1e300, math.inf, math.nan]

@@ -8,7 +8,7 @@ import pytest
 import tiburon as tb
 from tests.tolerances import assert_close
 from tiburon.algorithms.tape_calls import scalars
-from tiburon.native.c_source import c_source
+from tiburon.native.c_source import program_c_source
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace import interpret, jacobian, trace
 from tiburon.trace.primitives.machine import read_outside
@@ -90,7 +90,7 @@ def test_the_derivative_is_the_slope_of_the_line():
 
 def test_c_code_reads_tables_too():
     """The address is what C calls a pointer."""
-    text = c_source(program_of(uneven(5), line=True), name="look")
+    text = program_c_source(program_of(uneven(5), line=True), name="look")
     assert "(const double *)(uintptr_t)" in text
 
 

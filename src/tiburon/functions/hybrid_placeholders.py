@@ -18,8 +18,7 @@ from tiburon.functions.library import (
 )
 from tiburon.functions.parameters import CaseRows, vary
 from tiburon.model import Model
-from tiburon.native.arguments import as_floats, batch_shape
-from tiburon.native.result_arrays import checked_targets, deliver
+from tiburon.native.arguments import as_floats, batch_shape, checked_targets, deliver
 from tiburon.trace.program import Input, current_graph
 
 __all__ = ["cleared", "solve_placeholders"]

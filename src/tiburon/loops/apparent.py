@@ -27,7 +27,7 @@ from tiburon.loops.constraints import Row, constraints, entries_in_use
 from tiburon.loops.metric import CUT, articulated_metric, rank_cut
 from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
-from tiburon.native.result_arrays import checked_targets, deliver
+from tiburon.native.arguments import checked_targets, deliver
 from tiburon.record import record
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import matrix_vector

@@ -1,24 +1,492 @@
-"""Programs as C source: one file without dependencies, which computes the same bits.
+"""Programs as C99 source: one file without dependencies that computes the same bits.
 
-The C code is written from the same instructions in the same order as the LLVM code for one case,
-so a C compiler that neither contracts nor reorders arithmetic gives the same results.
+The C code has the same instructions in the same order as the LLVM code for one case, so a C
+compiler that neither contracts nor reorders arithmetic gives the same results.
 """
+
+# ruff: noqa: D102 -- the protocol `Target` documents each instruction
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tiburon.arguments import public
 from tiburon.errors import DomainError, OptionError, ShapeError
-from tiburon.native.c_callees import CCalleeWriter, CFunction, c_function, call_elementary
-from tiburon.native.c_target import CTarget
-from tiburon.native.straight import emit_instructions
+from tiburon.native import elementary
+from tiburon.native.body import Arguments, emit_instructions, is_unrolled, write_callee
+from tiburon.native.engine import host
+from tiburon.native.interpreted import native_code_wanted
+from tiburon.native.kernel import Kernel
+from tiburon.native.target import NativeIndex, NativeMachine, Ref, Slots
 from tiburon.record import record
-from tiburon.trace.lower import Order, lower
+from tiburon.trace.callee import Callee
+from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.program import Input, Program
+
+_PRELUDE = """\
+/* compile with -ffp-contract=off: the compiler must not fuse what is written apart */
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline int64_t tb_bits(double a) { int64_t i; memcpy(&i, &a, sizeof i); return i; }
+static inline double tb_double(int64_t i) { double a; memcpy(&a, &i, sizeof a); return a; }
+static inline int64_t tb_signed(uint64_t u) { int64_t i; memcpy(&i, &u, sizeof i); return i; }
+static inline int64_t tb_ashr(int64_t i, int count) { return i < 0 ? ~(~i >> count) : i >> count; }
+"""
+
+
+class CTarget:
+    """Write C99; see `Target` for the meaning of the instructions.
+
+    Floats are `double`, ints `int64_t`, bools `int` (0 or 1). The text needs the `prelude` before
+    it and a compiler told not to contract (`-ffp-contract=off`).
+
+    Attributes:
+        fused: Whether `fma` is the one of `math.h`; otherwise it is written as a product and a sum.
+        lines: The statements so far, one per line, indented, without a line end.
+    """
+
+    def __init__(self, *, fused: bool = True, prefix: str = "t") -> None:
+        """Start with no statements.
+
+        Args:
+            fused: Call `fma`, which rounds once.
+            prefix: How the names of fresh values begin; must differ from names used beside them.
+        """
+        self.fused = fused
+        self.lines: list[str] = []
+        self._prefix = prefix
+        self._count = 0
+
+    def prelude(self) -> str:
+        """Give the includes and helper functions that the statements rely on."""
+        return _PRELUDE
+
+    def emit(self, kind: str, expression: str) -> Ref:
+        """Append the definition of a constant under a fresh name.
+
+        Args:
+            kind: C type of the value.
+            expression: Its value.
+
+        Returns:
+            The fresh name.
+        """
+        self._count += 1
+        name = f"{self._prefix}{self._count}"
+        self.lines.append(f"    const {kind} {name} = {expression};")
+        return name
+
+    def _float(self, expression: str) -> Ref:
+        return self.emit("double", expression)
+
+    def _int(self, expression: str) -> Ref:
+        return self.emit("int64_t", expression)
+
+    def _bool(self, expression: str) -> Ref:
+        return self.emit("int", expression)
+
+    # float64 -> float64
+
+    def const(self, value: float) -> Ref:
+        if value != value:
+            return "NAN"
+        if value in (float("inf"), float("-inf")):
+            return "INFINITY" if value > 0.0 else "(-INFINITY)"
+        return value.hex() if value.hex()[0] != "-" else f"({value.hex()})"
+
+    def add(self, a: Ref, b: Ref) -> Ref:
+        return self._float(f"{a} + {b}")
+
+    def sub(self, a: Ref, b: Ref) -> Ref:
+        return self._float(f"{a} - {b}")
+
+    def mul(self, a: Ref, b: Ref) -> Ref:
+        return self._float(f"{a} * {b}")
+
+    def div(self, a: Ref, b: Ref) -> Ref:
+        return self._float(f"{a} / {b}")
+
+    def neg(self, a: Ref) -> Ref:
+        return self._float(f"-{a}")
+
+    def fma(self, a: Ref, b: Ref, c: Ref) -> Ref:
+        return self._float(f"fma({a}, {b}, {c})") if self.fused else self.add(self.mul(a, b), c)
+
+    def sqrt(self, a: Ref) -> Ref:
+        return self._float(f"sqrt({a})")
+
+    def abs(self, a: Ref) -> Ref:
+        return self._float(f"fabs({a})")
+
+    def floor(self, a: Ref) -> Ref:
+        return self._float(f"floor({a})")
+
+    def copysign(self, magnitude: Ref, sign: Ref) -> Ref:
+        return self._float(f"copysign({magnitude}, {sign})")
+
+    # float64 -> bool
+
+    def less(self, a: Ref, b: Ref) -> Ref:
+        return self._bool(f"{a} < {b}")
+
+    def less_equal(self, a: Ref, b: Ref) -> Ref:
+        return self._bool(f"{a} <= {b}")
+
+    def equal(self, a: Ref, b: Ref) -> Ref:
+        return self._bool(f"{a} == {b}")
+
+    def is_nan(self, a: Ref) -> Ref:
+        return self._bool(f"{a} != {a}")
+
+    # bool -> bool
+
+    def bool_const(self, value: bool) -> Ref:
+        return "1" if value else "0"
+
+    def logical_and(self, p: Ref, r: Ref) -> Ref:
+        return self._bool(f"{p} & {r}")
+
+    def logical_or(self, p: Ref, r: Ref) -> Ref:
+        return self._bool(f"{p} | {r}")
+
+    def logical_xor(self, p: Ref, r: Ref) -> Ref:
+        return self._bool(f"{p} ^ {r}")
+
+    def logical_not(self, p: Ref) -> Ref:
+        return self._bool(f"!{p}")
+
+    # choices
+
+    def select(self, condition: Ref, a: Ref, b: Ref) -> Ref:
+        return self._float(f"{condition} ? {a} : {b}")
+
+    def iselect(self, condition: Ref, i: Ref, j: Ref) -> Ref:
+        return self._int(f"{condition} ? {i} : {j}")
+
+    # int64; sums and left shifts go through uint64_t, where wrapping is defined
+
+    def bits(self, a: Ref) -> Ref:
+        return self._int(f"tb_bits({a})")
+
+    def double(self, i: Ref) -> Ref:
+        return self._float(f"tb_double({i})")
+
+    def int_const(self, value: int) -> Ref:
+        if value >= 1 << 63:
+            value -= 1 << 64
+        if value == -(1 << 63):
+            return "INT64_MIN"
+        return f"INT64_C({value})" if value >= 0 else f"(-INT64_C({-value}))"
+
+    def iadd(self, i: Ref, j: Ref) -> Ref:
+        return self._int(f"tb_signed((uint64_t){i} + (uint64_t){j})")
+
+    def isub(self, i: Ref, j: Ref) -> Ref:
+        return self._int(f"tb_signed((uint64_t){i} - (uint64_t){j})")
+
+    def iand(self, i: Ref, j: Ref) -> Ref:
+        return self._int(f"{i} & {j}")
+
+    def ior(self, i: Ref, j: Ref) -> Ref:
+        return self._int(f"{i} | {j}")
+
+    def ixor(self, i: Ref, j: Ref) -> Ref:
+        return self._int(f"{i} ^ {j}")
+
+    def shl(self, i: Ref, count: int) -> Ref:
+        return self._int(f"tb_signed((uint64_t){i} << {count})")
+
+    def lshr(self, i: Ref, count: int) -> Ref:
+        return self._int(f"tb_signed((uint64_t){i} >> {count})")
+
+    def ashr(self, i: Ref, count: int) -> Ref:
+        return self._int(f"tb_ashr({i}, {count})")
+
+    def iequal(self, i: Ref, j: Ref) -> Ref:
+        return self._bool(f"{i} == {j}")
+
+
+_OPERATORS = {"add": "+", "sub": "-", "mul": "*"}
+
+
+class CMachine(NativeMachine):
+    """Write C: memory becomes local arrays, loops become `for` statements."""
+
+    target: CTarget
+
+    def __init__(self, target: CTarget, *, unrolled: bool = False) -> None:
+        """Start without memory or loops.
+
+        Args:
+            target: Where statements go.
+            unrolled: See `NativeMachine`.
+        """
+        super().__init__(target, unrolled=unrolled)
+        self._count = 0
+        self._exits: list[tuple[str, int]] = []
+
+    def _name(self, kind: str) -> str:
+        self._count += 1
+        return f"{kind}{self._count}"
+
+    def _line(self, text: str) -> None:
+        self.target.lines.append(f"    {text}")
+
+    # memory
+
+    def slots(self, size: int) -> Slots:
+        """Give a local array of floats."""
+        name = self._name("row")
+        # C has no arrays without elements
+        self._line(f"double {name}[{max(size, 1)}];")
+        return Slots(name)
+
+    def load_slot(self, slots: Slots, place: Any) -> Ref:
+        """Read a float."""
+        index = _index_text(place + slots.offset)
+        return self.target.emit("double", f"{slots.address}[{index}]")
+
+    def store_slot(self, slots: Slots, place: Any, value: Ref) -> None:
+        """Write a float."""
+        self._line(f"{slots.address}[{_index_text(place + slots.offset)}] = {value};")
+
+    def fetch(self, address: Ref, place: Ref) -> Ref:
+        """Read a float from a row outside."""
+        row = f"((const double *)(uintptr_t)({address}))"
+        return self.target.emit("double", f"{row}[(int64_t)({place})]")
+
+    def truth_memory(self, value: bool) -> Ref:
+        """Give a variable for one truth value."""
+        name = self._name("truth")
+        self._line(f"int {name} = {self.target.bool_const(value)};")
+        return name
+
+    def load_truth(self, memory: Ref) -> Ref:
+        """Read a truth value."""
+        return self.target.emit("int", memory)
+
+    def store_truth(self, memory: Ref, value: Ref) -> None:
+        """Write a truth value."""
+        self._line(f"{memory} = {value};")
+
+    # indices
+
+    def _index(self, expression: str) -> NativeIndex:
+        return NativeIndex(self, self.target.emit("int64_t", expression))
+
+    def index_operation(self, operation: str, i: Any, j: Any) -> NativeIndex:
+        """Write the sum, difference or product of indices."""
+        return self._index(f"{_index_text(i)} {_OPERATORS[operation]} {_index_text(j)}")
+
+    def constant_table(self, values: Sequence[int]) -> Ref:
+        """Give a constant array of indices."""
+        name = self._name("table")
+        listed = ", ".join(str(value) for value in values) or "0"
+        self._line(f"static const int32_t {name}[] = {{{listed}}};")
+        return name
+
+    def lookup_index(self, table: Ref, place: Any) -> NativeIndex:
+        """Read a constant index."""
+        return self._index(f"{table}[{_index_text(place)}]")
+
+    # loops
+
+    def counted_loop(
+        self, start: Any, stop: Any, *, down: bool, independent: bool = False
+    ) -> Iterator[NativeIndex]:
+        """Write a loop over indices."""
+        k, first, end = self._name("k"), _index_text(start), _index_text(stop)
+        if down:
+            self._line(f"for (int64_t {k} = {end} - 1; {k} >= {first}; --{k}) {{")
+        else:
+            self._line(f"for (int64_t {k} = {first}; {k} < {end}; ++{k}) {{")
+        yield NativeIndex(self, k)
+        self._line("}")
+
+    def repeat(self, limit: int) -> Iterator[None]:
+        """Write a loop without end."""
+        counter = self._name("k")
+        self._exits.append((counter, limit))
+        self._line(f"for (int64_t {counter} = 0;; ++{counter}) {{")
+        yield
+        self._line("}")
+        self._exits.pop()
+
+    def leave_unless(self, condition: Ref) -> None:
+        """Write the end of the innermost `repeat`."""
+        counter, limit = self._exits[-1]
+        self._line(f"if (!{condition} || {counter} >= {limit}) break;")
+
+
+def _index_text(index: Any) -> str:
+    return str(index) if isinstance(index, int) else str(index.ref)
+
+
+# sine and cosine come in pairs and have a way of their own
+_ELEMENTARY = frozenset(elementary.__all__) - {"sin_cos", "SIN_COS_LIMIT"}
+
+
+class CFunction:
+    """The C function around straight-line code: where its leaves are, how calls are made.
+
+    Attributes:
+        target: The function's statements.
+        inputs: Reference of each input element that was loaded.
+    """
+
+    def __init__(self, target: CTarget, callees: CCalleeWriter) -> None:
+        self.target = target
+        self.inputs: dict[tuple[int, int], Ref] = {}
+        self._callees = callees
+        self._calls = 0
+
+    def load(self, instruction: Instruction) -> Ref:
+        """Give the reference of an input, loaded before."""
+        return self.inputs[instruction.payload]
+
+    def constant(self, value: float) -> Ref:
+        """Give a constant as part of the expression."""
+        return self.target.const(value)
+
+    def call(self, instruction: Instruction, arguments: list[Ref]) -> list[Ref]:
+        """Write a call of an elementary function, region or primitive."""
+        called = instruction.payload
+        if isinstance(called, str):
+            name = self._callees.elementary_name(called)
+            return [self.target.emit("double", f"{name}({', '.join(arguments)})")]
+        name = self._callees.callee_name(called)
+        self._calls += 1
+        given, found = f"given{self._calls}", f"found{self._calls}"
+        # C has no arrays without elements
+        listed = ", ".join(arguments) or "0.0"
+        size = max(called.result_count, 1)
+        self.target.lines += [
+            f"    const double {given}[] = {{{listed}}};",
+            f"    double {found}[{size}];",
+            f"    {name}({given}, {found});",
+        ]
+        return [
+            self.target.emit("double", f"{found}[{number}]")
+            for number in range(called.result_count)
+        ]
+
+    def sin_cos(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
+        """Write sines and cosines, one call for each angle."""
+        name = self._callees.elementary_name("sin_cos")
+        pairs = []
+        for angle in angles:
+            self._calls += 1
+            sine, cosine = f"sin{self._calls}", f"cos{self._calls}"
+            self.target.lines += [
+                f"    double {sine}, {cosine};",
+                f"    {name}({angle}, &{sine}, &{cosine});",
+            ]
+            pairs.append((sine, cosine))
+        return pairs
+
+
+def call_elementary(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """Turn elementary functions into calls, so that each is written once and not at every use.
+
+    Args:
+        instructions: A lowered graph.
+
+    Returns:
+        The same with calls whose payload is the function's name.
+    """
+    fresh = 1 + max((instruction.target for instruction in instructions), default=0)
+    rewritten = []
+    for instruction in instructions:
+        if instruction.op in _ELEMENTARY:
+            rewritten.append(Instruction("call", fresh, instruction.args, instruction.op))
+            rewritten.append(Instruction("result", instruction.target, (fresh,), 0))
+            fresh += 1
+        else:
+            rewritten.append(instruction)
+    return rewritten
+
+
+class CCalleeWriter:
+    """Collect the static functions of one C file.
+
+    Attributes:
+        fused: Whether fused multiply-adds are used.
+    """
+
+    def __init__(self, *, fused: bool) -> None:
+        self.fused = fused
+        self._elementary: dict[str, str] = {}
+        self._names: dict[int, str] = {}
+        self._functions: list[str] = []
+
+    def functions(self) -> list[str]:
+        """Give the texts of all functions, each after those it calls."""
+        return [*self._elementary.values(), *self._functions]
+
+    def elementary_name(self, name: str) -> str:
+        """Give the name of an elementary function, writing it when first asked for."""
+        if name not in self._elementary:
+            self._elementary[name] = self._elementary_text(name)
+        return f"tb_{name}"
+
+    def _elementary_text(self, name: str) -> str:
+        target = CTarget(fused=self.fused)
+        if name == "sin_cos":
+            sine, cosine = elementary.sin_cos(target, "a")
+            target.lines += [f"    *sine = {sine};", f"    *cosine = {cosine};"]
+            return c_function(
+                "static void tb_sin_cos(double a, double *sine, double *cosine)", target.lines
+            )
+        names = ["a", "b"] if name in ("atan2", "hypot", "pow") else ["a"]
+        result = getattr(elementary, name)(target, *names)
+        header = f"static double tb_{name}({', '.join(f'double {a}' for a in names)})"
+        return c_function(header, [*target.lines, f"    return {result};"])
+
+    def callee_name(self, callee: Callee) -> str:
+        """Give the name of a region's or primitive's function, writing it when first asked for."""
+        if callee.key not in self._names:
+            readable = re.sub(r"\W", "_", callee.name, flags=re.ASCII)
+            name = self._names[callee.key] = f"tb_{len(self._names) + 1}_{readable}"
+            header = f"static void {name}(const double *given, double *found)"
+            # the body may call further callees, whose functions then come first
+            self._functions.append(c_function(header, self._callee_lines(callee)))
+        return self._names[callee.key]
+
+    def _callee_lines(self, callee: Callee) -> list[str]:
+        target = CTarget(fused=self.fused)
+        m = CMachine(target, unrolled=is_unrolled(callee))
+        given, found = Arguments(Slots("given")), Slots("found")
+        base = CFunction(target, self)
+        write_callee(m, callee, given, found, base, prepare=call_elementary)
+        return target.lines
+
+
+def c_function(header: str, lines: Sequence[str]) -> str:
+    """Put a C function together, indented by its braces.
+
+    Args:
+        header: Everything before the body.
+        lines: Statements, one per line.
+
+    Returns:
+        The text, with a line end.
+    """
+    text = [header, "{"]
+    depth = 1
+    for line in lines:
+        bare = line.strip()
+        depth -= bare.startswith("}")
+        text.append("    " * depth + bare)
+        depth += bare.endswith("{")
+    return "\n".join([*text, "}", ""])
+
 
 _KEYWORDS = """
 auto break case char const continue default do double else enum extern float for goto if inline int
@@ -46,7 +514,7 @@ class _Array:
     note: str
 
 
-def c_source(
+def program_c_source(
     program: Program,
     *,
     name: str,
@@ -203,3 +671,41 @@ def _comment(program: Program, name: str, arrays: Mapping[str, str]) -> str:
 
 def _shape(shape: tuple[int, ...]) -> str:
     return f"({', '.join(str(size) for size in shape)}{',' if len(shape) == 1 else ''})"
+
+
+@public
+def c_source(kernel: Callable[..., Any], *, name: str | None = None) -> str:
+    """Write a kernel as a C99 file that needs nothing but a compiler and its math library.
+
+    The file defines ``int NAME(const double *const *inputs, double *const *outputs)`` for one case.
+    Its first comment lists the arrays and says how to compile it. The parameters bound to the
+    kernel (inertial numbers, gravity) become constant arrays to pass as those inputs. Compiled as
+    the comment says, it gives the same bits as the kernel on this machine.
+
+    Args:
+        kernel: What `tiburon.compile` returned.
+        name: Name of the C function; that of the kernel by default.
+
+    Returns:
+        The text of the file.
+
+    Raises:
+        DomainError: If this is no kernel, or the name cannot be that of a C function.
+
+    Example:
+        ::
+
+            kernel = tb.compile(tb.forward_dynamics, arm)
+            pathlib.Path("arm.c").write_text(tb.c_source(kernel, name="arm_dynamics"))
+    """
+    table = getattr(kernel, "__self__", None)
+    owner = getattr(table, "owner", table)
+    if not isinstance(owner, Kernel):
+        raise DomainError(
+            "kernel", "a compiled kernel", type(kernel).__name__, advice="make one by compile()"
+        )
+    # without LLVM the processor is not known; all but the oldest fuse
+    fused = host().fused if native_code_wanted() else True
+    return program_c_source(
+        owner.program(), name=name or owner.name, parameters=owner.parameters, fused=fused
+    )

@@ -14,11 +14,10 @@ import numpy as np
 
 from tiburon.errors import TraceError
 from tiburon.native import cache
-from tiburon.native.arguments import Array, as_rows, pointers
+from tiburon.native.arguments import Array, Signature, as_rows, pointers
 from tiburon.native.engine import LoadedCode, compile_module, host
 from tiburon.native.interpreted import InterpretedCode, native_code_wanted
 from tiburon.native.pool import default_threads, run_in_parts
-from tiburon.native.signature import Signature
 from tiburon.native.source import Source
 from tiburon.trace.program import Program
 
@@ -70,7 +69,7 @@ class Code:
             entry = cache.load_entry(cache.code_key(part, graph))
             if entry is not None:
                 return entry[1], entry[0]
-        from tiburon.native.module_choice import write_module
+        from tiburon.native.module import write_module
 
         code = compile_module(write_module(program, part), optimize=program.has_calls)
         label = f"{self._source.name} ({part} case{'s' if part == 'many' else ''})"

@@ -64,14 +64,6 @@ class Host:
     fused: bool
 
 
-def suits_assembly(machine: Host) -> bool:
-    """Tell whether a machine understands this package's own assembly, and needs it.
-
-    x86-64 with AVX2 and FMA: 16 registers of four numbers.
-    """
-    return machine.triple.startswith("x86_64") and machine.lanes == 4 and machine.fused
-
-
 def llvm_binding() -> Any:
     """Import LLVM.
 

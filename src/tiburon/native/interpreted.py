@@ -14,9 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from tiburon.errors import CompileError, OptionError, TiburonWarning
-from tiburon.native.arguments import Array
+from tiburon.native.arguments import Array, Signature
 from tiburon.native.engine import llvm_binding
-from tiburon.native.signature import Signature
 from tiburon.native.source import Source
 from tiburon.trace.interpret import interpret
 

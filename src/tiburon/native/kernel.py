@@ -1,29 +1,35 @@
 """Compiled kernels: Python callables that run a traced program natively.
 
-A kernel is a Python builtin. Called with float64 arrays of one case it runs at once; everything
-else (lists, other number types, batches, `out=`, per-case parameters, errors) takes the checked
-path in this file.
+A kernel is a Python builtin whose trampoline handles float64 arrays of one case directly, also with
+keywords and `out=`. Contiguous float64 batches take `PlainBatch`. All other calls (lists, other
+dtypes, broadcasting, per-case parameters, errors) take the checked path `Kernel.evaluate`.
 """
 
 from __future__ import annotations
 
+import ctypes
 import keyword
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
-from tiburon.native.arguments import Array, as_floats, batch_shape
+from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError, TiburonError
+from tiburon.native.arguments import (
+    Array,
+    Result,
+    Signature,
+    as_floats,
+    batch_shape,
+    checked_targets,
+    deliver,
+)
 from tiburon.native.code import Code, code_for
-from tiburon.native.failure import explain_failure, failed_cases
-from tiburon.native.layout import object_layout
-from tiburon.native.plain_batch import PlainBatch
-from tiburon.native.result_arrays import checked_targets, deliver
-from tiburon.native.signature import Result
+from tiburon.native.layout import Layout, object_layout
 from tiburon.native.source import ProgramSource, Source
-from tiburon.native.trampoline import AddressTable, make_builtin
-from tiburon.native.trampoline_assembly import Form
+from tiburon.native.trampoline import AddressTable, Form, make_builtin
+from tiburon.trace.diagnose import diagnose
 from tiburon.trace.program import Input, Program
 
 if TYPE_CHECKING:
@@ -198,6 +204,7 @@ class Kernel:
             doc=self._doc(),
             kernel_address=address,
             form=form,
+            argument_names=[item.name for item in signature.arguments],
             argument_shapes=[item.shape for item in signature.arguments],
             parameters=list(self.parameters.values()),
             result_shapes=[result.shape for result in signature.outputs],
@@ -337,3 +344,177 @@ def _non_finite(item: Input, value: Array) -> NonFiniteError:
     place = tuple(int(k) for k in np.argwhere(~np.isfinite(value))[0])
     index = (place[0] if len(place) == 1 else place) if place else None
     return NonFiniteError(item.name, index, float(value[place]))
+
+
+_FLOAT64 = np.dtype(np.float64)
+
+
+def _is_plain(array: Any) -> bool:
+    if type(array) is not np.ndarray or array.dtype is not _FLOAT64:
+        return False
+    flags = array.flags
+    return bool(flags.c_contiguous and flags.aligned)
+
+
+class PlainBatch:
+    """Runs a kernel's code on batches with one leading dimension."""
+
+    def __init__(self, code: Code, parameters: Mapping[str, Array], layout: Layout) -> None:
+        signature = code.signature
+        self._code = code
+        self._data = layout.data
+        # the table holds their addresses
+        self._parameters = tuple(parameters.values())
+        # one table: input addresses, input strides, output addresses, output strides
+        inputs, outputs = len(signature.inputs), len(signature.outputs)
+        template = [0] * (2 * inputs + 2 * outputs)
+        self._arguments: list[tuple[int, tuple[int, ...], int]] = []
+        for slot, item in enumerate(signature.inputs):
+            if item.parameter:
+                template[slot] = parameters[item.name].ctypes.data
+            else:
+                self._arguments.append((slot, item.shape, item.size))
+        self._results: list[tuple[int, tuple[int, ...]]] = []
+        for place, result in enumerate(signature.outputs):
+            slot = 2 * inputs + place
+            self._results.append((slot, result.shape))
+            template[slot + outputs] = int(np.prod(result.shape, dtype=int))
+        self._single = signature.single
+        self._template = template
+        self._inputs = inputs
+        self._table = ctypes.c_int64 * len(template)
+        self._parts = [8 * k for k in (0, inputs, 2 * inputs, 2 * inputs + outputs)]
+
+    def run(
+        self, arguments: Sequence[Any], out: Any, threads: int | None
+    ) -> Array | tuple[Array, ...] | None:
+        """Compute a batch.
+
+        Args:
+            arguments: What the caller passed by place.
+            out: Array or tuple of arrays to write to, or None for new ones.
+            threads: Cores to use at most; None for as many as are worth it.
+
+        Returns:
+            What the kernel returns, or None if this is no plain batch or a number is not finite.
+        """
+        if len(arguments) != len(self._arguments):
+            return None
+        numbers = self._template.copy()
+        cases = 0
+        for array, (slot, shape, size) in zip(arguments, self._arguments, strict=True):
+            if not _is_plain(array):
+                return None
+            lead = array.shape
+            if lead == shape:
+                # one case for all: stride 0
+                pass
+            elif lead[1:] == shape and lead[0] and cases in (0, lead[0]):
+                cases = lead[0]
+                numbers[self._inputs + slot] = size
+            else:
+                return None
+            numbers[slot] = self._address(array)
+        if not cases:
+            return None
+        results = self._given_results(out, cases, arguments)
+        if results is None:
+            return None
+        for (slot, _), result in zip(self._results, results, strict=True):
+            numbers[slot] = self._address(result)
+        table = self._table(*numbers)
+        start = ctypes.addressof(table)
+        addresses = [start + part for part in self._parts]
+        if self._code.run_many(addresses, cases, threads):
+            return None
+        return results[0] if self._single else results
+
+    def _given_results(
+        self, out: Any, cases: int, arguments: Sequence[Array]
+    ) -> tuple[Array, ...] | None:
+        """Make the arrays to write, or take the caller's if nothing else lies in their memory."""
+        if out is None:
+            return tuple([np.empty((cases, *shape)) for _, shape in self._results])
+        given = (out,) if self._single else out
+        if type(given) is not tuple or len(given) != len(self._results):
+            return None
+        taken = list(arguments)
+        for array, (_, shape) in zip(given, self._results, strict=True):
+            if not _is_plain(array) or not array.flags.writeable or array.shape != (cases, *shape):
+                return None
+            if any(np.may_share_memory(array, other) for other in taken):
+                return None
+            taken.append(array)
+        return given
+
+    def _address(self, array: Array) -> int:
+        """Return where an array's numbers lie; `array.ctypes.data` says the same, slowly."""
+        return ctypes.c_int64.from_address(id(array) + self._data).value
+
+
+def failed_cases(
+    signature: Signature, arrays: Sequence[Array], batch: tuple[int, ...], results: Sequence[Array]
+) -> NDArray[np.bool_]:
+    """Mark the cases that read or gave a non-finite number.
+
+    Args:
+        signature: What the kernel takes and gives.
+        arrays: Its inputs, each of shape (..., *shape of one case).
+        batch: Shape of the cases.
+        results: Its outputs, of shape (*batch, *shape of one case).
+
+    Returns:
+        Truth values of shape `batch`.
+    """
+    failed = np.zeros(batch, dtype=bool)
+    shapes = [item.shape for item in signature.inputs]
+    shapes += [result.shape for result in signature.outputs]
+    for shape, array in zip(shapes, [*arrays, *results], strict=True):
+        axes = tuple(range(array.ndim - len(shape), array.ndim))
+        failed |= ~np.isfinite(array).all(axis=axes)
+    return failed
+
+
+def explain_failure(
+    name: str,
+    program: Callable[[], Program],
+    signature: Signature,
+    arrays: Sequence[Array],
+    failed: NDArray[np.bool_],
+) -> TiburonError:
+    """Make the error for the first failed case.
+
+    Args:
+        name: Name of the kernel.
+        program: Gives the program; called only if the inputs do not tell.
+        signature: What the kernel takes and gives.
+        arrays: Its inputs.
+        failed: Which cases failed; at least one.
+
+    Returns:
+        The error to raise.
+    """
+    for item, array in zip(signature.inputs, arrays, strict=True):
+        bad = np.argwhere(~np.isfinite(array))
+        if len(bad):
+            # the place in the array as it was given, so that the caller finds it there
+            place = tuple(int(k) for k in bad[0])
+            index = (place[0] if len(place) == 1 else place) if place else None
+            return NonFiniteError(item.name, index, float(array[place]))
+    batch = failed.shape
+    case = tuple(int(k) for k in np.argwhere(failed)[0]) if batch else ()
+    inputs = {
+        item.name: np.broadcast_to(array, batch + item.shape)[case]
+        for item, array in zip(signature.inputs, arrays, strict=True)
+    }
+    cause = diagnose(program(), inputs)
+    where = f" in case {case[0] if len(case) == 1 else case}" if case else ""
+    count = int(failed.sum())
+    more = f" ({count} of {failed.size} cases failed)" if batch and count > 1 else ""
+    reason = cause.message if cause else "a result beyond the range of float64"
+    return DomainError(
+        name,
+        "a finite result",
+        f"none{where}{more}: {reason}",
+        advice="check the inputs and the model" + (", or pass errors='flag'" if batch else ""),
+    )

@@ -1,4 +1,4 @@
-"""Where CPython and NumPy keep the fields that native code reads, checked before use."""
+"""Offsets of the fields of Python and NumPy objects that native code reads, checked before use."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import numpy as np
 
 from tiburon.record import record
 
-# flags of numpy/ndarraytypes.h: NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED
+# flags of numpy/ndarraytypes.h: NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE
 CONTIGUOUS_ALIGNED = 0x0001 | 0x0100
+WRITEABLE = 0x0400
 # type number of float64 (NPY_DOUBLE), and places in NumPy's function table, which never change
 FLOAT64_NUMBER = 12
 _PYARRAY_SCALAR = 60
@@ -21,23 +22,28 @@ _PYARRAY_NEW = 93
 
 @record
 class Layout:
-    """Byte offsets in an array object, and addresses of what trampolines call.
+    """Byte offsets in objects, and addresses of types and functions that trampolines use.
 
     Attributes:
         type: Offset of an object's type.
-        data: Offset of the pointer to an array's numbers.
+        data: Offset of the pointer to an array's data.
         nd: Offset of an array's number of dimensions.
         dims: Offset of the pointer to an array's dimensions.
         descr: Offset of an array's dtype.
         flags: Offset of an array's flags.
-        number: Offset of the value of a Python float, and of a NumPy float64 alike.
+        number: Offset of the value of a Python float and of a NumPy float64.
+        tuple_size: Offset of the length of a tuple.
+        tuple_items: Offset of the first item of a tuple.
         array_type: Address of numpy.ndarray.
         float64: Address of the float64 dtype.
         float_type: Address of Python's float.
         number_type: Address of numpy.float64.
+        tuple_type: Address of Python's tuple.
+        none: Address of None.
         array_new: Address of PyArray_New.
         number_new: Address of PyArray_Scalar.
         vectorcall: Address of PyObject_Vectorcall.
+        incref: Address of Py_IncRef.
         decref: Address of Py_DecRef.
         tuple_new: Address of PyTuple_New.
         tuple_set: Address of PyTuple_SetItem.
@@ -50,24 +56,31 @@ class Layout:
     descr: int
     flags: int
     number: int
+    tuple_size: int
+    tuple_items: int
     array_type: int
     float64: int
     float_type: int
     number_type: int
+    tuple_type: int
+    none: int
     array_new: int
     number_new: int
     vectorcall: int
+    incref: int
     decref: int
     tuple_new: int
     tuple_set: int
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """All offsets: what the code of trampolines depends on, as addresses are read at run time.
+        """All offsets, on which the code of trampolines depends.
 
-        An address differs from process to process; an offset only from build to build.
+        Offsets differ between builds of Python and NumPy only; trampolines read addresses, which
+        differ between processes, at run time.
         """
-        return (self.type, self.data, self.nd, self.dims, self.descr, self.flags, self.number)
+        array = (self.type, self.data, self.nd, self.dims, self.descr, self.flags)
+        return (*array, self.number, self.tuple_size, self.tuple_items)
 
 
 def _address(name: str) -> int:
@@ -99,20 +112,25 @@ def object_layout() -> Layout | None:
             descr=head + 40,
             flags=head + 48,
             number=head,
+            tuple_size=head,
+            tuple_items=tuple.__basicsize__,
             array_type=id(np.ndarray),
             float64=id(np.dtype(np.float64)),
             float_type=id(float),
             number_type=id(np.float64),
+            tuple_type=id(tuple),
+            none=id(None),
             array_new=_numpy_function(_PYARRAY_NEW),
             number_new=_numpy_function(_PYARRAY_SCALAR),
             vectorcall=_address("PyObject_Vectorcall"),
+            incref=_address("Py_IncRef"),
             decref=_address("Py_DecRef"),
             tuple_new=_address("PyTuple_New"),
             tuple_set=_address("PyTuple_SetItem"),
         )
     except (AttributeError, TypeError, ValueError):
         return None
-    # functions are called only after the fields turned out to be where they should be
+    # functions are called only after the fields are confirmed
     return layout if _fields_agree(layout) and _functions_agree(layout) else None
 
 
@@ -121,9 +139,11 @@ def _read(thing: Any, offset: int, kind: Any) -> Any:
 
 
 def _fields_agree(layout: Layout) -> bool:
-    """Compare what the offsets point at with what NumPy says, on different arrays and numbers."""
+    """Return whether the offsets lead to the right values, in arrays, floats and tuples."""
     base = np.arange(12.0).reshape(3, 4)
-    for array in (base, base[:, ::2], np.zeros(5, dtype=np.float32), np.array(2.5)):
+    locked = np.zeros(3)
+    locked.flags.writeable = False
+    for array in (base, base[:, ::2], np.zeros(5, dtype=np.float32), np.array(2.5), locked):
         dims = _read(array, layout.dims, ctypes.c_void_p)
         shape = tuple(ctypes.c_longlong.from_address(dims + 8 * k).value for k in range(array.ndim))
         flags = _read(array, layout.flags, ctypes.c_int)
@@ -136,9 +156,16 @@ def _fields_agree(layout: Layout) -> bool:
             (_read(array, layout.descr, ctypes.c_void_p) == layout.float64)
             == (array.dtype == np.float64),
             ((flags & CONTIGUOUS_ALIGNED) == CONTIGUOUS_ALIGNED) == contiguous,
+            bool(flags & WRITEABLE) == array.flags.writeable,
         )
         if not all(facts):
             return False
+    names = ("one", "two", "three")
+    items = [_read(names, layout.tuple_items + 8 * k, ctypes.c_void_p) for k in range(len(names))]
+    if _read(names, layout.tuple_size, ctypes.c_longlong) != len(names):
+        return False
+    if items != [id(name) for name in names]:
+        return False
     kinds = {-1.75: layout.float_type, np.float64(3.25): layout.number_type}
     return all(
         _read(number, layout.type, ctypes.c_void_p) == kind
@@ -148,7 +175,7 @@ def _fields_agree(layout: Layout) -> bool:
 
 
 def _functions_agree(layout: Layout) -> bool:
-    """Make an array and a number as trampolines do, and look at them."""
+    """Return whether arrays and floats created as trampolines do are the right ones."""
     thing, pointer, number = ctypes.py_object, ctypes.c_void_p, ctypes.c_int
     new_array = ctypes.PYFUNCTYPE(
         thing, pointer, number, pointer, number, pointer, pointer, number, number, pointer

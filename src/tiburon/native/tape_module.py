@@ -1,28 +1,246 @@
-"""A tape as an LLVM module: the functions `one` and `many` of the same form as for inlined code.
+"""LLVM code of a tape: one function per class, the loop over the rows, and `one` and `many`.
 
-The work space lies on the stack. Arguments are copied into it first and results out of it last, by
-loops, so that the size of the code does not depend on the size of the program.
+The work array is on the stack. Loops copy arguments into it and results out of it, so that the size
+of the code does not depend on the size of the program.
 """
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 from typing import Any
 
-from tiburon.native.callees import CalleeWriter
-from tiburon.native.llvm_machine import LlvmMachine
-from tiburon.native.llvm_target import LlvmTarget
-from tiburon.native.machine import NativeIndex, Slots
-from tiburon.native.module_parts import element, load
-from tiburon.native.staging import pairwise_sum, sum_of_vectors
-from tiburon.native.tape import Leaf, Tape
-from tiburon.native.tape_code import TapeCode
-from tiburon.native.tape_layout import build_tape
-from tiburon.native.target import Ref
-from tiburon.native.transpose import columns_from_rows, rows_from_columns
+from tiburon.native.body import emit_instructions
+from tiburon.native.data_movement import (
+    columns_from_rows,
+    rows_from_columns,
+    sum_of_vectors,
+)
+from tiburon.native.llvm import (
+    LlvmMachine,
+    LlvmTarget,
+    element,
+    function_attributes,
+    index_text,
+    load,
+    pairwise_sum,
+)
+from tiburon.native.llvm_function import CalleeWriter, FunctionWriter, with_loads
+from tiburon.native.tape import Kind, Leaf, Tape, TapeClass, build_tape
+from tiburon.native.target import NativeIndex, Ref, Slots
+from tiburon.trace.lower import Instruction
 from tiburon.trace.program import Program
 
-__all__ = ["TapeModule"]
+
+class _ClassWriter(FunctionWriter):
+    """The function of one class; its operands were loaded before."""
+
+    def __init__(self, target: LlvmTarget, callees: CalleeWriter, vector_lanes: int) -> None:
+        super().__init__(target, callees, vector_lanes)
+        self.operands: dict[int, Ref] = {}
+
+    def load(self, instruction: Instruction) -> Ref:
+        """Give the reference of an operand."""
+        return self.operands[instruction.target]
+
+
+class TapeCode:
+    """Writes the functions of one tape for some number of lanes."""
+
+    def __init__(
+        self,
+        program: Program,
+        tape: Tape,
+        *,
+        lanes: int,
+        vector_lanes: int,
+        fused: bool,
+        prefix: str,
+    ) -> None:
+        """Prepare to write.
+
+        Args:
+            program: What to compute.
+            tape: The same as rows.
+            lanes: Cases in a vector.
+            vector_lanes: Width of the host's vectors.
+            fused: Whether the host has a fused multiply-add.
+            prefix: How the names of internal functions and tables begin.
+        """
+        self.program = program
+        self.tape = tape
+        self.lanes = lanes
+        self.vector_lanes = vector_lanes
+        self.fused = fused
+        self.prefix = prefix
+        self.kind = LlvmTarget(lanes).float_type
+        self.align = 8 * lanes
+        self.attributes = function_attributes(lanes)
+        self._width = max(map(len, tape.rows), default=1)
+        self.parameter_offsets: dict[int, int] = {}
+        self.parameter_count = 0
+        for number, item in enumerate(program.inputs):
+            if item.parameter:
+                self.parameter_offsets[number] = self.parameter_count
+                self.parameter_count += item.size
+
+    def functions(self, callees: CalleeWriter) -> tuple[list[str], set[str]]:
+        """Write tables, classes and the loop over rows, and declare what they use."""
+        declarations: set[str] = set()
+        functions: list[str] = []
+        for number, one in enumerate(self.tape.classes):
+            text, used = self._class(number, one, callees)
+            functions.append(text)
+            declarations |= used
+        return [*self._tables(), *functions, self._run()], declarations
+
+    def staged_table(self, kind: Kind) -> str:
+        """Give the name of the table of what is copied into the work space first."""
+        return f"@{self.prefix}staged_{kind[0]}{kind[1]}"
+
+    def result_table(self, place: int) -> str:
+        """Give the name of the table of where the elements of an output lie."""
+        return f"@{self.prefix}slots{place}"
+
+    def _tables(self) -> list[str]:
+        """Write constants, rows and places of results as raw bytes, which LLVM reads fastest."""
+        tape, width = self.tape, self._width
+        numbers = [x for row in tape.rows for x in (*row, *[0] * (width - len(row)))]
+        tables = {
+            f"@{self.prefix}constants": struct.pack(f"<{len(tape.constants)}d", *tape.constants),
+            f"@{self.prefix}rows": struct.pack(f"<{len(numbers)}q", *numbers),
+        }
+        for kind, pairs in tape.staged.items():
+            numbers = [x for pair in pairs for x in pair]
+            tables[self.staged_table(kind)] = struct.pack(f"<{len(numbers)}q", *numbers)
+        for place, slots in enumerate(tape.output_slots):
+            tables[self.result_table(place)] = struct.pack(f"<{len(slots)}q", *slots)
+        lines = []
+        for name, raw in tables.items():
+            text = "".join(f"\\{byte:02X}" for byte in raw)
+            lines.append(f'{name} = internal constant [{len(raw)} x i8] c"{text}", align 64')
+        return lines
+
+    def _class(self, number: int, one: TapeClass, callees: CalleeWriter) -> tuple[str, set[str]]:
+        target = LlvmTarget(self.lanes, fused=self.fused)
+        writer = _ClassWriter(target, callees, self.vector_lanes)
+        bases: dict[int, Ref] = {}
+        for operand in one.operands:
+            if operand.base not in bases:
+                start = load(target, "i64", "%row", 3 + operand.base)
+                bases[operand.base] = self.array(target, operand.kind, start)
+            writer.operands[operand.node] = self.operand(
+                target, operand.kind, bases[operand.base], operand.offset
+            )
+        places: dict[int, list[tuple[int, int]]] = {}
+        for node, block, place in one.results:
+            places.setdefault(node, []).append((block, place))
+
+        def store(node: int, ref: Ref) -> None:
+            # at once: a result that waited for the others would only fill registers
+            for block, place in places.get(node, ()):
+                address = element(target, self.kind, ("%short", "%lasting")[block], place)
+                target.lines.append(f"  store {self.kind} {ref}, ptr {address}, align {self.align}")
+
+        emit_instructions(target, one.instructions, writer, store)
+        text = "\n".join(
+            [
+                f"; {one.name}",
+                # no result lies where an operand of the same row does
+                f"define internal void @{self.prefix}class{number}(ptr readonly %work, "
+                "ptr readonly %parameters, ptr noalias readonly %row, ptr noalias %short, "
+                f"ptr noalias %lasting) noinline {self.attributes} {{",
+                "entry:",
+                *writer.stack_lines,
+                *with_loads(target.lines),
+                "  ret void",
+                "}",
+                "",
+            ]
+        )
+        return text, writer.declarations()
+
+    def array(
+        self,
+        target: LlvmTarget,
+        kind: Kind,
+        place: Ref,
+        *,
+        work: Ref = "%work",
+        parameters: Ref = "%parameters",
+    ) -> Ref:
+        """Emit the address that a row's base stands for.
+
+        Args:
+            target: Where to emit.
+            kind: What the base is counted in.
+            place: The base.
+            work: The work space.
+            parameters: The table of parameters; for one case, of the arrays that hold them.
+        """
+        if kind[0] == "work":
+            return element(target, self.kind, work, place)
+        if kind[0] == "constant":
+            return element(target, "double", f"@{self.prefix}constants", place)
+        if self.lanes == 1:
+            # one case reads parameters where the caller has them
+            array = load(target, "ptr", parameters, kind[1])
+            return element(target, "double", array, place)
+        start = target.emit(f"add i64 {place}, {self.parameter_offsets[kind[1]]}")
+        return element(target, self.kind, parameters, start)
+
+    def operand(self, target: LlvmTarget, kind: Kind, base: Ref, offset: int) -> Ref:
+        """Emit the load of an operand at some distance from a base."""
+        if kind[0] == "constant" and self.lanes > 1:
+            number = load(target, "double", base, offset)
+            first = target.emit(f"insertelement {self.kind} poison, double {number}, i64 0")
+            return target.emit(
+                f"shufflevector {self.kind} {first}, {self.kind} poison, "
+                f"<{self.lanes} x i32> zeroinitializer"
+            )
+        narrow = self.lanes == 1 or kind[0] == "constant"
+        scalar = "double" if narrow else self.kind
+        address = element(target, scalar, base, offset)
+        return target.emit(f"load {scalar}, ptr {address}, align {8 if narrow else self.align}")
+
+    def _run(self) -> str:
+        """Write the loop over rows."""
+        classes = range(len(self.tape.classes))
+        lines = [
+            f"define internal void @{self.prefix}run(ptr %work, ptr readonly %parameters) "
+            f"noinline {self.attributes} {{",
+            "entry:",
+            "  br label %loop",
+            "loop:",
+            "  %k = phi i64 [ 0, %entry ], [ %next, %again ]",
+            f"  %more = icmp slt i64 %k, {len(self.tape.rows)}",
+            "  br i1 %more, label %choose, label %done",
+            "choose:",
+            f"  %row = getelementptr [{self._width} x i64], ptr @{self.prefix}rows, i64 %k",
+            "  %class = load i64, ptr %row, align 8",
+            *self._block("short", 1),
+            *self._block("lasting", 2),
+            "  switch i64 %class, label %again [ "
+            + " ".join(f"i64 {k}, label %c{k}" for k in classes)
+            + " ]",
+        ]
+        for k in classes:
+            lines += [
+                f"c{k}:",
+                f"  call void @{self.prefix}class{k}(ptr %work, ptr %parameters, ptr %row, "
+                "ptr %short, ptr %lasting)",
+                "  br label %again",
+            ]
+        lines += ["again:", "  %next = add i64 %k, 1", "  br label %loop", "done:", "  ret void"]
+        return "\n".join([*lines, "}", ""])
+
+    def _block(self, name: str, place: int) -> list[str]:
+        """Write where a block of a row's results begins."""
+        return [
+            f"  %{name}p = getelementptr i64, ptr %row, i64 {place}",
+            f"  %{name}k = load i64, ptr %{name}p, align 8",
+            f"  %{name} = getelementptr {self.kind}, ptr %work, i64 %{name}k",
+        ]
 
 
 class TapeModule:
@@ -39,6 +257,7 @@ class TapeModule:
         lanes: int,
         vector_lanes: int,
         fused: bool,
+        x86: bool = False,
         prefix: str = "",
         leaves: dict[int, Leaf] | None = None,
     ) -> None:
@@ -49,12 +268,14 @@ class TapeModule:
             lanes: Cases in a vector.
             vector_lanes: Width of the host's vectors.
             fused: Whether the host has a fused multiply-add.
+            x86: Whether long callees are generated by `tiburon.native.x86`.
             prefix: How the names of internal functions and tables begin.
             leaves: Which element of which input each leaf of the graph is; by default as it says.
         """
         self.program = program
         self.lanes = lanes
         self.fused = fused
+        self.x86 = x86
         self.tape: Tape = build_tape(program, "traced", leaves)
         self._code = TapeCode(
             program,
@@ -71,7 +292,7 @@ class TapeModule:
 
     def text(self) -> str:
         """Write the whole module."""
-        callees = CalleeWriter(self.lanes, fused=self.fused)
+        callees = CalleeWriter(self.lanes, fused=self.fused, x86=self.x86)
         functions, declarations = self._code.functions(callees)
         entry = self._one() if self.lanes == 1 else self._many()
         declarations |= callees.declarations() | set(self._target.declarations())
@@ -146,7 +367,7 @@ class TapeModule:
         for group in m.loop(0, NativeIndex(m, target.emit(f"sdiv i64 {rounded}, {lanes}"))):
             cases = self._cases(group, last)
             # parameters are read for the first group, and again only if cases differ in them
-            first = target.emit(f"icmp eq i64 {_text(group)}, 0")
+            first = target.emit(f"icmp eq i64 {index_text(group)}, 0")
             refill = target.emit(f"or i1 {first}, {varying}")
             for _ in m.loop(0, NativeIndex(m, target.emit(f"zext i1 {refill} to i64"))):
                 for number, offset in code.parameter_offsets.items():
@@ -188,7 +409,7 @@ class TapeModule:
     def _result_slot(self, place: int, k: Any) -> NativeIndex:
         """Emit where an element of an output lies in the work space."""
         table = self._code.result_table(place)
-        return NativeIndex(self._m, load(self._target, "i64", table, _text(k)))
+        return NativeIndex(self._m, load(self._target, "i64", table, index_text(k)))
 
     def _stage(self, kinds: str, work: Slots, parameters: Ref = "") -> None:
         """Emit the loops that copy constants or parameters into the work space."""
@@ -197,7 +418,7 @@ class TapeModule:
             if kind[0] != kinds:
                 continue
             for k in m.loop(0, len(pairs)):
-                pair = element(target, "[2 x i64]", code.staged_table(kind), _text(k))
+                pair = element(target, "[2 x i64]", code.staged_table(kind), index_text(k))
                 place = load(target, "i64", pair, 0)
                 source = code.array(target, kind, place, parameters=parameters)
                 slot = NativeIndex(m, load(target, "i64", pair, 1))
@@ -229,7 +450,7 @@ class TapeModule:
     def _cases(self, group: Any, last: Ref) -> list[Ref]:
         """Emit the numbers of a group's cases; the last case fills lanes that are left over."""
         target = self._target
-        start = target.emit(f"add i64 %begin, {_text(group * self.lanes)}")
+        start = target.emit(f"add i64 %begin, {index_text(group * self.lanes)}")
         cases = [target.emit(f"add i64 {start}, {lane}") for lane in range(self.lanes)]
         return [target.emit(f"call i64 @llvm.smin.i64(i64 {case}, i64 {last})") for case in cases]
 
@@ -246,7 +467,7 @@ class TapeModule:
         m, target, lanes = self._m, self._target, self.lanes
 
         def keep(first: Any, count: int) -> None:
-            starts = [element(target, "double", row, _text(first)) for row in rows]
+            starts = [element(target, "double", row, index_text(first)) for row in rows]
             columns = columns_from_rows(target, starts, count)
             for k, column in enumerate(columns):
                 m.store_slot(there, first + k, column)
@@ -265,7 +486,7 @@ class TapeModule:
         def give(first: Any, count: int) -> None:
             slots = [self._result_slot(place, first + k) for k in range(count)]
             columns = [m.load_slot(Slots("%work"), slot) for slot in slots]
-            starts = [element(target, "double", row, _text(first)) for row in rows]
+            starts = [element(target, "double", row, index_text(first)) for row in rows]
             rows_from_columns(target, starts, columns)
             if columns:
                 self._add(total, *columns)
@@ -273,7 +494,3 @@ class TapeModule:
         for block in m.loop(0, size // lanes):
             give(block * lanes, lanes)
         give(size - size % lanes, size % lanes)
-
-
-def _text(index: Any) -> str:
-    return str(index) if isinstance(index, int) else str(index.ref)

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 
 from tiburon.errors import CompileError
-from tiburon.native import code, module_choice, stack
+from tiburon.native import code, module
 from tiburon.native.engine import host
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.native.module_many import module_for_many
-from tiburon.native.module_one import module_for_one
+from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.trace import Input, solve_spd, trace
 
 SIZE = 24
@@ -30,8 +29,7 @@ def systems(count):
 
 
 def limit_stack(monkeypatch, limit):
-    monkeypatch.setattr(stack, "STACK_LIMIT", limit)
-    monkeypatch.setattr(module_choice, "STACK_LIMIT", limit)
+    monkeypatch.setattr(module, "STACK_LIMIT", limit)
 
 
 def test_arrays_are_counted_in_bytes():
@@ -42,12 +40,14 @@ def test_arrays_are_counted_in_bytes():
     %c = alloca [2 x ptr], align 16
     %d = alloca i64
     """
-    assert stack.stack_bytes(text) == 3 * 64 + 5 * 8 + 2 * 8
+    assert module.stack_bytes(text) == 3 * 64 + 5 * 8 + 2 * 8
 
 
 def test_wider_vectors_need_more(solver):
     """In proportion, but for a few pointers."""
-    narrow, wide = (stack.stack_bytes(module_for_many(solver, lanes=n, fused=True)) for n in (2, 8))
+    narrow, wide = (
+        module.stack_bytes(module_for_many(solver, lanes=n, fused=True)) for n in (2, 8)
+    )
     assert 3.5 * narrow < wide < 4.1 * narrow
     assert narrow > 2 * 8 * SIZE * SIZE
 
@@ -57,15 +57,15 @@ def test_narrower_vectors_give_the_same_bits(solver, monkeypatch):
     """Where the widest do not fit, half of them do."""
     A, b = systems(11)
     expected = make_kernel(ProgramSource(solver))(A, b)
-    needed = stack.stack_bytes(module_for_many(solver, lanes=host().lanes, fused=host().fused))
+    needed = module.stack_bytes(module_for_many(solver, lanes=host().lanes, fused=host().fused))
     limit_stack(monkeypatch, needed - 1)
     written = []
 
-    def write(program, *, lanes, fused):
+    def write(program, *, lanes, fused, x86):
         written.append(lanes)
-        return module_for_many(program, lanes=lanes, fused=fused)
+        return module_for_many(program, lanes=lanes, fused=fused, x86=x86)
 
-    monkeypatch.setattr(module_choice, "module_for_many", write)
+    monkeypatch.setattr(module, "module_for_many", write)
     code.forget_codes()
     assert make_kernel(ProgramSource(solver))(A, b).tobytes() == expected.tobytes()
     assert written == [host().lanes, host().lanes // 2]
@@ -74,6 +74,6 @@ def test_narrower_vectors_give_the_same_bits(solver, monkeypatch):
 def test_what_does_not_fit_at_all_is_refused(solver, monkeypatch):
     """An error that says what to do, not a crash of the process."""
     text = module_for_one(solver, vector_lanes=host().lanes, fused=host().fused)
-    limit_stack(monkeypatch, stack.stack_bytes(text) - 1)
+    limit_stack(monkeypatch, module.stack_bytes(text) - 1)
     with pytest.raises(CompileError, match=r"solve: needs .* MB of working memory.*interpreter"):
         make_kernel(ProgramSource(solver))

@@ -1,4 +1,4 @@
-"""Functions inside loops in own assembly: the same bits as LLVM's code, wherever numbers lie."""
+"""Callees by the x86 generator: the same bits as LLVM's code, wherever operands are in memory."""
 
 from __future__ import annotations
 
@@ -7,28 +7,25 @@ import ctypes
 import numpy as np
 import pytest
 
-from tests.native.lanes import run_lanes, run_one
-from tests.native.test_assembly import run
-from tiburon.native import callee_assembly, straight_steps
-from tiburon.native.engine import LoadedCode, compile_module, host, suits_assembly
+from tests.native.lanes import needs_avx2, run_lanes, run_one
+from tests.native.x86.test_code import run
+from tiburon.native.engine import LoadedCode, compile_module
 from tiburon.native.fixed_arguments import fixed_arguments
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.native.module_assembly import is_for_assembly, module_in_assembly
-from tiburon.native.module_many import module_for_many
-from tiburon.native.module_one import module_for_one
-from tiburon.native.one_assembly import is_for_one_assembly, one_in_assembly
-from tiburon.native.step_registers import ONE, assemble_steps
-from tiburon.native.steps import StepRecorder
-from tiburon.native.straight_steps import assembly_call, straight_length
+from tiburon.native.llvm_module import module_for_many, module_for_one
+from tiburon.native.x86 import function as x86_function
+from tiburon.native.x86.batch import X86Batch
+from tiburon.native.x86.function import inline_assembly, inlined_length, suits_program
+from tiburon.native.x86.instruction import InstructionRecorder
+from tiburon.native.x86.register_allocation import SCALAR, allocate_registers
+from tiburon.native.x86.single import X86Single
 from tiburon.trace import Input, trace
 from tiburon.trace.interpret import interpret
 from tiburon.trace.primitives import solve_spd
 from tiburon.trace.regions import fixed_loop, function, while_loop
 from tiburon.trace.value import require
 
-pytestmark = pytest.mark.skipif(
-    not suits_assembly(host()), reason="own assembly is for x86-64 with AVX2 and FMA"
-)
+pytestmark = needs_avx2
 
 RANDOM = np.random.default_rng(5)
 SIZE = 6
@@ -66,36 +63,28 @@ def looped(body=long_body):
     return trace(program, {"x": (SIZE,)})
 
 
-def text_of(program, lanes):
+def text_of(program, lanes, *, x86=True):
     """The module for some lanes."""
     if lanes == 1:
-        return module_for_one(program, vector_lanes=4, fused=True)
-    return module_for_many(program, lanes=lanes, fused=True)
+        return module_for_one(program, vector_lanes=4, fused=True, x86=x86)
+    return module_for_many(program, lanes=lanes, fused=True, x86=x86)
 
 
-def results(program, x, lanes):
+def results(program, x, lanes, *, x86=True):
     """Results of all cases."""
-    return run_one(program, x) if lanes == 1 else run_lanes(program, x, lanes)
+    return run_one(program, x, x86=x86) if lanes == 1 else run_lanes(program, x, lanes, x86=x86)
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
-def test_bits_are_those_of_llvm_and_of_the_interpreter(lanes, monkeypatch):
+def test_bits_are_those_of_llvm_and_of_the_interpreter(lanes):
     program, x = looped(), RANDOM.normal(size=(9, SIZE))
     assert "asm sideeffect" in text_of(program, lanes)
     found = results(program, x, lanes)
-    monkeypatch.setattr(callee_assembly, "SHORTEST_CALLEE", 10**9)
-    assert "asm sideeffect" not in text_of(program, lanes)
-    assert found.tobytes() == results(program, x, lanes).tobytes()
+    assert "asm sideeffect" not in text_of(program, lanes, x86=False)
+    assert found.tobytes() == results(program, x, lanes, x86=False).tobytes()
     expected = np.array([np.ravel(interpret(program, [row])) for row in x])
     # products and sums of the interpreter are rounded apart
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
-
-
-def test_machines_without_fused_products_are_left_to_llvm():
-    program = looped()
-    assert "asm sideeffect" not in module_for_many(program, lanes=4, fused=False)
-    assert "asm sideeffect" not in module_for_many(program, lanes=2, fused=True)
-    assert "asm sideeffect" not in module_for_one(program, vector_lanes=4, fused=False)
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
@@ -113,7 +102,7 @@ def test_a_requirement_inside_that_is_not_met_gives_nan_in_its_case_only(lanes):
 
 
 @pytest.mark.parametrize("lanes", [1, 4])
-def test_short_primitives_and_functions_inside_are_written_out(lanes, monkeypatch):
+def test_short_primitives_and_functions_inside_are_written_out(lanes):
     def body(x, wind, given):
         small = function(lambda a, b: (a * b + 1.0, a - b * wind))
         a, b, *rest = long_body(x, wind, given)
@@ -126,8 +115,7 @@ def test_short_primitives_and_functions_inside_are_written_out(lanes, monkeypatc
     text = text_of(program, lanes)
     assert text.count("asm sideeffect") == 1
     found = results(program, x, lanes)
-    monkeypatch.setattr(callee_assembly, "SHORTEST_CALLEE", 10**9)
-    assert found.tobytes() == results(program, x, lanes).tobytes()
+    assert found.tobytes() == results(program, x, lanes, x86=False).tobytes()
 
 
 def test_loops_and_long_functions_that_are_called_often_are_not_written_out():
@@ -141,17 +129,17 @@ def test_loops_and_long_functions_that_are_called_often_are_not_written_out():
             return np.array(numbers, like=x)
 
         traced = trace(program, {"x": (SIZE,)})
-        return straight_length(traced.graph, traced.roots)
+        return inlined_length(traced.graph, traced.roots)
 
     once = often(1)
     assert 300 < once < often(4)
-    assert often(straight_steps.FEW_CALLS + 1) is None
+    assert often(x86_function.MAX_INLINED_CALLS + 1) is None
 
     def with_loop(x):
         return fixed_loop(3, lambda k, s: s * 0.5 + k, x)
 
     traced = trace(with_loop, {"x": (SIZE,)})
-    assert straight_length(traced.graph, traced.roots) is None
+    assert inlined_length(traced.graph, traced.roots) is None
 
 
 def test_a_program_of_few_calls_is_one_piece_of_assembly():
@@ -162,8 +150,8 @@ def test_a_program_of_few_calls_is_one_piece_of_assembly():
         return np.array(call(call(list(x))), like=x)
 
     traced = trace(program, [Input("x", (SIZE,)), Input("masses", (2,), parameter=True)])
-    assert is_for_assembly(traced, host())
-    text = module_in_assembly(traced)
+    assert suits_program(traced)
+    text = X86Batch(traced).write()
     assert "callee" not in text
     count = 11
     x, masses = RANDOM.normal(size=(count, SIZE)), RANDOM.uniform(0.5, 2.0, (count, 2))
@@ -181,12 +169,12 @@ def test_what_parameters_decide_is_computed_when_they_are_read():
         return np.array(long_body(list(x), inverse, masses[1]), like=x)
 
     traced = trace(program, [Input("x", (SIZE,)), Input("masses", (2,), parameter=True)])
-    text = module_in_assembly(traced)
+    text = X86Batch(traced).write()
     group = text[text.index("@group") :]
     prepare = text[text.index("@prepare") : text.index("@group")]
     assert "vdivpd" in prepare
     # the divisions of the body, and none of the parameters
-    assert group.count("vdivpd") == module_in_assembly(_without_parameters()).count("vdivpd")
+    assert group.count("vdivpd") == X86Batch(_without_parameters()).write().count("vdivpd")
 
 
 def _without_parameters():
@@ -201,7 +189,7 @@ def test_arguments_that_are_the_same_at_every_call_are_passed_to_nobody():
     fixed = fixed_arguments(program, {})
     # the factor and x[1], which the function reads, and the numbers the loop starts from
     assert fixed.size == SIZE + 1
-    text = module_for_one(program, vector_lanes=4, fused=True)
+    text = module_for_one(program, vector_lanes=4, fused=True, x86=True)
     stored = text[: text.index("asm sideeffect")].count("store double")
     assert stored < 30
     (numbers,) = [p for p in fixed.callees.values() if p.count(None) == SIZE]
@@ -220,7 +208,8 @@ def test_an_argument_that_differs_between_two_calls_is_passed():
     # x[5] alone is the same
     assert places.count(None) == SIZE + 1
     x = RANDOM.normal(size=(6, SIZE))
-    assert run_one(traced, x).tobytes() == run_lanes(traced, x, 4).tobytes()
+    assert run_one(traced, x).tobytes() == run_lanes(traced, x, 4, x86=True).tobytes()
+    assert run_one(traced, x, x86=True).tobytes() == run_lanes(traced, x, 4).tobytes()
     assert run_one(traced, x).tobytes() == run_lanes(traced, x, 2).tobytes()
 
 
@@ -247,8 +236,8 @@ def test_angles_of_one_case_share_vectors(count):
         return np.array([*turned, *[a * b for a in turned for b in rest]], like=x)
 
     traced, x = trace(program, {"x": (SIZE,)}), 20.0 * RANDOM.normal(size=(3, SIZE))
-    assert is_for_one_assembly(traced, host())
-    text = one_in_assembly(traced, vector_lanes=4)
+    assert suits_program(traced)
+    text = X86Single(traced, vector_lanes=4).write()
     assert "vinsertf128" in text
     assert "vextractf128" in text
     loaded = LoadedCode(compile_module(text, optimize=False))
@@ -271,11 +260,11 @@ def test_more_inputs_than_registers_are_copied():
 
     inputs = [Input(f"x{k}", (size,)) for k, size in enumerate(sizes)]
     traced = trace(program, inputs)
-    assert is_for_one_assembly(traced, host())
+    assert suits_program(traced)
     arrays = [RANDOM.normal(size=size) for size in sizes]
     outputs = []
     for text in (
-        one_in_assembly(traced, vector_lanes=4),
+        X86Single(traced, vector_lanes=4).write(),
         module_for_one(traced, vector_lanes=4, fused=True),
     ):
         loaded = LoadedCode(compile_module(text, optimize=False))
@@ -290,29 +279,29 @@ def test_more_inputs_than_registers_are_copied():
 
 def test_numbers_side_by_side_survive_in_memory():
     """More values are in use than there are registers, while halves and quarters wait."""
-    recorder = StepRecorder()
-    packed = recorder.packed(["i0", "i1", "i2", "i3"])
-    lanes = recorder.unpacked(packed, 4)
-    start = recorder.steps[:3]
-    second, upper, fourth = recorder.steps[3:]
+    recorder = InstructionRecorder()
+    packed = recorder.pack(["i0", "i1", "i2", "i3"])
+    lanes = recorder.unpack(packed, 4)
+    start = recorder.instructions[:3]
+    second, upper, fourth = recorder.instructions[3:]
     crowd = [recorder.mul(f"i{k % 5}", f"i{k % 7}") for k in range(40)]
     total = crowd[0]
     for value in crowd[1:]:
         total = recorder.add(total, value)
-    crowded = recorder.steps[6:]
+    crowded = recorder.instructions[6:]
     results = [recorder.copy(lane) for lane in lanes] + [total]
-    copies = recorder.steps[-4:]
-    steps = [*start, upper, *crowded, second, fourth, *copies]
+    copies = recorder.instructions[-4:]
+    instructions = [*start, upper, *crowded, second, fourth, *copies]
     homes = {f"i{k}": f"{8 * k}(%rsi)" for k in range(8)}
     places = {value: f"{8 * k}(%r8)" for k, value in enumerate(results)}
-    assembled = assemble_steps(steps, homes, places, 0, ONE)
+    code = allocate_registers(instructions, homes, places, 0, SCALAR)
     # the four numbers, and the two of their upper half
-    assert sum("vmovupd %ymm" in line for line in assembled.lines) == 2
-    run_lines = assembly_call(assembled.lines, {"di": "%frame", "si": "%in", "r8": "%out"}, ONE)
+    assert sum("vmovupd %ymm" in line for line in code.lines) == 2
+    run_lines = inline_assembly(code.lines, {"di": "%frame", "si": "%in", "r8": "%out"}, SCALAR)
     text = "\n".join(
         [
             "define void @k(ptr %in, ptr %out) nounwind {",
-            f"  %frame = alloca [{assembled.slots + 1} x double], align 64",
+            f"  %frame = alloca [{code.slots + 1} x double], align 64",
             run_lines,
             "  ret void",
             "}",

@@ -1,8 +1,8 @@
-"""Bodies of regions and primitives as native code, for LLVM and C alike.
+"""Bodies of functions: straight-line code, regions and primitives, for LLVM and C alike.
 
-A callee is a function from a row of floats `in` to a row of floats `out`. In lanes every float is a
-vector, one number per case; loops run until the last lane is done, and lanes that are done keep
-their state.
+A callee is a function from an array of floats `in` to an array of floats `out`. With several lanes
+every float is a vector with one value per case. Loops run until the last lane has finished;
+finished lanes keep their state.
 """
 
 from __future__ import annotations
@@ -12,17 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from tiburon.errors import CompileError
-from tiburon.native.callee_assembly import assembled_callee, is_for_callee_assembly
-from tiburon.native.callees import MANY_RESULTS, CalleeWriter, with_loads
-from tiburon.native.fixed_arguments import TABLE, Places, callee_parameters
-from tiburon.native.llvm_machine import LlvmMachine
-from tiburon.native.llvm_target import LlvmTarget
-from tiburon.native.machine import NativeMachine, Slots
-from tiburon.native.module_parts import FunctionWriter, function_attributes
-from tiburon.native.moves import store_numbers
-from tiburon.native.straight import emit_instructions
-from tiburon.native.tape import calls_few_functions, region_program
-from tiburon.native.target import Ref
+from tiburon.native import elementary
+from tiburon.native.data_movement import MANY_RESULTS, store_numbers
+from tiburon.native.fixed_arguments import TABLE, Places
+from tiburon.native.llvm import LlvmMachine
+from tiburon.native.target import NativeMachine, Ref, Slots, Target
 from tiburon.record import record
 from tiburon.trace.callee import Callee
 from tiburon.trace.lower import Instruction, Order, lower
@@ -30,28 +24,130 @@ from tiburon.trace.primitives.primitive import Primitive
 from tiburon.trace.regions import FixedLoop, FunctionRegion, WhileLoop
 from tiburon.trace.regions.region import GraphRegion
 
-__all__ = ["emit_callee", "is_spelled_out", "write_callee"]
-
-LONG_FUNCTION = 1000
-"""Lines from which on a function stays one."""
-
-PACKED_ANGLES = 4
-"""Scalar angles whose sines and cosines are computed together."""
-
-Prepare = Callable[[list[Instruction]], list[Instruction]]
-
 
 class Base(Protocol):
-    """What a body needs from the function it stands in."""
+    """What the body of a callee needs from the function that contains it."""
 
     def constant(self, value: float) -> Ref:
-        """Give the reference of a constant."""
+        """Return the reference of a constant."""
 
     def call(self, instruction: Instruction, arguments: list[Ref]) -> list[Ref]:
-        """Emit a call of a region or primitive and give the references of its results."""
+        """Emit a call of a region or primitive and return the references of its results."""
 
     def sin_cos(self, angles: list[Ref]) -> list[tuple[Ref, Ref]]:
         """Emit sine and cosine of several angles that are known at the same time."""
+
+
+class Surroundings(Base, Protocol):
+    """What straight-line code needs from the function that contains it."""
+
+    def load(self, instruction: Instruction) -> Ref:
+        """Return the reference of an `input` or `capture`."""
+
+
+def _minimum(t: Target, a: Ref, b: Ref) -> Ref:
+    # a NaN in either argument must come out, as in numpy.minimum
+    return t.select(t.logical_or(t.less(a, b), t.is_nan(a)), a, b)
+
+
+def _maximum(t: Target, a: Ref, b: Ref) -> Ref:
+    return t.select(t.logical_or(t.less(b, a), t.is_nan(a)), a, b)
+
+
+def _fused_negative_add(t: Target, a: Ref, b: Ref, c: Ref) -> Ref:
+    return t.fma(t.neg(a), b, c)
+
+
+def _fused_sub(t: Target, a: Ref, b: Ref, c: Ref) -> Ref:
+    return t.fma(a, b, t.neg(c))
+
+
+_EMIT: dict[str, Callable[..., Ref]] = {
+    "add": lambda t, a, b: t.add(a, b),
+    "sub": lambda t, a, b: t.sub(a, b),
+    "mul": lambda t, a, b: t.mul(a, b),
+    "div": lambda t, a, b: t.div(a, b),
+    "neg": lambda t, a: t.neg(a),
+    "fused_add": lambda t, a, b, c: t.fma(a, b, c),
+    "fused_sub": _fused_sub,
+    "fused_negative_add": _fused_negative_add,
+    "reciprocal": lambda t, a: t.div(t.const(1.0), a),
+    "abs": lambda t, a: t.abs(a),
+    "sqrt": lambda t, a: t.sqrt(a),
+    "floor": lambda t, a: t.floor(a),
+    "min": _minimum,
+    "max": _maximum,
+    "less": lambda t, a, b: t.less(a, b),
+    "less_equal": lambda t, a, b: t.less_equal(a, b),
+    "equal": lambda t, a, b: t.equal(a, b),
+    "and": lambda t, a, b: t.logical_and(a, b),
+    "or": lambda t, a, b: t.logical_or(a, b),
+    "not": lambda t, a: t.logical_not(a),
+    "where": lambda t, c, a, b: t.select(c, a, b),
+    "require": lambda t, c, a: t.select(c, a, t.const(float("nan"))),
+}
+# tan, asin, exp, pow, ... are the functions of the same name, written for any target
+_EMIT |= {
+    name: getattr(elementary, name)
+    for name in elementary.__all__
+    if name not in ("sin_cos", "SIN_COS_LIMIT")
+}
+
+
+def emit_instructions(
+    target: Target,
+    instructions: Sequence[Instruction],
+    around: Surroundings,
+    found: Callable[[int, Ref], None] | None = None,
+) -> dict[int, Ref]:
+    """Write instructions in order.
+
+    Args:
+        target: Where to write.
+        instructions: A lowered graph.
+        around: The function the code stands in.
+        found: Called with number and reference of each result as soon as it is there.
+
+    Returns:
+        Reference of each instruction's result, by its number.
+    """
+    refs: dict[int, Ref] = {}
+    results: dict[int, list[Ref]] = {}
+    pairs: dict[int, tuple[Ref, Ref]] = {}
+    angles = list(dict.fromkeys(i.args[0] for i in instructions if i.op in ("sin", "cos")))
+    for instruction in instructions:
+        op, number = instruction.op, instruction.target
+        if op == "const":
+            refs[number] = around.constant(instruction.payload)
+        elif op == "truth":
+            refs[number] = target.bool_const(instruction.payload)
+        elif op in ("input", "capture"):
+            refs[number] = around.load(instruction)
+        elif op in ("sin", "cos"):
+            angle = instruction.args[0]
+            if angle not in pairs:
+                # all angles known by now go together: hardware does several for the price of one
+                known = [a for a in angles if a in refs and a not in pairs]
+                emitted = around.sin_cos([refs[a] for a in known])
+                pairs.update(zip(known, emitted, strict=True))
+            refs[number] = pairs[angle][0 if op == "sin" else 1]
+        elif op == "call":
+            results[number] = around.call(instruction, [refs[a] for a in instruction.args])
+        elif op == "result":
+            refs[number] = results[instruction.args[0]][instruction.payload]
+        elif op == "copy":
+            refs[number] = refs[instruction.args[0]]
+        else:
+            emit = _EMIT.get(op)
+            if emit is None:
+                raise CompileError(f"operation {op!r} has no native form")
+            refs[number] = emit(target, *[refs[a] for a in instruction.args])
+        if found is not None and number in refs:
+            found(number, refs[number])
+    return refs
+
+
+Prepare = Callable[[list[Instruction]], list[Instruction]]
 
 
 @record
@@ -112,7 +208,7 @@ class _Body:
         return self._refs[instruction.op, instruction.payload]
 
 
-def is_spelled_out(callee: Callee) -> bool:
+def is_unrolled(callee: Callee) -> bool:
     """Tell whether a primitive is short enough to be written without loops."""
     return isinstance(callee, Primitive) and callee.is_short
 
@@ -130,7 +226,7 @@ def write_callee(
     """Write the body of a callee.
 
     Args:
-        m: The machine; spelled out exactly if `is_spelled_out(callee)`.
+        m: The machine; unrolled exactly if `is_unrolled(callee)`.
         callee: A region or primitive.
         given: Where its arguments are.
         found: Where its results go.
@@ -159,7 +255,7 @@ def _lowered(region: GraphRegion, order: Order) -> list[Instruction]:
 
 
 def _write_primitive(m: NativeMachine, primitive: Primitive, given: Slots, found: Slots) -> None:
-    if not m.spelled_out:
+    if not m.unrolled:
         primitive.write(m, given, found)
         return
     arguments = [m.load_slot(given, place) for place in range(primitive.argument_count)]
@@ -289,61 +385,3 @@ def _resumed(rest: list[Instruction], refs: dict[int, Ref]) -> list[Instruction]
     """Put what an earlier part computed before the instructions that use it."""
     used = dict.fromkeys(a for instruction in rest for a in instruction.args if a in refs)
     return [*(Instruction("input", number, (), _Known(refs[number])) for number in used), *rest]
-
-
-def emit_callee(name: str, callee: Callee, callees: CalleeWriter) -> tuple[str, set[str]]:
-    """Write a callee as an internal LLVM function.
-
-    Args:
-        name: Name of the function.
-        callee: A region or primitive.
-        callees: The module's internal functions, for calls in the body.
-
-    Returns:
-        The function, and the declarations of the intrinsics it uses.
-    """
-    lanes = callees.lanes
-    if isinstance(callee, FunctionRegion) and calls_few_functions(callee.graph, callee.roots):
-        return _tape(name, callee, callees)
-    if is_for_callee_assembly(callee, callees):
-        return assembled_callee(name, callee, callees), set()
-    target = LlvmTarget(lanes, fused=callees.fused)
-    writer = FunctionWriter(target, callees, max(lanes, PACKED_ANGLES))
-    m = LlvmMachine(target, name, writer.stack_lines, spelled_out=is_spelled_out(callee))
-    order: Order = "depth_first" if lanes == 1 else "traced"
-    places = callees.fixed.places(callee)
-    write_callee(m, callee, Arguments(Slots("%in"), places), Slots("%out"), writer, order=order)
-    attributes = function_attributes(lanes)
-    if len(target.lines) > LONG_FUNCTION:
-        # LLVM would put it into its callers, and take minutes over what becomes of them
-        attributes = f"noinline {attributes}"
-    lines = [
-        *m.globals,
-        f"; {callee.name}",
-        f"define internal void @{name}({callee_parameters(places)}) {attributes} {{",
-        "entry:",
-        *writer.stack_lines,
-        *with_loads(target.lines),
-        "  ret void",
-        "}",
-        "",
-    ]
-    return "\n".join(lines), writer.declarations()
-
-
-def _tape(name: str, region: FunctionRegion, callees: CalleeWriter) -> tuple[str, set[str]]:
-    """Write a function that is made of many calls of few others as a tape."""
-    # a tape's classes are functions themselves, which are written here
-    from tiburon.native.tape_module import TapeModule
-
-    program, leaves = region_program(region)
-    lanes = callees.lanes
-    module = TapeModule(
-        program,
-        lanes=lanes,
-        vector_lanes=max(lanes, PACKED_ANGLES),
-        fused=callees.fused,
-        prefix=f"{name}_",
-        leaves=leaves,
-    )
-    return module.callee(name, callees)

@@ -5,8 +5,7 @@ import pytest
 
 from tests.native.programs import PROGRAMS, bits, cases, compiled, kernel, scale_kernel
 from tiburon.errors import DomainError, NonFiniteError, ShapeError
-from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.native.plain_batch import PlainBatch
+from tiburon.native.kernel import PlainBatch, ProgramSource, make_kernel
 from tiburon.trace import Input, trace
 
 

@@ -1,4 +1,4 @@
-"""Batches in own assembly: the same bits as LLVM's code, whatever the registers have to hold."""
+"""Single calls and batches by the x86 generator: the same bits as LLVM's code, with any spills."""
 
 from __future__ import annotations
 
@@ -8,24 +8,20 @@ import mmap
 import numpy as np
 import pytest
 
-from tests.native.emitted import compile_assembly
+from tests.native.emitted import compile_x86
+from tests.native.lanes import needs_avx2
 from tests.native.programs import PROGRAMS, bits, cases, kernel, parameters_of, run_one
 from tests.native.test_target import INSTRUCTIONS, check
-from tiburon.native import module_assembly
-from tiburon.native.engine import Host, LoadedCode, compile_module, host
-from tiburon.native.module_assembly import is_for_assembly, module_in_assembly
-from tiburon.native.module_many import module_for_many
-from tiburon.native.module_one import module_for_one
-from tiburon.native.one_assembly import is_for_one_assembly, one_in_assembly
-from tiburon.native.short_addresses import shorten_addresses
-from tiburon.native.step_order import order_steps, overlap_steps
-from tiburon.native.steps import Step, StepRecorder, needed_steps
+from tiburon.native.engine import Host, LoadedCode, compile_module
+from tiburon.native.llvm_module import module_for_many, module_for_one
+from tiburon.native.x86 import batch
+from tiburon.native.x86.batch import X86Batch
+from tiburon.native.x86.function import is_supported, suits_program
+from tiburon.native.x86.instruction import InstructionRecorder, live_instructions
+from tiburon.native.x86.single import X86Single
 from tiburon.trace import trace
 
-pytestmark = pytest.mark.skipif(
-    not (host().triple.startswith("x86_64") and host().lanes == 4 and host().fused),
-    reason="own assembly is for x86-64 with AVX2 and FMA",
-)
+pytestmark = needs_avx2
 
 NAMES = [name for name, program in PROGRAMS.items() if not program.has_calls]
 # below and above the lanes, and several groups
@@ -56,12 +52,12 @@ def run(text, program, arrays, count, *, begin=0, varying=()):
 def overlapped(request, monkeypatch):
     """Whether the end of a group runs beside the start of the next."""
     if not request.param:
-        monkeypatch.setattr(module_assembly, "LONGEST_OVERLAP", 0)
+        monkeypatch.setattr(batch, "MAX_OVERLAPPED", 0)
     return request.param
 
 
 def test_every_instruction_does_what_python_does():
-    every = compile_assembly(
+    every = compile_x86(
         lambda t, a, b: tuple(write(t, a, b) for write, _ in INSTRUCTIONS.values()), arity=2
     )
     for row, (_, expected) in enumerate(INSTRUCTIONS.values()):
@@ -77,24 +73,22 @@ def test_signs_of_fused_products_are_part_of_the_instruction(signs):
         values = [t.neg(v) if flip else v for v, flip in zip((a, b, a), flips, strict=True)]
         return t.fma(*values)
 
-    recorder = StepRecorder()
+    recorder = InstructionRecorder()
     result = write(recorder, "a", "b")
-    assert len(needed_steps(recorder.steps, {result})) == 1
+    assert len(live_instructions(recorder.instructions, {result})) == 1
     a = np.array([1.0 + 2.0**-30, 3.0, -0.7])
     b = np.array([-1.0 + 2.0**-30, 0.1, 0.0])
     s = [-1.0 if flip else 1.0 for flip in flips]
     # exact in extended precision for these numbers, so that one rounding is left
     wide = (s[0] * a.astype(np.longdouble)) * (s[1] * b) + s[2] * a.astype(np.longdouble)
-    np.testing.assert_array_equal(
-        compile_assembly(write, arity=2)(a, b)[0], wide.astype(np.float64)
-    )
+    np.testing.assert_array_equal(compile_x86(write, arity=2)(a, b)[0], wide.astype(np.float64))
 
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("name", NAMES)
 def test_bits_are_those_of_single_calls(name, size, overlapped):
     x, y = cases(size, seed=size)
-    text = module_in_assembly(PROGRAMS[name])
+    text = X86Batch(PROGRAMS[name]).write()
     assert ("%frame0" in text) == overlapped
     expected = run_one(name, x, y, vector_lanes=2, fused=True, order="traced")
     status, found = run(text, PROGRAMS[name], [x, y, *parameters_of(name).values()], size)
@@ -105,7 +99,7 @@ def test_bits_are_those_of_single_calls(name, size, overlapped):
 @pytest.mark.parametrize("name", NAMES)
 def test_a_part_of_a_batch_touches_nothing_else(name, overlapped):
     x, y = cases(17)
-    text, program = module_in_assembly(PROGRAMS[name]), PROGRAMS[name]
+    text, program = X86Batch(PROGRAMS[name]).write(), PROGRAMS[name]
     arrays = [x, y, *parameters_of(name).values()]
     _, whole = run(text, program, arrays, 17)
     _, some = run(text, program, arrays, 17, begin=6)
@@ -121,7 +115,7 @@ def test_parameters_that_differ_from_case_to_case(varying, overlapped):
     x, y = cases(size)
     masses = RANDOM.uniform(0.3, 2.0, (size, 4) if "masses" in varying else 4)
     gravity = RANDOM.uniform(1.0, 20.0, size if "gravity" in varying else ())
-    text = module_in_assembly(program)
+    text = X86Batch(program).write()
     _, found = run(text, program, [x, y, masses, gravity], size, varying=varying)
     for k in range(size):
         one = {
@@ -135,7 +129,7 @@ def test_parameters_that_differ_from_case_to_case(varying, overlapped):
 def test_a_number_that_is_not_finite_is_told(overlapped):
     """In whatever case it is, among inputs and among results."""
     program = PROGRAMS["arithmetic"]
-    text = module_in_assembly(program)
+    text = X86Batch(program).write()
     for size in (1, 6, 8):
         for place in range(size):
             x, y = cases(size)
@@ -184,7 +178,7 @@ def test_random_programs_give_the_bits_of_llvm(seed, overlapped):
     inputs, outputs = [(5, 9), (7, 31), (18, 19), (65, 90), (130, 131), (33, 64)][seed]
     program = trace(crowd(generator, 400, inputs, outputs), {"x": (inputs,)})
     x = generator.normal(size=(11, inputs))
-    status, found = run(module_in_assembly(program), program, [x], 11)
+    status, found = run(X86Batch(program).write(), program, [x], 11)
     expected = run(module_for_many(program, lanes=2, fused=True), program, [x], 11)
     assert (status, bits(found[0])) == (expected[0], bits(expected[1][0]))
     assert status == 0
@@ -210,7 +204,7 @@ def single_call(text, program):
 @pytest.mark.parametrize("name", NAMES)
 def test_single_calls_give_the_bits_of_llvm(name):
     program = PROGRAMS[name]
-    ours = single_call(one_in_assembly(program, vector_lanes=4), program)
+    ours = single_call(X86Single(program, vector_lanes=4).write(), program)
     theirs = single_call(module_for_one(program, vector_lanes=4, fused=True), program)
     for x, y in zip(*cases(9), strict=True):
         arrays = [x, y, *parameters_of(name).values()]
@@ -226,7 +220,7 @@ def test_random_single_calls_give_the_bits_of_llvm(seed):
     generator = np.random.default_rng(seed)
     inputs, outputs = [(5, 9), (65, 90), (130, 300)][seed]
     program = trace(crowd(generator, 400, inputs, outputs), {"x": (inputs,)})
-    ours = single_call(one_in_assembly(program, vector_lanes=4), program)
+    ours = single_call(X86Single(program, vector_lanes=4).write(), program)
     theirs = single_call(module_for_one(program, vector_lanes=4, fused=True), program)
     x = generator.normal(size=inputs)
     status, found = ours(x)
@@ -248,112 +242,34 @@ def test_single_calls_read_nothing_behind_their_arguments():
     assert libc.mprotect(ctypes.c_void_p(start + page), ctypes.c_size_t(page), 0) == 0
     x = np.frombuffer(memory, dtype=float, count=4, offset=page - 32)
     x[:] = 0.5, 1.5, -2.5, 0.75
-    status, found = single_call(one_in_assembly(program, vector_lanes=4), program)(x)
+    status, found = single_call(X86Single(program, vector_lanes=4).write(), program)(x)
     assert status == 0
     # one rounding each of a product, a sine and a fused sum
     np.testing.assert_allclose(found[0], 0.75 * -2.5 + 0.75 * np.sin(0.75), rtol=4e-16)
 
 
-def random_steps(generator, count):
-    made = ["a", "b"]
-    steps = []
-    for k in range(count):
-        chosen = [made[j] for j in generator.integers(max(0, len(made) - 40), len(made), 3)]
-        steps.append(Step("fmadd", f"s{k}", tuple(chosen)))
-        made.append(f"s{k}")
-    return steps
-
-
-def test_order_keeps_what_depends_on_what():
-    steps = random_steps(RANDOM, 500)
-    ordered = order_steps(steps, {"s499"}, 16)
-    assert sorted(ordered) == sorted(steps)
-    assert ordered != steps
-    known = {"a", "b"}
-    for step in ordered:
-        assert known.issuperset(step.args)
-        known.add(step.result)
-
-
-def test_overlap_ends_one_group_and_begins_another():
-    """Each step of a group is done once, in the call that begins it or in the one after."""
-    steps = random_steps(RANDOM, 500)
-    results = {"s499", "s3"}
-    both = overlap_steps(steps, results)
-    known = {"a", "b", "a~", "b~", *[f"{value}~" for value in both.kept]}
-    done = set()
-    for step in both.steps:
-        assert known.issuperset(step.args)
-        known.add(step.result)
-        done.add(step.result.removesuffix("~"))
-    assert done.issuperset(step.result for step in steps)
-    assert len(both.steps) == len(steps) + sum(value in results for value in both.kept)
-    assert set(both.ends) == results
-    assert known.issuperset(both.ends.values())
-
-
-def operand_of(line):
-    """Split the operand in memory of a line into distance and register."""
-    distance, register = line[: line.index(")")].split(" ")[-1].split("(")
-    return int(distance), register
-
-
-def test_short_addresses_are_the_same_addresses():
-    """Follow the registers from line to line; nearly all distances fit into one byte."""
-    long, given = [], []
-    for k in range(3000):
-        table = ("%rdi", "%rsi", "%rdx")[RANDOM.integers(3)]
-        # uses wander slowly through the tables, as those of a program do
-        slot = int(abs(RANDOM.normal(k / 20, 6.0)))
-        given.append((table, 32 * slot))
-        long.append(f"vaddpd {32 * slot}({table}), %ymm1, %ymm{k % 16}")
-        if k % 7 == 0:
-            long.append("vmulpd %ymm1, %ymm2, %ymm3")
-    free = ["%rax", "%r9", "%r10", "%r11", "%r12", "%r13"]
-    points = {table: (table, 0) for table in ("%rdi", "%rsi", "%rdx")}
-    found, near, kept = [], 0, []
-    for line in shorten_addresses(long, free):
-        if "(" not in line:
-            kept.append(line)
-            continue
-        distance, register = operand_of(line)
-        table, offset = points[register]
-        if line.startswith("leaq"):
-            target = line.split(", ")[-1]
-            assert target in free
-            points[target] = (table, offset + distance)
-        else:
-            found.append((table, offset + distance))
-            near += -128 <= distance <= 127
-            kept.append(line)
-    assert found == given
-    assert near > 0.8 * len(given)
-    # nothing but addresses changed
-    parts = [[line.split(" ")[0], line.split(", ")[-1]] for line in kept]
-    assert parts == [[line.split(" ")[0], line.split(", ")[-1]] for line in long]
-
-
-def test_addresses_stay_where_no_register_is_free():
-    lines = [f"vaddpd {32 * k}(%rdi), %ymm1, %ymm2" for k in range(40)]
-    assert shorten_addresses(lines, []) == lines
-
-
-def test_which_programs_are_written_in_assembly():
-    """Long ones without calls, on hosts whose registers are few and wide enough."""
+def test_which_programs_the_x86_generator_takes():
+    """Long ones without loops and with few results."""
     long = trace(crowd(np.random.default_rng(1), 200, 5, 9), {"x": (5,)})
-    assert is_for_assembly(long, host())
-    assert is_for_one_assembly(long, host())
-    assert not is_for_assembly(PROGRAMS["arithmetic"], host())
-    assert not is_for_assembly(PROGRAMS["regions"], host())
+    assert suits_program(long)
+    assert not suits_program(PROGRAMS["arithmetic"])
+    assert not suits_program(PROGRAMS["regions"])
     few = crowd(np.random.default_rng(1), 200, 5, 9)
     # matrices that are almost empty, as the Jacobian of many loops is, would compile for minutes
     sparse = trace(lambda x: (few(x), np.zeros(2000)), {"x": (5,)})
-    assert not is_for_assembly(sparse, host())
-    assert not is_for_one_assembly(sparse, host())
-    for triple, lanes, fused in (
-        ("aarch64-unknown-linux-gnu", 4, True),
-        ("x86_64-unknown-linux-gnu", 8, True),
-        ("x86_64-unknown-linux-gnu", 2, True),
-        ("x86_64-unknown-linux-gnu", 4, False),
-    ):
-        assert not is_for_assembly(long, Host(triple, "", "", lanes, fused))
+    assert not suits_program(sparse)
+
+
+@pytest.mark.parametrize(
+    ("triple", "lanes", "fused", "expected"),
+    [
+        ("x86_64-unknown-linux-gnu", 4, True, True),
+        ("aarch64-unknown-linux-gnu", 4, True, False),
+        ("x86_64-unknown-linux-gnu", 8, True, False),
+        ("x86_64-unknown-linux-gnu", 2, True, False),
+        ("x86_64-unknown-linux-gnu", 4, False, False),
+    ],
+)
+def test_which_hosts_use_the_x86_generator(triple, lanes, fused, expected):
+    """Those with AVX2 and FMA; AVX-512 has registers enough for LLVM."""
+    assert is_supported(Host(triple, "", "", lanes, fused)) is expected

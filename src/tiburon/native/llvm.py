@@ -1,0 +1,494 @@
+"""LLVM assembly text: instructions, memory, loops and small shared fragments.
+
+`LlvmTarget` writes arithmetic for one value or for 2, 4 or 8 lanes. `LlvmMachine` adds memory,
+indices and loops; counters and small arrays are stack slots that LLVM promotes to registers.
+"""
+
+# ruff: noqa: D102 -- the protocol `Target` documents each instruction
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tiburon.native.target import NativeIndex, NativeMachine, Ref, Slots
+
+_VECTOR_LOOP = (
+    "!100 = distinct !{!100, !101}",
+    '!101 = !{!"llvm.loop.vectorize.enable", i1 true}',
+)
+"""Asks LLVM for vectors, which it leaves alone elsewhere; shared by all loops that want them."""
+
+
+class LlvmTarget:
+    """Write LLVM assembly; see `Target` for the meaning of the instructions.
+
+    No instruction carries a fast-math flag: LLVM may then neither fuse, split nor reorder them.
+
+    Attributes:
+        lanes: Numbers per value; 1 gives plain scalars.
+        fused: Whether `fma` is the hardware's; otherwise it is written as a product and a sum.
+        lines: The instructions so far, one per line, indented, without a line end.
+        float_type: LLVM type of a float value ("double" or "<4 x double>").
+        int_type: LLVM type of an int value.
+        bool_type: LLVM type of a bool value.
+    """
+
+    def __init__(self, lanes: int = 1, *, fused: bool = True, prefix: str = "t") -> None:
+        """Start with no instructions.
+
+        Args:
+            lanes: Numbers per value.
+            fused: Use the hardware's fused multiply-add.
+            prefix: How the names of fresh values begin; must differ from names used beside them.
+        """
+        self.lanes = lanes
+        self.fused = fused
+        self.lines: list[str] = []
+        self.float_type = self._of("double")
+        self.int_type = self._of("i64")
+        self.bool_type = self._of("i1")
+        self._suffix = "f64" if lanes == 1 else f"v{lanes}f64"
+        self._prefix = prefix
+        self._count = 0
+        self._intrinsics: dict[str, int] = {}
+        self._has_vector_loops = False
+        self._tables: dict[str, str] = {}
+
+    def _of(self, scalar: str) -> str:
+        return scalar if self.lanes == 1 else f"<{self.lanes} x {scalar}>"
+
+    def _splat(self, scalar: str, text: str) -> Ref:
+        return text if self.lanes == 1 else f"splat ({scalar} {text})"
+
+    def emit(self, instruction: str) -> Ref:
+        """Append any instruction that has a result, under a fresh name.
+
+        Args:
+            instruction: The text to the right of the equals sign.
+
+        Returns:
+            The fresh name.
+        """
+        self._count += 1
+        name = f"%{self._prefix}{self._count}"
+        self.lines.append(f"  {name} = {instruction}")
+        return name
+
+    def declarations(self) -> list[str]:
+        """Give the declarations of what was used so far, one line each, sorted."""
+        loops = list(_VECTOR_LOOP) if self._has_vector_loops else []
+        return [*loops, *self._tables.values()] + [
+            f"declare {self.float_type} @llvm.{name}.{self._suffix}"
+            f"({', '.join([self.float_type] * arity)})"
+            for name, arity in sorted(self._intrinsics.items())
+        ]
+
+    def table(self, values: Sequence[int]) -> Ref:
+        """Give a row of constant indices; equal rows are one."""
+        listed = ", ".join(f"i32 {value}" for value in values)
+        # named by content, so that functions of one module share it
+        name = f"@table_{hashlib.blake2b(listed.encode(), digest_size=12).hexdigest()}"
+        self._tables[name] = f"{name} = internal constant [{len(values)} x i32] [{listed}]"
+        return name
+
+    def vector_loop(self) -> str:
+        """Give what stands after the branch back of a loop that is to run in vectors."""
+        self._has_vector_loops = True
+        return ", !llvm.loop !100"
+
+    def _intrinsic(self, name: str, *arguments: Ref) -> Ref:
+        self._intrinsics[name] = len(arguments)
+        listed = ", ".join(f"{self.float_type} {a}" for a in arguments)
+        return self.emit(f"call {self.float_type} @llvm.{name}.{self._suffix}({listed})")
+
+    def _float(self, operation: str, a: Ref, b: Ref) -> Ref:
+        return self.emit(f"{operation} {self.float_type} {a}, {b}")
+
+    def _int(self, operation: str, i: Ref, j: Ref) -> Ref:
+        return self.emit(f"{operation} {self.int_type} {i}, {j}")
+
+    def _bool(self, operation: str, p: Ref, r: Ref) -> Ref:
+        return self.emit(f"{operation} {self.bool_type} {p}, {r}")
+
+    def _choose(self, kind: str, condition: Ref, a: Ref, b: Ref) -> Ref:
+        return self.emit(f"select {self.bool_type} {condition}, {kind} {a}, {kind} {b}")
+
+    # float64 -> float64
+
+    def const(self, value: float) -> Ref:
+        if value != value:
+            value = float("nan")
+        (pattern,) = struct.unpack("<Q", struct.pack("<d", value))
+        return self._splat("double", f"0x{pattern:016X}")
+
+    def add(self, a: Ref, b: Ref) -> Ref:
+        return self._float("fadd", a, b)
+
+    def sub(self, a: Ref, b: Ref) -> Ref:
+        return self._float("fsub", a, b)
+
+    def mul(self, a: Ref, b: Ref) -> Ref:
+        return self._float("fmul", a, b)
+
+    def div(self, a: Ref, b: Ref) -> Ref:
+        return self._float("fdiv", a, b)
+
+    def neg(self, a: Ref) -> Ref:
+        return self.emit(f"fneg {self.float_type} {a}")
+
+    def fma(self, a: Ref, b: Ref, c: Ref) -> Ref:
+        return self._intrinsic("fma", a, b, c) if self.fused else self.add(self.mul(a, b), c)
+
+    def sqrt(self, a: Ref) -> Ref:
+        return self._intrinsic("sqrt", a)
+
+    def abs(self, a: Ref) -> Ref:
+        return self._intrinsic("fabs", a)
+
+    def floor(self, a: Ref) -> Ref:
+        return self._intrinsic("floor", a)
+
+    def copysign(self, magnitude: Ref, sign: Ref) -> Ref:
+        return self._intrinsic("copysign", magnitude, sign)
+
+    # float64 -> bool
+
+    def less(self, a: Ref, b: Ref) -> Ref:
+        return self._float("fcmp olt", a, b)
+
+    def less_equal(self, a: Ref, b: Ref) -> Ref:
+        return self._float("fcmp ole", a, b)
+
+    def equal(self, a: Ref, b: Ref) -> Ref:
+        return self._float("fcmp oeq", a, b)
+
+    def is_nan(self, a: Ref) -> Ref:
+        return self._float("fcmp uno", a, a)
+
+    # bool -> bool
+
+    def bool_const(self, value: bool) -> Ref:
+        return self._splat("i1", "true" if value else "false")
+
+    def logical_and(self, p: Ref, r: Ref) -> Ref:
+        return self._bool("and", p, r)
+
+    def logical_or(self, p: Ref, r: Ref) -> Ref:
+        return self._bool("or", p, r)
+
+    def logical_xor(self, p: Ref, r: Ref) -> Ref:
+        return self._bool("xor", p, r)
+
+    def logical_not(self, p: Ref) -> Ref:
+        return self._bool("xor", p, self.bool_const(True))
+
+    # choices
+
+    def select(self, condition: Ref, a: Ref, b: Ref) -> Ref:
+        return self._choose(self.float_type, condition, a, b)
+
+    def iselect(self, condition: Ref, i: Ref, j: Ref) -> Ref:
+        return self._choose(self.int_type, condition, i, j)
+
+    # int64
+
+    def bits(self, a: Ref) -> Ref:
+        return self.emit(f"bitcast {self.float_type} {a} to {self.int_type}")
+
+    def double(self, i: Ref) -> Ref:
+        return self.emit(f"bitcast {self.int_type} {i} to {self.float_type}")
+
+    def int_const(self, value: int) -> Ref:
+        return self._splat("i64", str(value - (1 << 64) if value >= 1 << 63 else value))
+
+    def iadd(self, i: Ref, j: Ref) -> Ref:
+        return self._int("add", i, j)
+
+    def isub(self, i: Ref, j: Ref) -> Ref:
+        return self._int("sub", i, j)
+
+    def iand(self, i: Ref, j: Ref) -> Ref:
+        return self._int("and", i, j)
+
+    def ior(self, i: Ref, j: Ref) -> Ref:
+        return self._int("or", i, j)
+
+    def ixor(self, i: Ref, j: Ref) -> Ref:
+        return self._int("xor", i, j)
+
+    def shl(self, i: Ref, count: int) -> Ref:
+        return self._int("shl", i, self.int_const(count))
+
+    def lshr(self, i: Ref, count: int) -> Ref:
+        return self._int("lshr", i, self.int_const(count))
+
+    def ashr(self, i: Ref, count: int) -> Ref:
+        return self._int("ashr", i, self.int_const(count))
+
+    def iequal(self, i: Ref, j: Ref) -> Ref:
+        return self._int("icmp eq", i, j)
+
+
+class LlvmMachine(NativeMachine):
+    """Write LLVM assembly.
+
+    Attributes:
+        stack_lines: Stack slots; they stand at the start of the function.
+        globals: Constant tables; they stand outside of the function.
+    """
+
+    target: LlvmTarget
+
+    def __init__(
+        self,
+        target: LlvmTarget,
+        function: str,
+        stack_lines: list[str],
+        *,
+        unrolled: bool = False,
+        labels: str = "",
+    ) -> None:
+        """Start without memory or loops.
+
+        Args:
+            target: Where instructions go.
+            function: Name of the function, which names of tables begin with.
+            stack_lines: Where stack slots go.
+            unrolled: See `NativeMachine`.
+            labels: How labels begin; must differ between machines in one function.
+        """
+        super().__init__(target, unrolled=unrolled)
+        self.stack_lines = stack_lines
+        self.globals: list[str] = []
+        self._function = function
+        self._prefix = labels
+        self._labels = 0
+        self._exits: list[tuple[Ref, int, str]] = []
+
+    def _line(self, text: str) -> None:
+        self.target.lines.append(f"  {text}")
+
+    def _label(self, name: str) -> None:
+        self.target.lines.append(f"{name}:")
+
+    def _new_labels(self, *names: str) -> list[str]:
+        self._labels += 1
+        return [f"{self._prefix}{name}{self._labels}" for name in names]
+
+    def _stack(self, kind: str) -> Ref:
+        name = f"%stack{len(self.stack_lines)}"
+        self.stack_lines.append(f"  {name} = alloca {kind}")
+        return name
+
+    # memory
+
+    def slots(self, size: int) -> Slots:
+        """Give a row of floats on the stack."""
+        return Slots(self._stack(f"[{max(size, 1)} x {self.target.float_type}]"))
+
+    def _address(self, slots: Slots, place: Any) -> Ref:
+        kind, index = self.target.float_type, index_text(place + slots.offset)
+        return self.target.emit(f"getelementptr inbounds {kind}, ptr {slots.address}, i64 {index}")
+
+    def load_slot(self, slots: Slots, place: Any) -> Ref:
+        """Read a float."""
+        address = self._address(slots, place)
+        return self.target.emit(f"load {self.target.float_type}, ptr {address}")
+
+    def store_slot(self, slots: Slots, place: Any, value: Ref) -> None:
+        """Write a float."""
+        address = self._address(slots, place)
+        self._line(f"store {self.target.float_type} {value}, ptr {address}")
+
+    def fetch(self, address: Ref, place: Ref) -> Ref:
+        """Read a float from a row outside, in lanes one after the other."""
+        target = self.target
+        if target.lanes == 1:
+            return self._fetch_one(address, place)
+        kind, found = target.float_type, "poison"
+        for lane in range(target.lanes):
+            one, k = (
+                target.emit(f"extractelement {kind} {row}, i32 {lane}") for row in (address, place)
+            )
+            value = self._fetch_one(one, k)
+            found = target.emit(f"insertelement {kind} {found}, double {value}, i32 {lane}")
+        return found
+
+    def _fetch_one(self, address: Ref, place: Ref) -> Ref:
+        target = self.target
+        start = target.emit(f"inttoptr i64 {target.emit(f'fptoui double {address} to i64')} to ptr")
+        index = target.emit(f"fptosi double {place} to i64")
+        where = target.emit(f"getelementptr inbounds double, ptr {start}, i64 {index}")
+        return target.emit(f"load double, ptr {where}")
+
+    def truth_memory(self, value: bool) -> Ref:
+        """Give a place for one truth value."""
+        memory = self._stack(self.target.bool_type)
+        self.store_truth(memory, self.target.bool_const(value))
+        return memory
+
+    def load_truth(self, memory: Ref) -> Ref:
+        """Read a truth value."""
+        return self.target.emit(f"load {self.target.bool_type}, ptr {memory}")
+
+    def store_truth(self, memory: Ref, value: Ref) -> None:
+        """Write a truth value."""
+        self._line(f"store {self.target.bool_type} {value}, ptr {memory}")
+
+    # indices
+
+    def _index(self, instruction: str) -> NativeIndex:
+        return NativeIndex(self, self.target.emit(instruction))
+
+    def index_operation(self, operation: str, i: Any, j: Any) -> NativeIndex:
+        """Write the sum, difference or product of indices."""
+        return self._index(f"{operation} nsw i64 {index_text(i)}, {index_text(j)}")
+
+    def _index_memory(self, value: Any) -> Ref:
+        """Give a place for one index."""
+        memory = self._stack("i64")
+        self._store_index(memory, value)
+        return memory
+
+    def _load_index(self, memory: Ref) -> NativeIndex:
+        """Read an index."""
+        return self._index(f"load i64, ptr {memory}")
+
+    def _store_index(self, memory: Ref, value: Any) -> None:
+        """Write an index."""
+        self._line(f"store i64 {index_text(value)}, ptr {memory}")
+
+    def constant_table(self, values: Sequence[int]) -> Ref:
+        """Give a row of constant indices."""
+        name = f"@{self._function}.table{len(self.globals)}"
+        listed = ", ".join(f"i32 {value}" for value in values)
+        self.globals.append(f"{name} = internal constant [{len(values)} x i32] [{listed}]")
+        return name
+
+    def lookup_index(self, table: Ref, place: Any) -> NativeIndex:
+        """Read a constant index."""
+        address = self.target.emit(
+            f"getelementptr inbounds i32, ptr {table}, i64 {index_text(place)}"
+        )
+        return self._index(f"sext i32 {self.target.emit(f'load i32, ptr {address}')} to i64")
+
+    # loops
+
+    def counted_loop(
+        self, start: Any, stop: Any, *, down: bool, independent: bool = False
+    ) -> Iterator[NativeIndex]:
+        """Write a loop over indices."""
+        head, body, done = self._new_labels("head", "body", "done")
+        counter = self._index_memory(stop if down else start)
+        self._line(f"br label %{head}")
+        self._label(head)
+        index = self._load_index(counter)
+        compare = f"icmp sgt i64 {index.ref}, {index_text(start)}"
+        if not down:
+            compare = f"icmp slt i64 {index.ref}, {index_text(stop)}"
+        self._line(f"br i1 {self.target.emit(compare)}, label %{body}, label %{done}")
+        self._label(body)
+        if down:
+            index = self.index_operation("sub", index, 1)
+        yield index
+        self._store_index(counter, index if down else self.index_operation("add", index, 1))
+        # lanes are full already where every number is a vector
+        wide = independent and self.target.lanes == 1
+        self._line(f"br label %{head}{self.target.vector_loop() if wide else ''}")
+        self._label(done)
+
+    def repeat(self, limit: int) -> Iterator[None]:
+        """Write a loop without end."""
+        head, done = self._new_labels("head", "done")
+        counter = self._index_memory(0)
+        self._exits.append((counter, limit, done))
+        self._line(f"br label %{head}")
+        self._label(head)
+        yield
+        self._store_index(counter, self._load_index(counter) + 1)
+        self._line(f"br label %{head}")
+        self._label(done)
+        self._exits.pop()
+
+    def leave_unless(self, condition: Ref) -> None:
+        """Write the end of the innermost `repeat`."""
+        counter, limit, done = self._exits[-1]
+        (body,) = self._new_labels("body")
+        target = self.target
+        some = condition
+        if target.lanes > 1:
+            mask = target.emit(f"bitcast {target.bool_type} {condition} to i{target.lanes}")
+            some = target.emit(f"icmp ne i{target.lanes} {mask}, 0")
+        below = target.emit(f"icmp slt i64 {self._load_index(counter).ref}, {limit}")
+        go_on = target.emit(f"and i1 {some}, {below}")
+        self._line(f"br i1 {go_on}, label %{body}, label %{done}")
+        self._label(body)
+
+
+def index_text(index: Any) -> str:
+    """Return an index as an operand."""
+    return str(index) if isinstance(index, int) else str(index.ref)
+
+
+def pack(target: LlvmTarget, scalars: Sequence[Ref]) -> Ref:
+    """Emit one vector from scalars, the last repeated to fill it."""
+    vector = "poison"
+    for lane in range(target.lanes):
+        scalar = scalars[min(lane, len(scalars) - 1)]
+        vector = target.emit(
+            f"insertelement {target.float_type} {vector}, double {scalar}, i64 {lane}"
+        )
+    return vector
+
+
+def unpack(target: LlvmTarget, vector: Ref, lane: int) -> Ref:
+    """Emit one lane of a vector."""
+    return target.emit(f"extractelement {target.float_type} {vector}, i64 {lane}")
+
+
+def element(target: LlvmTarget, kind: str, pointer: Ref, place: int | Ref) -> Ref:
+    """Emit the address of an element of an array."""
+    return target.emit(f"getelementptr {kind}, ptr {pointer}, i64 {place}")
+
+
+def load(target: LlvmTarget, kind: str, pointer: Ref, place: int | Ref = 0) -> Ref:
+    """Emit the load of an element of an array."""
+    return target.emit(f"load {kind}, ptr {element(target, kind, pointer, place)}, align 8")
+
+
+def add_to_sums(target: LlvmTarget, sums: Sequence[Ref], values: Sequence[Ref]) -> list[Ref]:
+    """Emit additions of values to partial sums in turn."""
+    result = list(sums)
+    for place, value in enumerate(values):
+        if len(result) < PARTIAL_SUMS:
+            result.append(value)
+        else:
+            slot = place % len(result)
+            result[slot] = target.add(result[slot], value)
+    return result
+
+
+def pairwise_sum(target: LlvmTarget, values: Sequence[Ref]) -> Ref:
+    """Emit a sum whose dependency chain is short; 0 for no values."""
+    left = list(values)
+    while len(left) > 1:
+        left = [*map(target.add, left[::2], left[1::2]), *left[len(left) & ~1 :]]
+    return left[0] if left else target.const(0.0)
+
+
+PARTIAL_SUMS = 4
+"""Chains of additions that run side by side in the check for non-finite numbers."""
+
+
+def function_attributes(lanes: int) -> str:
+    """Give the attributes of a function on vectors of some width.
+
+    LLVM must not turn loops and runs of stores into calls of `memcpy` or `memset` ("no-builtins"):
+    the block that code is loaded into has no room for the way to functions outside of it.
+    """
+    width = 64 * lanes
+    widths = f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"'
+    return f'nounwind "no-builtins" {widths}' if lanes > 1 else 'nounwind "no-builtins"'

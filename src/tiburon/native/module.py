@@ -1,0 +1,89 @@
+"""The LLVM module of a program: choice of the code generator, and its stack use.
+
+Separate from `tiburon.native.code`, which imports it only to compile: the code generators take a
+while to import, and most programs are found in the cache.
+
+Working arrays and arguments of calls are on the stack, one vector per value. A very large program
+with eight lanes may need more stack than a thread has; narrower vectors then compute the same bits,
+and a program that is still too large raises an error instead of crashing.
+"""
+
+from __future__ import annotations
+
+import re
+
+from tiburon.errors import CompileError
+from tiburon.native.engine import host
+from tiburon.native.llvm_module import module_for_many, module_for_one
+from tiburon.native.tape import is_tape
+from tiburon.native.tape_module import TapeModule
+from tiburon.native.x86.batch import X86Batch
+from tiburon.native.x86.function import is_supported, suits_program
+from tiburon.native.x86.single import X86Single
+from tiburon.trace.program import Program
+
+STACK_LIMIT = 4 << 20
+"""Stack that one kernel may use [bytes]; the main thread of most systems has 8 MiB in all."""
+
+_STACK_ARRAY = re.compile(r" = alloca \[(\d+) x (?:<(\d+) x )?(?:double|ptr|i64)")
+
+
+def write_module(program: Program, part: str) -> str:
+    """Write a program as LLVM assembly for the host.
+
+    Args:
+        program: What to compute.
+        part: "one" for the function of a single case, "many" for that of a batch.
+
+    Raises:
+        CompileError: If the program needs more than `STACK_LIMIT`.
+    """
+    # the only question about the x86 generator; a flag hands the answer to callees
+    x86 = is_supported(host())
+    text = _module_for_one(program, x86) if part == "one" else _module_for_many(program, x86)
+    needed = stack_bytes(text)
+    if needed > STACK_LIMIT:
+        raise CompileError(
+            f"{program.name}: needs {needed / 1e6:.1f} MB of working memory, and a kernel has "
+            f"{STACK_LIMIT / 1e6:.1f} MB; call it one case at a time, split it into several "
+            "kernels, or set TIBURON_ENGINE=interpreter"
+        )
+    return text
+
+
+def _module_for_one(program: Program, x86: bool) -> str:
+    lanes, fused = host().lanes, host().fused
+    if is_tape(program):
+        return TapeModule(program, lanes=1, vector_lanes=lanes, fused=fused, x86=x86).text()
+    if x86 and suits_program(program):
+        return X86Single(program, vector_lanes=lanes).write()
+    return module_for_one(program, vector_lanes=lanes, fused=fused, x86=x86)
+
+
+def _module_for_many(program: Program, x86: bool) -> str:
+    lanes, fused = host().lanes, host().fused
+    while True:
+        if is_tape(program):
+            tape = TapeModule(program, lanes=lanes, vector_lanes=lanes, fused=fused, x86=x86)
+            text = tape.text()
+        elif x86 and suits_program(program):
+            text = X86Batch(program).write()
+        else:
+            text = module_for_many(program, lanes=lanes, fused=fused, x86=x86)
+        if lanes == 2 or stack_bytes(text) <= STACK_LIMIT:
+            return text
+        # fewer lanes need less stack and give the same bits
+        lanes //= 2
+        x86 = False
+
+
+def stack_bytes(assembly: str) -> int:
+    """Return an upper bound of the stack that the arrays of a module take.
+
+    No function is recursive, so at worst all of them are active at once.
+
+    Args:
+        assembly: A module as text.
+    """
+    sizes = _STACK_ARRAY.findall(assembly)
+    return sum(8 * int(count) * int(lanes or 1) for count, lanes in sizes)
