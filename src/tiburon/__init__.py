@@ -280,8 +280,8 @@ if TYPE_CHECKING:
     from tiburon.simulation.events import Event as Event
     from tiburon.simulation.events import EventRecord as EventRecord
     from tiburon.simulation.events import TimeEvent as TimeEvent
-    from tiburon.simulation.latching import latch as latch
-    from tiburon.simulation.latching import release as release
+    from tiburon.simulation.events import latch as latch
+    from tiburon.simulation.events import release as release
     from tiburon.simulation.linearization import Linearization as Linearization
     from tiburon.simulation.linearization import linearize as linearize
     from tiburon.simulation.modes import Mode as Mode

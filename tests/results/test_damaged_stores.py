@@ -244,7 +244,7 @@ def test_forged_sizes_inside_chunks_are_refused(good, tmp_path):
 def test_all_keywords_of_a_run_are_checked_when_it_is_read():
     """What a run was started with has a kind in the reader, so that damage to it is refused."""
     from tiburon.results.header_text import SETUP
-    from tiburon.simulation.course import RunSetup
+    from tiburon.simulation.run import RunSetup
 
     elsewhere = {"model", "world", "elements", "control"}
     assert set(SETUP) == set(RunSetup._fields) - elsewhere

@@ -23,8 +23,7 @@ from tiburon.simulation.integrators.adaptive import (
     start_adaptive,
     state_at,
 )
-from tiburon.simulation.integrators.chart import Chart
-from tiburon.simulation.integrators.manifold import Manifold
+from tiburon.simulation.integrators.manifold import Chart, Manifold
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.pair import interpolate
 from tiburon.trace import interpret

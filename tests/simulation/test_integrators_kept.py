@@ -14,8 +14,12 @@ from tiburon.algorithms.surroundings import surroundings
 from tiburon.errors import DomainError
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.record import record
-from tiburon.simulation.integrators.kept_inertia import keep_inertia, kept_terms, solve_kept
-from tiburon.simulation.integrators.kept_rates import KeptSystem
+from tiburon.simulation.integrators.kept_inertia import (
+    KeptSystem,
+    keep_inertia,
+    kept_terms,
+    solve_kept,
+)
 from tiburon.simulation.integrators.manifold import Manifold
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.system import System

@@ -7,7 +7,7 @@ import tiburon as tb
 from tests.simulation.integrator_runs import Plant, lagging, rolling, tumbling
 from tests.simulation.samples import fitted_order
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.simulation.integrators.chart import Chart
+from tiburon.simulation.integrators.manifold import Chart
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.rate_jacobian import rate_changes
 from tiburon.trace.program import trace

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tiburon.simulation.noise import normal_noise
+from tiburon.simulation.sensing import normal_noise
 
 
 def test_numbers_are_the_same_alone_and_with_others():

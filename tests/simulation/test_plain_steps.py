@@ -11,8 +11,8 @@ import pytest
 import tiburon as tb
 from tests.robots import double_pendulum
 from tiburon.results import store as store_module
-from tiburon.simulation import conduct as conduct_module
 from tiburon.simulation import plain_steps as plain_steps_module
+from tiburon.simulation import run as run_module
 from tiburon.simulation.plain_steps import PlainSteps
 
 RANDOM = np.random.default_rng(20261116)
@@ -252,7 +252,7 @@ def test_ctrl_c_keeps_what_was_computed(monkeypatch, shape):
     model = double_pendulum()
     keywords = {"record_every": 1, **start(model, shape)}
     whole = tb.simulate(model, 0.2, **keywords)
-    monkeypatch.setattr(conduct_module, "INTERVAL", 0.0)
+    monkeypatch.setattr(run_module, "INTERVAL", 0.0)
     monkeypatch.setattr(plain_steps_module, "MOST_STEPS", 16)
 
     def stop(done, duration):

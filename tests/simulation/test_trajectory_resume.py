@@ -13,11 +13,10 @@ import pytest
 import tiburon as tb
 from tests.robots import double_pendulum, kicked
 from tests.simulation.slow_run import DURATION, START, control, wind
-from tiburon.simulation import conduct as conduct_module
 from tiburon.simulation import lone_run as lone_run_module
 from tiburon.simulation import plain_steps as plain_steps_module
 from tiburon.simulation import recorder as recorder_module
-from tiburon.simulation import row_writer as row_writer_module
+from tiburon.simulation import run as run_module
 
 ROOT = Path(__file__).parents[2]
 
@@ -83,8 +82,8 @@ def test_a_killed_run_goes_on_to_the_bits_of_an_unbroken_one(tmp_path, kind):
 def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, calls):
     """A native call gives more rows than a portion holds: no checkpoint may be ahead of them."""
     monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
-    monkeypatch.setattr(row_writer_module, "MOST_GATHERED", 5)
-    monkeypatch.setattr(conduct_module, "INTERVAL", 0.0)
+    monkeypatch.setattr(recorder_module, "MOST_GATHERED", 5)
+    monkeypatch.setattr(run_module, "INTERVAL", 0.0)
     monkeypatch.setattr(lone_run_module, "INTERVAL", 0.0)
     monkeypatch.setattr(lone_run_module, "BREATH", 1)
     monkeypatch.setattr(plain_steps_module, "MOST_STEPS", 32)

@@ -17,7 +17,7 @@ from tiburon.model import Model, Water, World
 from tiburon.record import named_line
 from tiburon.results.quantities import States
 from tiburon.results.trajectory import Trajectory
-from tiburon.simulation.driven_motion import wrenches
+from tiburon.simulation.system import wrenches
 
 __all__ = ["EnergyFlow", "energy_flow", "without_losses"]
 

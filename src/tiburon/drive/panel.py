@@ -18,7 +18,7 @@ from tiburon.loops.metric import rank_cut
 from tiburon.loops.start import resting_position
 from tiburon.model import Actuator, Coupled, Model, World
 from tiburon.record import record
-from tiburon.simulation.commands import CommandRow
+from tiburon.simulation.state import CommandRow
 
 __all__ = [
     "AXES",

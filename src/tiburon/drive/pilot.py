@@ -19,8 +19,7 @@ from tiburon.control.joint_choice import entries, joined
 from tiburon.drive.panel import AXES, JointGrip, Panel, VehicleGrip, grips_of
 from tiburon.model import Model, World
 from tiburon.record import record
-from tiburon.simulation.commands import CommandRow
-from tiburon.simulation.state import State
+from tiburon.simulation.state import CommandRow, State
 from tiburon.simulation.system import System
 from tiburon.spatial import (
     quaternion_conjugate,

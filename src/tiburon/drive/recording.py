@@ -10,9 +10,8 @@ from tiburon.drive.ticker import Row, Ticker
 from tiburon.results.outcome import Outcome
 from tiburon.results.run_header import Checkpoint, RunHeader, state_columns
 from tiburon.results.trajectory import Trajectory
-from tiburon.simulation.course import RunSetup
-from tiburon.simulation.recorder import Recorder
-from tiburon.simulation.row_writer import RowWriter
+from tiburon.simulation.recorder import Recorder, RowWriter
+from tiburon.simulation.run import RunSetup
 from tiburon.simulation.system import System
 
 __all__ = ["Recording"]

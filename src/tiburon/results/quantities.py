@@ -21,7 +21,7 @@ from tiburon.model import Fixed, Model, World
 from tiburon.record import record
 from tiburon.results.run_header import force_unit
 from tiburon.results.units import velocity_units
-from tiburon.simulation.driven_motion import accelerations, joint_forces, reported, wrenches
+from tiburon.simulation.system import accelerations, joint_forces, reported, wrenches
 from tiburon.spatial.rotations import matrix_to_quaternion
 
 __all__ = ["ENERGIES", "QUANTITIES", "Quantity", "States", "check_names", "output_quantity"]

@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.results.outcome import CommonEnd, Outcome, Outcomes
-from tiburon.simulation.event_instant import Instants
-from tiburon.simulation.events import EventRecord, Watch
+from tiburon.simulation.events import EventRecord, Instants, Watch
 from tiburon.simulation.system import System
 
 __all__ = ["Cases", "CasesOnTheirWay", "Rows"]

@@ -1,25 +1,28 @@
 """Equal steps in which events happen: where in the step, and the rest of the step after actions."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.record import record
-from tiburon.simulation.event_instant import (
+from tiburon.simulation.events import (
     MOST_EVENTS,
-    SIMULTANEOUS,
     Ahead,
+    EventRecord,
     EventValues,
     Instants,
     Meeting,
+    TimeEvent,
+    Watch,
+    locate,
+    simultaneous,
 )
-from tiburon.simulation.events import EventRecord, TimeEvent, Watch, locate
 from tiburon.simulation.loop import CLOCK, Clock
 from tiburon.simulation.stepper import Advance, FixedStepper
 
-__all__ = ["Crossing", "EventSearch", "simultaneous"]
+__all__ = ["Crossing", "EventSearch"]
 
 Array = NDArray[np.float64]
 Cases: TypeAlias = NDArray[np.intp]
@@ -279,26 +282,6 @@ class EventSearch:
             np.concatenate(kept, axis=1),
             *(np.concatenate(part) for part in rest),
         )
-
-
-def simultaneous(times: Array, numbers: NDArray[np.intp]) -> Iterator[tuple[float, list[int]]]:
-    """Group events that happen at one instant, in order of time.
-
-    Args:
-        times: When events happen [s], shape (n,).
-        numbers: Their numbers, shape (n,).
-
-    Yields:
-        The latest time of each group [s], where all its expressions have crossed zero, and the
-        numbers of its events.
-    """
-    order = np.argsort(times, kind="stable")
-    group: list[int] = []
-    for place, following in zip(order, [*order[1:], None], strict=True):
-        group.append(int(numbers[place]))
-        if following is None or times[following] - times[place] > SIMULTANEOUS:
-            yield float(times[place]), group
-            group = []
 
 
 def _when(clock: Array) -> Array:

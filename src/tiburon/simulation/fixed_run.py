@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.simulation.cases import Cases, CasesOnTheirWay, Rows
-from tiburon.simulation.diverged import first_to_diverge
+from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.event_search import EventSearch
 from tiburon.simulation.events import Watch
 from tiburon.simulation.integrators.methods import METHODS

@@ -13,15 +13,14 @@ from numpy.typing import NDArray
 
 from tiburon.errors import DomainError, NonFiniteError
 from tiburon.simulation.fixed_run import FixedRun
-from tiburon.simulation.interruption import Interruption
 from tiburon.simulation.loop import CLOCK, Clock
-from tiburon.simulation.progress import INTERVAL, Progress
-from tiburon.simulation.row_writer import RowWriter
+from tiburon.simulation.progress import INTERVAL, Interruption, Progress
+from tiburon.simulation.recorder import RowWriter
 from tiburon.simulation.state import State
 from tiburon.simulation.stepper import QUICK_SECONDS
 
 if TYPE_CHECKING:
-    from tiburon.simulation.conduct import Course, Run
+    from tiburon.simulation.run import Course, Run
 
 __all__ = ["fly"]
 

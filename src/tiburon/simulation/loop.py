@@ -15,7 +15,7 @@ import numpy as np
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.record import record
 from tiburon.simulation.events import Watch
-from tiburon.simulation.integrators.kept_rates import KeptSystem
+from tiburon.simulation.integrators.kept_inertia import KeptSystem
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS

@@ -15,13 +15,12 @@ from tiburon.native.interpreted import native_code_wanted
 from tiburon.native.row_loop import Calls, RowLoop, address_of
 from tiburon.simulation.fixed_run import FixedRun
 from tiburon.simulation.recent_systems import known_step
-from tiburon.simulation.recorder import Room
-from tiburon.simulation.row_writer import RowWriter
+from tiburon.simulation.recorder import Room, RowWriter
+from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.step_source import NOW
-from tiburon.simulation.stepper import bind_parameters
 
 if TYPE_CHECKING:
-    from tiburon.simulation.conduct import Course, Run
+    from tiburon.simulation.run import Course, Run
 
 __all__ = ["PlainSteps"]
 

@@ -1,13 +1,16 @@
 """Progress of long runs: a bar in the terminal after a second, or a function of the caller's."""
 
+import signal
 import sys
+import threading
 import time
 from collections.abc import Callable
+from types import FrameType, TracebackType
 from typing import Any
 
 from tiburon.argument_checks import check_signature
 
-__all__ = ["FirstSecond", "Progress", "progress_of"]
+__all__ = ["FirstSecond", "Interruption", "Progress", "progress_of"]
 
 Progress = Callable[[float, float], None]
 """Called with simulated time since the start and in all [s]."""
@@ -81,3 +84,43 @@ def progress_of(wanted: bool | Progress | None, title: str) -> Progress | None:
     if wanted is None:
         wanted = sys.stderr is not None and sys.stderr.isatty()
     return FirstSecond(title) if wanted else None
+
+
+# Ctrl-C
+
+
+class Interruption:
+    """Notices Ctrl-C while a run goes on; what was computed is kept.
+
+    Attributes:
+        wanted: Whether the user asked to stop.
+    """
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self._before: Any = None
+        self._placed = False
+
+    def __enter__(self) -> "Interruption":
+        # only the main thread hears signals; a program may have ideas of its own about them
+        if threading.current_thread() is threading.main_thread():
+            before = signal.getsignal(signal.SIGINT)
+            if before is signal.default_int_handler:
+                signal.signal(signal.SIGINT, self._heard)
+                self._before, self._placed = before, True
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._placed:
+            signal.signal(signal.SIGINT, self._before)
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        if self.wanted:
+            # a controller that does not return is stopped by asking twice
+            raise KeyboardInterrupt
+        self.wanted = True

@@ -12,8 +12,9 @@ from tiburon.actuation.element import Element, structure_of
 from tiburon.actuation.joint_stops import JointStops
 from tiburon.actuation.stick_slip import StickSlip
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
+from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
-from tiburon.errors import ModelError
+from tiburon.errors import ModelError, OptionError, ShapeError
 from tiburon.functions.library import check_places
 from tiburon.functions.parameters import (
     PASSIVE,
@@ -34,10 +35,18 @@ from tiburon.model.parameters import (
     run_time_leaves,
     with_value,
 )
+from tiburon.simulation.system import TABLES
 from tiburon.trace.declared import is_declared
 from tiburon.trace.traced import has_structure, is_traced
 
-__all__ = ["ParameterTable", "RunNumbers", "parameters", "vary_run", "with_named"]
+__all__ = [
+    "ParameterTable",
+    "RunNumbers",
+    "bind_parameters",
+    "parameters",
+    "vary_run",
+    "with_named",
+]
 
 Array = NDArray[np.float64]
 
@@ -395,3 +404,38 @@ def with_named(model: Model, world: World, names: Sequence[str]) -> tuple[Model,
         return model, world
     known = _known(model, world, (), None, True, True)
     return at_run_time(model, world, [known[name] for name in names if name in known])
+
+
+def bind_parameters(
+    kernel: Callable[..., Any], parameters: Mapping[str, Any], cases: int | None
+) -> tuple[Callable[..., Any], dict[str, Array]]:
+    """Bind numbers that are the same for all cases; return those that are not.
+
+    Args:
+        kernel: A kernel of the system.
+        parameters: Numbers by name, shape (numbers,) or (cases, numbers).
+        cases: Size of the batch; None for one robot.
+
+    Raises:
+        OptionError: If there is no parameter of a name.
+        ShapeError: If there are not as many rows as cases.
+    """
+    own = kernel.__self__  # type: ignore[attr-defined]
+    shared: dict[str, Any] = {}
+    rows: dict[str, Array] = {}
+    for name, values in parameters.items():
+        # where tables lie is nothing to choose
+        known = [key for key in own.parameters if key != TABLES]
+        if name not in known:
+            raise OptionError("parameters", known, name)
+        refuse_unusable(f"parameters[{name!r}]", values)
+        array = np.asarray(values, dtype=np.float64)
+        size = own.parameters[name].shape
+        if array.shape == size:
+            shared[name] = array
+        elif cases is not None and array.shape == (cases, *size):
+            rows[name] = np.ascontiguousarray(array)
+        else:
+            expected = f"shape {size}" if cases is None else f"shape {size} or {(cases, *size)}"
+            raise ShapeError(f"parameters[{name!r}]", expected, f"shape {array.shape}")
+    return (own.with_parameters(**shared) if shared else kernel), rows

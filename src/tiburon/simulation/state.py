@@ -1,15 +1,21 @@
 """What controllers and events see of a run: one state."""
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from tiburon.actuation.element import Element
+from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
-from tiburon.errors import ModelError, UnknownNameError
+from tiburon.errors import ModelError, ShapeError, UnknownNameError
+from tiburon.model import Model
 
 if TYPE_CHECKING:
     from tiburon.model import Model
     from tiburon.simulation.system import System
 
-__all__ = ["Readings", "State"]
+__all__ = ["CommandRow", "Readings", "State", "unique_names"]
 
 
 class Readings(dict[str, Any]):
@@ -115,3 +121,214 @@ class State:
 
     def __repr__(self) -> str:
         return f"<State at {self.time} s: q {self.q}, v {self.v}>"
+
+
+# commands by name
+
+EXAMPLE = "return {'name': command}, or one joint force per velocity"
+
+
+class CommandRow:
+    """The commands of a system in order: joint forces first, then those of each element."""
+
+    def __init__(self, model: Model, elements: Sequence[Element]) -> None:
+        """List the commands.
+
+        Args:
+            model: The robot; each of its velocities takes a joint force [N or N m].
+            elements: What acts on it, each with commands of its own.
+
+        Raises:
+            ModelError: If two elements have a command of the same name.
+        """
+        own = [name for e in elements for name in e.command_names(model)]
+        taken = set(own)
+        # an actuator may be named like the joint it drives: then the name means the actuator
+        forces = [f"{name}.force" if name in taken else name for name in model.v_names]
+        self.names = unique_names("command", (*forces, *own))
+        self.nv = model.nv
+        self._joints = {
+            joint.name: (model.slice(joint.name, of="v"), joint.nv)
+            for joint in model.joints
+            if joint.nv and joint.name not in taken
+        }
+        self._places = {name: place for place, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def place(self, name: str) -> int:
+        """Return where a command stands.
+
+        Raises:
+            UnknownNameError: If there is none of that name.
+        """
+        found = self._places.get(name)
+        if found is None:
+            raise UnknownNameError(
+                "command",
+                name,
+                list(dict.fromkeys([*self._places, *self._joints])),
+                listing="system.command_names",
+            )
+        return found
+
+    def fill(self, row: list[Any], given: Any) -> list[Any]:
+        """Put commands into a row of scalars, or of arrays with one number per case.
+
+        Args:
+            row: What holds where nothing is given, one entry per command; changed in place.
+            given: By name of a command or joint; or one joint force per velocity; or all commands.
+
+        Returns:
+            The row.
+        """
+        if isinstance(given, Mapping):
+            for name, value in given.items():
+                place = self._places.get(name)
+                if place is not None:
+                    row[place] = _one(name, value)
+                elif name in self._joints:
+                    where, count = self._joints[name]
+                    row[where] = _several(name, value, count)
+                else:
+                    self.place(name)
+            return row
+        values = _last_dimension(given)
+        if len(values) not in (self.nv, len(row)):
+            raise ShapeError("control", self.described, f"{len(values)} numbers", advice=EXAMPLE)
+        row[: len(values)] = values
+        return row
+
+    def write(self, row: Any, given: Any, argument: str = "control") -> None:
+        """Put commands into an array of floats, shape (..., commands), in place.
+
+        Args:
+            row: What holds where nothing is given.
+            given: As `fill` takes it.
+            argument: Who gives them, for messages.
+        """
+        if isinstance(given, Mapping):
+            places = self._places
+            for name, value in given.items():
+                if type(value) not in _PLAIN:
+                    refuse_unusable(f"command {name!r}", value)
+                place = places.get(name)
+                if place is not None:
+                    # None would become a NaN
+                    try:
+                        row[..., place] = _one(name, value) if value is None else value
+                    except (TypeError, ValueError):
+                        _put(row[..., place], _one(name, value), f"command {name!r}", "1 number")
+                elif name in self._joints:
+                    where, count = self._joints[name]
+                    if np.ndim(value) == 0 or np.shape(value)[-1] != count:
+                        given = f"shape {np.shape(value)}"
+                        raise ShapeError(f"command {name!r}", f"{count} joint forces", given)
+                    _put(row[..., where], value, f"command {name!r}", f"{count} joint forces")
+                else:
+                    self.place(name)
+            return
+        if type(given) not in _PLAIN:
+            refuse_unusable(argument, given)
+        size = np.shape(given)[-1] if np.ndim(given) else 0
+        if size in (self.nv, len(self.names)):
+            _put(row[..., :size], given, argument, self.described)
+        else:
+            told = f"shape {np.shape(given)}" if np.ndim(given) else f"{given!r}"
+            raise ShapeError(argument, self.described, told, advice=EXAMPLE)
+
+    def cases(self, given: Any) -> tuple[int, ...]:
+        """Return the shape of the cases that commands at the start of a run are for.
+
+        Args:
+            given: By name of a command, shape (...), or of a joint, shape (..., freedoms); or an
+                array, shape (..., numbers).
+
+        Raises:
+            ShapeError: If these are no numbers, or for different cases.
+        """
+        named = given if isinstance(given, Mapping) else {"": given}
+        shapes: dict[str, tuple[int, ...]] = {}
+        for name, value in named.items():
+            refuse_unusable(f"command {name!r}" if name else "command", value)
+        try:
+            for name, value in named.items():
+                shape = np.asarray(value, dtype=np.float64).shape
+                shapes[name] = shape if name in self._places else shape[:-1]
+        except (TypeError, ValueError):
+            raise ShapeError("command", "numbers by name, or an array", f"{given!r}") from None
+        try:
+            return np.broadcast_shapes(*shapes.values())
+        except ValueError:
+            listed = ", ".join(f"{name} {shape}" for name, shape in shapes.items())
+            raise ShapeError("command", "cases that broadcast", listed) from None
+
+    @property
+    def described(self) -> str:
+        """How many numbers there are, in words."""
+        if len(self.names) == self.nv:
+            return f"{self.nv} joint forces"
+        return f"{self.nv} joint forces or {len(self.names)} commands"
+
+
+_PLAIN = (np.ndarray, float, np.float64)
+"""Types that controllers mostly return, and that have no mask."""
+
+
+def _put(places: Any, given: Any, argument: str, expected: str) -> None:
+    """Write numbers into places of an array, which has the cases of a run."""
+    try:
+        places[...] = given
+    except (TypeError, ValueError) as error:
+        told = (
+            f"shape {np.shape(given)}" if np.asarray(given).dtype.kind in "biuf" else f"{given!r}"
+        )
+        cases = places.shape[:-1] if expected != "1 number" else places.shape
+        where = f" for each of {cases} cases" if cases else ""
+        raise ShapeError(argument, f"{expected}{where}", told, advice=EXAMPLE) from error
+
+
+def _one(name: str, value: Any) -> Any:
+    if value is None or isinstance(value, str):
+        raise ShapeError(f"command {name!r}", "1 number", f"{value!r}")
+    if np.ndim(value) == 0:
+        return value
+    values = _last_dimension(value)
+    if len(values) != 1:
+        raise ShapeError(f"command {name!r}", "1 number", f"{len(values)}")
+    return values[0]
+
+
+def _several(name: str, value: Any, count: int) -> list[Any]:
+    values = [value] if np.ndim(value) == 0 else _last_dimension(value)
+    if len(values) != count:
+        raise ShapeError(f"command {name!r}", f"{count} joint forces", f"{len(values)}")
+    return values
+
+
+def _last_dimension(value: Any) -> list[Any]:
+    """Return the entries of a vector; of an array with cases, one array per entry."""
+    if np.ndim(value) == 0:
+        raise ShapeError("control", "commands by name or a vector", f"{value!r}", advice=EXAMPLE)
+    refuse_unusable("control", value)
+    array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    return [array[..., place] for place in range(array.shape[-1])]
+
+
+def unique_names(kind: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Return names as a tuple.
+
+    Raises:
+        ModelError: If one stands there twice.
+    """
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ModelError(
+                f"{kind} {name!r}: expected names that differ, got this one twice; give one of the "
+                "elements another name",
+                name=name,
+            )
+        seen.add(name)
+    return tuple(names)

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.argument_checks import refuse_unusable
-from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
+from tiburon.errors import DomainError, NonFiniteError
 from tiburon.simulation.events import Watch
 from tiburon.simulation.loop import LoopSource, memory_form
-from tiburon.simulation.system import TABLES, System
+from tiburon.simulation.run_parameters import bind_parameters
+from tiburon.simulation.system import System
 
 if TYPE_CHECKING:
     from tiburon.native.source import Source
 
-__all__ = ["SLOTS", "Advance", "FixedStepper", "bind_parameters", "recent_kernel"]
+__all__ = ["SLOTS", "Advance", "FixedStepper", "recent_kernel"]
 
 Array = NDArray[np.float64]
 
@@ -196,38 +196,3 @@ def recent_kernel(source: "Source", numbers: dict[str, Any]) -> Callable[..., An
         oldest, *_ = list(_RECENT)
         _RECENT.pop(oldest, None)
     return known[1]
-
-
-def bind_parameters(
-    kernel: Callable[..., Any], parameters: Mapping[str, Any], cases: int | None
-) -> tuple[Callable[..., Any], dict[str, Array]]:
-    """Bind numbers that are the same for all cases; return those that are not.
-
-    Args:
-        kernel: A kernel of the system.
-        parameters: Numbers by name, shape (numbers,) or (cases, numbers).
-        cases: Size of the batch; None for one robot.
-
-    Raises:
-        OptionError: If there is no parameter of a name.
-        ShapeError: If there are not as many rows as cases.
-    """
-    own = kernel.__self__  # type: ignore[attr-defined]
-    shared: dict[str, Any] = {}
-    rows: dict[str, Array] = {}
-    for name, values in parameters.items():
-        # where tables lie is nothing to choose
-        known = [key for key in own.parameters if key != TABLES]
-        if name not in known:
-            raise OptionError("parameters", known, name)
-        refuse_unusable(f"parameters[{name!r}]", values)
-        array = np.asarray(values, dtype=np.float64)
-        size = own.parameters[name].shape
-        if array.shape == size:
-            shared[name] = array
-        elif cases is not None and array.shape == (cases, *size):
-            rows[name] = np.ascontiguousarray(array)
-        else:
-            expected = f"shape {size}" if cases is None else f"shape {size} or {(cases, *size)}"
-            raise ShapeError(f"parameters[{name!r}]", expected, f"shape {array.shape}")
-    return (own.with_parameters(**shared) if shared else kernel), rows

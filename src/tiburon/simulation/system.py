@@ -14,11 +14,12 @@ import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from functools import cached_property
 from operator import add
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from tiburon.actuation.element import Element, ElementContext, Sight, structure_of
+from tiburon.actuation.element import Action, Element, ElementContext, Sight, structure_of
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.external import forces_on_bodies
@@ -26,7 +27,7 @@ from tiburon.algorithms.forward import method_of_runs
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, at_time, structure_around, surroundings
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
-from tiburon.errors import ShapeError
+from tiburon.errors import ModelError, ShapeError
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
 from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
 from tiburon.loops.closed_functions import constrained_motion
@@ -34,10 +35,8 @@ from tiburon.loops.constraints import Switches, constraints, loop_rows, switched
 from tiburon.loops.metric import CUT
 from tiburon.loops.projection import OPEN, close_position, close_velocity
 from tiburon.model import Model, Plan, World
-from tiburon.simulation.commands import CommandRow, unique_names
-from tiburon.simulation.drive_key import ELEMENTS, drive_key
-from tiburon.simulation.driving import Driving, summed_wrenches
-from tiburon.simulation.state import Readings, State
+from tiburon.model.plan import WORLD_BODY
+from tiburon.simulation.state import CommandRow, Readings, State, unique_names
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.declared import is_declared, structure_text
@@ -45,7 +44,22 @@ from tiburon.trace.primitives.table_rows import HANDLE
 from tiburon.trace.program import Input, Program, current_graph
 from tiburon.trace.traced import has_structure
 
-__all__ = ["CONTROL", "ELEMENTS", "TABLES", "Driving", "System"]
+if TYPE_CHECKING:
+    from tiburon.results.quantities import States
+
+__all__ = [
+    "CONTROL",
+    "ELEMENTS",
+    "TABLES",
+    "Driving",
+    "System",
+    "accelerations",
+    "drive_key",
+    "joint_forces",
+    "reported",
+    "summed_wrenches",
+    "wrenches",
+]
 
 Scalars = tuple[Scalar, ...]
 
@@ -55,6 +69,59 @@ CONTROL = "control"
 
 TABLES = "tables"
 """Name of the parameter that leads code to the tables of elements and controller; not for users."""
+
+
+class Driving:
+    """What all elements together do in one state."""
+
+    __slots__ = ("force", "outputs", "rates", "wrenches")
+
+    def __init__(self, force: Sequence[Scalar]) -> None:
+        self.force = list(force)
+        """Joint force [N or N m], nv scalars."""
+        self.wrenches: list[tuple[str, Sequence[Scalar]]] = []
+        """Frames and the wrenches on them, frame axes [N m, N]."""
+        self.rates: list[Scalar] = []
+        """Rates of the inner states of elements."""
+        self.outputs: dict[str, Scalar] = {}
+        """What elements report."""
+
+    def take(self, model: Model, element: Element, action: Action, states: int) -> None:
+        """Add what one element does."""
+        force = action.joint_force
+        if isinstance(force, Mapping):
+            for joint, values in force.items():
+                where = model.slice(joint, of="v")
+                count = where.stop - where.start
+                _fits(element, f"forces at joint {joint!r}", count, values)
+                for place, value in zip(range(where.start, where.stop), values, strict=True):
+                    self.force[place] = self.force[place] + value
+        elif force is not None:
+            _fits(element, "joint forces", model.nv, force)
+            self.force = list(map(add, self.force, force))
+        for frame, wrench in (action.wrenches or {}).items():
+            _fits(element, f"wrench on {frame!r}", 6, wrench)
+            self.wrenches.append((frame, wrench))
+        _fits(element, "rates", states, action.rates)
+        self.rates += action.rates
+        self.outputs.update(action.outputs or {})
+
+
+def _fits(element: Element, what: str, expected: int, values: Sequence[Scalar]) -> None:
+    if len(values) != expected:
+        given = len(values)
+        raise ShapeError(f"element {element.name!r}: {what}", f"{expected} numbers", f"{given}")
+
+
+def summed_wrenches(
+    wrenches: Sequence[tuple[str, Sequence[Scalar]]],
+) -> dict[str, Sequence[Scalar]]:
+    """Return one wrench per frame."""
+    found: dict[str, Sequence[Scalar]] = {}
+    for frame, wrench in wrenches:
+        known = found.get(frame)
+        found[frame] = wrench if known is None else tuple(map(add, known, wrench))
+    return found
 
 
 class System:
@@ -480,3 +547,149 @@ def _array(values: Sequence[Scalar]) -> Any:
     if current_graph() is None:
         return np.array(values, dtype=np.float64)
     return as_traced(list(values))
+
+
+# the cache key of elements and controllers that run user code
+
+ELEMENTS = "elements"
+"""Name of the parameter that holds the run-time numbers of all elements."""
+
+
+def drive_key(system: "System") -> str:
+    """Return the key of the graph of elements and controller alone, without the dynamics."""
+    frames: list[Any] = []
+
+    def run(given: Mapping[str, Any]) -> Any:
+        q, w, u = (scalars(given[name]) for name in ("q", "w", "u"))
+        time = given["time"]
+        position, v, x = system._parts(q, w)
+        here = system._setting(position, v, time)
+        commands, own = (
+            (u, ()) if system.control is None else system.decide(position, v, x, u, time)
+        )
+        p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
+        driving = system.drive(here, position, v, x, commands, time, p)
+        frames[:] = [
+            name for name, _ in driving.wrenches if here.plan.frame(name).body != WORLD_BODY
+        ]
+        pushes = [value for _, wrench in driving.wrenches for value in wrench]
+        names = sorted(driving.outputs)
+        frames.append(names)
+        reported = [driving.outputs[name] for name in names]
+        return [*commands, *driving.force, *pushes, *driving.rates, *own, *reported]
+
+    model = system.model
+    inputs = [
+        Input("q", (model.nq,)),
+        Input("w", (model.nv + system.nx,)),
+        Input("u", (system.drive_size,)),
+        Input("time", ()),
+    ]
+    program = system.trace(run, inputs, "drive")
+    return f"{program.key:016x} {frames}"
+
+
+# forces and accelerations in many recorded states at once
+
+Array = NDArray[np.float64]
+Run = Callable[[Any, Any, Any, Any, Any], Any]
+
+
+def accelerations(states: "States") -> Array:
+    """Return joint accelerations [m/s^2 or rad/s^2], shape (n, nv)."""
+    system = _system(states)
+
+    def run(q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
+        return list(system.rates(q, w, u, time, p)[: system.model.nv])
+
+    return np.asarray(_ask(states, run, "recorded_acceleration"))
+
+
+def joint_forces(states: "States") -> Array:
+    """Return what all elements and commands together exert at joints [N or N m], shape (n, nv)."""
+    system = _system(states)
+
+    def run(q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
+        return list(_driving(system, q, w, u, time, p).force)
+
+    return np.asarray(_ask(states, run, "recorded_joint_force"))
+
+
+def wrenches(states: "States") -> dict[str, Array]:
+    """Return what elements exert on frames, by name: [n; f], frame axes [N m, N], shape (n, 6)."""
+    system = _system(states)
+    frames: list[str] = []
+
+    def run(q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
+        found: dict[str, Any] = {}
+        for frame, wrench in _driving(system, q, w, u, time, p).wrenches:
+            known = found.get(frame)
+            found[frame] = tuple(wrench) if known is None else tuple(map(add, known, wrench))
+        frames[:] = found
+        # zeros for robots that nothing pushes: a kernel gives something
+        return [x for wrench in found.values() for x in wrench] or [0.0 * q[0]]
+
+    pushes = np.asarray(_ask(states, run, "recorded_wrenches"))
+    return {frame: pushes[:, 6 * k : 6 * k + 6] for k, frame in enumerate(frames)}
+
+
+def reported(states: "States", name: str) -> Array:
+    """Return what an element reports under one of the names of `System.output_names`, (n,)."""
+    system = _system(states)
+
+    def run(q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
+        return [0.0 * q[0] + _driving(system, q, w, u, time, p).outputs[name]]
+
+    return np.asarray(_ask(states, run, "recorded_output"))[:, 0]
+
+
+def _system(states: "States") -> System:
+    """Return what moves, commanded from outside: the recorded commands tell what was decided."""
+    if states.system is None:
+        raise ModelError(
+            f"robot {states.model.name!r}: its elements are code, which the file of a run cannot "
+            "hold, so that forces and accelerations are not known; ask the run before it is saved, "
+            "or record them"
+        )
+    found: System = states.system
+    return found
+
+
+def _driving(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Driving:
+    """Let all elements act in one state."""
+    position, v, x = system._parts(q, w)
+    here = system._setting(position, v, time)
+    return system.drive(here, position, v, x, u, time, p)
+
+
+def _ask(states: "States", run: Run, name: str) -> Any:
+    """Evaluate a function of a system on all states.
+
+    Args:
+        states: Where.
+        run: Takes scalars q, w, u, time and the elements' numbers p.
+        name: Name of the kernel.
+    """
+    from tiburon.native.kernel import ProgramSource, make_kernel
+
+    system = _system(states)
+    model = system.model
+
+    def traced(given: Mapping[str, Any]) -> Any:
+        q, w, u = (scalars(given[key]) for key in ("q", "w", "u"))
+        p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
+        return run(q, w, u, given["when"], p)
+
+    inputs = [
+        Input("q", (model.nq,)),
+        Input("w", (model.nv + system.nx,)),
+        Input("u", (len(system.command_names),)),
+        Input("when", ()),
+    ]
+    program = system.trace(traced, inputs, name)
+    kernel: Any = make_kernel(ProgramSource(program), system.parameters())
+    # the states of a controller follow those of the elements, and are none of theirs
+    w = np.concatenate([states.v, states.x[:, : system.nx]], axis=-1)
+    known = kernel.__self__.parameters
+    own = {key: rows for key, rows in states.parameters.items() if key in known}
+    return kernel(states.q, w, states.u, states.time, **own)

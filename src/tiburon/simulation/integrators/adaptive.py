@@ -15,8 +15,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.simulation.integrators.chart import Acceleration, Chart, combine
-from tiburon.simulation.integrators.manifold import Manifold, Scalars, Steps
+from tiburon.simulation.integrators.manifold import (
+    Acceleration,
+    Chart,
+    Manifold,
+    Scalars,
+    Steps,
+    combine,
+)
 from tiburon.simulation.integrators.pair import Attempt, Pair, interpolate
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select

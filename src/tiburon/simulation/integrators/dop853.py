@@ -10,7 +10,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from tiburon.simulation.integrators.chart import Chart, combine
 from tiburon.simulation.integrators.dop853_numbers import (
     DENSE_NODES,
     DENSE_ROWS,
@@ -22,9 +21,14 @@ from tiburon.simulation.integrators.dop853_numbers import (
     WEIGHTS,
 )
 from tiburon.simulation.integrators.dopri5 import end_of_step, hermite
-from tiburon.simulation.integrators.manifold import Scalars
-from tiburon.simulation.integrators.pair import Attempt, Pair
-from tiburon.simulation.integrators.tableau import Tableau, explicit_stages, explicit_step
+from tiburon.simulation.integrators.manifold import Chart, Scalars, combine
+from tiburon.simulation.integrators.pair import (
+    Attempt,
+    Pair,
+    Tableau,
+    explicit_stages,
+    explicit_step,
+)
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
 

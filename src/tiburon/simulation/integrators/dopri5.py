@@ -11,10 +11,14 @@ from collections.abc import Sequence
 from functools import partial
 from typing import ClassVar
 
-from tiburon.simulation.integrators.chart import Chart, combine
-from tiburon.simulation.integrators.manifold import Scalars
-from tiburon.simulation.integrators.pair import Attempt, Pair
-from tiburon.simulation.integrators.tableau import Tableau, explicit_stages, explicit_step
+from tiburon.simulation.integrators.manifold import Chart, Scalars, combine
+from tiburon.simulation.integrators.pair import (
+    Attempt,
+    Pair,
+    Tableau,
+    explicit_stages,
+    explicit_step,
+)
 from tiburon.spatial import Scalar
 
 __all__ = ["DOPRI5", "Dopri5", "dopri5_step", "end_of_step", "hermite"]

@@ -13,13 +13,16 @@ Symbols:
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from operator import add
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tiburon.algorithms.bias import bias
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import mass_elements
+from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.pair_products import before_products
+from tiburon.algorithms.surroundings import refuse_loops, surroundings
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.errors import DomainError
 from tiburon.model import Plan
@@ -27,9 +30,20 @@ from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.method import Method
 from tiburon.spatial import Force, Scalar
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
-from tiburon.trace.regions import while_loop
+from tiburon.trace.regions import function, while_loop
 
-__all__ = ["KEEPING", "KeptMemory", "KeptRates", "keep_inertia", "kept_terms", "solve_kept"]
+if TYPE_CHECKING:
+    from tiburon.simulation.system import System
+
+__all__ = [
+    "KEEPING",
+    "KeptMemory",
+    "KeptRates",
+    "KeptSystem",
+    "keep_inertia",
+    "kept_terms",
+    "solve_kept",
+]
 
 KEEPING = "_keeping_"
 """What stands between the names of methods and the number of steps."""
@@ -176,3 +190,77 @@ def _bias(
         return list(bias(plan, JointVector(q), JointVector(v), here.gravity, external))
 
     return list(found(list(q), list(v)))
+
+
+# systems whose steps reuse the factored mass matrix and the bias force
+
+
+class KeptSystem:
+    """Rates of a system from terms of an earlier state; works on floats and traced values alike."""
+
+    def __init__(self, system: "System", p: Sequence[Scalar] | None = None) -> None:
+        """Remember a system.
+
+        Args:
+            system: What moves.
+            p: Run-time numbers of the elements; their own by default.
+
+        Raises:
+            ModelError: If the robot has loops: what closes them is not kept.
+        """
+        refuse_loops(system.model, "keep_inertia")
+        self._system = system
+        self._numbers = p
+        # called at every stage: functions of their own keep code short
+        self._prepared = function(self._terms)
+        self._found = function(self._rates)
+
+    def under(self, u: Scalars) -> "_Under":
+        """Return the rates under commands that are held, `System.drive_size` scalars."""
+        return _Under(self, tuple(u))
+
+    def _terms(self, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
+        position, rate = JointVector(q), JointVector(w[: self._system.model.nv])
+        return kept_terms(self._setting(position, rate, time), position, rate)
+
+    def _rates(
+        self, kept: Scalars, q: Scalars, w: Scalars, u: Sequence[Scalar], time: Scalar
+    ) -> Scalars:
+        system = self._system
+        nv = system.model.nv
+        position, v, x = JointVector(q), JointVector(w[:nv]), w[nv:]
+        here = self._setting(position, v, time)
+        own: Sequence[Scalar] = u[len(system.command_names) : system.readings.start]
+        if system.control is not None and not system.held:
+            u, own = system.decide(position, v, x, u, time)
+        driving = system.drive(here, position, v, x, u, time, self._numbers)
+        pushes: dict[str, Sequence[Scalar]] = {}
+        for frame, wrench in driving.wrenches:
+            known = pushes.get(frame)
+            pushes[frame] = wrench if known is None else tuple(map(add, known, wrench))
+        acting = forces_on_bodies(here.plan, position, pushes, "frame")
+        force = JointVector(driving.force)
+        return (*solve_kept(here, kept, position, force, acting), *driving.rates, *own)
+
+    def _setting(self, q: Sequence[Scalar], v: Sequence[Scalar], time: Scalar) -> Setting:
+        system = self._system
+        around = Setting(system.model, (), (), *surroundings(system.model, system.world))
+        return around.at(q, v, *((time,) if system.time_matters else ()))
+
+
+class _Under:
+    """A system under commands that are held: what steps that keep inertia ask."""
+
+    def __init__(self, of: KeptSystem, u: Scalars) -> None:
+        self._of = of
+        self._u = u
+
+    def prepare(self, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
+        """Return what is kept of a state."""
+        found: Scalars = self._of._prepared(tuple(q), tuple(w), time)
+        return found
+
+    def given(self, kept: Scalars, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
+        """Return the rates of w with the forces of this state and terms of an earlier one."""
+        found: Scalars = self._of._found(tuple(kept), tuple(q), tuple(w), self._u, time)
+        return found

@@ -6,11 +6,11 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from tiburon.simulation.integrators.chart import Chart
-from tiburon.simulation.integrators.manifold import Scalars
+from tiburon.record import record
+from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, Scalars, combine
 from tiburon.spatial import Scalar
 
-__all__ = ["Attempt", "Pair", "interpolate"]
+__all__ = ["Attempt", "Pair", "Tableau", "explicit_stages", "explicit_step", "interpolate", "later"]
 
 
 class Attempt(NamedTuple):
@@ -107,3 +107,75 @@ def interpolate(dense: Sequence[Scalars], part: Scalar) -> Scalars:
         factor = rest if place % 2 else part
         total = tuple(factor * (a + b) for a, b in zip(dense[place], total, strict=True))
     return total
+
+
+# explicit Runge-Kutta methods as coefficient tables
+
+
+@record
+class Tableau:
+    """The numbers of an explicit Runge-Kutta method."""
+
+    c: tuple[float, ...]
+    """Nodes of all stages; the first is 0."""
+
+    a: tuple[tuple[float, ...], ...]
+    """One row for each stage but the first."""
+
+    b: tuple[float, ...]
+    """Weights of the result."""
+
+
+def later(time: Sequence[Scalar], wait: Scalar) -> tuple[Scalar, ...]:
+    """Return the time some seconds later; nothing where nothing depends on time."""
+    return tuple(now + wait for now in time)
+
+
+def explicit_stages(
+    chart: Chart, tableau: Tableau, y: Scalars, first: Scalars, h: Scalar, *time: Scalar
+) -> list[Scalars]:
+    """Return the rates at all stages.
+
+    Args:
+        chart: Coordinates about the position at the start of the step.
+        tableau: The method.
+        y: Coordinates at the start of the step.
+        first: Rates there.
+        h: Step [s].
+        *time: Time at the start of the step [s], where the motion depends on it.
+    """
+    rates = [first]
+    for c, row in zip(tableau.c[1:], tableau.a, strict=True):
+        stage = combine(y, h, row, rates)
+        rates.append(chart.rates(stage, *later(time, c * h)))
+    return rates
+
+
+def explicit_step(
+    tableau: Tableau,
+    manifold: Manifold,
+    acceleration: Acceleration,
+    q: Scalars,
+    w: Scalars,
+    h: Scalar,
+    *time: Scalar,
+) -> tuple[Scalars, Scalars]:
+    """Take one step of an explicit method, in coordinates about its start.
+
+    Args:
+        tableau: The method.
+        manifold: Positions of the robot.
+        acceleration: Gives the rate of w for q, w and, if one is given, the time.
+        q: Position [m or rad], nq scalars.
+        w: Velocities [m/s or rad/s] and further states.
+        h: Step [s].
+        *time: Time at the start of the step [s], where the motion depends on it.
+
+    Returns:
+        Position and w one step later.
+    """
+    chart = Chart(manifold, acceleration, q)
+    y = chart.start(w)
+    first = chart.rates_at_start(w, acceleration(q, w, *time))
+    rates = explicit_stages(chart, tableau, y, first, h, *time)
+    return chart.state(combine(y, h, tableau.b, rates))

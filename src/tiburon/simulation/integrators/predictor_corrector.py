@@ -20,10 +20,16 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from tiburon.simulation.integrators.chart import Acceleration, Chart, combine
 from tiburon.simulation.integrators.dopri5 import DOPRI5
-from tiburon.simulation.integrators.manifold import Manifold, Scalars, Steps
-from tiburon.simulation.integrators.tableau import explicit_stages, later
+from tiburon.simulation.integrators.manifold import (
+    Acceleration,
+    Chart,
+    Manifold,
+    Scalars,
+    Steps,
+    combine,
+)
+from tiburon.simulation.integrators.pair import explicit_stages, later
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
 from tiburon.trace.regions import while_loop

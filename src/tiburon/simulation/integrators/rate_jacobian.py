@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.simulation.integrators.chart import Chart
-from tiburon.simulation.integrators.manifold import Scalars
+from tiburon.simulation.integrators.manifold import Chart, Scalars
 from tiburon.spatial import Scalar
 from tiburon.trace.derivative import jacobian
 from tiburon.trace.differentiation import push_forward

@@ -18,12 +18,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from tiburon.simulation.integrators.chart import Acceleration, Chart, combine
 from tiburon.simulation.integrators.dopri5 import end_of_step, hermite
-from tiburon.simulation.integrators.manifold import Manifold, Scalars
-from tiburon.simulation.integrators.pair import Attempt, Pair
+from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, Scalars, combine
+from tiburon.simulation.integrators.pair import Attempt, Pair, later
 from tiburon.simulation.integrators.rate_jacobian import RateChanges, rate_changes
-from tiburon.simulation.integrators.tableau import later
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives import factor_orthogonal
