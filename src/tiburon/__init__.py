@@ -272,13 +272,12 @@ if TYPE_CHECKING:
     from tiburon.model.parameters import Parameter as Parameter
     from tiburon.model.spring import Spring as Spring
     from tiburon.native.c_source import c_source as c_source
+    from tiburon.results.outcome import EventRecord as EventRecord
     from tiburon.results.outcome import Outcome as Outcome
     from tiburon.results.trajectory import Trajectory as Trajectory
-    from tiburon.results.trajectory import load_run as load_run
     from tiburon.simulation import StateRecord as StateRecord
     from tiburon.simulation import integrate_rk4 as integrate_rk4
     from tiburon.simulation.events import Event as Event
-    from tiburon.simulation.events import EventRecord as EventRecord
     from tiburon.simulation.events import TimeEvent as TimeEvent
     from tiburon.simulation.events import latch as latch
     from tiburon.simulation.events import release as release
@@ -287,6 +286,7 @@ if TYPE_CHECKING:
     from tiburon.simulation.modes import Mode as Mode
     from tiburon.simulation.modes import Modes as Modes
     from tiburon.simulation.modes import modes as modes
+    from tiburon.simulation.recorded_run import load_run as load_run
     from tiburon.simulation.run_parameters import ParameterTable as ParameterTable
     from tiburon.simulation.run_parameters import parameters as parameters
     from tiburon.simulation.sensing import Sensor as Sensor

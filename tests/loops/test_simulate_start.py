@@ -66,8 +66,10 @@ def test_velocity_is_continuous_through_a_singular_pose():
     tree = model.without_loops()
     v = -np.array([1.0, 1.0, 1.0, -1.0, -1.0])
     # falls through the line at 5.65 rad/s; steps of 0.1 ms come within some 1e-4 rad of it
-    run = tb.simulate(model, 0.9, v=v, dt=1e-4, record_every=1, record=["loop_singular_value"])
-    near = run.data["loop_singular_value"].values
+    run = tb.simulate(
+        model, 0.9, v=v, dt=1e-4, record_every=1, record=["constraint_singular_value"]
+    )
+    near = run.data["constraint_singular_value"].values
     assert near.min() < 1e-3
     assert near.max() > 0.1
     # second differences of smooth motion are 1e-8 s^2 times its jerk, here near zero
@@ -84,9 +86,9 @@ def test_velocity_is_continuous_through_a_singular_pose():
 
 def test_runs_tell_gaps(four_bar):
     model, home = four_bar
-    run = tb.simulate(model, 0.02, q=home, record=["loop_gap"])
+    run = tb.simulate(model, 0.02, q=home, record=["constraint_residual"])
     gaps = np.abs(tb.constraint_residual(model, run.q)).max(axis=-1)
-    np.testing.assert_array_equal(run.data["loop_gap"].values, gaps)
+    np.testing.assert_array_equal(run.data["constraint_residual"].values, gaps)
 
 
 def test_loops_that_cannot_follow_end_the_run_by_name():

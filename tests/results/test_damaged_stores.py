@@ -40,7 +40,7 @@ def _stored(path, cases):
     q = np.broadcast_to([0.5, 0.2], (*cases, 2))
     keywords = {"dt": 1e-3, "record_every": 1, "events": [tb.TimeEvent("tick", 0.005)]}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(store_module, "MOST_ROWS", 4)
+        patch.setattr(store_module, "MAX_CHUNK_ROWS", 4)
         tb.simulate(double_pendulum(), 0.01, q=q, store=path, **keywords)
     return path
 
@@ -243,8 +243,8 @@ def test_forged_sizes_inside_chunks_are_refused(good, tmp_path):
 
 def test_all_keywords_of_a_run_are_checked_when_it_is_read():
     """What a run was started with has a kind in the reader, so that damage to it is refused."""
-    from tiburon.results.header_text import SETUP
+    from tiburon.results.encoding import SETUP_TYPES
     from tiburon.simulation.run import RunSetup
 
     elsewhere = {"model", "world", "elements", "control"}
-    assert set(SETUP) == set(RunSetup._fields) - elsewhere
+    assert set(SETUP_TYPES) == set(RunSetup._fields) - elsewhere

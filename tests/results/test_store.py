@@ -17,17 +17,17 @@ from tests.results import trajectory_samples as samples
 from tests.robots import cart_pendulum, double_pendulum
 from tiburon.results import store as store_module
 from tiburon.results import store_files
+from tiburon.results.outcome import EventRecord
 from tiburon.results.store import PROGRESS
 from tiburon.results.store_files import VERSION
 from tiburon.simulation import recorder as recorder_module
-from tiburon.simulation.events import EventRecord
 from tiburon.simulation.recorder import Recorder
 
 
 @pytest.fixture
 def small_chunks(monkeypatch):
     """Let chunks hold 8 rows, as if rows were large."""
-    monkeypatch.setattr(store_module, "MOST_ROWS", 8)
+    monkeypatch.setattr(store_module, "MAX_CHUNK_ROWS", 8)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -129,9 +129,9 @@ def test_nothing_is_overwritten_unasked(tmp_path):
     run, _, _ = samples.recorded(double_pendulum(), count=5)
     other, _, _ = samples.recorded(double_pendulum(), count=9)
     run.save(path)
-    with pytest.raises(tb.RunFileError, match="is there already; choose another name"):
+    with pytest.raises(tb.RunFileError, match="exists already; choose another name"):
         other.save(path)
-    with pytest.raises(tb.RunFileError, match=r"is there already.*resume"):
+    with pytest.raises(tb.RunFileError, match=r"exists already.*resume"):
         samples.recorded(double_pendulum(), store=path)
     assert len(tb.load_run(path)) == 5
     other.save(path, overwrite=True)
@@ -139,10 +139,10 @@ def test_nothing_is_overwritten_unasked(tmp_path):
     precious = tmp_path / "thesis"
     precious.mkdir()
     (precious / "text").write_text("years of work")
-    with pytest.raises(tb.RunFileError, match="no run, so it stays"):
+    with pytest.raises(tb.RunFileError, match="not a run, so it is kept"):
         run.save(precious, overwrite=True)
     assert (precious / "text").read_text() == "years of work"
-    with pytest.raises(tb.RunFileError, match="holds this very run"):
+    with pytest.raises(tb.RunFileError, match="holds this run already"):
         tb.load_run(path).save(path, overwrite=True)
     # nothing is left of what was made on the way
     assert {p.name for p in tmp_path.iterdir()} == {"run.zarr", "thesis"}
@@ -252,9 +252,9 @@ def test_other_stores_are_told_apart(tmp_path, stored):
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").write_text("hello")
     for name in ("empty", "text"):
-        with pytest.raises(tb.RunFileError, match="no saved run, or not whole"):
+        with pytest.raises(tb.RunFileError, match="not a saved run, or incomplete"):
             tb.load_run(tmp_path / name)
-    with pytest.raises(tb.RunFileError, match="is not there"):
+    with pytest.raises(tb.RunFileError, match="does not exist"):
         tb.load_run(tmp_path / "nothing.zarr")
 
 
@@ -314,13 +314,13 @@ def test_damaged_archives_are_refused(tmp_path, stored):
     with pytest.raises(tb.RunFileError):
         tb.load_run(tmp_path / "cut.zip")
     run = tb.load_run(tmp_path / "run.zip")
-    with pytest.raises(tb.RunFileError, match="a zip file cannot be gone on with"):
+    with pytest.raises(tb.RunFileError, match="a zip file cannot be resumed"):
         Recorder.continued(run, run.header, 10, 20, samples.checkpoint())
 
 
 def test_strangers_files_run_no_code(stored):
     """Only records of this package are restored: no class, function or module of others."""
-    from tiburon.results.embedding import NotDataError, from_text
+    from tiburon.results.encoding import NotDataError, from_text
 
     others = ("os:system", "builtins:eval", "urllib.parse:ParseResult")
     for place in (*others, "tiburon.errors:ModelError", "tiburon.no:such"):

@@ -17,9 +17,9 @@ from tests.results import trajectory_samples as samples
 from tests.robots import double_pendulum
 from tests.simulation.slow_run import wind
 from tests.simulation.test_trajectory_resume import start_child, wait_for_rows
-from tiburon.results import saving, store_lock
-from tiburon.results.run_header import Checkpoint
-from tiburon.results.store_lock import LOCK, StoreLock, writer_of
+from tiburon.results import store, store_files
+from tiburon.results.checkpoint import Checkpoint
+from tiburon.results.store_files import LOCK, StoreLock, writer_of
 from tiburon.simulation import recorder as recorder_module
 from tiburon.simulation.recorder import Recorder
 
@@ -114,7 +114,7 @@ def test_a_full_disk_before_the_first_chunk_loses_only_time(tmp_path):
     path = tmp_path / "run.zarr"
     printed = run_python(FULL, path)
     assert "cannot be written (File too large)" in printed
-    assert "no rows are safe yet, but the start of the run is, and " in printed
+    assert "no rows are safe yet, but the initial state is, and " in printed
     assert "tiburon.load_run(...).resume() begins there" in printed
     run = tb.load_run(path)
     assert len(run) == 0
@@ -206,7 +206,7 @@ def test_without_locks_the_owner_counts_while_it_lives(tmp_path, monkeypatch, ow
     samples.recorded(double_pendulum(), count=3, store=path)
     child = subprocess.Popen([sys.executable, "-c", ""])
     child.wait()
-    host = store_lock.socket.gethostname()
+    host = store_files.socket.gethostname()
     texts = {
         "self": json.dumps({"pid": os.getpid(), "host": host, "since": 0.0}),
         "dead": json.dumps({"pid": child.pid, "host": host, "since": 0.0}),
@@ -219,7 +219,7 @@ def test_without_locks_the_owner_counts_while_it_lives(tmp_path, monkeypatch, ow
     def none(file, shared):
         raise OSError(errno.ENOLCK, "No locks available")
 
-    monkeypatch.setattr(store_lock, "_lock", none)
+    monkeypatch.setattr(store_files, "_lock", none)
     assert (writer_of(path) is None) == free
     if free:
         StoreLock(path).release()
@@ -232,7 +232,7 @@ def test_without_locks_the_owner_counts_while_it_lives(tmp_path, monkeypatch, ow
 FORKING = """
 import os, sys, time
 from pathlib import Path
-from tiburon.results.store_lock import StoreLock
+from tiburon.results.store_files import StoreLock
 lock = StoreLock(Path(sys.argv[1]))
 if os.fork() == 0:
     # as the garbage collector does
@@ -295,7 +295,7 @@ def test_an_earlier_run_stays_if_the_new_one_cannot_take_its_place(tmp_path, mon
         replace(source, target)
 
     with monkeypatch.context() as patch:
-        patch.setattr(saving.os, "replace", stubborn)
+        patch.setattr(store.os, "replace", stubborn)
         with pytest.raises(tb.RunFileError, match="Input/output error"):
             samples.recorded(double_pendulum(), count=9)[0].save(path, overwrite=True)
     assert len(tb.load_run(path)) == 5
@@ -317,7 +317,7 @@ def test_a_full_disk_while_saving_leaves_the_earlier_run(tmp_path, monkeypatch, 
             samples.recorded(double_pendulum(), count=9)[0].save(path, overwrite=True)
     assert caught.value.file == str(path)
     assert caught.value.problem == (
-        "cannot be written (No space left on device); the run that is there is unchanged; check "
+        "cannot be written (No space left on device); the existing run is unchanged; check "
         "the path, free some space or choose another place, and save again"
     )
     assert len(tb.load_run(path)) == 5

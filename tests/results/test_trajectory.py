@@ -9,8 +9,8 @@ import xarray
 import tiburon as tb
 from tests.results import trajectory_samples as samples
 from tests.robots import cart_pendulum, double_pendulum, kicked
+from tiburon.results.outcome import EventRecord
 from tiburon.simulation import recorder as recorder_module
-from tiburon.simulation.events import EventRecord
 from tiburon.simulation.recorder import Recorder
 
 ROUNDING = 1e-12

@@ -3,8 +3,9 @@
 import numpy as np
 
 import tiburon as tb
+from tiburon.results.checkpoint import Checkpoint
+from tiburon.results.header import Column, RunHeader, state_columns
 from tiburon.results.outcome import Outcome
-from tiburon.results.run_header import Checkpoint, Column, RunHeader, state_columns
 from tiburon.simulation.recorder import Recorder
 
 

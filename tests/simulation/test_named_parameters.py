@@ -154,7 +154,7 @@ def test_robots_with_loops():
         f"{body.name}.center_of_mass": com,
         f"{joint}.damping": damping,
     }
-    record = ["total_energy", "loop_singular_value", "joint_reaction"]
+    record = ["total_energy", "constraint_singular_value", "joint_reaction"]
     run = tb.simulate(bar, 0.1, parameters=named, record=record)
     for k in range(CASES):
         bodies = []

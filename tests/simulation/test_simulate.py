@@ -144,7 +144,7 @@ def test_a_controller_with_states_of_its_own(model):
             return {"shoulder": force}, [state.q[0]]
 
     run = tb.simulate(model, 0.4, **START, control=Integrator(), record_every=1)
-    assert run.data["inner_state"].coords["state"].values.tolist() == ["shoulder.integral"]
+    assert run.data["internal_state"].coords["state"].values.tolist() == ["shoulder.integral"]
     # Simpson's rule on the recorded motion, error h^4
     h, q = 1e-3, run.q[:, 0]
     integral = 0.25 + h / 3 * (q[0] + q[-1] + 4 * q[1:-1:2].sum() + 2 * q[2:-1:2].sum())

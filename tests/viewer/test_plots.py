@@ -8,8 +8,8 @@ import pytest
 import tiburon as tb
 from tests.results import trajectory_samples as samples
 from tests.robots import cart_pendulum, double_pendulum
+from tiburon.results.outcome import EventRecord
 from tiburon.simulation import recorder as recorder_module
-from tiburon.simulation.events import EventRecord
 from tiburon.simulation.recorder import Recorder
 from tiburon.viewer import plots
 from tiburon.viewer.report import Section, Verdict, report_html
@@ -184,7 +184,7 @@ def test_a_report_of_a_killed_run_states_it(tmp_path, monkeypatch):
     assert len(run) == 9
     text = run.report(tmp_path / "page.html").read_text()
     assert "killed after 0.09 s" in text
-    assert "resume() goes on from there" in text
+    assert "resume() continues from there" in text
 
 
 def test_pages_escape_what_they_are_given():

@@ -17,7 +17,6 @@ from tiburon.model import Model, Water, World
 from tiburon.record import named_line
 from tiburon.results.quantities import States
 from tiburon.results.trajectory import Trajectory
-from tiburon.simulation.system import wrenches
 
 __all__ = ["EnergyFlow", "energy_flow", "without_losses"]
 
@@ -84,7 +83,8 @@ def energy_flow(run: Trajectory) -> EnergyFlow:
     )
     power = np.sum(np.asarray(run.get("joint_force").values) * v, axis=-1)
     states = States(model, world, run.system, time, q, run.v, run.x, run.u, CaseRows())
-    for frame, wrench in wrenches(states).items():
+    assert run.system is not None
+    for frame, wrench in run.system.wrenches(states).items():
         if frame == "world":
             continue
         moved = np.asarray(frame_velocity(model, q, v, frame, axes="frame"))

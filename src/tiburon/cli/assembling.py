@@ -154,7 +154,7 @@ def _listed(
     model: "Model", numbers: "NDArray[np.float64]", which: "Sequence[int]", word: str, per: str = ""
 ) -> str:
     """Return how far joints go, or how fast, those that go farthest first."""
-    from tiburon.results.units import velocity_units
+    from tiburon.results.header import velocity_units
 
     units = [unit.removesuffix("/s") + per for unit in velocity_units(model)]
     going = [k for k in which if abs(numbers[k]) > MOVED]

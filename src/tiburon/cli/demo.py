@@ -101,7 +101,7 @@ def draw_station(done: "Trajectory") -> "Figure":
     upper.set_title("The vehicle holds its place in a current while its arm reaches", loc="left")
     _dress(upper, "error of position [mm]")
     upper.set_xlabel("")
-    names = done.data["inner_state"].state.values.tolist()
+    names = done.data["internal_state"].state.values.tolist()
     for thruster in done.model.thrusters:
         thrust = done.x[:, names.index(f"{thruster.name}.thrust")]
         lower.plot(done.time, thrust, label=thruster.name.replace("_", " "), linewidth=1.2)

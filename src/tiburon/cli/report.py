@@ -50,7 +50,7 @@ def run(
     import tiburon as tb
     from tiburon.cli.run_words import as_data
     from tiburon.cli.simulate import check_folders, make_folder
-    from tiburon.results.summary import facts_of
+    from tiburon.results.report import facts_of
 
     check_folders((page, replay, csv))
     if page is None and not as_json:

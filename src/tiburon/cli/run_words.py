@@ -81,7 +81,7 @@ def _table(run: "Trajectory") -> "Table":
     from rich.table import Table
     from rich.text import Text
 
-    from tiburon.results.units import position_units
+    from tiburon.results.header import position_units
 
     table = Table(box=None, pad_edge=False, header_style="dim")
     table.add_column("position", no_wrap=True)

@@ -271,7 +271,7 @@ def _tell(
 ) -> None:
     """Print how it went."""
     from tiburon.cli.run_words import as_data, print_run
-    from tiburon.results.summary import facts_of
+    from tiburon.results.report import facts_of
 
     simulated = done.outcome.time - before
     if as_json:

@@ -18,8 +18,7 @@ from tiburon.drive.messages import FORMATS, MessageError, check_format, short
 from tiburon.drive.recording import Recording
 from tiburon.drive.session import Drive
 from tiburon.errors import TiburonError
-from tiburon.results.run_header import force_unit
-from tiburon.results.units import velocity_units
+from tiburon.results.header import force_units
 
 __all__ = ["VERSION", "Client", "Desk"]
 
@@ -197,7 +196,7 @@ class Desk:
         """Return what there is to know about the robot, once."""
         drive = self.drive
         model, system = drive.model, drive.system
-        units = [force_unit(unit) for unit in velocity_units(model)]
+        units = list(force_units(model))
         channels: Mapping[str, Any] = {}
         if drive.sensing is not None:
             channels = {s.name: list(s.channel_names(model)) for s in drive.sensing.sensors}

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from tiburon.drive.ticker import Row, Ticker
+from tiburon.results.checkpoint import Checkpoint
+from tiburon.results.header import RunHeader, state_columns
 from tiburon.results.outcome import Outcome
-from tiburon.results.run_header import Checkpoint, RunHeader, state_columns
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.recorder import Recorder, RowWriter
 from tiburon.simulation.run import RunSetup

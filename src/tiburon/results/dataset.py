@@ -1,41 +1,86 @@
-"""Runs as xarray datasets: named dimensions, coordinates, units, and the robot embedded."""
+"""Export of runs: xarray datasets with names and units, pandas tables, CSV files."""
 
+import io
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import xarray
 from numpy.typing import NDArray
+from xarray.backends import BackendArray
+from xarray.core.indexing import (
+    IndexingSupport,
+    LazilyIndexedArray,
+    explicit_indexing_adapter,
+)
 
-from tiburon.errors import UnknownNameError
+from tiburon.errors import RunFileError, UnknownNameError
 from tiburon.functions.parameters import CaseRows
-from tiburon.results.embedding import is_data, to_text
+from tiburon.results.encoding import is_data, to_text
+from tiburon.results.header import Column
 from tiburon.results.quantities import ENERGIES, QUANTITIES, Quantity, States, output_quantity
-from tiburon.results.run_header import Column
-from tiburon.simulation.run_parameters import with_named
+from tiburon.written_file import replacing
 
 if TYPE_CHECKING:
-    import xarray
+    import pandas
 
+    from tiburon.results.store import RunStore
     from tiburon.results.trajectory import Trajectory
 
-__all__ = ["dataset_of", "variable_of"]
+__all__ = ["StoredColumn", "dataset_of", "table_of", "variable_of", "write_csv"]
 
 Array = NDArray[np.float64]
 
 BLOCK_BYTES = 64_000_000
-"""Recorded states that are read at a time when quantities are computed from them."""
+"""Recorded states that are read at a time to compute derived quantities [bytes]."""
 
 
-def dataset_of(run: "Trajectory") -> "xarray.Dataset":
-    """Return all recorded columns, and quantities asked for when the run was started."""
-    import xarray
+class StoredColumn(BackendArray):
+    """A column of a run on disk for xarray: read, and checked for damage, when it is used."""
 
-    if run.store is None:
-        variables = {column.name: _recorded(run, column) for column in run.header.columns}
-        data = xarray.Dataset(variables, coords=_coordinates(run))
-    else:
-        data = _opened(run)
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, store: "RunStore", key: str, shape: tuple[int, ...]) -> None:
+        """Keep the location of the column.
+
+        Args:
+            store: The run on disk.
+            key: Key of the column.
+            shape: Shape of all its rows.
+        """
+        self.store, self.key, self.shape = store, key, shape
+
+    def __getitem__(self, key: Any) -> Any:
+        return explicit_indexing_adapter(key, self.shape, IndexingSupport.BASIC, self._select)
+
+    def _select(self, place: tuple[int | slice, ...]) -> Any:
+        rows = place[0]
+        if isinstance(rows, slice):
+            # the arrays on disk may have more rows than are valid
+            place = (slice(*rows.indices(self.shape[0])), *place[1:])
+        return self.store.select(self.key, place)
+
+
+def dataset_of(run: "Trajectory") -> xarray.Dataset:
+    """Return all recorded columns, and the quantities that `record` of the run names."""
+    variables: dict[str, Any] = {}
+    for column in run.header.columns:
+        values: Any
+        if run.store is None:
+            values = run.array(column.key)
+        else:
+            shape = (len(run), *run.header.shape(column))
+            values = LazilyIndexedArray(StoredColumn(run.store, column.key, shape))
+        labeled = [column.dimension] if column.labels is not None else []
+        names = ("time", *run.header.case_dimensions, *labeled)
+        variables[column.name] = xarray.Variable(names, values, column.attributes)
+    coordinates = _coordinates(run)
+    for column in run.header.columns:
+        for name, labels in column.coordinates.items():
+            coordinates[name] = (column.dimension, np.array(labels))
+    data = xarray.Dataset(variables, coords=coordinates)
     for name in run.header.setup.get("record") or ():
-        for wanted in _meant(name):
+        for wanted in ENERGIES if name == "energy" else (name,):
             if wanted not in data:
                 data[wanted] = variable_of(run, wanted)
     status = run.status
@@ -51,13 +96,8 @@ def dataset_of(run: "Trajectory") -> "xarray.Dataset":
     return data
 
 
-def _meant(name: str) -> tuple[str, ...]:
-    """Return the quantities that a word stands for."""
-    return ENERGIES if name == "energy" else (name,)
-
-
-def variable_of(run: "Trajectory", name: str) -> "xarray.DataArray":
-    """Return a quantity by name, recorded or computed."""
+def variable_of(run: "Trajectory", name: str) -> xarray.DataArray:
+    """Return a recorded or derived quantity by name."""
     column = run.header.column(name)
     if column is not None:
         found: xarray.DataArray = run.data[column.name]
@@ -69,64 +109,33 @@ def variable_of(run: "Trajectory", name: str) -> "xarray.DataArray":
     raise UnknownNameError("quantity", name, run.names, listing="run.names")
 
 
-def _recorded(run: "Trajectory", column: Column) -> Any:
-    import xarray
-
-    return xarray.Variable(_dimensions(run, column), run.array(column.key), column.attributes)
-
-
-def _dimensions(run: "Trajectory", column: Column) -> tuple[str, ...]:
-    named = [column.dimension] if column.labels is not None else []
-    return ("time", *run.header.case_dimensions, *named)
-
-
 def _coordinates(run: "Trajectory") -> dict[str, Any]:
-    found: dict[str, Any] = {
+    """Return the coordinates that all quantities share: time and case."""
+    return {
         "time": ("time", run.time, {"units": "s", "long_name": "time"}),
         **{n: np.arange(k) for n, k in zip(run.header.case_dimensions, run.batch, strict=True)},
     }
-    for column in run.header.columns:
-        for name, labels in column.coordinates.items():
-            found[name] = (column.dimension, np.array(labels))
-    return found
 
 
-def _opened(run: "Trajectory") -> "xarray.Dataset":
-    """Return the arrays of a store, which are read when they are used."""
-    import xarray
-    from xarray.core.indexing import LazilyIndexedArray
-
-    from tiburon.results.stored_column import StoredColumn
-
-    assert run.store is not None
-    variables = {}
-    for column in run.header.columns:
-        shape = (len(run), *run.header.shape(column))
-        lazy = LazilyIndexedArray(StoredColumn(run.store, column.key, shape))
-        names = _dimensions(run, column)
-        variables[column.name] = xarray.Variable(names, lazy, column.attributes)
-    return xarray.Dataset(variables, coords=_coordinates(run))
-
-
-def _computed(run: "Trajectory", name: str, quantity: Quantity) -> "xarray.DataArray":
-    import xarray
-
+def _computed(run: "Trajectory", name: str, quantity: Quantity) -> xarray.DataArray:
+    """Return a derived quantity."""
     names = quantity.coordinates(run.model)
     units = quantity.unit_of_each(run.model)
-    # made by the same rules as what is recorded
+    # gives the same attributes as a recorded column
     column = Column(name, name, (), units, quantity.dimensions[-1] if names else "", quantity.title)
     shape = tuple(len(labels) for labels in names.values())
     values = np.full((len(run), *run.batch, *shape), np.nan)
     step = max(1, BLOCK_BYTES // run.header.row_bytes)
     for start in range(0, len(run), step):
         stop = min(start + step, len(run))
-        _fill(run, quantity, start, stop, values[start:stop])
-    cases = ("time", *run.header.case_dimensions)
-    common = {key: value for key, value in _coordinates(run).items() if key in cases}
+        _compute_rows(run, quantity, start, stop, values[start:stop])
     found = xarray.DataArray(
         values,
         dims=("time", *run.header.case_dimensions, *quantity.dimensions),
-        coords={**common, **{name: np.array(labels) for name, labels in names.items()}},
+        coords={
+            **_coordinates(run),
+            **{name: np.array(labels) for name, labels in names.items()},
+        },
         name=name,
         attrs=column.attributes,
     )
@@ -135,38 +144,87 @@ def _computed(run: "Trajectory", name: str, quantity: Quantity) -> "xarray.DataA
     return found
 
 
-def _fill(run: "Trajectory", quantity: Quantity, start: int, stop: int, values: Array) -> None:
-    """Compute a quantity for some rows; states of ended cases, which are NaN, stay so."""
+def _compute_rows(
+    run: "Trajectory", quantity: Quantity, start: int, stop: int, values: Array
+) -> None:
+    """Compute a quantity for some rows; those of ended cases, whose states are NaN, stay NaN."""
     rows = {key: _rows(run, key, start, stop) for key in ("q", "v", "x", "u")}
-    good = np.isfinite(rows["q"]).all(axis=-1) & np.isfinite(rows["v"]).all(axis=-1)
-    if not good.any():
+    valid = np.isfinite(rows["q"]).all(axis=-1) & np.isfinite(rows["v"]).all(axis=-1)
+    if not valid.any():
         return
     time = run.rows.read("time", start, stop)
-    time = np.broadcast_to(time.reshape(-1, *[1] * len(run.batch)), good.shape)
+    time = np.broadcast_to(time.reshape(-1, *[1] * len(run.batch)), valid.shape)
     own = {
-        name: np.ascontiguousarray(np.broadcast_to(table, (*good.shape, table.shape[-1]))[good])
+        name: np.ascontiguousarray(np.broadcast_to(table, (*valid.shape, table.shape[-1]))[valid])
         for name, table in _parameters(run).items()
     }
-    model, world = with_named(run.model, run.world, tuple(run.header.setup.get("named") or ()))
+    system = run.system
     states = States(
-        model,
-        world,
-        run.system,
-        np.ascontiguousarray(time[good]),
-        **{key: np.ascontiguousarray(array[good]) for key, array in rows.items()},
+        run.model if system is None else system.model,
+        run.world if system is None else system.world,
+        system,
+        np.ascontiguousarray(time[valid]),
+        **{key: np.ascontiguousarray(array[valid]) for key, array in rows.items()},
         parameters=CaseRows(own),
     )
-    values[good] = quantity.compute(states)
+    values[valid] = quantity.compute(states)
 
 
 def _parameters(run: "Trajectory") -> dict[str, Array]:
-    """Return numbers that replaced those of the robot and its surroundings, alike or by case."""
+    """Return the parameters that replace those of robot and surroundings, common or by case."""
     given = run.header.setup.get("parameters") or {}
-    alike = {name: np.asarray(row) for name, row in given.items() if np.ndim(row) == 1}
-    return {**alike, **run.header.case_parameters}
+    common = {name: np.asarray(row) for name, row in given.items() if np.ndim(row) == 1}
+    return {**common, **run.header.case_parameters}
 
 
 def _rows(run: "Trajectory", key: str, start: int, stop: int) -> Array:
     if run.header.column(key) is None:
         return np.empty((stop - start, *run.batch, 0))
     return run.rows.read(key, start, stop)
+
+
+def table_of(run: "Trajectory") -> "pandas.DataFrame":
+    """Return a table with the index time [s], or time and case, and one column per scalar."""
+    import pandas
+
+    time = run.time
+    cases = int(np.prod(run.batch))
+    columns, units = {}, {}
+    for column in run.header.columns:
+        flat = run.array(column.key).reshape(len(time) * cases, -1)
+        labels = column.labels
+        names = [column.name] if labels is None else [f"{column.name}.{k}" for k in labels]
+        for k, name in enumerate(names):
+            columns[name] = flat[:, k]
+            units[name] = column.units if isinstance(column.units, str) else column.units[k]
+    index: pandas.Index
+    if run.batch:
+        ranges = [range(size) for size in run.batch]
+        names = ["time", *run.header.case_dimensions]
+        index = pandas.MultiIndex.from_product([time, *ranges], names=names)
+    else:
+        index = pandas.Index(time, name="time")
+    table = pandas.DataFrame(columns, index=index)
+    table.attrs["units"] = units
+    return table
+
+
+def write_csv(run: "Trajectory", path: Path) -> None:
+    """Write a table as text: names, units, then one line per time and case.
+
+    Numbers have all of their digits, so that reading them restores the same bits.
+    """
+    table = table_of(run)
+    head = [*map(str, table.index.names), *table.columns]
+    units = ["s", *[""] * len(run.batch), *table.attrs["units"].values()]
+    with replacing(path, RunFileError) as stream:
+        file = io.TextIOWrapper(stream, encoding="utf-8", newline="", write_through=True)
+        file.write(",".join(_quoted(name) for name in head) + "\n")
+        file.write(",".join(_quoted(f"[{unit}]" if unit else "") for unit in units) + "\n")
+        table.to_csv(file, header=False, na_rep="nan", lineterminator="\n")
+        file.detach()
+
+
+def _quoted(text: str) -> str:
+    """Return a text as a CSV field: names may hold commas."""
+    return text if not set(text) & set(',"\n') else '"' + text.replace('"', '""') + '"'

@@ -1,4 +1,4 @@
-"""How runs end: what happened, when, where, and the last good state."""
+"""Outcomes of runs (status, time, last valid state) and records of events."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -9,20 +9,52 @@ from numpy.typing import NDArray
 
 from tiburon.record import record
 
-__all__ = ["RUNNING", "STATUSES", "WELL", "CommonEnd", "Outcome", "Outcomes", "statuses_of"]
+__all__ = [
+    "RUNNING",
+    "STATUSES",
+    "SUCCESSFUL",
+    "EventRecord",
+    "Outcome",
+    "Outcomes",
+    "SharedOutcome",
+    "statuses_of",
+]
 
 Array = NDArray[np.float64]
 
 STATUSES = ("finished", "event", "diverged", "interrupted", "budget", "zeno", "killed")
-"""All there are: reached the end; ended by a terminal event; diverged; stopped by the user; out of
-wall time; stopped by events that happen without end (Zeno behavior); its process ended without
-finishing it, which only a loaded run can have."""
+"""Statuses of runs: reached the planned end; ended by a terminal event; diverged; stopped by the
+user; exceeded its wall-clock budget; stopped by infinitely many events in finite time (Zeno
+behavior); its process ended without finishing it, which only a loaded run can have."""
 
 RUNNING = "running"
 """Status of a loaded run that another process still records."""
 
-WELL = ("finished", "event")
-"""Those with which a run got as far as was asked."""
+SUCCESSFUL = ("finished", "event")
+"""Statuses of runs that reached their planned end or a terminal event."""
+
+
+@record(eq=False)
+class EventRecord:
+    """One occurrence of an event."""
+
+    name: str
+    """Name of the event."""
+
+    time: float
+    """Time of the event [s]."""
+
+    case: int
+    """Case of a batch, counted in C order; 0 for one robot."""
+
+    q: Array
+    """Configuration at the event [m or rad], shape (nq,), before any action."""
+
+    v: Array
+    """Joint velocity at the event [m/s or rad/s], shape (nv,), before any action."""
+
+    x: Array
+    """Internal states at the event, shape (nx,), before any action."""
 
 
 @record(eq=False)
@@ -33,67 +65,69 @@ class Outcome:
     """One of `STATUSES`."""
 
     time: float
-    """Time of the last good state [s]."""
+    """Time of the last valid state [s]."""
 
     message: str
-    """The same in a sentence."""
+    """The outcome as a sentence."""
 
     q: Array
-    """Position in the last good state [m or rad], shape (nq,)."""
+    """Configuration in the last valid state [m or rad], shape (nq,)."""
 
     v: Array
-    """Joint velocity in the last good state [m/s or rad/s], shape (nv,)."""
+    """Joint velocity in the last valid state [m/s or rad/s], shape (nv,)."""
 
     x: Array
-    """Inner states in the last good state, shape (nx,)."""
+    """Internal states in the last valid state, shape (nx,)."""
 
     event: str | None = None
-    """Name of the event that ended it, or that happens without end."""
+    """Name of the event that ended the run, or that recurs infinitely often."""
 
     body: str | None = None
-    """Body whose motion diverged first; None for inner states, and where nothing diverged."""
+    """Body whose motion diverged first; None for internal states, and where nothing diverged."""
 
     quantity: str | None = None
-    """What diverged first: a position, velocity or inner state by name."""
+    """Name of the coordinate, velocity or internal state that diverged first."""
 
     @property
     def ok(self) -> bool:
-        """Whether the run got as far as was asked: to its end, or to an event."""
-        return self.status in WELL
+        """Whether the run reached its planned end or a terminal event."""
+        return self.status in SUCCESSFUL
 
     @property
     def state(self) -> dict[str, Any]:
-        """The last good state by name: time [s], q, v, x."""
+        """The last valid state by name: time [s], q, v, x."""
         return {"time": self.time, "q": self.q, "v": self.v, "x": self.x}
 
     def __str__(self) -> str:
         return self.message
 
 
-class CommonEnd(NamedTuple):
-    """How all cases ended that nothing else is known of: together, at one time."""
+class SharedOutcome(NamedTuple):
+    """Outcome of all cases of a batch that ended together, at one time."""
 
     status: str
     time: float
     message: str
 
     states: Array
-    """(*q, *v, *x) of all cases, shape (cases, numbers)."""
+    """(*q, *v, *x) of all cases, shape (cases, nq + nv + nx)."""
 
     ends: tuple[int, int]
-    """Where q and v end in a state."""
+    """Indices at which q and v end in a state."""
 
 
 class Outcomes(Sequence[Outcome]):
-    """The outcomes of all cases; most of a batch ended together and are made when looked at."""
+    """Outcomes of all cases; those of cases that ended together are built when accessed."""
 
-    def __init__(self, count: int, known: Mapping[int, Outcome], others: CommonEnd | None) -> None:
-        """Put outcomes together.
+    def __init__(
+        self, count: int, known: Mapping[int, Outcome], others: SharedOutcome | None
+    ) -> None:
+        """Combine outcomes.
 
         Args:
             count: Number of cases.
             known: Outcomes by case.
-            others: How all other cases ended; None where there is no other.
+            others: Outcome of all other cases; None where there are none.
         """
         self._count, self._known, self._others = count, dict(known), others
 
@@ -109,7 +143,7 @@ class Outcomes(Sequence[Outcome]):
     def __getitem__(self, case: int | slice) -> Outcome | tuple[Outcome, ...]:
         if isinstance(case, slice):
             return tuple(self[k] for k in range(self._count)[case])
-        # counts from the end where it is negative, and refuses what is out of range
+        # normalizes negative indices, and raises IndexError out of range
         case = range(self._count)[case]
         found = self._known.get(case)
         if found is None:
@@ -120,22 +154,21 @@ class Outcomes(Sequence[Outcome]):
             self._known[case] = found
         return found
 
-    def add(self, case: int, words: str) -> None:
-        """Add words to the message of a case."""
+    def add(self, case: int, text: str) -> None:
+        """Append text to the message of a case."""
         found = self[case]
-        self._known[case] = replace(found, message=found.message + words)
+        self._known[case] = replace(found, message=found.message + text)
 
     def __repr__(self) -> str:
         return repr(tuple(self))
 
     @property
     def statuses(self) -> list[str]:
-        """The status of each case."""
-        words = [] if self._others is None else [self._others.status] * self._count
-        words = words or [""] * self._count
+        """Status of each case."""
+        found = ["" if self._others is None else self._others.status] * self._count
         for case, outcome in self._known.items():
-            words[case] = outcome.status
-        return words
+            found[case] = outcome.status
+        return found
 
 
 def statuses_of(outcomes: Iterable[Outcome]) -> list[str]:

@@ -1,7 +1,7 @@
-"""Quantities that follow from recorded states: computed when asked for, in native batches."""
+"""Derived quantities: computed from recorded states on request, in native batches."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,54 +19,120 @@ from tiburon.loops.reactions import loop_reactions
 from tiburon.loops.redundancy import smallest_singular_value
 from tiburon.model import Fixed, Model, World
 from tiburon.record import record
-from tiburon.results.run_header import force_unit
-from tiburon.results.units import velocity_units
-from tiburon.simulation.system import accelerations, joint_forces, reported, wrenches
+from tiburon.results.header import force_units, velocity_units
 from tiburon.spatial.rotations import matrix_to_quaternion
 
-__all__ = ["ENERGIES", "QUANTITIES", "Quantity", "States", "check_names", "output_quantity"]
+if TYPE_CHECKING:
+    from tiburon.results.trajectory import Trajectory
+
+__all__ = [
+    "ENERGIES",
+    "QUANTITIES",
+    "Quantity",
+    "RunSystem",
+    "States",
+    "check_names",
+    "output_quantity",
+]
 
 Array = NDArray[np.float64]
 
 AXES = ("x", "y", "z")
-MOMENTS_FIRST = ("nx", "ny", "nz", "fx", "fy", "fz")
-MOTIONS = ("wx", "wy", "wz", "vx", "vy", "vz")
+WRENCH_LABELS = ("nx", "ny", "nz", "fx", "fy", "fz")
+TWIST_LABELS = ("wx", "wy", "wz", "vx", "vy", "vz")
+
+
+class RunSystem(Protocol):
+    """The simulated system of a run; `tiburon.simulation.recorded_run` implements it."""
+
+    @property
+    def model(self) -> Model:
+        """The robot; parameters given by name are inputs of its code."""
+
+    @property
+    def world(self) -> World:
+        """The surroundings; parameters given by name are inputs of their code."""
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the quantities that elements report."""
+
+    @property
+    def switches_loops(self) -> bool:
+        """Whether elements open and close loops during the run."""
+
+    def accelerations(self, states: "States") -> Array:
+        """Return joint accelerations [m/s^2 or rad/s^2], shape (n, nv)."""
+
+    def joint_forces(self, states: "States") -> Array:
+        """Return the joint forces of all elements and commands [N or N m], shape (n, nv)."""
+
+    def wrenches(self, states: "States") -> Mapping[str, Array]:
+        """Return the wrenches of elements by frame: [n; f], frame axes [N m, N], shape (n, 6)."""
+
+    def output(self, states: "States", name: str) -> Array:
+        """Return a quantity that an element reports, one of `output_names`, shape (n,)."""
+
+    def resume(self, run: "Trajectory", duration: float | None, **changes: Any) -> "Trajectory":
+        """Continue a run; `Trajectory.resume` describes the arguments."""
 
 
 @record(eq=False)
 class States:
-    """States of a run, all finite, one after the other; those of ended cases are left out."""
+    """Finite states of a run, all cases in one dimension; those of ended cases are left out."""
 
     model: Model
     """The robot."""
 
     world: World
-    """What surrounds it."""
+    """The surroundings."""
 
-    system: Any
-    """What moves, commanded from outside: a `System` without controller, or None."""
+    system: RunSystem | None
+    """The simulated system, driven by the recorded commands."""
 
     time: Array
-    """When [s], shape (n,)."""
+    """Times [s], shape (n,)."""
 
     q: Array
-    """Positions [m or rad], shape (n, nq)."""
+    """Configurations [m or rad], shape (n, nq)."""
 
     v: Array
     """Joint velocities [m/s or rad/s], shape (n, nv)."""
 
     x: Array
-    """Inner states, shape (n, nx)."""
+    """Internal states, shape (n, nx)."""
 
     u: Array
     """Commands, shape (n, commands)."""
 
     parameters: CaseRows
-    """Numbers that differ from case to case, one row per state: "inertia" and the like."""
+    """Parameters that differ between cases, one row per state, by their name in kernels."""
 
-    def ask(self, function: Callable[..., Any], *arrays: Array, **options: Any) -> Any:
-        """Call a function of the library on all states, with the numbers of each case."""
-        timed = {} if not _time_matters(self) else {"time": self.time}
+    @property
+    def dynamics(self) -> RunSystem:
+        """The simulated system.
+
+        Raises:
+            ModelError: If the run was assembled without one.
+        """
+        if self.system is None:
+            raise ModelError(
+                f"robot {self.model.name!r}: this trajectory has no system, so that forces and "
+                "accelerations are not known; take the run from simulate or load_run"
+            )
+        return self.system
+
+    @property
+    def time_if_needed(self) -> Array | None:
+        """The times, or None if neither robot nor surroundings depend on time."""
+        from tiburon.functions.library import depends_on_time
+
+        return self.time if depends_on_time(self.model, self.world) else None
+
+    def evaluate(self, function: Callable[..., Any], *arrays: Array, **options: Any) -> Any:
+        """Call a function of the library on all states, with the parameters of each case."""
+        time = self.time_if_needed
+        timed = {} if time is None else {"time": time}
         if not self.parameters:
             return function(self.model, *arrays, **options, **timed)
         from tiburon.functions.compilation import compile
@@ -78,28 +144,22 @@ class States:
         return kernel(*arrays, **taken, **{k: v for k, v in timed.items() if k in known})
 
 
-def _time_matters(states: States) -> bool:
-    from tiburon.functions.library import depends_on_time
-
-    return depends_on_time(states.model, states.world)
-
-
 @record
 class Quantity:
-    """Something that can be asked of a run by name."""
+    """A quantity that `Trajectory.get` returns by name."""
 
     title: str
-    """In words, for axes and tables."""
+    """Description for axes and tables."""
 
     units: tuple[str, ...] | str
-    """Its unit, or that of each label; "joint force" and "joint acceleration" stand for those of
-    the robot's coordinates."""
+    """Its unit, or one per label; "joint force" and "joint acceleration" stand for those of the
+    robot's coordinates."""
 
     dimensions: tuple[str, ...]
     """Names of the dimensions after time and case."""
 
     compute: Callable[[States], Array]
-    """Takes states, gives one entry for each."""
+    """Maps states to one entry per state."""
 
     labels: tuple[str, ...] = ()
     """Names along the last dimension, where they are not those of the robot's coordinates."""
@@ -114,25 +174,25 @@ class Quantity:
         return {name: found.get(name, self.labels) for name in self.dimensions}
 
     def unit_of_each(self, model: Model) -> tuple[str, ...] | str:
-        """Return the unit of all, or of each coordinate along the last dimension."""
+        """Return the common unit, or that of each coordinate along the last dimension."""
         if self.units == "joint acceleration":
             return tuple(f"{unit}^2" for unit in velocity_units(model))
         if self.units == "joint force":
-            return tuple(force_unit(unit) for unit in velocity_units(model))
+            return force_units(model)
         return self.units
 
 
 def output_quantity(name: str) -> Quantity:
-    """Return what an element reports as a quantity."""
-    return Quantity(name.replace("_", " "), "", (), lambda states: reported(states, name))
+    """Return an output of an element as a quantity."""
+    return Quantity(name.replace("_", " "), "", (), lambda s: s.dynamics.output(s, name))
 
 
 def check_names(names: Sequence[str], others: Sequence[str]) -> None:
-    """Refuse names that mean no quantity, before a run starts.
+    """Check the names of quantities to record, before a run starts.
 
     Args:
-        names: What is to be recorded; "energy" stands for all energies.
-        others: Names that this run knows beside `QUANTITIES`: its columns, what elements report.
+        names: Quantities to record; "energy" stands for all energies.
+        others: Names that the run has beside `QUANTITIES`: columns, and outputs of elements.
 
     Raises:
         UnknownNameError: If a name is none of these.
@@ -144,11 +204,12 @@ def check_names(names: Sequence[str], others: Sequence[str]) -> None:
 
 
 def _kinetic(states: States) -> Array:
-    return np.asarray(states.ask(kinetic_energy, states.q, states.v, fluid=states.world.fluid))
+    fluid = states.world.fluid
+    return np.asarray(states.evaluate(kinetic_energy, states.q, states.v, fluid=fluid))
 
 
 def _potential(states: States) -> Array:
-    return np.asarray(states.ask(potential_energy, states.q, world=states.world))
+    return np.asarray(states.evaluate(potential_energy, states.q, world=states.world))
 
 
 def _body_names(states: States) -> list[str]:
@@ -156,7 +217,7 @@ def _body_names(states: States) -> list[str]:
 
 
 def _poses(states: States) -> tuple[Array, Array]:
-    found: tuple[Array, Array] = states.ask(
+    found: tuple[Array, Array] = states.evaluate(
         forward_kinematics, states.q, frames=_body_names(states)
     )
     return found
@@ -169,54 +230,34 @@ def _orientations(states: States) -> Array:
 
 
 def _reactions(states: States) -> Array:
-    forces = wrenches(states)
-    if states.model.loops:
-        if states.system.switch_places:
-            raise ModelError(
-                f"robot {states.model.name!r}: joint_reaction is not known where loops are "
-                "switched; take loop_reactions of the robot with those loops that were closed"
-            )
-        carried = loop_reactions(
-            states.model,
-            states.q,
-            states.v,
-            joint_forces(states),
-            world=states.world,
-            external_force=forces or None,
-            time=_when(states),
-            **_numbers(states),
+    system, looped = states.dynamics, bool(states.model.loops)
+    options: dict[str, Any] = {
+        "world": states.world,
+        "external_force": system.wrenches(states) or None,
+        "time": states.time_if_needed,
+        **({"parameters": states.parameters} if states.parameters else {}),
+    }
+    if looped and system.switches_loops:
+        raise ModelError(
+            f"robot {states.model.name!r}: joint_reaction is not known where loops are "
+            "switched; take loop_reactions of the robot with those loops that were closed"
         )
-        return carried.actuator + carried.bearing
-    found = joint_reactions(
-        states.model,
-        states.q,
-        states.v,
-        accelerations(states),
-        world=states.world,
-        external_force=forces or None,
-        time=_when(states),
-        **_numbers(states),
-    )
-    return found.actuator + found.bearing
+    drive = system.joint_forces(states) if looped else system.accelerations(states)
+    function = loop_reactions if looped else joint_reactions
+    found = function(states.model, states.q, states.v, drive, **options)
+    return np.asarray(found.actuator + found.bearing)
 
 
-def _gap(states: States) -> Array:
-    gaps = np.abs(constraint_residual(states.model, states.q, time=_when(states)))
-    return np.asarray(gaps.max(axis=-1, initial=0.0))
+def _residual(states: States) -> Array:
+    time = states.time_if_needed
+    residuals = np.abs(constraint_residual(states.model, states.q, time=time))
+    return np.asarray(residuals.max(axis=-1, initial=0.0))
 
 
 def _singular(states: States) -> Array:
-    numbers = states.parameters
-    return smallest_singular_value(states.model, states.q, time=_when(states), numbers=numbers)
-
-
-def _numbers(states: States) -> dict[str, Any]:
-    """Return the numbers of each state for functions of dynamics, where cases have their own."""
-    return {"parameters": states.parameters} if states.parameters else {}
-
-
-def _when(states: States) -> Array | None:
-    return states.time if _time_matters(states) else None
+    return smallest_singular_value(
+        states.model, states.q, time=states.time_if_needed, numbers=states.parameters
+    )
 
 
 QUANTITIES: dict[str, Quantity] = {
@@ -229,14 +270,14 @@ QUANTITIES: dict[str, Quantity] = {
         "momentum about the center of mass, world axes",
         ("kg m^2/s",) * 3 + ("kg m/s",) * 3,
         ("momentum_component",),
-        lambda s: np.asarray(s.ask(momentum, s.q, s.v)),
+        lambda s: np.asarray(s.evaluate(momentum, s.q, s.v)),
         ("hx", "hy", "hz", "px", "py", "pz"),
     ),
     "center_of_mass": Quantity(
         "center of mass, world axes",
         "m",
         ("axis",),
-        lambda s: np.asarray(s.ask(center_of_mass, s.q)),
+        lambda s: np.asarray(s.evaluate(center_of_mass, s.q)),
         AXES,
     ),
     "body_position": Quantity(
@@ -253,31 +294,34 @@ QUANTITIES: dict[str, Quantity] = {
         "velocity of the body's origin, world axes",
         ("rad/s",) * 3 + ("m/s",) * 3,
         ("body", "motion"),
-        lambda s: np.asarray(s.ask(frame_velocity, s.q, s.v, frames=_body_names(s))),
-        MOTIONS,
+        lambda s: np.asarray(s.evaluate(frame_velocity, s.q, s.v, frames=_body_names(s))),
+        TWIST_LABELS,
     ),
     "joint_acceleration": Quantity(
-        "joint acceleration", "joint acceleration", ("velocity",), accelerations
+        "joint acceleration",
+        "joint acceleration",
+        ("velocity",),
+        lambda s: s.dynamics.accelerations(s),
     ),
     "joint_force": Quantity(
-        "force of all that drives and resists at the joint",
+        "joint force of all elements and commands",
         "joint force",
         ("velocity",),
-        joint_forces,
+        lambda s: s.dynamics.joint_forces(s),
     ),
     "joint_reaction": Quantity(
         "wrench on the body at its joint, body axes",
         ("N m",) * 3 + ("N",) * 3,
         ("joint", "wrench"),
         _reactions,
-        MOMENTS_FIRST,
+        WRENCH_LABELS,
     ),
-    "loop_gap": Quantity("largest gap of a loop", "m or rad", (), _gap),
-    "loop_singular_value": Quantity(
-        "smallest over largest singular value of the loops", "1", (), _singular
+    "constraint_residual": Quantity("largest constraint residual", "m or rad", (), _residual),
+    "constraint_singular_value": Quantity(
+        "smallest over largest singular value of the constraints", "1", (), _singular
     ),
 }
-"""What can be asked of a run beside what was recorded."""
+"""Derived quantities by name."""
 
 ENERGIES = ("kinetic_energy", "potential_energy", "total_energy")
-"""What "energy" stands for."""
+"""Quantities that "energy" stands for."""

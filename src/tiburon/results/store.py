@@ -1,9 +1,8 @@
 """Runs on disk: a Zarr directory that any Zarr or xarray reader opens, with a checkpoint inside.
 
-Arrays have time as their first dimension and are written in whole chunks, each file in one stroke
-(a new file takes the place of the old one). After each chunk the checkpoint is written the same
-way; it says how many rows count. So whenever a run is killed, what the checkpoint speaks of is
-there.
+Arrays have time as their first dimension and are written in whole chunks; each file is replaced
+atomically. After each chunk the checkpoint, which holds the number of valid rows, is written the
+same way. A killed run therefore always has all rows that its checkpoint counts.
 """
 
 import hashlib
@@ -14,59 +13,67 @@ import tempfile
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.errors import RunFileError
 from tiburon.model import Model, World
-from tiburon.results.checkpoint_file import Progress, progress_to_bytes, read_progress
-from tiburon.results.header_text import header_from_text, header_to_text
-from tiburon.results.run_header import Checkpoint, RunHeader
+from tiburon.results.checkpoint import (
+    PROGRESS_BYTES,
+    Checkpoint,
+    Progress,
+    progress_to_bytes,
+    read_progress,
+)
+from tiburon.results.encoding import first_line, header_from_text, header_to_text
+from tiburon.results.header import RunHeader
+from tiburon.results.outcome import RUNNING, statuses_of
 from tiburon.results.store_files import (
     FORMAT,
     VERSION,
+    ArrayLayout,
+    RunFiles,
+    StoreLock,
     check_chunk,
+    guarded_store,
+    layout_of,
     make_array,
     make_column,
     make_labels,
     read_attributes,
+    refuse_links,
     signed,
     sync_files,
+    writer_of,
     writing,
+    zip_store,
 )
-from tiburon.results.store_guard import (
-    PROGRESS_BYTES,
-    ArrayLayout,
-    RunFiles,
-    first_line,
-    guarded_store,
-    layout_of,
-    refuse_links,
-)
-from tiburon.results.store_lock import StoreLock, writer_of
 from tiburon.version import installed_version
 from tiburon.written_file import sync_directory, write_file
 
-__all__ = ["RunStore"]
+if TYPE_CHECKING:
+    from tiburon.results.trajectory import Trajectory
+
+__all__ = ["RunStore", "save_run"]
 
 Array = NDArray[np.float64]
 
 CHUNK_BYTES = 16_000_000
-"""Size of one chunk of rows of all columns together, as far as rows are not larger."""
+"""Size of one chunk of rows of all columns together, unless a single row is larger [bytes]."""
 
-MOST_ROWS = 65_536
-"""Rows of one chunk at most: those of a small robot would otherwise be on disk late."""
+MAX_CHUNK_ROWS = 65_536
+"""Most rows of a chunk, so that those of a small robot reach the disk in time."""
 
 OTHER_ROWS = "read other rows with run.part(...)"
 
 PROGRESS = "checkpoint/progress.npz"
-"""Where the checkpoint lies: inside an array, where readers of groups do not look for arrays."""
+"""Path of the checkpoint: inside an array, where readers of groups do not look for arrays."""
 
 
 class RunStore:
-    """The rows of a run on disk, and what it takes to go on."""
+    """The rows of a run on disk, and its checkpoint."""
 
     def __init__(self, path: Path, header: RunHeader, progress: Progress, attributes: Any) -> None:
         """Use `create` or `open`."""
@@ -78,17 +85,17 @@ class RunStore:
         self._root: Any = None
         self._opened: dict[str, Any] = {}
         self._layouts: dict[str, ArrayLayout] = {}
-        # checksum of the checkpoint file as this process knows it
+        # checksum of the checkpoint file that this process last read or wrote
         self._known = b""
-        # written, but perhaps not yet on the disk
+        # files written, but perhaps not yet synced to disk
         self._unsynced: set[Path] = set()
         self._lock: StoreLock | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        # copies and other processes read the files themselves, and do not record
+        # copies and other processes open the files themselves, and do not record
         return {**self.__dict__, "_root": None, "_opened": {}, "_lock": None, "_unsynced": set()}
 
-    # -- making ------------------------------------------------------------------------------------
+    # -- creation ----------------------------------------------------------------------------------
 
     @classmethod
     def create(
@@ -98,29 +105,29 @@ class RunStore:
         rows: int | None,
         start: Checkpoint | None = None,
     ) -> "RunStore":
-        """Make a store, and take the right to record into it.
+        """Create a store, and lock it for recording.
 
-        It is made beside its place and moved there when it is whole.
+        It is written to a temporary directory and moved to its path when it is complete.
 
         Args:
-            path: A directory to be; by custom its name ends in ".zarr".
-            header: What is known of the run.
-            rows: How many rows there will be, where known.
-            start: What it takes to begin: with it, a run that is killed before its first rows are
-                on disk can be resumed.
+            path: A new directory; by convention its name ends in ".zarr".
+            header: Header of the run.
+            rows: Number of rows to come, if known.
+            start: Initial state: with it, a run that is killed before its first rows are on disk
+                can be resumed.
 
         Raises:
-            RunFileError: If something is there already, or it cannot be written.
+            RunFileError: If the path exists already, or it cannot be written.
         """
         target = Path(path)
         taken = RunFileError(
             target,
-            "is there already; remove it, choose another name, or go on with it by "
+            "exists already; remove it, choose another name, or continue it by "
             "tiburon.load_run(...).resume()",
         )
         if target.is_file() or (target.is_dir() and any(target.iterdir())):
             raise taken
-        chunk_rows = max(1, min(CHUNK_BYTES // header.row_bytes, MOST_ROWS))
+        chunk_rows = max(1, min(CHUNK_BYTES // header.row_bytes, MAX_CHUNK_ROWS))
         if rows is not None:
             chunk_rows = max(1, min(chunk_rows, rows))
         attributes: dict[str, Any] = {
@@ -156,7 +163,7 @@ class RunStore:
     def _make(
         self, attributes: Mapping[str, Any], rows: int | None, start: Checkpoint | None
     ) -> None:
-        """Write the arrays and the first checkpoint."""
+        """Write the arrays and the initial checkpoint."""
         import zarr
 
         group = zarr.open_group(self.path, mode="w", zarr_format=3, attributes=dict(attributes))
@@ -165,7 +172,7 @@ class RunStore:
         for column in self.header.columns:
             make_column(group, self.header, column, size, self.chunk_rows)
         make_labels(group, self.header)
-        note = {"about": "number of recorded rows; beside it lies what it takes to go on"}
+        note = {"about": "number of recorded rows; the file beside it is the checkpoint"}
         make_array(group, "checkpoint", (), (), (), note, dtype="i8", fill_value=0)
         self._put_progress(Progress(0, start, (), (), False))
         self._consolidate()
@@ -174,15 +181,15 @@ class RunStore:
     def open(
         cls, path: str | os.PathLike[str], model: Model | None = None, world: World | None = None
     ) -> "RunStore":
-        """Open a store to read, or to go on with.
+        """Open a store to read it, or to resume its run.
 
         Args:
             path: The directory, or a zip file of it.
             model: The robot, for runs of robots that no file can hold.
-            world: What surrounds it, likewise.
+            world: The surroundings, likewise.
 
         Raises:
-            RunFileError: If it is not there, not whole, of a later version, or not a run at all.
+            RunFileError: If it does not exist, is incomplete, of a later version, or not a run.
         """
         target = Path(path)
         try:
@@ -190,7 +197,7 @@ class RunStore:
         except (OSError, ValueError) as error:
             raise RunFileError(target, f"is no path ({first_line(error)}); correct it") from error
         if not there:
-            raise RunFileError(target, "is not there; check the path")
+            raise RunFileError(target, "does not exist; check the path")
         files = RunFiles(target)
         attributes = read_attributes(files)
         header = header_from_text(target, attributes["run"], model, world)
@@ -201,23 +208,23 @@ class RunStore:
         return store
 
     def reopen(self, header: RunHeader, rows: int | None, keep: int, state: Checkpoint) -> None:
-        """Prepare for more rows, and take the right to record them.
+        """Prepare for more rows, and lock the store for recording.
 
         Args:
-            header: What is known of the run that goes on.
-            rows: How many rows there will be, those on disk counted; None where not known.
-            keep: How many of those on disk stay.
-            state: The checkpoint that belongs to them.
+            header: Header of the resumed run.
+            rows: Total number of rows, including those on disk; None if unknown.
+            keep: Number of rows on disk to keep.
+            state: The checkpoint after these rows.
 
         Raises:
             RunFileError: If another process records into the store, or has since it was loaded, or
-                the store holds links to other places.
+                the store holds symbolic links.
         """
         if self.is_zip:
             raise RunFileError(
-                self.path, "a zip file cannot be gone on with; unpack it and load the directory"
+                self.path, "a zip file cannot be resumed; unpack it and load the directory"
             )
-        # before the lock file, too, is written
+        # before the lock file is written, too
         refuse_links(self.path)
         if self._lock is None:
             self._lock = StoreLock(self.path)
@@ -230,10 +237,10 @@ class RunStore:
                     "now; load it again",
                 )
             self.header = header
-            # the rows that stay count before any file changes
+            # the checkpoint counts only the rows to keep before any file changes
             self.commit(keep, state)
             with writing(self.path, self._so_far()):
-                # what cannot be described in the end is refused at the start
+                # damaged metadata raises now rather than at the end of the run
                 self._consolidate()
                 self._group().attrs.update(signed(self.path, header_to_text(header)))
                 self._resize(max(keep, self.chunk_rows if rows is None else rows))
@@ -242,7 +249,7 @@ class RunStore:
             raise
 
     def release(self) -> None:
-        """Give up the right to record: the run ended, or cannot go on."""
+        """Release the lock: the run ended, or failed."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None
@@ -251,24 +258,24 @@ class RunStore:
 
     @property
     def is_zip(self) -> bool:
-        """Whether it is one file."""
+        """Whether it is one zip file."""
         return self.files.is_zip
 
     @property
     def count(self) -> int:
-        """Number of rows that count."""
+        """Number of valid rows."""
         return self.progress.rows
 
     def write(self, start: int, rows: Mapping[str, Array], count: int) -> None:
         """Write a chunk of rows.
 
         Args:
-            start: Where it begins: a whole number of chunks.
-            rows: By key, "time" among them; after the first `count`, NaN may follow.
-            count: How many rows there are.
+            start: First row: a multiple of the chunk size.
+            rows: Values by key, including "time"; those after the first `count` rows are NaN.
+            count: Number of rows.
 
         Raises:
-            RunFileError: If it cannot be written; what the checkpoint speaks of stays.
+            RunFileError: If it cannot be written; the rows that the checkpoint counts are kept.
         """
         with writing(self.path, self._so_far()):
             size = self._array("time").shape[0]
@@ -296,35 +303,35 @@ class RunStore:
 
         Args:
             key: Key or name of the column.
-            place: What to take along each dimension, time first; slices with steps above 0.
+            place: Index or slice along each dimension, time first; slices with positive steps.
 
         Raises:
-            RunFileError: If a file is damaged, or memory does not hold that much.
+            RunFileError: If a file is damaged, or the values do not fit into memory.
         """
         name = self._name(key)
         rows = place[0]
-        told = f"row {rows}" if isinstance(rows, int) else f"rows {rows.start} to {rows.stop}"
+        which = f"row {rows}" if isinstance(rows, int) else f"rows {rows.start} to {rows.stop}"
         try:
             return np.asarray(self._array(name)[place], dtype=np.float64)
         except RunFileError as error:
             raise RunFileError(
-                self.path, f"{told} of {name} are damaged ({error.problem}), or {OTHER_ROWS}"
+                self.path, f"{which} of {name} are damaged ({error.problem}), or {OTHER_ROWS}"
             ) from error
         except MemoryError as error:
             raise RunFileError(
-                self.path, f"{told} of {name} do not fit into memory; {OTHER_ROWS}"
+                self.path, f"{which} of {name} do not fit into memory; {OTHER_ROWS}"
             ) from error
         except Exception as error:
             raise RunFileError(
                 self.path,
-                f"{told} of {name} are damaged ({first_line(error)}); restore the files from a "
+                f"{which} of {name} are damaged ({first_line(error)}); restore the files from a "
                 f"copy, or {OTHER_ROWS}",
             ) from error
 
     # -- progress ----------------------------------------------------------------------------------
 
     def commit(self, rows: int, checkpoint: Checkpoint) -> None:
-        """Let rows count that were written, and keep what it takes to go on after them."""
+        """Write a checkpoint that counts the rows written so far."""
         self._put_progress(Progress(rows, checkpoint, (), (), False))
 
     def finish(
@@ -334,7 +341,7 @@ class RunStore:
         outcomes: Sequence[Any],
         events: Sequence[Any],
     ) -> None:
-        """Write down how the run ended, and let others record."""
+        """Write outcomes and events of a run that ended, and release the lock."""
         self._put_progress(Progress(rows, checkpoint, tuple(outcomes), tuple(events), True))
         with writing(self.path, self._so_far()):
             self._resize(rows)
@@ -343,10 +350,10 @@ class RunStore:
         self.release()
 
     def ended(self) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Return outcomes and events; of a run that did not end, whether it was killed or runs on.
+        """Return outcomes and events; "killed" or "running" for a run that did not end.
 
         Raises:
-            RunFileError: If they do not fit the run.
+            RunFileError: If they are inconsistent with the run.
         """
         model, cases = self.header.model, math.prod(self.header.batch)
         writer = None if self.is_zip else writer_of(self.path)
@@ -383,7 +390,7 @@ class RunStore:
                 f"a checkpoint may have {PROGRESS_BYTES / 1e6:.4g} MB, got "
                 f"{len(content) / 1e6:.4g} MB; store fewer cases in one run{self._so_far()}",
             )
-        # rows are on the disk before they count
+        # rows are on disk before the checkpoint counts them
         self._sync()
         write_file(
             self.path / PROGRESS,
@@ -395,24 +402,24 @@ class RunStore:
             self._array("checkpoint")[...] = progress.rows
 
     def _sync(self) -> None:
-        """Flush what was written to the disk."""
+        """Flush written files to disk."""
         with writing(self.path, self._so_far()):
             sync_files(self._unsynced)
         self._unsynced.clear()
 
     def _so_far(self) -> str:
-        """Say what is safe on disk."""
+        """Return the part of an error message about the rows that are on disk."""
         state = self.progress.checkpoint
         if state is None:
             return "; no rows are safe: start the run again"
         if not self.progress.rows:
             return (
-                "; no rows are safe yet, but the start of the run is, and "
+                "; no rows are safe yet, but the initial state is, and "
                 "tiburon.load_run(...).resume() begins there"
             )
         return (
             f"; {self.progress.rows} rows up to {state.time:.6g} s are safe, and "
-            "tiburon.load_run(...).resume() goes on from there"
+            "tiburon.load_run(...).resume() continues from there"
         )
 
     # -- arrays ------------------------------------------------------------------------------------
@@ -422,7 +429,7 @@ class RunStore:
         return key if column is None else column.name
 
     def _group(self) -> Any:
-        """Return the Zarr group, whose files are read through the guard."""
+        """Return the Zarr group, whose files are read with bounds."""
         import zarr
 
         if self._root is None:
@@ -457,11 +464,11 @@ class RunStore:
             self._unsynced.add(self.path / name / "zarr.json")
 
     def _consolidate(self) -> None:
-        """Put all descriptions in one file, which readers open faster."""
+        """Consolidate the metadata of all arrays in one file, which readers open faster."""
         import zarr
 
         with warnings.catch_warnings(), writing(self.path, self._so_far()):
-            # a convention that all readers know, though no part of the standard yet
+            # a convention that all readers support, though not part of the standard yet
             warnings.simplefilter("ignore")
             try:
                 zarr.consolidate_metadata(guarded_store(self.files, {}, read_only=False))
@@ -470,13 +477,13 @@ class RunStore:
             except Exception as error:
                 raise RunFileError(
                     self.path,
-                    f"the description of one of its arrays is damaged ({first_line(error)}); "
+                    f"the metadata of one of its arrays is damaged ({first_line(error)}); "
                     "restore the files named zarr.json from a copy",
                 ) from error
         self._unsynced.add(self.path / "zarr.json")
 
     def _check_files(self) -> None:
-        """Refuse a store some of whose files are missing: they would read as numbers unknown."""
+        """Raise `RunFileError` if chunk files are missing, which Zarr would read as NaN."""
         for name in ("time", *(column.name for column in self.header.columns)):
             self._array(name)
             layout = self._layouts[name]
@@ -491,3 +498,106 @@ class RunStore:
                     raise RunFileError(
                         self.path, f"file {name}/{file} is missing; restore it from a copy"
                     )
+
+
+def save_run(run: "Trajectory", path: Path, *, overwrite: bool = False) -> None:
+    """Save a run; `Trajectory.save` describes the arguments.
+
+    The files are written to a temporary directory and moved when they are complete: an earlier run
+    at the same path is removed only once the new one is safe.
+    """
+    if path.exists() and not overwrite:
+        raise RunFileError(path, "exists already; choose another name, or pass overwrite=True")
+    if path.exists() and not _is_run(path):
+        raise RunFileError(
+            path, "exists already and is not a run, so it is kept; choose another name"
+        )
+    writer = writer_of(path) if path.is_dir() else None
+    if writer is not None:
+        raise RunFileError(path, f"is being recorded by {writer}; choose another name")
+    if run.store is not None and run.store.path.resolve() == path.resolve():
+        raise RunFileError(path, "holds this run already; choose another name")
+    try:
+        # a symbolic link is kept, and points to the run
+        place = Path(os.path.realpath(path))
+        place.parent.mkdir(parents=True, exist_ok=True)
+        spare = Path(tempfile.mkdtemp(prefix=f".{place.name[:40]}.", dir=place.parent))
+    except OSError as error:
+        raise RunFileError(path, f"cannot be written ({error.strerror}); check the path") from error
+    made = spare / "run"
+    try:
+        _write(run, made)
+        if path.suffix.lower() == ".zip":
+            zip_store(made, spare / "run.zip")
+            made = spare / "run.zip"
+        _swap(made, place, spare / "earlier")
+    except OSError as error:
+        raise _failed(path, str(error.strerror)) from error
+    except RunFileError as error:
+        if Path(error.file) not in (spare / "run", spare / "run.zip"):
+            # the source run cannot be read
+            raise
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, OSError):
+            cause = cause.__cause__
+        if cause is None:
+            raise RunFileError(path, error.problem) from error
+        raise _failed(path, os.strerror(cause.errno) if cause.errno else str(cause)) from error
+    finally:
+        shutil.rmtree(spare, ignore_errors=True)
+
+
+def _failed(path: Path, reason: str) -> RunFileError:
+    """Return the error of a run that cannot be saved."""
+    kept = "; the existing run is unchanged" if path.exists() else ""
+    return RunFileError(
+        path,
+        f"cannot be written ({reason}){kept}; check the path, free some space or choose another "
+        "place, and save again",
+    )
+
+
+def _swap(made: Path, path: Path, spare: Path) -> None:
+    """Move a run to its path; an earlier one is removed only once the new one is in place."""
+    if made.is_file() and not path.is_dir():
+        os.replace(made, path)
+        return
+    moved = path.exists()
+    if moved:
+        # directories cannot be replaced atomically
+        os.replace(path, spare)
+    try:
+        os.replace(made, path)
+    except OSError:
+        if moved:
+            os.replace(spare, path)
+        raise
+    sync_directory(path.parent)
+
+
+def _write(run: "Trajectory", path: Path) -> None:
+    """Write all rows, a chunk at a time."""
+    store = RunStore.create(path, run.header, len(run))
+    keys = ("time", *(column.key for column in run.header.columns))
+    for start in range(0, len(run), store.chunk_rows):
+        stop = min(start + store.chunk_rows, len(run))
+        store.write(start, {key: run.rows.read(key, start, stop) for key in keys}, stop - start)
+    state = run.checkpoint
+    if state is None:
+        # a part of a run, which cannot be resumed
+        store.finish(len(run), None, run.outcomes, run.events)
+    elif not {"killed", RUNNING} & set(statuses_of(run.outcomes)) and run.outcomes:
+        store.finish(len(run), state, run.outcomes, run.events)
+    else:
+        # the copy can be resumed as the original can
+        store.commit(len(run), state)
+        store.release()
+
+
+def _is_run(path: Path) -> bool:
+    try:
+        RunStore.open(path)
+    except RunFileError as error:
+        # a damaged run may be replaced as well
+        return "not a run" not in error.problem and "not a saved run" not in error.problem
+    return True

@@ -1,6 +1,7 @@
-"""What a run leaves behind: its motion with names and units, to ask, plot, save and go on with."""
+"""Trajectories: recorded motion with names and units, to query, plot, save and resume."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -8,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.arguments import public
-from tiburon.errors import RunFileError, UnknownNameError
+from tiburon.errors import DomainError, RunFileError, UnknownNameError
 from tiburon.model import Model, World
-from tiburon.results.outcome import WELL, Outcomes, statuses_of
-from tiburon.results.run_header import Checkpoint, RunHeader
-from tiburon.results.run_rows import Rows
+from tiburon.results.checkpoint import Checkpoint
+from tiburon.results.header import RunHeader, missing_world
+from tiburon.results.outcome import SUCCESSFUL, Outcomes, statuses_of
+from tiburon.results.rows import MemoryRows, Rows
 
 if TYPE_CHECKING:
     import os
@@ -21,29 +23,30 @@ if TYPE_CHECKING:
     import xarray
     from matplotlib.figure import Figure
 
+    from tiburon.results.quantities import RunSystem
     from tiburon.results.store import RunStore
-    from tiburon.simulation.system import System
     from tiburon.viewer.live_replay import LiveReplay
 
-__all__ = ["Trajectory", "load_run"]
+__all__ = ["Trajectory"]
 
 Array = NDArray[np.float64]
 
 
 class Trajectory:
-    """A run: times, states, commands and what else was recorded; time is the first dimension.
+    """A run: times, states, commands and other recorded quantities; time is the first dimension.
 
-    The arrays go straight into other functions: ``tb.kinetic_energy(model, run.q, run.v)`` has one
-    number for each recorded time, and case. `data` has the same with names and units. Rows of a
-    case after its end are NaN; `outcomes` says why it ended.
+    The arrays go straight into other functions: ``tb.kinetic_energy(model, run.q, run.v)`` returns
+    one value per recorded time and case. `data` holds the same arrays with names and units. Rows of
+    a case after its end are NaN; `outcomes` holds the reason.
 
     Attributes:
-        header: What was known of the run before it started.
+        header: Metadata of the run, known before it starts.
         rows: The recorded rows, in memory or on disk.
         outcomes: How each case ended; one entry for one robot.
-        events: What happened on the way, in order of time.
-        checkpoint: All it takes to go on; None for parts of runs.
-        store: The run on disk, where it has one.
+        events: Events that occurred, in order of time.
+        checkpoint: State from which the run can be resumed; None for parts of runs.
+        store: The run on disk, if it has one.
+        system: The simulated system, which computes forces and accelerations and resumes the run.
     """
 
     @public
@@ -55,6 +58,7 @@ class Trajectory:
         events: Sequence[Any] = (),
         checkpoint: Checkpoint | None = None,
         store: "RunStore | None" = None,
+        system: "RunSystem | None" = None,
     ) -> None:
         self.header = header
         self.rows = rows
@@ -62,9 +66,9 @@ class Trajectory:
         self.events = tuple(events)
         self.checkpoint = checkpoint
         self.store = store
+        self.system = system
         self._read: dict[str, Array] = {}
         self._data: xarray.Dataset | None = None
-        self._system: System | None = None
 
     # -- arrays ------------------------------------------------------------------------------------
 
@@ -75,38 +79,19 @@ class Trajectory:
 
     @property
     def world(self) -> World:
-        """What surrounds it."""
-        world = self.header.world
-        if world is None:
-            raise RunFileError(
-                "run" if self.store is None else self.store.path,
-                "its world holds code (a current given as a function), which no file can; pass "
-                "world= to load_run",
-            )
-        return world
+        """The surroundings of the robot."""
+        if self.header.world is None:
+            raise missing_world(self.place)
+        return self.header.world
 
     @property
-    def system(self) -> "System | None":
-        """What moved, commanded from outside: the controller's commands are recorded as `u`.
-
-        None where elements are code that the file of a loaded run could not hold.
-        """
-        there = not any(isinstance(element, str) for element in self.header.elements)
-        if self._system is None and there:
-            from tiburon.simulation.run_parameters import with_named
-            from tiburon.simulation.system import System
-
-            named = tuple(self.header.setup.get("named") or ())
-            model, world = with_named(self.model, self.world, named)
-            tolerance = self.header.setup.get("redundancy_tolerance", 0.0)
-            self._system = System(
-                model, world, self.header.elements, redundancy_tolerance=tolerance
-            )
-        return self._system
+    def place(self) -> "str | Path":
+        """Path of the store, or "run" for a run in memory; error messages start with it."""
+        return "run" if self.store is None else self.store.path
 
     @property
     def batch(self) -> tuple[int, ...]:
-        """Shape of the cases; () for one robot."""
+        """Shape of the batch; () for one robot."""
         return self.header.batch
 
     @property
@@ -116,7 +101,7 @@ class Trajectory:
 
     @property
     def q(self) -> Array:
-        """Positions [m or rad], shape (n, ..., nq)."""
+        """Configurations [m or rad], shape (n, ..., nq)."""
         return self.array("q")
 
     @property
@@ -126,7 +111,7 @@ class Trajectory:
 
     @property
     def x(self) -> Array:
-        """Inner states of elements and controller, shape (n, ..., nx)."""
+        """Internal states of elements and controller, shape (n, ..., nx)."""
         return self.array("x")
 
     @property
@@ -135,7 +120,7 @@ class Trajectory:
         return self.array("u")
 
     def array(self, key: str) -> Array:
-        """Return a recorded column by its key or name, read as a whole: shape (n, ..., width)."""
+        """Return all rows of a recorded column by its key or name, shape (n, ..., width)."""
         found = self._read.get(key)
         if found is None:
             column = self.header.column(key)
@@ -159,60 +144,56 @@ class Trajectory:
         """First and last recorded time [s].
 
         Raises:
-            RunFileError: If nothing is recorded, as of a run killed before its first rows.
+            RunFileError: If no rows are recorded, as in a run killed before its first ones.
         """
         count = len(self)
         if not count:
-            raise RunFileError(
-                "run" if self.store is None else self.store.path,
-                "has no recorded times; resume() it, or start it again",
-            )
+            raise RunFileError(self.place, "has no recorded times; resume() it, or start it again")
         first, last = self.rows.read("time", 0, 1), self.rows.read("time", count - 1, count)
         return float(first[0]), float(last[0])
 
-    # -- how it ended ------------------------------------------------------------------------------
+    # -- outcome -----------------------------------------------------------------------------------
 
     @property
     def outcome(self) -> Any:
-        """How the run of one robot ended; of a batch, the first case that did not go well.
+        """Outcome of the run of one robot; of a batch, that of the first unsuccessful case.
 
-        Of a loaded run whose process was killed, the status is "killed", with the last state that
-        is safe on disk; of one that a process still records, "running". None for a part of a run
-        without outcomes.
+        A loaded run whose process was killed has the status "killed" and its last state on disk;
+        one that a process still records has the status "running". None for a part of a run without
+        outcomes.
         """
         if not self.outcomes:
             return None
-        words = statuses_of(self.outcomes)
-        return self.outcomes[next((k for k, word in enumerate(words) if word not in WELL), 0)]
+        statuses = statuses_of(self.outcomes)
+        failed = (k for k, status in enumerate(statuses) if status not in SUCCESSFUL)
+        return self.outcomes[next(failed, 0)]
 
     @property
     def status(self) -> Any:
-        """Status of the outcome: a text for one robot, an array of texts with the batch's shape."""
-        words = statuses_of(self.outcomes) or ["unknown"]
+        """Status of the outcome: a text for one robot, an array of texts of the batch's shape."""
+        statuses = statuses_of(self.outcomes) or ["unknown"]
         if not self.batch:
-            return words[0]
+            return statuses[0]
         size = int(np.prod(self.batch))
-        return np.array(words if len(words) == size else words[:1] * size).reshape(self.batch)
+        statuses = statuses if len(statuses) == size else statuses[:1] * size
+        return np.array(statuses).reshape(self.batch)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of all that can be asked by `get`.
-
-        What was recorded, what follows from it, and what elements report.
-        """
+        """Names that `get` accepts: recorded and derived quantities, and outputs of elements."""
         from tiburon.results.quantities import QUANTITIES
 
         recorded = tuple(column.name for column in self.header.columns)
-        reported = () if self.system is None else self.system.output_names
-        return (*recorded, *(n for n in (*QUANTITIES, *reported) if n not in recorded))
+        outputs = () if self.system is None else self.system.output_names
+        return (*recorded, *(n for n in (*QUANTITIES, *outputs) if n not in recorded))
 
     # -- named results -----------------------------------------------------------------------------
 
     @property
     def data(self) -> "xarray.Dataset":
-        """All that was recorded as an `xarray.Dataset`: named dimensions, coordinates, units.
+        """All recorded quantities as an `xarray.Dataset`: named dimensions, coordinates, units.
 
-        Quantities named in the keyword `record` of the run are part of it. Of a run on disk, values
+        Quantities named by the keyword `record` of the run are included. Values of a run on disk
         are read when they are used.
         """
         if self._data is None:
@@ -235,7 +216,7 @@ class Trajectory:
         return variable_of(self, name)
 
     def energy(self) -> "xarray.Dataset":
-        """Return kinetic, potential and total energy [J]; in water, that of the water counts."""
+        """Return kinetic, potential and total energy [J], including that of entrained water."""
         import xarray
 
         from tiburon.results.quantities import ENERGIES
@@ -253,83 +234,86 @@ class Trajectory:
             case: Index of one case, a slice, or a list of indices along the first dimension of the
                 batch; None for all.
         """
-        from tiburon.results.run_part import part_of
-
-        return part_of(self, start, stop, case)
+        time = self.rows.read("time", 0, len(self))
+        first = 0 if start is None else int(np.searchsorted(time, start, side="left"))
+        last = len(time) if stop is None else int(np.searchsorted(time, stop, side="right"))
+        if case is not None and not self.batch:
+            raise DomainError("case", "None for a run of one robot", repr(case))
+        header, outcomes = self.header, self.outcomes
+        indices = np.arange(int(np.prod(self.batch))).reshape(self.batch)
+        if case is not None:
+            try:
+                indices = indices[case]
+            except IndexError:
+                raise DomainError("case", f"indices below {self.batch[0]}", repr(case)) from None
+            own = {name: table[case] for name, table in header.case_parameters.items()}
+            header = replace(header, batch=indices.shape, case_parameters=own)
+            if outcomes:
+                outcomes = tuple(outcomes[k] for k in np.ravel(indices))
+        arrays = {"time": time[first:last]}
+        for column in header.columns:
+            values = self.rows.read(column.key, first, last)
+            arrays[column.key] = values if case is None else np.ascontiguousarray(values[:, case])
+        begin, end = (time[first], time[last - 1]) if last > first else (0.0, -1.0)
+        chosen = set(np.ravel(indices).tolist())
+        events = [e for e in self.events if begin <= e.time <= end and e.case in chosen]
+        return Trajectory(header, MemoryRows(arrays), outcomes, events, system=self.system)
 
     def to_pandas(self) -> "pandas.DataFrame":
-        """Return a table with a column for each number, named "joint_position.elbow" and so on.
+        """Return a table with one column per scalar, named "joint_position.elbow" and so on.
 
-        Its index is the time [s]; of a batch, time and case.
+        Its index is the time [s]; for a batch, time and case.
         """
-        from tiburon.results.table import table_of
+        from tiburon.results.dataset import table_of
 
         return table_of(self)
 
     def to_csv(self, path: "str | os.PathLike[str]") -> None:
-        """Write the table of `to_pandas` as text; numbers in full, units in the second line."""
-        from tiburon.results.table import write_csv
+        """Write the table of `to_pandas` as text with all digits; the second line holds units."""
+        from tiburon.results.dataset import write_csv
 
         write_csv(self, Path(path))
 
     # -- files -------------------------------------------------------------------------------------
 
     def save(self, path: "str | os.PathLike[str]", *, overwrite: bool = False) -> None:
-        """Save the run, robot and world included.
+        """Save the run, including robot and world.
 
         Args:
-            path: A directory to be, by custom ending in ".zarr"; or a file ending in ".zip".
-            overwrite: Whether a run that is there already may go.
+            path: A new directory, by convention ending in ".zarr"; or a file ending in ".zip".
+            overwrite: Whether to replace a run that exists there.
 
         Raises:
-            RunFileError: If something is there already, or it cannot be written.
+            RunFileError: If the path exists already, or it cannot be written.
         """
-        from tiburon.results.saving import save_run
+        from tiburon.results.store import save_run
 
         save_run(self, Path(path), overwrite=overwrite)
 
     def resume(self, duration: float | None = None, **changes: Any) -> "Trajectory":
-        """Go on with the run; the bits are those of a run without a break.
+        """Continue the run; the result is bitwise identical to an uninterrupted run.
 
         Args:
-            duration: How much longer [s], from where the run ended; None to reach the end that was
-                planned, which a killed or interrupted run did not.
-            **changes: Keywords of `simulate` that a file cannot hold and that must be given again,
+            duration: Additional time [s] from where the run ended; None to reach the planned end
+                of a killed or interrupted run.
+            **changes: Keywords of `simulate` that a file cannot hold and that must be passed again,
                 such as ``control=`` where it is a function, and ``forces=`` with the elements that
                 are; beside them `progress` and `budget`.
 
         Returns:
-            The whole run, from its start. A run on disk goes on there.
+            The whole run, from its start. A run on disk is continued there.
 
         Raises:
             RunFileError: If something is missing, or the run has no checkpoint.
         """
-        from tiburon.simulation.simulate import resume_run
-
-        given = {element.name: element for element in changes.pop("forces", ())}
-        elements = tuple(
-            given.get(element, element) if isinstance(element, str) else element
-            for element in self.header.elements
-        )
-        missing = {name: name for name in self.header.missing if name not in changes}
-        lost = [repr(element) for element in elements if isinstance(element, str)]
-        if lost:
-            missing[f"element {' and '.join(lost)}"] = "forces"
-        place = "run" if self.store is None else self.store.path
-        if missing:
+        if self.checkpoint is None or self.system is None:
             raise RunFileError(
-                place,
-                f"its {' and '.join(missing)}: code, which no file can hold; give it again: "
-                f"run.resume({', '.join(f'{name}=...' for name in missing.values())})",
+                self.place,
+                "has no checkpoint to resume from; resume the whole run, not a part of it",
             )
-        if self.checkpoint is None:
-            raise RunFileError(
-                place, "has no checkpoint to go on from; resume the whole run, not a part of it"
-            )
-        found: Trajectory = resume_run(self, duration, elements=elements, **changes)
-        return found
+        return self.system.resume(self, duration, **changes)
 
-    # -- pictures ----------------------------------------------------------------------------------
+    # -- figures and pages -------------------------------------------------------------------------
 
     def plot(
         self,
@@ -338,13 +322,13 @@ class Trajectory:
         case: int | None = None,
         path: "str | os.PathLike[str] | None" = None,
     ) -> "Figure":
-        """Draw quantities over time.
+        """Plot quantities over time.
 
         Args:
-            names: Which, one below the other; joint positions and velocities by default.
+            names: Quantities, one subplot each; joint positions and velocities by default.
             labels: Parts of the names of coordinates to show, such as "elbow"; all by default.
-            case: Show one case of a batch; by default all of them, as bands around the median.
-            path: Where to save the picture as well; the ending tells the kind (.png, .svg, .pdf).
+            case: Case of a batch to show; by default all cases, as bands around the median.
+            path: File to save the figure to; the suffix selects the format (.png, .svg, .pdf).
 
         Example:
             ``run.plot("joint_position", "total_energy", labels="arm", path="run.png")``
@@ -361,16 +345,16 @@ class Trajectory:
         return figure
 
     def report(self, path: "str | os.PathLike[str]") -> Path:
-        """Write one page about the run (HTML, figures inside), and return its path."""
-        from tiburon.results.summary import write_run_report
+        """Write a report of the run (one HTML file with figures), and return its path."""
+        from tiburon.results.report import write_run_report
 
         return write_run_report(self, Path(path))
 
     def save_html(self, path: "str | os.PathLike[str]", **options: Any) -> Path:
-        """Write the run as one HTML file that replays it in any browser, without network.
+        """Write a replay of the run: one HTML file that plays in any browser, without network.
 
         Args:
-            path: Where to write; an existing file is replaced.
+            path: File to write; an existing one is replaced.
             **options: As in `tiburon.viewer.replay_html`, such as ``forces=``, ``camera="follow"``,
                 ``show=("trails", "frames")``.
 
@@ -380,25 +364,25 @@ class Trajectory:
         Example:
             ``run.save_html("dive.html")``
         """
-        from tiburon.results.replay import save_replay
+        from tiburon.results.report import save_replay
 
         return save_replay(self, Path(path), **options)
 
     def view(self, *, live: bool | None = None, **options: Any) -> "LiveReplay | Path":
         """Replay the run in the browser.
 
-        Where viser is installed, in the live scene, which ends with this process: scripts stay
-        here until Ctrl-C. Else as the page of `save_html`.
+        Where viser is installed, opens the live scene, which ends with this process: scripts wait
+        here until Ctrl-C. Otherwise opens the page of `save_html`.
 
         Args:
-            live: Whether in the live scene; None for what is there.
-            **options: ``wait=False`` to go on at once, ``browser=False`` to open none; else those
-                of `tiburon.viewer.LiveReplay`, or of `tiburon.viewer.replay_html`.
+            live: Whether to open the live scene; None for whatever is available.
+            **options: ``wait=False`` to return at once, ``browser=False`` to open no browser;
+                otherwise those of `tiburon.viewer.LiveReplay` or `tiburon.viewer.replay_html`.
 
         Returns:
-            The live replay (its `url` is where it is), or the path of the page.
+            The live replay (its `url` is the address), or the path of the page.
         """
-        from tiburon.results.replay import view_run
+        from tiburon.results.report import view_run
 
         return view_run(self, live=live, **options)
 
@@ -407,46 +391,16 @@ class Trajectory:
         if not len(self):
             return f"<Trajectory of {self.model.name!r}: nothing recorded{cases}>"
         first, last = self.span
-        how = self.status if not self.batch else _counted(self.status)
+        ended = self.status
+        if self.batch:
+            kinds, counts = np.unique(self.status, return_counts=True)
+            ended = ", ".join(f"{n} {kind}" for kind, n in zip(kinds, counts, strict=True))
         return (
             f"<Trajectory of {self.model.name!r}: {len(self)} times{cases} from {first:.6g} to "
-            f"{last:.6g} s, {how}>"
+            f"{last:.6g} s, {ended}>"
         )
 
     def _repr_html_(self) -> str:
-        from tiburon.results.replay import notebook_frame
-        from tiburon.results.summary import run_as_html
+        from tiburon.results.report import notebook_frame, run_as_html
 
         return run_as_html(self) + notebook_frame(self)
-
-
-def _counted(words: Any) -> str:
-    """Say how many cases ended how."""
-    kinds, counts = np.unique(words, return_counts=True)
-    return ", ".join(f"{count} {kind}" for kind, count in zip(kinds, counts, strict=True))
-
-
-@public
-def load_run(
-    path: "str | os.PathLike[str]", *, model: Model | None = None, world: World | None = None
-) -> Trajectory:
-    """Load a run that was saved, or streamed to disk, whether it ended or was killed.
-
-    Values stay on disk until they are used.
-
-    Args:
-        path: The directory, or the zip file.
-        model: The robot, where parts of it are code that no file can hold.
-        world: The surroundings, likewise.
-
-    Raises:
-        RunFileError: If it cannot be read: not there, damaged, or of a later version.
-
-    Example:
-        ``run = tb.load_run("swim.zarr")``, ``run.resume(10.0)``
-    """
-    from tiburon.results.store import RunStore
-
-    store = RunStore.open(path, model, world)
-    outcomes, events = store.ended()
-    return Trajectory(store.header, store, outcomes, events, store.progress.checkpoint, store)

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.results.outcome import CommonEnd, Outcome, Outcomes
-from tiburon.simulation.events import EventRecord, Instants, Watch
+from tiburon.results.outcome import EventRecord, Outcome, Outcomes, SharedOutcome
+from tiburon.simulation.events import Instants, Watch
 from tiburon.simulation.system import System
 
 __all__ = ["Cases", "CasesOnTheirWay", "Rows"]
@@ -74,7 +74,7 @@ class CasesOnTheirWay:
         self.seconds_per_step = np.inf
         self.patience: Callable[[], None] = _endless
         self._alive: Cases | None = None
-        self._others: CommonEnd | None = None
+        self._others: SharedOutcome | None = None
 
     @property
     def time(self) -> float:
@@ -96,7 +96,7 @@ class CasesOnTheirWay:
         model = self.system.model
         nq, nv, time = model.nq, model.nq + model.nv, self.time
         # nothing moves any more, so nothing is copied: batches are large
-        self._others = CommonEnd(status, time, message, self.state, (nq, nv))
+        self._others = SharedOutcome(status, time, message, self.state, (nq, nv))
         self._alive = np.arange(0)
 
     def all_outcomes(self) -> Outcomes:

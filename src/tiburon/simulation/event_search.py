@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.record import record
+from tiburon.results.outcome import EventRecord
 from tiburon.simulation.events import (
     MOST_EVENTS,
     Ahead,
-    EventRecord,
     EventValues,
     Instants,
     Meeting,

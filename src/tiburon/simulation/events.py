@@ -28,6 +28,7 @@ from tiburon.errors import (
 )
 from tiburon.loops.constraints import loop_rows
 from tiburon.record import record
+from tiburon.results.outcome import EventRecord
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
@@ -44,7 +45,6 @@ __all__ = [
     "TIME_TOLERANCE",
     "Ahead",
     "Event",
-    "EventRecord",
     "EventValues",
     "Instant",
     "Instants",
@@ -165,29 +165,6 @@ def _check_function(name: str, what: str, function: object) -> None:
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not name:
         raise ModelError(f"event: expected a name, got {shown(name)}")
-
-
-@record(eq=False)
-class EventRecord:
-    """An event that happened."""
-
-    name: str
-    """Name of the event."""
-
-    time: float
-    """When [s]."""
-
-    case: int
-    """Which case of a batch, counted in C order; 0 for one robot."""
-
-    q: Array
-    """Position there [m or rad], shape (nq,), before any action."""
-
-    v: Array
-    """Joint velocity there [m/s or rad/s], shape (nv,), before any action."""
-
-    x: Array
-    """Inner states there, shape (nx,), before any action."""
 
 
 class Watch:

@@ -578,7 +578,7 @@ def view_mode(
     modes: Modes, mode: int | None, amplitude: float | None, options: dict[str, Any]
 ) -> Any:
     """Show a mode in the browser; see `Modes.view`."""
-    from tiburon.results.replay import stay_if_asked
+    from tiburon.results.report import wait_if_script
     from tiburon.viewer.live import has_viser
 
     live = options.pop("live", has_viser())
@@ -595,4 +595,4 @@ def view_mode(
     replay = LiveReplay(modes.model, time, q, **(shown | options))
     if browser:
         webbrowser.open(replay.url)
-    return stay_if_asked(replay, wait)
+    return wait_if_script(replay, wait)

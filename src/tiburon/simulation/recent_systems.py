@@ -17,7 +17,7 @@ from tiburon.actuation.defaults import PASSIVES, elements_of
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.errors import OptionError
 from tiburon.model import Model, Water, World
-from tiburon.results.run_header import Column, state_columns
+from tiburon.results.header import Column, state_columns
 from tiburon.simulation.step_source import StepSource
 from tiburon.simulation.stepper import recent_kernel
 from tiburon.simulation.system import System

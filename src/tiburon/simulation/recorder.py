@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.errors import RunFileError, ShapeError
+from tiburon.results.checkpoint import Checkpoint
+from tiburon.results.header import RunHeader
 from tiburon.results.quantities import check_names
-from tiburon.results.result_memory import row_memory
-from tiburon.results.run_header import Checkpoint, RunHeader
-from tiburon.results.run_rows import MemoryRows, Rows, Steady
+from tiburon.results.rows import ConstantRows, MemoryRows, Rows, allocate_rows
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.system import System
 from tiburon.trace.program import Input
@@ -202,10 +202,12 @@ class Recorder:
             checkpoint: All it takes to go on.
         """
         from tiburon.results.trajectory import Trajectory
+        from tiburon.simulation.recorded_run import RecordedSystem
 
         rows = self._sink.finish(outcomes, events, checkpoint)
         store = self._sink.store if isinstance(self._sink, _Stream) else None
-        return Trajectory(self.header, rows, outcomes, events, checkpoint, store)
+        system = RecordedSystem(self.header, "run" if store is None else store.path)
+        return Trajectory(self.header, rows, outcomes, events, checkpoint, store, system)
 
     def release(self) -> None:
         """Let others record into the store, if there is one: the run ended in an error."""
@@ -222,10 +224,10 @@ class _Memory:
         self._blocks = [self._block(FIRST_BLOCK if rows is None else rows)]
         # of the last block only; those before it are full
         self._used = 0
-        self._steady: list[Steady] = []
+        self._steady: list[ConstantRows] = []
 
     def _block(self, rows: int) -> dict[str, Array]:
-        return {key: row_memory((rows, *shape)) for key, shape in self._shapes.items()}
+        return {key: allocate_rows((rows, *shape)) for key, shape in self._shapes.items()}
 
     def append(self, time: Array, columns: Mapping[str, Array], checkpoint: object) -> None:
         done = 0
@@ -265,7 +267,7 @@ class _Memory:
             if last is not None and same and last.stop == start:
                 last.stop = self._used
             else:
-                self._steady.append(Steady(key, block[key], start, self._used, row))
+                self._steady.append(ConstantRows(key, block[key], start, self._used, row))
 
     def row(self, key: str, row: int) -> Array:
         for block in self._blocks[:-1]:

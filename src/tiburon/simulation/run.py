@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from tiburon.argument_checks import check_signature
 from tiburon.errors import DomainError, ModelError, OptionError, RunFileError, shown
 from tiburon.model import Driven, Model, World
+from tiburon.results.checkpoint import Checkpoint
+from tiburon.results.header import Column, RunHeader
 from tiburon.results.outcome import Outcome
-from tiburon.results.run_header import Checkpoint, Column, RunHeader
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.adaptive_run import AdaptiveRun
 from tiburon.simulation.cases import Rows

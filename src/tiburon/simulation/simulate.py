@@ -26,7 +26,7 @@ from tiburon.loops.metric import checked_tolerance
 from tiburon.loops.start import check_switched_start, closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
-from tiburon.results.run_header import Checkpoint
+from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping

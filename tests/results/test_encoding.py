@@ -10,7 +10,7 @@ from hypothesis import given, settings
 import tiburon as tb
 from tests.formats.rich_models import rich_models
 from tests.robots import ROBOTS
-from tiburon.results.embedding import NotDataError, encode, from_text, is_data, to_text
+from tiburon.results.encoding import NotDataError, encode, from_text, is_data, to_text
 
 
 def same(model, other):

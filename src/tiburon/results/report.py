@@ -1,0 +1,378 @@
+"""Reports and replays of runs: facts, figures and pages, for files, browsers and notebooks."""
+
+import html
+import sys
+import tempfile
+import webbrowser
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.errors import RunFileError
+from tiburon.hydro.thrust import thrust_of
+from tiburon.model import Water, World
+from tiburon.version import installed_version
+from tiburon.viewer.plots import plot_dataset
+from tiburon.viewer.replay import replay_html
+from tiburon.viewer.replay_plots import default_plots
+from tiburon.viewer.report import (
+    Section,
+    Verdict,
+    facts_markup,
+    figure_markup,
+    report_html,
+    table_markup,
+)
+from tiburon.written_file import write_file
+
+if TYPE_CHECKING:
+    import xarray
+
+    from tiburon.results.trajectory import Trajectory
+    from tiburon.viewer.live_replay import LiveReplay
+
+__all__ = [
+    "facts_of",
+    "notebook_frame",
+    "replay_of",
+    "run_as_html",
+    "save_replay",
+    "view_run",
+    "wait_if_script",
+    "write_run_report",
+]
+
+Array = NDArray[np.float64]
+
+MAX_TABLE_ROWS = 12
+"""Events or cases listed in a table."""
+
+MAX_FIGURE_CURVES = 60
+"""Curves above which a figure is unreadable and is left out."""
+
+NOTEBOOK_FRAMES = 900
+NOTEBOOK_CASES = 6
+"""Limits of the replay in a notebook, which stores the page with every output."""
+
+
+# -- facts -----------------------------------------------------------------------------------------
+
+
+def facts_of(run: "Trajectory") -> dict[str, str]:
+    """Return a summary of a run as texts by name."""
+    model = run.model
+    bodies = f"{len(model.bodies)} {'body' if len(model.bodies) == 1 else 'bodies'}"
+    facts = {
+        "robot": f"{model.name}: {bodies}, {model.nv} DoF, {model.total_mass:.4g} kg",
+        "surroundings": _surroundings(run),
+    }
+    if len(run):
+        first, last = run.span
+        facts["recorded"] = f"{len(run)} times from {first:.6g} to {last:.6g} s"
+    if run.batch:
+        facts["cases"] = " x ".join(map(str, run.batch))
+    setup = run.header.setup
+    method, dt = setup.get("method"), setup.get("dt")
+    if method is not None:
+        facts["method"] = f"{method}" + (f", step {dt:.6g} s" if isinstance(dt, float) else "")
+    elements = run.header.elements
+    if elements:
+        kinds = Counter(type(element).__name__ for element in elements)
+        facts["elements"] = ", ".join(f"{n} x {k}" if n > 1 else k for k, n in kinds.items())
+    facts["outcome"] = _ending(run)
+    return facts
+
+
+def _surroundings(run: "Trajectory") -> str:
+    world = run.header.world
+    if world is None:
+        return "not in the file"
+    g = float(np.linalg.norm(world.gravity))
+    text = f"gravity {g:.4g} m/s²" if g else "no gravity"
+    fluid: Water | None = world.fluid
+    if fluid is not None:
+        text += f", water of {fluid.density:.5g} kg/m³"
+        current: Any = fluid.current
+        if isinstance(current, tuple):
+            speed = float(np.linalg.norm(current))
+            text += f", current {speed:.3g} m/s" if speed else ""
+        else:
+            text += f", {type(current).__name__}"
+    return text
+
+
+def _ending(run: "Trajectory") -> str:
+    if not run.outcomes:
+        return "part of a run, without an outcome"
+    if not run.batch:
+        return str(run.outcomes[0].message)
+    kinds = Counter(outcome.status for outcome in run.outcomes)
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
+
+
+def _energies(run: "Trajectory") -> "dict[str, xarray.DataArray]":
+    """Return kinetic energy, and potential energy relative to the start [J]."""
+    potential = run.get("potential_energy")
+    return {
+        "kinetic": run.get("kinetic_energy"),
+        "potential, from the start": potential - potential.isel(time=0),
+    }
+
+
+# -- reports ---------------------------------------------------------------------------------------
+
+
+def run_as_html(run: "Trajectory") -> str:
+    """Return a small table for notebooks."""
+    rows = "".join(
+        f"<tr><th style='text-align:left'>{html.escape(name)}</th>"
+        f"<td style='text-align:left'>{html.escape(text)}</td></tr>"
+        for name, text in facts_of(run).items()
+    )
+    names = html.escape(", ".join(run.names))
+    return (
+        f"<div><b>Trajectory of {html.escape(run.model.name)}</b><table>{rows}</table>"
+        f"<small>run.data, run.plot(...), run.report(...); run.get: {names}</small></div>"
+    )
+
+
+def write_run_report(run: "Trajectory", path: Path) -> Path:
+    """Write a report of a run, and return its path.
+
+    Raises:
+        RunFileError: If it cannot be written.
+    """
+    sections = [Section("The run", body=facts_markup(facts_of(run)))]
+    failed = [(k, o) for k, o in enumerate(run.outcomes) if not o.ok]
+    if run.batch and failed:
+        rows = [(k, o.status, f"{o.time:.6g} s", o.message) for k, o in failed]
+        head = ("case", "status", "time", "message")
+        sections.append(_table("Unsuccessful cases", rows, head))
+    if run.events:
+        case = ["case"] if run.batch else []
+        events = [(e.name, f"{e.time:.9g} s", *(e.case for _ in case)) for e in run.events]
+        sections.append(_table("Events", events, ("event", "time", *case)))
+    verdicts = _verdicts(run)
+    if len(run):
+        sections += _figures(run)
+    page = report_html(
+        f"{run.model.name}: simulated motion",
+        run.model.about.strip(),
+        verdicts,
+        sections,
+        f"Made by tiburon {installed_version()}.",
+    )
+    write_file(path, page, RunFileError)
+    return path
+
+
+def _table(title: str, rows: list[tuple[Any, ...]], head: tuple[str, ...]) -> Section:
+    """Return a section with the first rows of a table."""
+    count = len(rows)
+    text = f"The first {MAX_TABLE_ROWS} of {count}." if count > MAX_TABLE_ROWS else ""
+    return Section(title, text, table_markup(rows[:MAX_TABLE_ROWS], head))
+
+
+def _verdicts(run: "Trajectory") -> list[Verdict]:
+    found = []
+    if not run.outcomes:
+        found.append(Verdict("unknown", "outcome", "bad"))
+    elif not run.batch:
+        found.append(Verdict(run.status, "outcome", "good" if run.outcomes[0].ok else "bad"))
+    else:
+        good = sum(outcome.ok for outcome in run.outcomes)
+        mood = "good" if good == len(run.outcomes) else "bad"
+        found.append(Verdict(f"{good} of {len(run.outcomes)}", "cases successful", mood))
+    if len(run):
+        first, last = run.span
+        found.append(Verdict(f"{last - first:.4g} s", "simulated time"))
+    found.append(Verdict(str(run.model.nv), "degrees of freedom"))
+    if len(run) and run.header.world is not None:
+        energy = run.get("kinetic_energy").values
+        if np.isfinite(energy).any():
+            found.append(Verdict(f"{np.nanmax(energy):.4g} J", "largest kinetic energy"))
+    return found
+
+
+def _figures(run: "Trajectory") -> list[Section]:
+    marks: dict[str, list[float]] = {}
+    if not run.batch:
+        for event in run.events[:MAX_TABLE_ROWS]:
+            marks.setdefault(event.name, []).append(event.time)
+    arrays: dict[str, Any] = {name: run.get(name) for name in ("joint_position", "joint_velocity")}
+    # commands that are zero throughout are left out
+    used = np.flatnonzero(np.any(np.nan_to_num(run.u), axis=tuple(range(run.u.ndim - 1))))
+    if len(used):
+        arrays["command"] = run.get("command").isel(actuator=used)
+    if run.header.world is not None:
+        arrays["energy"] = _energy_figure(run)
+    found = []
+    for name, array in arrays.items():
+        title = str(array.attrs["long_name"])
+        over = ("time", *run.header.case_dimensions)
+        count = int(np.prod([n for along, n in array.sizes.items() if along not in over]))
+        if count > MAX_FIGURE_CURVES:
+            text = f"{count} curves are too many for a figure; draw some with run.plot(labels=...)."
+            found.append(Section(title.capitalize(), text))
+            continue
+        figure = plot_dataset({name: array}, marks=marks)
+        drawn = figure_markup(figure, f"{title} of {run.model.name} over time")
+        found.append(Section(title.capitalize(), body=drawn))
+    return found
+
+
+def _energy_figure(run: "Trajectory") -> "xarray.DataArray":
+    """Return kinetic, potential and total energy as one quantity."""
+    import xarray
+
+    parts = _energies(run)
+    kinetic, potential = parts.values()
+    parts["total"] = kinetic + potential
+    found = xarray.concat(list(parts.values()), dim="part").assign_coords(part=list(parts))
+    found.name = "energy"
+    found.attrs = {"long_name": "energy", "units": "J"}
+    return found.transpose("time", ..., "part")
+
+
+# -- replays ---------------------------------------------------------------------------------------
+
+
+def replay_of(run: "Trajectory", **options: Any) -> str:
+    """Return the replay page of a run as text; options as in `tiburon.viewer.replay_html`.
+
+    Thrusters show their thrust; the plots show positions, speeds, thrust and energy.
+    """
+    given = _scene_options(run)
+    if "plots" not in options:
+        given["plots"] = _plots(run, given.get("thrust"))
+    return replay_html(run.model, run.time, run.q, v=run.v, **(given | options))
+
+
+def _scene_options(run: "Trajectory") -> dict[str, Any]:
+    """Return the options that replay pages and the live scene share."""
+    if not len(run):
+        raise RunFileError(
+            run.place, "holds no recorded times to replay; let it run before it is shown"
+        )
+    given: dict[str, Any] = {"world": run.header.world or World()}
+    thrust = _thrust(run)
+    if thrust is not None:
+        given["thrust"] = thrust
+    return given
+
+
+def save_replay(run: "Trajectory", path: Path, **options: Any) -> Path:
+    """Write the replay page of a run, and return its path.
+
+    Raises:
+        RunFileError: If it cannot be written.
+    """
+    write_file(path, replay_of(run, **options), RunFileError)
+    return path
+
+
+def view_run(
+    run: "Trajectory",
+    *,
+    live: bool | None = None,
+    browser: bool = True,
+    wait: bool | None = None,
+    **options: Any,
+) -> "LiveReplay | Path":
+    """Show a run in the live scene, or as a replay page where viser is missing.
+
+    Args:
+        run: The run.
+        live: Whether to use the live scene; by default, where viser is installed.
+        browser: Whether to open a browser.
+        wait: Whether to wait until Ctrl-C, since the scene ends with the process; by default,
+            unless Python is interactive.
+        **options: As in `tiburon.viewer.LiveReplay`, or as in `tiburon.viewer.replay_html`.
+
+    Returns:
+        The live replay, or the path of the page.
+    """
+    from tiburon.viewer.live import has_viser
+
+    if live is None:
+        live = has_viser()
+    if not live:
+        # the browser reads the file later: it stays until the system clears temporary files
+        folder = Path(tempfile.mkdtemp(prefix="tiburon-"))
+        path = save_replay(run, folder / "replay.html", **options)
+        if browser:
+            webbrowser.open(path.as_uri())
+        return path
+    from tiburon.viewer.live_replay import LiveReplay
+
+    replay = LiveReplay(run.model, run.time, run.q, **(_scene_options(run) | options))
+    if browser:
+        webbrowser.open(replay.url)
+    return wait_if_script(replay, wait)
+
+
+def wait_if_script(replay: "LiveReplay", wait: bool | None) -> "LiveReplay":
+    """Wait for Ctrl-C if `wait` is true, or if it is None and Python is not interactive."""
+    if wait if wait is not None else not _interactive():
+        replay.wait()
+    return replay
+
+
+def _interactive() -> bool:
+    """Return whether Python continues after the last line: at a prompt, or in a notebook."""
+    return hasattr(sys, "ps1") or bool(sys.flags.interactive) or "ipykernel" in sys.modules
+
+
+def notebook_frame(run: "Trajectory") -> str:
+    """Return the replay page in a frame, for notebooks; "" for a run without valid rows."""
+    if not len(run) or not np.isfinite(run.q).all(axis=-1).any():
+        return ""
+    page = replay_of(run, max_frames=NOTEBOOK_FRAMES, cases=NOTEBOOK_CASES)
+    return (
+        "<iframe style='width:100%;height:520px;border:0;border-radius:8px' "
+        f"sandbox='allow-scripts' title='replay' srcdoc='{html.escape(page)}'></iframe>"
+    )
+
+
+def _thrust(run: "Trajectory") -> Array | None:
+    """Return the thrust of the model's thrusters [N]: a recorded state, or that of the command."""
+    states, commands = _labels(run, "x"), _labels(run, "u")
+    columns = []
+    for thruster in run.model.thrusters:
+        state = f"{thruster.name}.thrust"
+        if state in states:
+            columns.append(run.x[..., states.index(state)])
+        elif thruster.name in commands:
+            command = run.u[..., commands.index(thruster.name)]
+            columns.append(np.asarray(thrust_of(thruster, command), dtype=np.float64))
+        else:
+            return None
+    return np.stack(columns, axis=-1) if columns else None
+
+
+def _labels(run: "Trajectory", key: str) -> list[str]:
+    column = run.header.column(key)
+    return [] if column is None or column.labels is None else list(column.labels)
+
+
+def _plots(run: "Trajectory", thrust: Array | None) -> Mapping[str, Any]:
+    """Return curves of the first case: joint motion, thrust, and energy where it is known."""
+    count = len(run)
+    model = run.model
+
+    def first(values: Array, width: int) -> Array:
+        return values.reshape(count, -1, width)[:, 0] if width else np.empty((count, 0))
+
+    found: dict[str, Any] = dict(
+        default_plots(model, first(run.q, model.nq), first(run.v, model.nv))
+    )
+    if thrust is not None:
+        rows = first(thrust, len(model.thrusters))
+        found["thrust [N]"] = {t.name: rows[:, k] for k, t in enumerate(model.thrusters)}
+    if run.header.world is not None and not run.batch:
+        found["energy [J]"] = {name: part.values for name, part in _energies(run).items()}
+    return found

@@ -1,0 +1,216 @@
+"""Recorded runs: loading, resuming, and evaluating their system in recorded states."""
+
+import os
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from operator import add
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tiburon.algorithms.tape_calls import scalars
+from tiburon.arguments import public
+from tiburon.errors import ModelError, RunFileError
+from tiburon.model import Model, World
+from tiburon.results.header import RunHeader, missing_world
+from tiburon.results.quantities import States
+from tiburon.results.trajectory import Trajectory
+from tiburon.simulation.run_parameters import with_named
+from tiburon.simulation.system import ELEMENTS, Driving, System
+from tiburon.trace.program import Input
+
+__all__ = ["RecordedSystem", "load_run"]
+
+Array = NDArray[np.float64]
+Evaluated = Callable[[System, Any, Any, Any, Any, Any], Any]
+"""A function of a system, the scalars q, w, u and time, and the parameters p of its elements."""
+
+
+@public
+def load_run(
+    path: str | os.PathLike[str], *, model: Model | None = None, world: World | None = None
+) -> Trajectory:
+    """Load a saved run, or one that was streamed to disk, finished or not.
+
+    Values stay on disk until they are used.
+
+    Args:
+        path: The directory, or the zip file.
+        model: The robot, where parts of it are code that no file can hold.
+        world: The surroundings, likewise.
+
+    Raises:
+        RunFileError: If the run cannot be read: not there, damaged, or of a later version.
+
+    Example:
+        ``run = tb.load_run("swim.zarr")``, ``run.resume(10.0)``
+    """
+    from tiburon.results.store import RunStore
+
+    store = RunStore.open(path, model, world)
+    outcomes, events = store.ended()
+    return Trajectory(
+        store.header,
+        store,
+        outcomes,
+        events,
+        store.progress.checkpoint,
+        store,
+        RecordedSystem(store.header, store.path),
+    )
+
+
+class RecordedSystem:
+    """The system of a recorded run, with the recorded commands in place of its controller.
+
+    Implements `tiburon.results.quantities.RunSystem`.
+    """
+
+    def __init__(self, header: RunHeader, place: str | Path = "run") -> None:
+        """Keep the header; the system is built when it is first used.
+
+        Args:
+            header: Header of the run.
+            place: Path of the run, for messages.
+        """
+        self.header, self.place = header, place
+
+    @cached_property
+    def _model_and_world(self) -> tuple[Model, World]:
+        if self.header.world is None:
+            raise missing_world(self.place)
+        named = tuple(self.header.setup.get("named") or ())
+        return with_named(self.header.model, self.header.world, named)
+
+    @property
+    def model(self) -> Model:
+        """The robot; parameters given by name are inputs of its code."""
+        return self._model_and_world[0]
+
+    @property
+    def world(self) -> World:
+        """The surroundings; parameters given by name are inputs of their code."""
+        return self._model_and_world[1]
+
+    @cached_property
+    def system(self) -> System | None:
+        """The system; None where elements are code that the file of the run could not hold."""
+        if any(isinstance(element, str) for element in self.header.elements):
+            return None
+        tolerance = self.header.setup.get("redundancy_tolerance", 0.0)
+        return System(self.model, self.world, self.header.elements, redundancy_tolerance=tolerance)
+
+    @property
+    def output_names(self) -> tuple[str, ...]:
+        """Names of the quantities that elements report."""
+        return () if self.system is None else tuple(self.system.output_names)
+
+    @property
+    def switches_loops(self) -> bool:
+        """Whether elements open and close loops during the run."""
+        return bool(self._known().switch_places)
+
+    def resume(self, run: Trajectory, duration: float | None, **changes: Any) -> Trajectory:
+        """Continue a run; `Trajectory.resume` describes the arguments."""
+        from tiburon.simulation.simulate import resume_run
+
+        given = {element.name: element for element in changes.pop("forces", ())}
+        elements = tuple(
+            given.get(element, element) if isinstance(element, str) else element
+            for element in run.header.elements
+        )
+        missing = {name: name for name in run.header.missing if name not in changes}
+        lost = [repr(element) for element in elements if isinstance(element, str)]
+        if lost:
+            missing[f"element {' and '.join(lost)}"] = "forces"
+        if missing:
+            raise RunFileError(
+                run.place,
+                f"its {' and '.join(missing)}: code, which no file can hold; give it again: "
+                f"run.resume({', '.join(f'{name}=...' for name in missing.values())})",
+            )
+        return resume_run(run, duration, elements=elements, **changes)
+
+    def accelerations(self, states: States) -> Array:
+        """Return joint accelerations [m/s^2 or rad/s^2], shape (n, nv)."""
+
+        def rates(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
+            return list(system.rates(q, w, u, time, p)[: system.model.nv])
+
+        return np.asarray(self._evaluate(states, rates, "recorded_acceleration"))
+
+    def joint_forces(self, states: States) -> Array:
+        """Return the joint forces of all elements and commands [N or N m], shape (n, nv)."""
+
+        def forces(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
+            return list(_driving(system, q, w, u, time, p).force)
+
+        return np.asarray(self._evaluate(states, forces, "recorded_joint_force"))
+
+    def wrenches(self, states: States) -> dict[str, Array]:
+        """Return the wrenches of elements by frame: [n; f], frame axes [N m, N], shape (n, 6)."""
+        frames: list[str] = []
+
+        def sums(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
+            found: dict[str, Any] = {}
+            for frame, wrench in _driving(system, q, w, u, time, p).wrenches:
+                known = found.get(frame)
+                found[frame] = tuple(wrench) if known is None else tuple(map(add, known, wrench))
+            frames[:] = found
+            # a kernel needs an output: 0 where no element exerts a wrench
+            return [x for wrench in found.values() for x in wrench] or [0.0 * q[0]]
+
+        rows = np.asarray(self._evaluate(states, sums, "recorded_wrenches"))
+        return {frame: rows[:, 6 * k : 6 * k + 6] for k, frame in enumerate(frames)}
+
+    def output(self, states: States, name: str) -> Array:
+        """Return a quantity that an element reports, one of `output_names`, shape (n,)."""
+
+        def value(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Any:
+            return [0.0 * q[0] + _driving(system, q, w, u, time, p).outputs[name]]
+
+        return np.asarray(self._evaluate(states, value, "recorded_output"))[:, 0]
+
+    def _known(self) -> System:
+        if self.system is None:
+            raise ModelError(
+                f"robot {self.header.model.name!r}: its elements are code, which the file of a run "
+                "cannot hold, so that forces and accelerations are not known; ask the run before "
+                "it is saved, or record them"
+            )
+        return self.system
+
+    def _evaluate(self, states: States, function: Evaluated, name: str) -> Any:
+        """Evaluate a function of the system in all states, by a kernel of the given name."""
+        from tiburon.native.kernel import ProgramSource, make_kernel
+
+        system = self._known()
+        model = system.model
+
+        def traced(given: Mapping[str, Any]) -> Any:
+            q, w, u = (scalars(given[key]) for key in ("q", "w", "u"))
+            p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
+            return function(system, q, w, u, given["when"], p)
+
+        inputs = [
+            Input("q", (model.nq,)),
+            Input("w", (model.nv + system.nx,)),
+            Input("u", (len(system.command_names),)),
+            Input("when", ()),
+        ]
+        program = system.trace(traced, inputs, name)
+        kernel: Any = make_kernel(ProgramSource(program), system.parameters())
+        # the states of a controller follow those of the elements and are not among them
+        w = np.concatenate([states.v, states.x[:, : system.nx]], axis=-1)
+        known = kernel.__self__.parameters
+        own = {key: rows for key, rows in states.parameters.items() if key in known}
+        return kernel(states.q, w, states.u, states.time, **own)
+
+
+def _driving(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Driving:
+    """Evaluate all elements in one state."""
+    position, v, x = system._parts(q, w)
+    here = system._setting(position, v, time)
+    return system.drive(here, position, v, x, u, time, p)
