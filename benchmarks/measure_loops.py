@@ -89,11 +89,12 @@ def _against_pinocchio(name: str, musts: tuple[float, float], duration: float) -
 
 def _growth(duration: float) -> Figure:
     import tiburon as tb
-    from benchmarks.mechanisms import four_bar_state, four_bars
+    from benchmarks.mechanisms import four_bar_state
+    from tiburon.zoo import n_four_bar
 
     calls = {}
     for bars in (FEW, MANY):
-        model = four_bars(bars)
+        model = n_four_bar(bars)
         q, v = four_bar_state(bars)
         kernel = tb.compile(tb.forward_dynamics, model)
         found = kernel(q, v, np.zeros(model.nv))

@@ -1,4 +1,4 @@
-"""Closed mechanisms of any size: rows of four-bars, and rings of links."""
+"""Closed mechanisms of any size, and states in which their loops are closed."""
 
 import numpy as np
 
@@ -51,30 +51,6 @@ def closed_state(model: tb.Model, seed: int = 5) -> tuple[np.ndarray, np.ndarray
     q = tb.project_configuration(model, near).q
     v = tb.project_velocity(model, q, rng.standard_normal(model.nv))
     return q, v, rng.standard_normal(model.nv)
-
-
-def four_bars(count: int) -> tb.Model:
-    """Build a row of square four-bars on the ground, each sharing an upright with the next.
-
-    The N-four-bar mechanism of the IFToMM benchmarks: 2 count + 1 rods, one degree of freedom. All
-    joints are zero where uprights stand.
-
-    Args:
-        count: Number of four-bars.
-    """
-    quarter = np.pi / 2.0
-    uprights, couplers, pins = [], [], []
-    for k in range(count + 1):
-        pose = tb.Pose(UPRIGHT, (float(k), 0.0, 0.0))
-        pivot = tb.Revolute(f"pivot_{k}", (0.0, 0.0, 1.0), offset=quarter, pose=pose)
-        uprights.append(tb.Body(f"upright_{k}", joint=pivot, inertia=ROD))
-    tip = tb.Pose(translation=(1.0, 0.0, 0.0))
-    for k in range(count):
-        elbow = tb.Revolute(f"elbow_{k}", (0.0, 0.0, 1.0), offset=-quarter, pose=tip)
-        couplers.append(tb.Body(f"coupler_{k}", parent=f"upright_{k}", joint=elbow, inertia=ROD))
-        pin = tb.Revolute(f"pin_{k}", (0.0, 0.0, 1.0), pose=tip)
-        pins.append(tb.LoopClosure(f"pin_{k}", f"coupler_{k}", f"upright_{k + 1}", pin, tip))
-    return tb.Model(f"n_four_bar_{count}", [*uprights, *couplers], loops=pins)
 
 
 def four_bar_state(count: int, angle: float = 0.3) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from benchmarks.mechanisms import four_bar_state, four_bars, ring
+from benchmarks.mechanisms import four_bar_state, ring
 from tests.loops.dense import closed, dense_acceleration, dense_constraints
 from tests.loops.mechanisms import planar_hand
 from tests.loops.test_methods import dense, motion
@@ -15,6 +15,7 @@ from tiburon.functions.kernel_source import LibrarySource
 from tiburon.loops.augmented import LARGEST_PIVOTED, loop_pattern
 from tiburon.loops.methods import cheaper_loop_method
 from tiburon.trace.count import count
+from tiburon.zoo import n_four_bar
 
 RANDOM = np.random.default_rng(10)
 
@@ -35,7 +36,7 @@ def four_bar_acceleration(count, angle, rate):
 @pytest.mark.parametrize("angle", [0.3, 1.2])
 def test_a_row_of_four_bars_moves_as_one_pendulum(angle):
     """Couplers lie level: half of what a loop asks of its own joints vanishes there."""
-    model = four_bars(COUNT)
+    model = n_four_bar(COUNT)
     assert loop_pattern(model).is_large
     q, v = four_bar_state(COUNT, angle)
     assert np.abs(dense_constraints(model, q).value).max() < 1e-13
@@ -49,14 +50,14 @@ def test_work_grows_as_a_row_of_four_bars_does():
     """Ten times the four-bars take ten times the operations; a tenth more for the ends."""
 
     def operations(bars):
-        source = LibrarySource(four_bars(bars), ("forward_dynamics",), DEFAULT_WORLD)
+        source = LibrarySource(n_four_bar(bars), ("forward_dynamics",), DEFAULT_WORLD)
         return count(source.program()).total
 
     assert operations(200) / operations(20) < 12.0
 
 
 def test_large_is_what_the_careful_way_cannot_take():
-    small, large = four_bars(31), four_bars(33)
+    small, large = n_four_bar(31), n_four_bar(33)
     assert small.nv * 62 <= LARGEST_PIVOTED < large.nv * 66
     assert not loop_pattern(small).is_large
     assert loop_pattern(large).is_large
@@ -65,7 +66,7 @@ def test_large_is_what_the_careful_way_cannot_take():
 def test_long_rings_take_handles():
     assert cheaper_loop_method(ring(48)) == "handles"
     assert cheaper_loop_method(tb.load("stewart")) == "augmented"
-    assert cheaper_loop_method(four_bars(COUNT)) == "augmented"
+    assert cheaper_loop_method(n_four_bar(COUNT)) == "augmented"
 
 
 def test_a_long_ring_moves_as_dense_algebra_says():
@@ -96,7 +97,7 @@ EARTH = (0.0, 0.0, -9.81)
 
 def pinned_again(count, every):
     """A row of four-bars, some of whose pins are doubled."""
-    model = four_bars(count)
+    model = n_four_bar(count)
     more = [
         replace(pin, name=f"{pin.name} again", joint=replace(pin.joint, name=f"{pin.name} again"))
         for pin in model.loops[::every]
@@ -142,7 +143,7 @@ def test_a_load_on_many_legs(fingers):
 
 def test_flat_on_one_line_half_of_the_constraints_are_none():
     """A singular pose of a large row of four-bars: 41 freedoms to first order."""
-    model = four_bars(40)
+    model = n_four_bar(40)
     q, v = four_bar_state(40, np.pi / 2)
     tau = REDUNDANT_RANDOM.standard_normal(model.nv)
     expected, forces, _, rank = dense(model, q, v, tau, EARTH)

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from benchmarks.mechanisms import four_bar_state, four_bars
+from benchmarks.mechanisms import four_bar_state
 from tests.loops.mechanisms import stretched_elbow
 from tiburon.loops.start import closed_start
+from tiburon.zoo import n_four_bar
 
 RANDOM = np.random.default_rng(23)
 
@@ -139,7 +140,7 @@ def test_rounding_beside_a_singular_pose_does_not_turn_velocities():
 
 def test_many_four_bars_flat_on_one_line_could_go_many_ways():
     """Almost all first-order motions are none: the search for poses nearby must not give up."""
-    model = four_bars(12)
+    model = n_four_bar(12)
     q, v = four_bar_state(12, np.pi / 2)
     rest = np.zeros((1, model.nv))
     with pytest.raises(tb.DomainError, match="12 independent constraints here") as caught:

@@ -6,7 +6,7 @@ import numpy as np
 
 import tiburon as tb
 from tiburon.hydro.coefficients import estimate_water
-from tools.zoo.parts import BLUE, GREY, ORANGE, STEEL, YELLOW, at, turned_z
+from tiburon.zoo.parts import BLUE, GREY, ORANGE, STEEL, YELLOW, at, turned_z
 from tools.zoo.sheet import Sheet
 
 X, Y = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0)

@@ -6,9 +6,7 @@ from itertools import product
 import numpy as np
 
 import tiburon as tb
-from tools.zoo.closing import close
-from tools.zoo.linkages import with_pose
-from tools.zoo.parts import (
+from tiburon.zoo.parts import (
     BLUE,
     GREY,
     ORANGE,
@@ -19,6 +17,8 @@ from tools.zoo.parts import (
     line_shape,
     turned_z,
 )
+from tools.zoo.closing import close
+from tools.zoo.linkages import with_pose
 from tools.zoo.sheet import Sheet
 
 PUMA_SOURCES = """

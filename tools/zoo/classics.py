@@ -1,10 +1,10 @@
-"""Pendulums, a cart with a pole, chains, a flexible arm."""
+"""Pendulums, a cart with a pole, a flexible arm."""
 
 import math
 from itertools import pairwise
 
 import tiburon as tb
-from tools.zoo.parts import BLUE, GREY, ORANGE, at, bar_shape, line_shape, thin_rod, upright
+from tiburon.zoo.parts import BLUE, GREY, ORANGE, at, bar_shape, line_shape, thin_rod, upright
 from tools.zoo.sheet import Sheet
 
 
@@ -118,17 +118,6 @@ cart 1 kg, pole 0.1 kg and 1 m (half length 0.5 m), track +-2.4 m, force +-10 N.
     return Sheet(model, sources, notes)
 
 
-def chain(count: int) -> Sheet:
-    """Return a chain of equal cylinders whose joint axes alternate."""
-    from tiburon.zoo.chain import chain as build
-
-    sources = """
-A chain to measure with: equal solid cylinders of 1 kg, 0.2 m long, 0.02 m in radius, hung one
-below the other on hinges whose axes alternate between y and x. All numbers are choices. The same
-chain of any length: tiburon.zoo.chain(n)."""
-    return Sheet(build(count), sources)
-
-
 def flexible_arm() -> Sheet:
     """Return a motor with a flexible beam, cut into rigid pieces with springs between them."""
     length, width, thickness, pieces = 1.0, 0.05, 0.005, 10
@@ -191,7 +180,5 @@ def sheets() -> list[Sheet]:
         double_pendulum(),
         spherical_pendulum(),
         cart_pole(),
-        chain(10),
-        chain(100),
         flexible_arm(),
     ]

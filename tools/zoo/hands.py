@@ -3,9 +3,9 @@
 import math
 
 import tiburon as tb
+from tiburon.zoo.parts import BLUE, GREY, ORANGE, YELLOW, at, turned_z, upright
 from tools.zoo.closing import close
 from tools.zoo.linkages import pin, with_pose
-from tools.zoo.parts import BLUE, GREY, ORANGE, YELLOW, at, turned_z, upright
 from tools.zoo.sheet import Sheet
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)

@@ -1,12 +1,11 @@
-"""Planar linkages: four-bars, the planar 3-RRR, a chain of four-bars, Andrews' squeezer."""
+"""Planar linkages: four-bars, the planar 3-RRR, Andrews' squeezer."""
 
 import math
 
 import numpy as np
 
 import tiburon as tb
-from tools.zoo.closing import close
-from tools.zoo.parts import (
+from tiburon.zoo.parts import (
     BLUE,
     GREY,
     ORANGE,
@@ -19,6 +18,7 @@ from tools.zoo.parts import (
     thin_rod,
     upright,
 )
+from tools.zoo.closing import close
 from tools.zoo.sheet import Sheet
 
 Z = (0.0, 0.0, 1.0)
@@ -225,45 +225,6 @@ open by up to 4e-4 m. Pose "home": the same with theta_1 to theta_3 held, and th
     return Sheet(model, sources, notes)
 
 
-def n_four_bar(loops: int) -> Sheet:
-    """Return a row of equal parallelogram linkages."""
-    bodies = [
-        tb.Body(
-            f"upright_{k}",
-            joint=tb.Revolute(f"pivot_{k}", Z, math.pi / 2.0, pose=upright(float(k))),
-            inertia=thin_rod(1.0, 1.0),
-            shapes=(bar_shape(1.0, 0.02, ORANGE),),
-        )
-        for k in range(loops + 1)
-    ]
-    bodies += [
-        tb.Body(
-            f"coupler_{k}",
-            f"upright_{k}",
-            joint=tb.Revolute(f"elbow_{k}", Z, -math.pi / 2.0, pose=at(1.0)),
-            inertia=thin_rod(1.0, 1.0),
-            shapes=(bar_shape(1.0, 0.02, BLUE),),
-        )
-        for k in range(loops)
-    ]
-    model = tb.Model(
-        f"n_four_bar_{loops}",
-        bodies,
-        loops=[
-            pin(f"pin_{k}", f"coupler_{k}", f"upright_{k + 1}", at(1.0), at(1.0))
-            for k in range(loops)
-        ],
-        about=f"{2 * loops + 1} rods in {loops} square loops: one degree of freedom",
-    )
-    sources = f"""
-IFToMM multibody benchmark library, problem "N-four-bar mechanism" with N = {loops}: 2 N + 1
-uniform rods of 1 m and 1 kg; gravity 9.81 m/s^2 down. All joints are zero at the start, where
-uprights stand and couplers lie; the benchmark starts with 1 m/s of the tips along x (uprights at
--1 rad/s, couplers at +1 rad/s relative to them) and runs for 10 s. It passes through the
-position in which all rods lie on one line, where it could change branch. {PLANE.strip()}"""
-    return Sheet(model, sources)
-
-
 def andrews_squeezer() -> Sheet:
     """Return the seven-body mechanism known from test sets for stiff solvers."""
     masses = (0.04325, 0.00365, 0.02373, 0.00706, 0.07050, 0.00706, 0.05498)
@@ -336,21 +297,11 @@ out of the plane: those of flat plates."""
     return Sheet(with_pose(model, "home", home), sources, notes)
 
 
-def strandbeest() -> Sheet:
-    """Return three pairs of Jansen's legs on one crankshaft."""
-    from tools.zoo.jansen import walking_machine
-
-    return walking_machine()
-
-
 def sheets() -> list[Sheet]:
     """Return the robots of this file."""
     return [
         four_bar(),
         balanced_four_bar(),
         planar_3rrr(),
-        n_four_bar(2),
-        n_four_bar(40),
         andrews_squeezer(),
-        strandbeest(),
     ]

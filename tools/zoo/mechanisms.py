@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import tiburon as tb
-from tools.zoo.parts import (
+from tiburon.zoo.parts import (
     BLUE,
     GREY,
     ORANGE,

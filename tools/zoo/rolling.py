@@ -1,7 +1,7 @@
 """What glides and rolls: Chaplygin's sleigh, a disc on its rim."""
 
 import tiburon as tb
-from tools.zoo.parts import BLUE, GREY, ORANGE, at, line_shape
+from tiburon.zoo.parts import BLUE, GREY, ORANGE, at, line_shape
 from tools.zoo.sheet import Sheet
 
 

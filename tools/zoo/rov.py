@@ -7,8 +7,8 @@ import numpy as np
 
 import tiburon as tb
 from tiburon.hydro.coefficients import estimate_water
+from tiburon.zoo.parts import GREY, ORANGE, STEEL, YELLOW, at, line_shape
 from tools.zoo.closing import body_poses
-from tools.zoo.parts import GREY, ORANGE, STEEL, YELLOW, at, line_shape
 from tools.zoo.sheet import Sheet
 from tools.zoo.vehicles import rexrov_fluid
 

@@ -6,7 +6,7 @@ import numpy as np
 
 import tiburon as tb
 from tiburon.hydro.ellipsoid import ellipsoid_added_mass
-from tools.zoo.parts import BLUE, GREY, ORANGE, STEEL, YELLOW, at, line_shape
+from tiburon.zoo.parts import BLUE, GREY, ORANGE, STEEL, YELLOW, at, line_shape
 from tools.zoo.sheet import Sheet
 
 X, Z = (1.0, 0.0, 0.0), (0.0, 0.0, 1.0)

@@ -4,9 +4,7 @@ import math
 from itertools import product
 
 import tiburon as tb
-from tools.zoo.aquarobot import aquarobot
-from tools.zoo.linkages import pin
-from tools.zoo.parts import (
+from tiburon.zoo.parts import (
     BLUE,
     GREY,
     ORANGE,
@@ -19,6 +17,8 @@ from tools.zoo.parts import (
     turned_z,
     upright,
 )
+from tools.zoo.aquarobot import aquarobot
+from tools.zoo.linkages import pin
 from tools.zoo.sheet import Sheet
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)

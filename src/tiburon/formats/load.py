@@ -13,6 +13,7 @@ from tiburon.errors import ModelError, ModelFileError, nearest_name
 from tiburon.formats.limits import read_start
 from tiburon.model.joints import Joint
 from tiburon.model.model import Model
+from tiburon.zoo.index import GENERATED
 
 READERS = {
     "native": ("tiburon.formats.native_read", "read_native"),
@@ -23,8 +24,8 @@ READERS = {
 }
 """Module and function that read each format; loaded when first needed."""
 
-ROOTED = ("urdf", "sdf")
-"""Formats that do not say how a robot moves in the world."""
+ROOTLESS_FORMATS = ("urdf", "sdf")
+"""Formats that do not specify the joint between world and root link."""
 
 SUFFIXES = {
     ".toml": "native",
@@ -75,17 +76,19 @@ def load(
     """
     path = _find(source)
     folders = _folders(package_paths)
-    word = format_of(path)
+    file_format = "generated" if path is None else format_of(path)
     options: dict[str, Any] = {}
     if root_joint is not None:
-        if word not in ROOTED:
+        if file_format not in ROOTLESS_FORMATS:
             raise ModelError(
-                f"{path}: root_joint is for {' and '.join(ROOTED)} files, which do not say how a "
-                f"robot moves in the world, got a {word} file; change the file, or attach the "
-                "robot with Model.attach(..., joint=...)"
+                f"{source}: root_joint is for {' and '.join(ROOTLESS_FORMATS)} files, which do not "
+                f"specify the root joint, got a {file_format} robot; change the file, or attach "
+                "the robot with Model.attach(..., joint=...)"
             )
         options["root_joint"] = root_joint
-    module, function = READERS[word]
+    if path is None:
+        return zoo.generate(str(source))
+    module, function = READERS[file_format]
     model: Model = getattr(importlib.import_module(module), function)(
         path, package_paths=folders, **options
     )
@@ -133,8 +136,8 @@ def _decoded(start: bytes) -> str:
     return start.decode("utf-8-sig", errors="replace")
 
 
-def _find(source: str | os.PathLike[str]) -> Path:
-    """Return the file that a name or path means."""
+def _find(source: str | os.PathLike[str]) -> Path | None:
+    """Return the file that a name or path refers to; None for a generated robot of the zoo."""
     if not isinstance(source, (str, os.PathLike)):
         raise ModelError(f"load: expected the path of a file or a name, got {source!r}")
     name = os.fspath(source)
@@ -144,7 +147,7 @@ def _find(source: str | os.PathLike[str]) -> Path:
     if not isinstance(source, str) or "\0" in name or os.path.lexists(path):
         return path
     if name in zoo.names():
-        return zoo.path(name)
+        return None if name in GENERATED else zoo.path(name)
     if path.suffix or len(path.parts) > 1:
         return path
     near = nearest_name(name, zoo.names())

@@ -1,9 +1,25 @@
-"""Robots that ship with the package: native files, each number with its source.
+"""Robots that ship with the package: native files and generators, each value with its source.
 
-`tiburon.load("puma560")` reads one; `tiburon models` lists them all.
+`tiburon.load("puma560")` returns one; `tiburon models` lists all of them.
 """
 
-from tiburon.zoo.chain import chain
-from tiburon.zoo.index import names, path
+from typing import TYPE_CHECKING
 
-__all__ = ["chain", "names", "path"]
+from tiburon.lazy import load_on_use
+from tiburon.zoo.index import generate, names, path
+
+if TYPE_CHECKING:
+    from tiburon.zoo.chains import chain as chain
+    from tiburon.zoo.four_bars import n_four_bar as n_four_bar
+    from tiburon.zoo.jansen import strandbeest as strandbeest
+
+__all__ = ["chain", "generate", "n_four_bar", "names", "path", "strandbeest"]
+
+__getattr__ = load_on_use(
+    globals(),
+    {
+        "tiburon.zoo.chains": ("chain",),
+        "tiburon.zoo.four_bars": ("n_four_bar",),
+        "tiburon.zoo.jansen": ("strandbeest",),
+    },
+)

@@ -1,14 +1,14 @@
-"""Bodies that many robots of the zoo are made of."""
+"""Poses, inertias and shapes from which generators and `tools/zoo` build robots."""
 
 import math
 from dataclasses import replace
 
 import numpy as np
 
-import tiburon as tb
+from tiburon.model import Body, CapsuleShape, Inertia, Pose, Shape
 from tiburon.model.numbers import Vec3
 
-UPRIGHT = tb.Pose(((1.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 1.0, 0.0)))
+UPRIGHT = Pose(((1.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 1.0, 0.0)))
 """Stands a planar mechanism up: its x stays x, its y is up, its z points to -y of the world."""
 
 GREY = (0.6, 0.6, 0.62, 1.0)
@@ -18,17 +18,17 @@ YELLOW = (0.95, 0.8, 0.1, 1.0)
 BLUE = (0.2, 0.4, 0.75, 1.0)
 
 
-def at(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> tb.Pose:
+def at(x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Pose:
     """Return a place without a turn [m]."""
-    return tb.Pose(translation=(x, y, z))
+    return Pose(translation=(x, y, z))
 
 
-def upright(x: float = 0.0, y: float = 0.0) -> tb.Pose:
+def upright(x: float = 0.0, y: float = 0.0) -> Pose:
     """Return a place in the upright plane of a planar mechanism, in the plane's x and y [m]."""
     return at(x, 0.0, y) @ UPRIGHT
 
 
-def thin_rod(mass: float, length: float, radius: float = 0.01) -> tb.Inertia:
+def thin_rod(mass: float, length: float, radius: float = 0.01) -> Inertia:
     """Return the inertia of a uniform thin rod along x that starts at the origin.
 
     Across the rod it is exactly m l^2 / 12, as books on planar mechanisms have it; along the rod,
@@ -36,21 +36,21 @@ def thin_rod(mass: float, length: float, radius: float = 0.01) -> tb.Inertia:
     """
     across = mass * length * length / 12.0
     along = 0.5 * mass * radius * radius
-    return tb.Inertia(mass, (0.5 * length, 0.0, 0.0), (along, 0.0, 0.0, across, 0.0, across))
+    return Inertia(mass, (0.5 * length, 0.0, 0.0), (along, 0.0, 0.0, across, 0.0, across))
 
 
-def plate(mass: float, com: Vec3, moment: float) -> tb.Inertia:
+def plate(mass: float, com: Vec3, moment: float) -> Inertia:
     """Return the inertia of a flat body in the plane of x and y, given its moment about z.
 
     A flat body has Ixx + Iyy = Izz; both are taken as half of it.
     """
     half = 0.5 * moment
-    return tb.Inertia(mass, com, (half, 0.0, 0.0, half, 0.0, moment))
+    return Inertia(mass, com, (half, 0.0, 0.0, half, 0.0, moment))
 
 
 def bar_shape(
     length: float, radius: float, color: tuple[float, float, float, float] = GREY
-) -> tb.Shape:
+) -> Shape:
     """Return a round bar along x that starts at the origin."""
     return line_shape((0.0, 0.0, 0.0), (length, 0.0, 0.0), radius, color)
 
@@ -60,12 +60,12 @@ def line_shape(
     end: Vec3,
     radius: float,
     color: tuple[float, float, float, float] = GREY,
-) -> tb.Shape:
+) -> Shape:
     """Return a round bar between two points of a body, to look at."""
     a, b = np.array(start), np.array(end)
     length = float(np.linalg.norm(b - a))
-    pose = tb.Pose(axes_along((b - a) / length), tuple(((a + b) / 2.0).tolist()))
-    return tb.Shape(tb.CapsuleShape(radius, length), pose=pose, role="visual", color=color)
+    pose = Pose(axes_along((b - a) / length), tuple(((a + b) / 2.0).tolist()))
+    return Shape(CapsuleShape(radius, length), pose=pose, role="visual", color=color)
 
 
 def axes_along(direction: np.ndarray) -> tuple[Vec3, Vec3, Vec3]:
@@ -80,9 +80,9 @@ def axes_along(direction: np.ndarray) -> tuple[Vec3, Vec3, Vec3]:
     return tuple(tuple(row) for row in rows.tolist())  # type: ignore[return-value]
 
 
-def turned_z(angle: float, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> tb.Pose:
+def turned_z(angle: float, x: float = 0.0, y: float = 0.0, z: float = 0.0) -> Pose:
     """Return a place turned about z by an angle [rad]."""
-    return tb.Pose.from_axis_angle((0.0, 0.0, 1.0), angle, (x, y, z))
+    return Pose.from_axis_angle((0.0, 0.0, 1.0), angle, (x, y, z))
 
 
 def degrees(*angles: float) -> tuple[float, ...]:
@@ -90,7 +90,7 @@ def degrees(*angles: float) -> tuple[float, ...]:
     return tuple(math.radians(angle) for angle in angles)
 
 
-def prefixed(body: tb.Body, prefix: str, keep_parent: str | None = None) -> tb.Body:
+def prefixed(body: Body, prefix: str, keep_parent: str | None = None) -> Body:
     """Return a body with a prefix before its name, its joint's and its parent's."""
     parent = body.parent if body.parent == keep_parent else f"{prefix}{body.parent}"
     joint = replace(body.joint, name=f"{prefix}{body.joint.name}")

@@ -1,6 +1,10 @@
-"""Chains of any length, to measure and to test with."""
+"""Serial chains of any length, for tests and benchmarks.
 
-from tiburon.errors import DomainError
+Equal solid cylinders of 1 kg, 0.2 m long, 0.02 m in radius, hung one below the other on hinges
+whose axes alternate between y and x. All values are choices.
+"""
+
+from tiburon.argument_checks import at_least
 from tiburon.model import Body, Frame, Inertia, Model, Pose, Revolute
 from tiburon.model.shape import CylinderShape, Shape
 
@@ -17,8 +21,8 @@ MASS = 1.0
 def chain(count: int) -> Model:
     """Build a chain of equal cylinders, hung one below the other.
 
-    The joint axes alternate between y and x, so that the motion fills space. At zero position the
-    chain hangs straight down from the world's origin.
+    The joint axes alternate between y and x, so that the chain moves in all three dimensions. At
+    q = 0 it hangs straight down from the world's origin.
 
     Args:
         count: Number of links, at least one.
@@ -30,9 +34,7 @@ def chain(count: int) -> Model:
     Example:
         ``from tiburon import zoo; zoo.chain(30)``
     """
-    given: object = count
-    if not isinstance(given, int) or given < 1:
-        raise DomainError("count", "a whole number of links, at least 1", repr(count))
+    count = at_least("count", count, 1)
     middle = (0.0, 0.0, -0.5 * LENGTH)
     end = Pose(translation=(0.0, 0.0, -LENGTH))
     inertia = Inertia.cylinder(MASS, RADIUS, LENGTH, com=middle)

@@ -1,7 +1,17 @@
 """Theo Jansen's walking machine: twelve legs of eleven lengths each on one crankshaft.
 
-Every body frame is parallel to the frame of the machine at home, so that all joints are zero there
-and coordinates are differences of points.
+Lengths: Jansen's eleven numbers and his position and radius of the crank (strandbeest.com), in
+centimeters: a 38, b 41.5, c 39.3, d 40.1, e 55.8, f 39.4, g 36.7, h 65.7, i 49, j 50, k 61.9, l
+7.8, m 15.
+
+Estimated: the legs consist of plastic tube of 19 mm with 0.2 kg/m (electrician's conduit), each
+body being the sum of its tubes; the frame is a board of 4 kg, the crankshaft a round bar of 1.5 kg
+and 0.15 m radius; pairs of legs stand 0.12 m apart; crank pins of neighbors are a third of a turn
+apart.
+
+x points forward, the crankshaft lies along y. All joints are zero at home, where the first crank
+pin points forward and the lowest feet touch the plane z = 0. Every body frame is parallel to the
+frame of the machine there, so that coordinates are differences of points.
 """
 
 import math
@@ -9,13 +19,23 @@ from itertools import pairwise
 
 import numpy as np
 
-import tiburon as tb
-from tools.zoo.parts import BLUE, GREY, ORANGE, STEEL, YELLOW, at, axes_along, line_shape
-from tools.zoo.sheet import Sheet
+from tiburon.model import (
+    Actuator,
+    Body,
+    ContactPoint,
+    Free,
+    Inertia,
+    Joint,
+    LoopClosure,
+    Model,
+    Pose,
+    Revolute,
+)
+from tiburon.zoo.parts import BLUE, GREY, ORANGE, STEEL, YELLOW, at, axes_along, line_shape
 
 Y = (0.0, 1.0, 0.0)
 
-NUMBERS = {
+LENGTHS = {
     "a": 0.380,
     "b": 0.415,
     "c": 0.393,
@@ -30,22 +50,22 @@ NUMBERS = {
     "l": 0.078,
     "m": 0.150,
 }
-"""Jansen's eleven numbers and the place and radius of the crank [m], one centimeter each."""
+"""Jansen's eleven numbers, and the position (l) and radius (m) of the crank [m]."""
 
-TUBE = 0.2
+TUBE_DENSITY = 0.2
 """Mass of the tube per length [kg/m]."""
 
-RADIUS = 0.0095
+TUBE_RADIUS = 0.0095
 """Radius of the tube [m]."""
 
-ROWS = 0.12
-"""Distance of neighboring pairs of legs along the crankshaft [m]."""
+PAIR_SPACING = 0.12
+"""Distance between neighboring pairs of legs along the crankshaft [m]."""
 
 Point = np.ndarray
 
 
-def meet(first: Point, radius: float, second: Point, other: float, side: float) -> Point:
-    """Return where two circles meet: left of the way from first to second for side = +1."""
+def intersect(first: Point, radius: float, second: Point, other: float, side: float) -> Point:
+    """Intersect two circles; side = +1: left of the line from first to second."""
     way = second - first
     distance = float(np.hypot(*way))
     along = (radius**2 - other**2 + distance**2) / (2.0 * distance)
@@ -55,28 +75,28 @@ def meet(first: Point, radius: float, second: Point, other: float, side: float) 
 
 
 def leg_points(crank: float, mirrored: bool) -> dict[str, Point]:
-    """Return the joints of a leg in the plane of x and z, seen from the crank's axis [m].
+    """Return the joints of a leg in the x-z plane, relative to the crank's axis [m].
 
     Args:
         crank: Angle of the crank pin from x toward z [rad].
         mirrored: Whether the leg stands in front of the crank instead of behind it.
     """
-    n, sign = NUMBERS, -1.0 if mirrored else 1.0
-    # a leg in front is worked out behind, with the pin mirrored, and mirrored back
+    n, sign = LENGTHS, -1.0 if mirrored else 1.0
+    # a front leg is computed as a rear leg with mirrored pin, then mirrored back
     pin = n["m"] * np.array([sign * math.cos(crank), math.sin(crank)])
     pivot = np.array([-n["a"], -n["l"]])
-    top = meet(pin, n["j"], pivot, n["b"], -1.0)
-    knee = meet(pin, n["k"], pivot, n["c"], 1.0)
-    hip = meet(pivot, n["d"], top, n["e"], 1.0)
-    ankle = meet(hip, n["f"], knee, n["g"], -1.0)
-    foot = meet(ankle, n["h"], knee, n["i"], -1.0)
+    top = intersect(pin, n["j"], pivot, n["b"], -1.0)
+    knee = intersect(pin, n["k"], pivot, n["c"], 1.0)
+    hip = intersect(pivot, n["d"], top, n["e"], 1.0)
+    ankle = intersect(hip, n["f"], knee, n["g"], -1.0)
+    foot = intersect(ankle, n["h"], knee, n["i"], -1.0)
     points = {"pin": pin, "pivot": pivot, "top": top, "knee": knee}
     points |= {"hip": hip, "ankle": ankle, "foot": foot}
     return {name: np.array([sign * p[0], p[1]]) for name, p in points.items()}
 
 
 def between(a: Point, b: Point) -> tuple[float, float, float]:
-    """Return the way from a to b as a vector of the machine's frame."""
+    """Return the vector from a to b in the frame of the machine."""
     x, z = (b - a).tolist()
     return (x, 0.0, z)
 
@@ -84,19 +104,19 @@ def between(a: Point, b: Point) -> tuple[float, float, float]:
 def tubes(
     name: str,
     parent: str,
-    joint: tb.Joint,
+    joint: Joint,
     ends: list[tuple[Point, Point]],
     origin: Point,
     color: tuple[float, float, float, float],
-) -> tb.Body:
-    """Return a body made of straight tubes between points."""
+) -> Body:
+    """Build a body of straight tubes between points."""
     mass, moment, tensor = 0.0, np.zeros(3), np.zeros((3, 3))
     pieces = []
     for start, end in ends:
         a, b = np.array(between(origin, start)), np.array(between(origin, end))
         length = float(np.linalg.norm(b - a))
-        tube = tb.Inertia.cylinder(TUBE * length, RADIUS, length).moved(
-            tb.Pose(axes_along(b - a), tuple(((a + b) / 2.0).tolist()))
+        tube = Inertia.cylinder(TUBE_DENSITY * length, TUBE_RADIUS, length).moved(
+            Pose(axes_along(b - a), tuple(((a + b) / 2.0).tolist()))
         )
         pieces.append(tube)
         mass += tube.mass
@@ -106,30 +126,30 @@ def tubes(
         r = np.array(tube.com) - com
         tensor += tube.matrix + tube.mass * (r @ r * np.eye(3) - np.outer(r, r))
     shapes = tuple(
-        line_shape(between(origin, a), between(origin, b), RADIUS, color) for a, b in ends
+        line_shape(between(origin, a), between(origin, b), TUBE_RADIUS, color) for a, b in ends
     )
     tensor = 0.5 * (tensor + tensor.T)
-    return tb.Body(
+    return Body(
         name,
         parent,
         joint=joint,
-        inertia=tb.Inertia(mass, tuple(com.tolist()), tensor),
+        inertia=Inertia(mass, tuple(com.tolist()), tensor),
         shapes=shapes,
     )
 
 
 def leg_parts(
     name: str, points: dict[str, Point], y: float
-) -> tuple[list[tb.Body], list[tb.LoopClosure], tb.ContactPoint]:
-    """Return the bodies, closures and foot of one leg."""
+) -> tuple[list[Body], list[LoopClosure], ContactPoint]:
+    """Build the bodies, loop closures and foot of one leg."""
     p = points
     center = np.zeros(2)
 
-    def hinge(joint: str, origin: Point, place: Point, shift: float = 0.0) -> tb.Revolute:
+    def hinge(joint: str, origin: Point, place: Point, shift: float = 0.0) -> Revolute:
         x, _, z = between(origin, place)
-        return tb.Revolute(f"{name}_{joint}", Y, pose=at(x, shift, z))
+        return Revolute(f"{name}_{joint}", Y, pose=at(x, shift, z))
 
-    def bar(part: str, parent: str, joint: tb.Joint, *way: str, color: tuple) -> tb.Body:
+    def bar(part: str, parent: str, joint: Joint, *way: str, color: tuple) -> Body:
         closed = [*way, way[0]] if len(way) > 2 else list(way)
         ends = [(p[a], p[b]) for a, b in pairwise(closed)]
         return tubes(f"{name}_{part}", parent, joint, ends, p[way[0]], color)
@@ -172,9 +192,9 @@ def leg_parts(
 
     def pin(
         closure: str, first: str, start: str, second: str, origin: str, place: str
-    ) -> tb.LoopClosure:
-        joint = tb.Revolute(f"{name}_{closure}", Y, pose=at(*between(p[start], p[place])))
-        return tb.LoopClosure(
+    ) -> LoopClosure:
+        joint = Revolute(f"{name}_{closure}", Y, pose=at(*between(p[start], p[place])))
+        return LoopClosure(
             f"{name}_{closure}",
             f"{name}_{first}",
             f"{name}_{second}",
@@ -187,74 +207,49 @@ def leg_parts(
         pin("knee_of_rod", "strut", "pivot", "lower_rod", "pin", "knee"),
         pin("knee_of_shank", "strut", "pivot", "shank", "ankle", "knee"),
     ]
-    foot = tb.ContactPoint(f"{name}_foot", f"{name}_shank", between(p["ankle"], p["foot"]))
+    foot = ContactPoint(f"{name}_foot", f"{name}_shank", between(p["ankle"], p["foot"]))
     return bodies, loops, foot
 
 
-def walking_machine() -> Sheet:
-    """Return a frame with twelve legs."""
-    width = 6 * ROWS
+def strandbeest() -> Model:
+    """Build a frame with twelve legs on one crankshaft: 36 loops, free to walk."""
+    width = 6 * PAIR_SPACING
     phases = [math.radians(60.0 * k) for k in range(6)]
     height = -min(float(leg_points(phase, False)["foot"][1]) for phase in phases)
     beams = [0.5 * width, -0.5 * width]
-    frame = tb.Body(
+    frame = Body(
         "frame",
-        joint=tb.Free("base", pose=at(z=height)),
-        inertia=tb.Inertia.box(
-            4.0, (2.0 * NUMBERS["a"], width, 0.05), com=(0.0, 0.0, -NUMBERS["l"])
-        ),
+        joint=Free("base", pose=at(z=height)),
+        inertia=Inertia.box(4.0, (2.0 * LENGTHS["a"], width, 0.05), com=(0.0, 0.0, -LENGTHS["l"])),
         shapes=tuple(
             line_shape(
-                (-NUMBERS["a"], y, -NUMBERS["l"]), (NUMBERS["a"], y, -NUMBERS["l"]), 0.02, YELLOW
+                (-LENGTHS["a"], y, -LENGTHS["l"]), (LENGTHS["a"], y, -LENGTHS["l"]), 0.02, YELLOW
             )
             for y in beams
         ),
     )
-    crank = tb.Body(
+    crank = Body(
         "crank",
         "frame",
-        joint=tb.Revolute("crankshaft", Y),
-        inertia=tb.Inertia.cylinder(1.5, 0.15, width, axis=1),
+        joint=Revolute("crankshaft", Y),
+        inertia=Inertia.cylinder(1.5, 0.15, width, axis=1),
         shapes=(line_shape((0.0, beams[1], 0.0), (0.0, beams[0], 0.0), 0.015, STEEL),),
     )
     bodies, loops, contacts = [frame, crank], [], []
     for pair in range(6):
-        # neighbors are a third of a turn apart, the two halves of the machine half a turn
+        # neighboring pins are a third of a turn apart, the two halves of the machine half a turn
         phase = math.radians(120.0 * pair + (180.0 if pair >= 3 else 0.0))
-        y = (pair - 2.5) * ROWS
+        y = (pair - 2.5) * PAIR_SPACING
         for side, mirrored in (("rear", False), ("front", True)):
             parts = leg_parts(f"{side}_{pair + 1}", leg_points(phase, mirrored), y)
             bodies += parts[0]
             loops += parts[1]
             contacts.append(parts[2])
-    model = tb.Model(
+    return Model(
         "strandbeest",
         bodies,
         loops=loops,
         contacts=contacts,
-        actuators=[tb.Actuator("motor", "crankshaft")],
+        actuators=[Actuator("motor", "crankshaft")],
         about="Jansen's beach animal: 12 legs on one crankshaft, 36 loops, free to walk",
     )
-    sources = """
-Lengths: Theo Jansen's eleven numbers and his place and radius of the crank (strandbeest.com),
-with one centimeter each: a 38, b 41.5, c 39.3, d 40.1, e 55.8, f 39.4, g 36.7, h 65.7, i 49, j
-50, k 61.9, l 7.8, m 15.
-
-Estimated: all legs are of plastic tube of 19 mm with 0.2 kg/m (electrician's conduit), each body
-the sum of its tubes; the frame is taken as a board of 4 kg, the crankshaft as a round bar of 1.5
-kg and 0.15 m radius; pairs of legs stand 0.12 m apart; crank pins of neighbors are a third of a
-turn apart.
-
-x is forward, the crankshaft lies along y. All joints are zero at home, where the first crank pin
-points forward and the lowest feet touch the plane z = 0."""
-    notes = {
-        "frame": "Estimated: a board.",
-        "crank": "Estimated: a round bar; the radius of the pins, 15 cm, is Jansen's m.",
-        "rear_1_thigh": "Lengths b, d, e of Jansen; mass of the tube: estimated.",
-        "rear_1_strut": "Length c.",
-        "rear_1_upper_rod": "Length j.",
-        "rear_1_lower_rod": "Length k.",
-        "rear_1_link": "Length f.",
-        "rear_1_shank": "Lengths g, h, i.",
-    }
-    return Sheet(model, sources, notes)
