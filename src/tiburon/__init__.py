@@ -135,7 +135,7 @@ if TYPE_CHECKING:
     from tiburon.errors import UnknownNameError as UnknownNameError
     from tiburon.formats.description import describe as describe
     from tiburon.formats.load import load as load
-    from tiburon.formats.load_world import load_world as load_world
+    from tiburon.formats.load import load_world as load_world
     from tiburon.formats.save import save as save
     from tiburon.functions.compilation import compile as compile
     from tiburon.functions.keywords import Conditions as Conditions
@@ -256,7 +256,7 @@ if TYPE_CHECKING:
     from tiburon.model import to_pinocchio as to_pinocchio
     from tiburon.model import wrench_from_mujoco as wrench_from_mujoco
     from tiburon.model import wrench_to_mujoco as wrench_to_mujoco
-    from tiburon.model.current import Current as Current
+    from tiburon.model.currents import Current as Current
     from tiburon.model.currents import CurrentSum as CurrentSum
     from tiburon.model.currents import LinearShear as LinearShear
     from tiburon.model.currents import PowerShear as PowerShear

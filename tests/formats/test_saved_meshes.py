@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tiburon as tb
-from tiburon.formats import saved_meshes
+from tiburon.formats import save
 
 TETRAHEDRON = "v 0 0 0\nv 1 0 0\nv 0 1 0\nv 0 0 1\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n"
 
@@ -132,7 +132,7 @@ def test_nothing_is_replaced_by_copies(folders):
 def test_what_cannot_be_copied_is_named(folders, monkeypatch):
     """A mesh larger than readers accept stays where it is, and a sentence says so."""
     cad, robots = folders
-    monkeypatch.setattr(saved_meshes, "MESH_BYTES", 10)
+    monkeypatch.setattr(save, "MESH_BYTES", 10)
     (sentence,) = tb.save(_robot(cad / "link.obj"), robots / "arm.toml")
     assert sentence.startswith("a mesh was not copied, so load with package_paths=[...]: ")
     assert 'path = "../cad/link.obj"' in (robots / "arm.toml").read_text()

@@ -8,8 +8,7 @@ import pytest
 import tiburon as tb
 from tests.tolerances import assert_close
 from tiburon.hydro.ellipsoid import ellipsoid_added_mass
-from tiburon.hydro.mesh_reduce import reduced
-from tiburon.hydro.mesh_refine import refined
+from tiburon.hydro.mesh_resolution import reduced, refined
 from tiburon.hydro.panels import influence
 from tiburon.reproduce import solids
 

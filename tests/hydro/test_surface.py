@@ -13,7 +13,7 @@ from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.surroundings import surroundings
-from tiburon.hydro.hull import Hull, strip_share
+from tiburon.hydro.submersion import Hull, strip_share
 
 RHO, G = 1000.0, 9.81
 SEA = tb.Water(RHO, surface=0.0)

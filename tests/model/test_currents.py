@@ -5,7 +5,6 @@ import pytest
 
 from tests.tolerances import DIFFERENCE, assert_close
 from tiburon.errors import ModelError
-from tiburon.model.current import depends_on_place, depends_on_time, flow_at
 from tiburon.model.currents import (
     CurrentSum,
     FunctionCurrent,
@@ -16,6 +15,9 @@ from tiburon.model.currents import (
     UniformCurrent,
     Wave,
     Waves,
+    depends_on_place,
+    depends_on_time,
+    flow_at,
 )
 from tiburon.model.water import Water
 

@@ -5,7 +5,7 @@ import pytest
 
 from tests.model.samples import ROUNDING, random_pose, turn
 from tiburon.model import Pose, Prismatic, Revolute
-from tiburon.model.placement import (
+from tiburon.model.reframe import (
     BETWEEN_BODIES,
     place_sliding,
     place_turning,

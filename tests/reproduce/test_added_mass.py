@@ -6,8 +6,8 @@ from typer.testing import CliRunner
 
 from tests.tolerances import assert_close
 from tiburon.cli.application import application
-from tiburon.reproduce import added_mass
-from tiburon.reproduce.added_mass import panel_rows
+from tiburon.reproduce import solids
+from tiburon.reproduce.solids import panel_rows
 
 
 def test_errors_fall_from_row_to_row_and_published_values_are_those_of_the_sources():
@@ -32,7 +32,7 @@ def test_the_command_prints_errors_and_its_exit_code_tells_the_verdict(monkeypat
         ([good], 0, "1 numbers: 1 within 1.5 % with 980 panels, 0 not"),
         ([good, replace(good, ours=(0.45, 0.48))], 1, "2 numbers: 1 within 1.5 %"),
     ):
-        monkeypatch.setattr(added_mass, "panel_rows", lambda parts, shown=shown: iter(shown))
+        monkeypatch.setattr(solids, "panel_rows", lambda parts, shown=shown: iter(shown))
         result = CliRunner().invoke(application, ["reproduce", "added-mass", "--coarse"])
         assert result.exit_code == code
         assert "-10.00 %      -0.20 %" in result.output

@@ -9,7 +9,7 @@ from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.argument_checks import check_signature
 from tiburon.errors import ModelError, ShapeError, shown
 from tiburon.model import Model
-from tiburon.model.numbers import check_name, number
+from tiburon.model.value_checks import check_name, number
 from tiburon.record import field, record
 
 __all__ = ["ForceFunction"]

@@ -14,7 +14,7 @@ others not. A joint that also shifts has springs along the axes it rests in.
 from collections.abc import Sequence
 
 from tiburon.model import Joint
-from tiburon.model.joint_limits import PerFreedom
+from tiburon.model.joint_properties import PerFreedom
 from tiburon.spatial import Scalar
 from tiburon.spatial.exponential import (
     left_jacobian_inverse_product,

@@ -15,8 +15,8 @@ from tiburon.actuation.freedom import (
 from tiburon.actuation.joint_spring import rest_position, spring_energy, spring_force
 from tiburon.errors import ModelError
 from tiburon.model import Joint, Model
-from tiburon.model.joint_passive import JointPassive
-from tiburon.model.numbers import number
+from tiburon.model.joint_properties import JointPassive
+from tiburon.model.value_checks import number
 from tiburon.record import record
 from tiburon.spatial import Scalar
 

@@ -8,7 +8,7 @@ from tiburon.actuation.time_table import Rows, Times, TimeTable, checked_table
 from tiburon.argument_checks import choice
 from tiburon.errors import ModelError
 from tiburon.model import Model
-from tiburon.model.numbers import check_name
+from tiburon.model.value_checks import check_name
 from tiburon.record import record
 from tiburon.spatial.vec3 import matrix_vector, transpose, vec3
 from tiburon.trace.primitives.table_rows import Table

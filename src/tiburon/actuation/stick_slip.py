@@ -21,7 +21,7 @@ from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.freedom import joint_force, joint_velocities
 from tiburon.errors import DomainError, ModelError
 from tiburon.model import Model
-from tiburon.model.numbers import check_name, number
+from tiburon.model.value_checks import check_name, number
 from tiburon.record import record
 
 __all__ = ["StickSlip"]

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.argument_checks import choice, is_numeric, refuse_unusable
 from tiburon.errors import ModelError
-from tiburon.model.numbers import finite_array
+from tiburon.model.value_checks import finite_array
 from tiburon.record import record
 from tiburon.spatial import Scalar
 from tiburon.trace.primitives.table_rows import HANDLE, Table, read_rows, table_form

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.actuation.element import ElementContext
-from tiburon.model.numbers import Vec3 as FloatVec3
+from tiburon.model.value_checks import Vec3 as FloatVec3
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import add, cross, dot, matrix_vector, scale, subtract, transpose
 

@@ -97,7 +97,7 @@ def print_added_mass(
     by those of the displaced water; corners of panels lie on the ellipsoid, which they do not fill.
     Exits with 1 if the last error is above 1.5 %.
     """
-    from tiburon.reproduce.added_mass import PARTS, panel_rows
+    from tiburon.reproduce.solids import PARTS, panel_rows
 
     parts = PARTS[:-1] if coarse else PARTS
     heads = [f"{20 * k * k} panels" for k in parts]

@@ -10,11 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from tiburon.errors import ModelError, ModelFileError, nearest_name
-from tiburon.formats.assembly import lenient_model
 from tiburon.formats.dynamechs_blocks import Block, parse_blocks
-from tiburon.formats.dynamechs_links import Parts, quaternion, read_link
-from tiburon.formats.dynamechs_loops import read_loop
-from tiburon.formats.findings import Findings
+from tiburon.formats.dynamechs_links import Parts, quaternion, read_link, read_loop
+from tiburon.formats.lenient import Findings, lenient_model
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.model import WORLD, Frame, LoopClosure, MeshShape, Model, Pose, Shape
 

@@ -1,15 +1,19 @@
-"""Links of DynaMechs files: bodies, their joints, and what is fixed to them.
+"""Links of DynaMechs files: bodies, joints, hydrodynamic coefficients, and joints that close loops.
 
 The facts of the format (DynaMechs 2.0.3 to 4.0, whose conventions are those of McMillan 1994):
 
 - `Inertia` is the tensor about the origin of the link frame, not about the center of gravity.
 - `MDH_Parameters` are a, alpha, d, theta of a modified Denavit-Hartenberg frame (eqs. A.1-A.7). The
-  joint variable is theta itself (or d of a prismatic link), so the number in the file is where the
-  joint starts.
+  joint variable is theta itself (or d of a prismatic link), so the value in the file is the initial
+  joint position.
 - Quaternions are (x, y, z, w), from link axes to those of the inboard link.
 - Angles of a ball joint are those of R = Rz(psi) Ry(theta) Rx(phi), listed phi, theta, psi.
 - `Joint_Friction` is viscous.
-- `Joint_Limits` act by their spring and damper, so they are none where both are zero.
+- `Joint_Limits` act by their spring and damper, so there are none where both are zero.
+- Hydrodynamic 6x6 matrices have angular rows first, about the link's origin (McMillan, Orin and
+  McGhee 1995). Drag acts on a cylinder along one of the link's axes: strip by strip across it, and
+  on its end faces along it.
+- `SecondaryJoints` close loops.
 """
 
 import math
@@ -18,29 +22,31 @@ from typing import NoReturn
 
 import numpy as np
 
-from tiburon.errors import ModelError, ModelFileError
-from tiburon.formats.assembly import lenient_body
+from tiburon.errors import ModelError, ModelFileError, nearest_name
 from tiburon.formats.dynamechs_blocks import Block
-from tiburon.formats.dynamechs_fluid import read_fluid
-from tiburon.formats.file_part import FilePart
-from tiburon.formats.findings import Findings
+from tiburon.formats.lenient import FilePart, Findings, lenient_body
 from tiburon.model import (
     WORLD,
     Actuator,
     Body,
+    BodyFluid,
     ContactPoint,
+    CylinderDrag,
     Free,
     Inertia,
     Joint,
     JointLimits,
     JointPassive,
+    LoopClosure,
     Motor,
     Pose,
     Prismatic,
     Revolute,
     Shape,
     Spherical,
+    added_mass_from,
 )
+from tiburon.model.value_checks import Vec3
 from tiburon.spatial import matrix_to_quaternion
 
 NO_MOTOR, DC_MOTOR = 0, 1
@@ -273,3 +279,107 @@ def quaternion(block: Block, findings: Findings) -> tuple[float, float, float, f
         findings.add(f"{block.describe()}: a quaternion of zeros is taken for no turn", line)
         return (1.0, 0.0, 0.0, 0.0)
     return (w / length, x / length, y / length, z / length)
+
+
+AXES: tuple[Vec3, Vec3, Vec3] = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
+"""Axes of a link by their number in the file."""
+
+
+def read_fluid(block: Block) -> BodyFluid | None:
+    """Return the hydrodynamic fields, which only files for water have."""
+    if not any(block.has(label) for label in ("Volume", "Added_Mass", "Drag_Axis")):
+        return None
+    added = block.numbers("Added_Mass", 36) if block.has("Added_Mass") else [0.0] * 36
+    x, y, z = (
+        block.numbers("Center_of_Buoyancy", 3) if block.has("Center_of_Buoyancy") else (0.0,) * 3
+    )
+    matrix = added_mass_from([added[i : i + 6] for i in range(0, 36, 6)], order="angular-first")
+    drag, quadratic = _drag(block)
+    return BodyFluid(
+        volume=block.number("Volume", 0.0),
+        center_of_buoyancy=(x, y, z),
+        added_mass=matrix if any(added) else None,  # type: ignore[arg-type]
+        drag=drag,
+        quadratic_damping=quadratic,  # type: ignore[arg-type]
+        # the density is in another file, and DynaMechs takes the matrix as it stands in any fluid
+        reference_density=None,
+    )
+
+
+def _drag(block: Block) -> tuple[tuple[CylinderDrag, ...], tuple[float, ...] | None]:
+    """Return the cylinder on which drag acts, or the coefficients of old files that have none."""
+    if not block.has("Drag_Axis"):
+        return (), None
+    axis = block.whole("Drag_Axis")
+    if axis == -1:
+        return (), tuple(block.numbers("Drag_Coefficients", 6))
+    if axis not in (0, 1, 2):
+        block.fail(f"Drag_Axis must be 0, 1 or 2 for x, y, z, got {axis}; correct it")
+    low, high = block.numbers("Cylinder_Bounds", 2)
+    radius, coefficient = block.number("Cylinder_Radius"), block.number("Drag_Coefficient")
+    if coefficient == 0.0:
+        return (), None
+    x, y, z = (low * u for u in AXES[axis])
+    cylinder = CylinderDrag(
+        radius, high - low, (x, y, z), AXES[axis], coefficient, (coefficient, coefficient)
+    )
+    return (cylinder,), None
+
+
+KINDS = {"RevoluteJoint": Revolute, "PrismaticJoint": Prismatic, "SphericalJoint": Spherical}
+"""Each comes hard (exact) or soft (held by springs). Turning and sliding is about and along z."""
+
+IGNORED = (
+    "Stabilization",
+    "Position_Constraint_Spring",
+    "Position_Constraint_Damper",
+    "Orientation_Constraint_Spring",
+    "Orientation_Constraint_Damper",
+)
+"""How DynaMechs keeps a loop closed in simulation: no property of the robot."""
+
+
+def read_loop(block: Block, named: dict[str, str], findings: Findings) -> LoopClosure:
+    """Read one joint that closes a loop.
+
+    Args:
+        block: Its block.
+        named: Our names of links by their names in the file.
+        findings: Receives what is not as it should be.
+    """
+    hardness, kind = block.kind[:4], block.kind[4:]
+    if hardness not in ("Hard", "Soft") or kind not in KINDS:
+        known = [f"{h}{k}" for h in ("Hard", "Soft") for k in KINDS]
+        near = nearest_name(block.kind, known)
+        hint = f"did you mean {near}?" if near else f"known: {', '.join(known)}"
+        block.fail(f"{block.kind[:40]!r} is no joint that closes a loop; {hint}")
+    places = []
+    for label in ("Link_A_Name", "Link_B_Name"):
+        given = block.text(label).strip()
+        if given not in named:
+            near = nearest_name(given, named)
+            hint = f"did you mean {near!r}?" if near else "name a link of this file"
+            block.fail(f"{label} {given!r} is no link of this file; {hint}")
+        places.append(named[given])
+    if hardness == "Soft":
+        findings.add(f"{block.describe()}: held by springs in DynaMechs, exactly here", block.line)
+    friction = block.number("Joint_Friction", 0.0)
+    name = block.name.strip() or f"loop_line_{block.line}"
+    for label in IGNORED:
+        block.values(label)
+    try:
+        joint = KINDS[kind](
+            name,
+            pose=_pose(block, "A"),
+            passive=JointPassive(damping=friction) if friction else None,
+        )
+        return LoopClosure(name, places[0], places[1], joint, _pose(block, "B"))
+    except ModelError as error:
+        pass_on(block, error)
+
+
+def _pose(block: Block, side: str) -> Pose:
+    """Return the joint's frame on one of the two links."""
+    rows = block.numbers(f"Rotation_Matrix_{side}", 9)
+    x, y, z = block.numbers(f"Joint_{side}_Position", 3)
+    return Pose([rows[0:3], rows[3:6], rows[6:9]], (x, y, z))  # type: ignore[arg-type]

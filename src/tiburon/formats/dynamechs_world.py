@@ -5,7 +5,7 @@ from pathlib import Path
 
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.formats.dynamechs_blocks import Block, parse_blocks
-from tiburon.formats.findings import Findings
+from tiburon.formats.lenient import Findings
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.model import Ground, GroundGrid, Water, World
 

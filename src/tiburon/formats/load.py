@@ -1,4 +1,4 @@
-"""From a file of any known format, or the name of a robot that ships, to a model."""
+"""Load a model or a world from a file of any supported format, or a robot of the zoo by name."""
 
 import importlib
 import os
@@ -11,6 +11,7 @@ import tiburon.zoo as zoo
 from tiburon.arguments import public
 from tiburon.errors import ModelError, ModelFileError, nearest_name
 from tiburon.formats.limits import read_start
+from tiburon.model import World
 from tiburon.model.joints import Joint
 from tiburon.model.model import Model
 from tiburon.zoo.index import GENERATED
@@ -160,3 +161,47 @@ def _folders(package_paths: Iterable[str | os.PathLike[str]]) -> tuple[str, ...]
     if isinstance(package_paths, (str, os.PathLike)):
         package_paths = (package_paths,)
     return tuple(os.fspath(folder) for folder in package_paths)
+
+
+WORLD_READERS = {
+    "mjcf": ("tiburon.formats.mjcf", "read_mjcf_world"),
+    "dynamechs": ("tiburon.formats.dynamechs_world", "read_dynamechs_world"),
+}
+"""Module and function that read each format; loaded when first needed."""
+
+
+@public
+def load_world(
+    source: str | os.PathLike[str], *, package_paths: Iterable[str | os.PathLike[str]] = ()
+) -> World:
+    """Load the surroundings of a robot from a file: gravity, ground and what fills the space.
+
+    Args:
+        source: Path of a DynaMechs environment file (.env), or of an MJCF file (.xml; needs the
+            extra "mjcf"), which states gravity and what fills the space.
+        package_paths: Folders that may be read beside the file's own.
+
+    Raises:
+        ModelFileError: If the file cannot be read; the message names file, line where known,
+            element and cure.
+
+    Example:
+        ``sea = tiburon.load_world("seabed.env")``
+    """
+    path = Path(source)
+    start = read_start(path).decode("utf-8", errors="replace")
+    if path.suffix.lower() in (".xml", ".mjcf") or "<mujoco" in start:
+        word = "mjcf"
+    elif path.suffix.lower() == ".env" or "Gravity_Vector" in start:
+        word = "dynamechs"
+    else:
+        raise ModelFileError(
+            path,
+            f"surroundings come from a DynaMechs environment (.env) or an MJCF file (.xml), got "
+            f"{path.suffix!r}; write World(gravity=..., ground=..., fluid=...) instead",
+        )
+    module, function = WORLD_READERS[word]
+    world: World = getattr(importlib.import_module(module), function)(
+        path, package_paths=[Path(folder) for folder in package_paths]
+    )
+    return world

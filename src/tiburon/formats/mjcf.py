@@ -14,7 +14,7 @@ flexible parts, gravity compensation.
 import importlib
 import re
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NoReturn
@@ -22,19 +22,14 @@ from typing import Any, NoReturn
 import numpy as np
 
 from tiburon.errors import ModelError, ModelFileError
-from tiburon.formats.assembly import lenient_model
-from tiburon.formats.file_part import FilePart
-from tiburon.formats.findings import Findings
+from tiburon.formats.lenient import FilePart, Findings, lenient_model
 from tiburon.formats.limits import LARGEST, Budget
-from tiburon.formats.mjcf_actuators import read_actuators
-from tiburon.formats.mjcf_bodies import read_bodies
+from tiburon.formats.mjcf_bodies import FREE, read_actuators, read_bodies
 from tiburon.formats.mjcf_equalities import left_out_tendons, read_equalities
 from tiburon.formats.mjcf_guard import check_files
-from tiburon.formats.mjcf_names import Names
-from tiburon.formats.mjcf_pose import pose_of
-from tiburon.formats.mjcf_positions import read_positions
+from tiburon.formats.mjcf_names import Names, pose_of
 from tiburon.formats.mjcf_shapes import mesh_paths
-from tiburon.model import Frame, Model, Water, World
+from tiburon.model import Body, Frame, Model, Water, World
 
 MEASURES = (
     *("body_pos", "body_quat", "body_ipos", "body_iquat", "body_mass", "body_inertia"),
@@ -279,3 +274,44 @@ def _note_losses(compiled: Any, findings: Findings) -> None:
     ]:
         if count:
             findings.add(f"left out: {count} {words}; a model has no such part")
+
+
+INITIAL = "initial"
+"""Name of the position in which MuJoCo starts, `qpos0`."""
+
+Positions = dict[str, tuple[float, ...]]
+"""Position variables by joint name."""
+
+
+def read_positions(compiled: Any, names: Names, bodies: Sequence[Body]) -> dict[str, Positions]:
+    """Return the positions that the file names, by joint.
+
+    Joints that follow others have no number of their own: their leaders' is kept.
+
+    Args:
+        compiled: An `MjModel`.
+        names: Of its parts.
+        bodies: Those of the robot built from it.
+    """
+    joints = {body.joint.name: body.joint for body in bodies if body.joint.nq > 0}
+    found: dict[str, Positions] = {}
+    start = _positions(compiled, names, set(joints), compiled.qpos0)
+    if any(numbers != joints[name].neutral() for name, numbers in start.items()):
+        found[INITIAL] = start
+    for i in range(compiled.nkey):
+        key = _positions(compiled, names, set(joints), compiled.key_qpos[i])
+        found.setdefault(names.key(i), key)
+    return found
+
+
+def _positions(compiled: Any, names: Names, joints: set[str], qpos: Any) -> Positions:
+    """Return MuJoCo's qpos by joint, in our order."""
+    found: Positions = {}
+    for j in range(compiled.njnt):
+        name, kind = names.joint(j), int(compiled.jnt_type[j])
+        if name in joints:
+            start = int(compiled.jnt_qposadr[j])
+            numbers = qpos[start : start + (7, 4, 1, 1)[kind]].tolist()
+            # ours puts the quaternion of a free joint before the position
+            found[name] = tuple(numbers[3:] + numbers[:3] if kind == FREE else numbers)
+    return found

@@ -10,9 +10,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
-from tiburon.formats.findings import Findings
-from tiburon.formats.mjcf_names import Names
-from tiburon.formats.mjcf_pose import pose_of
+from tiburon.formats.lenient import Findings
+from tiburon.formats.mjcf_names import Names, pose_of
 from tiburon.model import (
     WORLD,
     Body,

@@ -1,8 +1,8 @@
-"""Names for everything in a compiled MuJoCo model, also for what has none."""
+"""Names and poses of the elements of a compiled MuJoCo model, including unnamed ones."""
 
 from typing import Any
 
-from tiburon.model import WORLD
+from tiburon.model import WORLD, Pose
 
 
 class Names:
@@ -93,3 +93,21 @@ def _unique(wanted: str, taken: set[str], suffix: str = "_") -> str:
         name = f"{wanted}{suffix}" if number == 2 and suffix != "_" else f"{wanted}_{number}"
     taken.add(name)
     return name
+
+
+NO_TURN = [1.0, 0.0, 0.0, 0.0]
+
+
+def pose_of(quaternion: Any, position: Any = (0.0, 0.0, 0.0)) -> Pose:
+    """Return a pose from a quaternion (w, x, y, z) and a position [m].
+
+    Most parts are not turned; they take the short way.
+
+    Args:
+        quaternion: Of length 1, shape (4,).
+        position: Shape (3,).
+    """
+    x, y, z = map(float, position)
+    if quaternion.tolist() == NO_TURN:
+        return Pose(translation=(x, y, z)) if x or y or z else Pose()
+    return Pose.from_quaternion(quaternion, (x, y, z))

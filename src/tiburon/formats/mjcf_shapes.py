@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.formats.mjcf_names import Names
-from tiburon.formats.mjcf_pose import pose_of
+from tiburon.formats.mjcf_names import Names, pose_of
 from tiburon.model import (
     BodyFluid,
     BoxDrag,
@@ -25,8 +24,8 @@ from tiburon.model import (
     Shape,
     SphereShape,
 )
-from tiburon.model.numbers import Vec3
 from tiburon.model.shape import Geometry
+from tiburon.model.value_checks import Vec3
 
 PLANE, HEIGHT_FIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)
 """MuJoCo's numbers of geometry kinds (mjtGeom)."""

@@ -1,32 +1,30 @@
-"""Read models from the native format."""
+"""Read models from the native format: one function for each kind of table."""
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from tiburon.formats import native_schema as schema
-from tiburon.formats.assembly import lenient_body, lenient_model
-from tiburon.formats.findings import Findings
+from tiburon.formats.lenient import Findings, lenient_body, lenient_model
 from tiburon.formats.limits import Budget, read_bytes
-from tiburon.formats.native_parts import (
-    read_actuator,
-    read_contact,
-    read_cylinder,
-    read_dh,
-    read_fluid,
-    read_joint,
-    read_loop,
-    read_pose,
-    read_record,
-    read_shape,
-    read_spring,
-    read_thruster,
-)
+from tiburon.formats.native_schema import Record
 from tiburon.formats.toml_table import Table, parse_toml
-from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.actuator import Actuator
+from tiburon.model.body import WORLD, Body, ContactPoint, Frame
+from tiburon.model.body_fluid import BodyFluid, added_mass_from, six_by_six_from
+from tiburon.model.closure import Closure, JointCoupling, LoopClosure
+from tiburon.model.denavit_hartenberg import DHLink, chain_parts
+from tiburon.model.fin import Fin
+from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.inertia import Inertia
+from tiburon.model.joints import Joint
 from tiburon.model.model import Model
+from tiburon.model.pose import Pose
+from tiburon.model.shape import Shape
+from tiburon.model.spring import Spring
+from tiburon.model.thruster import LinearThrust, Thruster
 
 POSITIONS = 2_000_000
 """Most positions of single joints in all poses: a pose of few words stands for all joints."""
@@ -171,3 +169,308 @@ def _read_poses(root: Table, bodies: int) -> Mapping[str, Any]:
         else:
             poses[name] = table.numbers(name)
     return poses
+
+
+_TURNS = ("rotation", "rpy", "quaternion", "axis_angle")
+"""The ways to write how a frame is turned."""
+
+
+def read_values(record: Record, table: Table) -> dict[str, Any]:
+    """Return the fields of a record that a table gives."""
+    values: dict[str, Any] = {}
+    for name in record.texts:
+        if record.required(name) or table.has(record.key(name)):
+            values[name] = table.text(record.key(name))
+    for name in record.numbers:
+        given = table.numbers(record.key(name))
+        if given is not None:
+            values[name] = given
+        elif record.required(name):
+            table.require(record.key(name))
+    if record.placed:
+        values["pose"] = read_pose(table)
+    return values
+
+
+def read_record(record: Record, table: Table) -> Any:
+    """Return what a whole table describes."""
+    values = read_values(record, table)
+    table.finish()
+    return table.build(record.make, **values)
+
+
+def read_kinded(records: Mapping[str, Record], table: Table) -> Any:
+    """Return what a whole table describes, by the word under "kind"."""
+    return read_record(table.choice("kind", dict(records)), table)
+
+
+def read_pose(table: Table) -> Pose:
+    """Return the pose that position and one of several rotations give."""
+    position = table.numbers("position")
+    translation = (0.0, 0.0, 0.0) if position is None else position
+    turns = {key: value for key in _TURNS if (value := table.numbers(key)) is not None}
+    if len(turns) > 1:
+        table.fail(f"a turn must be given in one way, got {' and '.join(turns)}; keep one of them")
+    if not turns:
+        # the default object marks poses that turn nothing
+        return table.build(Pose, translation=translation)
+    ((way, given),) = turns.items()
+    if way == "rotation":
+        return table.build(Pose, given, translation)
+    if way == "rpy":
+        return table.build(Pose.from_rpy, given, translation)
+    if way == "quaternion":
+        return table.build(Pose.from_quaternion, given, translation)
+    if not isinstance(given, tuple) or len(given) != 4:
+        table.fail(f"axis_angle must be [x, y, z, angle], got {given!r}; give four numbers", way)
+    return table.build(Pose.from_axis_angle, given[:3], given[3], translation)
+
+
+def read_joint(table: Table) -> Joint:
+    """Return a joint, with the joints it is made of."""
+    word = table.text("kind")
+    record = table.choice("kind", schema.JOINTS)
+    values = read_values(record, table)
+    values["pose"] = read_pose(table)
+    for key, inner_record in (("limits", schema.LIMITS), ("passive", schema.PASSIVE)):
+        inner = table.table(key)
+        if inner is not None:
+            values[key] = read_record(inner_record, inner)
+    armature = table.numbers("armature")
+    if armature is not None:
+        values["armature"] = armature
+    if word == "coupled":
+        values["moves"] = read_joint(table.need("moves"))
+    if word == "driven":
+        values["drive"] = read_joint(table.need("drive"))
+        values["path"] = tuple(read_kinded(schema.PATHS, path) for path in table.tables("path"))
+        carried = table.table("carried")
+        if carried is not None:
+            values["carried"] = read_joint(carried)
+    name = table.text("name")
+    table.finish()
+    joint: Joint = table.build(record.make, name, **values)
+    return joint
+
+
+def read_shape(table: Table, folders: tuple[str, ...]) -> Shape:
+    """Return a shape.
+
+    Args:
+        table: Its table.
+        folders: Real paths of the folders in which meshes may lie, that of the file first.
+    """
+    record = table.choice("kind", schema.GEOMETRIES)
+    values = read_values(record, table)
+    if "path" in values and folders:
+        values["path"] = _mesh_path(values["path"], folders, table)
+    pose, role, color = read_pose(table), table.text("role", "both"), table.numbers("color")
+    name = table.text("name", "")
+    table.finish()
+    geometry = table.build(record.make, **values)
+    return table.build(Shape, geometry, pose, role, color, name)
+
+
+def _mesh_path(path: str, folders: tuple[str, ...], table: Table) -> str:
+    """Return where a mesh is; the name as written where there is no such file.
+
+    Nothing outside the given folders is accepted, links on the disk included.
+    """
+    if "\0" in path:
+        table.fail("path must be that of a file, got one with a zero byte; correct it", "path")
+    found = os.path.normpath(os.path.join(folders[0], path))
+    exists = os.path.isfile(found)
+    if not exists:
+        moved = [place for place in _packaged(path, folders[1:]) if os.path.isfile(place)]
+        found, exists = (moved[0], True) if moved else (found, False)
+    real = os.path.realpath(found) if exists else found
+    inside = any(real.startswith(folder.rstrip(os.sep) + os.sep) for folder in folders)
+    if not inside and (exists or not os.path.isabs(path)):
+        table.fail(
+            "meshes may lie in the folder of the robot file or in package_paths, got "
+            f"{path[:80]!r}, which leads elsewhere; load it with package_paths=[...]",
+            "path",
+        )
+    return found if exists else path
+
+
+def _packaged(path: str, packages: tuple[str, ...]) -> Iterator[str]:
+    """Iterate over where a mesh may lie if the robot file was moved without it.
+
+    A package may be the folder that a path starts from, or any of the folders on the path.
+    """
+    names = [name for name in path.replace("\\", "/").split("/") if name not in ("", ".", "..")]
+    for package in packages:
+        yield os.path.join(package, *names)
+        for k in range(len(names) - 1, 0, -1):
+            if os.path.basename(package) == names[k - 1]:
+                yield os.path.join(package, *names[k:])
+
+
+def read_fluid(table: Table) -> BodyFluid:
+    """Return what water needs to know of a body."""
+    values: dict[str, Any] = {}
+    for key in ("volume", "center_of_buoyancy"):
+        given = table.numbers(key)
+        if given is not None:
+            values[key] = given
+    added = table.table("added_mass")
+    if added is not None:
+        about, symmetrize = added.numbers("about"), added.get("symmetrize")
+        if symmetrize not in (None, True, False):
+            added.fail(f"symmetrize must be true or false, got {symmetrize!r}", "symmetrize")
+        values["added_mass"] = _stated(
+            added_mass_from,
+            added,
+            about=(0.0, 0.0, 0.0) if about is None else about,
+            symmetrize=bool(symmetrize),
+        )
+    for key in schema.DAMPINGS:
+        damping = table.table(key)
+        if damping is not None:
+            values[key] = _stated(six_by_six_from, damping)
+    if table.has("reference_density"):
+        # a word, since the format has no empty value
+        given = table.get("reference_density")
+        any_fluid = given == schema.ANY_FLUID
+        values["reference_density"] = None if any_fluid else table.numbers("reference_density")
+    drags = tuple(read_kinded(schema.DRAGS, drag) for drag in table.tables("drag"))
+    fins = tuple(_read_fin(fin) for fin in table.tables("fin"))
+    table.finish()
+    return table.build(BodyFluid, drag=drags, fins=fins, **values)
+
+
+def _read_fin(table: Table) -> Fin:
+    """Return a fin, with its coefficients."""
+    values = read_values(schema.FIN, table)
+    foil = table.table("foil")
+    if foil is not None:
+        values["foil"] = read_kinded(schema.FOILS, foil)
+    table.finish()
+    return table.build(Fin, **values)
+
+
+def _stated(make: Any, table: Table, **options: Any) -> Any:
+    """Return a 6 x 6 matrix from a table that states its order and axes."""
+    order, axes = table.text("order"), table.text("axes")
+    table.require("matrix")
+    matrix = table.numbers("matrix")
+    table.finish()
+    return table.build(make, matrix, order=order, axes=axes, **options)
+
+
+def read_loop(table: Table) -> Closure:
+    """Return a joint that closes a loop, a tie between joints, or a contact."""
+    kinds = {"joint": "joint", "coupling": "coupling", **{word: word for word in schema.LOOPS}}
+    kind = table.choice("kind", kinds, "joint")
+    if kind in schema.LOOPS:
+        return _traced_loop(schema.LOOPS[kind], table)
+    name = table.text("name")
+    if kind == "coupling":
+        leader = table.text("leader") if table.has("leader") else None
+        joint = table.text("joint")
+        table.require("coefficients")
+        coefficients = table.numbers("coefficients")
+        table.finish()
+        return table.build(JointCoupling, name, joint, leader, coefficients)
+    first, second = table.text("first"), table.text("second")
+    closing = read_joint(table.need("joint"))
+    pose = _pose_under("second_pose", table)
+    table.finish()
+    return table.build(LoopClosure, name, first, second, closing, pose)
+
+
+def _pose_under(key: str, table: Table) -> Pose:
+    """Return the pose in a table of its own, that of no turn and no shift where there is none."""
+    placed = table.table(key)
+    if placed is None:
+        return Pose()
+    pose = read_pose(placed)
+    placed.finish()
+    return pose
+
+
+def _traced_loop(record: Record, table: Table) -> Closure:
+    """Return a closure that no joint makes."""
+    values = read_values(record, table)
+    known = {item.name for item in fields(record.make)}
+    for key in known & {"pose", "second_pose"}:
+        values[key] = _pose_under(key, table)
+    if "joints" in known:
+        table.require("joints")
+        for key in ("joints", "leaders"):
+            values[key] = table.texts(key)
+    table.finish()
+    made: Closure = table.build(record.make, **values)
+    return made
+
+
+def read_thruster(table: Table) -> Thruster:
+    """Return a thruster."""
+    record = Record(Thruster, (*schema.THRUSTER, *schema.PAIRS), ("name", "body"))
+    values = read_values(record, table)
+    curve = table.table("curve")
+    thrust = LinearThrust() if curve is None else read_kinded(schema.CURVES, curve)
+    table.finish()
+    return table.build(Thruster, curve=thrust, **values)
+
+
+def read_contact(table: Table) -> ContactPoint:
+    """Return a contact point."""
+    point: ContactPoint = read_record(
+        Record(ContactPoint, ("position", "radius"), ("name", "body")), table
+    )
+    return point
+
+
+def read_actuator(table: Table) -> Actuator:
+    """Return an actuator."""
+    values = read_values(Record(Actuator, schema.ACTUATOR, ("name", "joint")), table)
+    motor = table.table("motor")
+    if motor is not None:
+        values["motor"] = read_record(schema.MOTOR, motor)
+    table.finish()
+    return table.build(Actuator, **values)
+
+
+def read_spring(table: Table) -> Spring:
+    """Return a spring between two points."""
+    values = read_values(schema.SPRING, table)
+    rope = table.get("rope")
+    if rope not in (None, True, False):
+        table.fail(f"rope must be true or false, got {rope!r}", "rope")
+    table.finish()
+    return table.build(Spring, rope=bool(rope), **values)
+
+
+def read_cylinder(table: Table) -> HydraulicCylinder:
+    """Return a hydraulic cylinder."""
+    cylinder: HydraulicCylinder = read_record(schema.CYLINDER, table)
+    return cylinder
+
+
+def read_dh(table: Table) -> tuple[list[Body], list[Frame]]:
+    """Return bodies and frames of a Denavit-Hartenberg table."""
+    convention = table.text("convention")
+    base, tool = table.table("base"), table.table("tool")
+    places = [None if place is None else read_pose(place) for place in (base, tool)]
+    for place in (base, tool):
+        if place is not None:
+            place.finish()
+    links = []
+    for row in table.tables("link"):
+        values = {
+            key: given
+            for key in ("a", "alpha", "d", "theta")
+            if (given := row.numbers(key)) is not None
+        }
+        for key, field in (("kind", "joint"), ("joint", "joint_name"), ("name", "body_name")):
+            if row.has(key):
+                values[field] = row.text(key)
+        inertia = row.table("inertia")
+        if inertia is not None:
+            values["inertia"] = read_record(schema.INERTIA, inertia)
+        row.finish()
+        links.append(row.build(DHLink, **values))
+    table.finish()
+    return table.build(chain_parts, "dh", links, convention, places[0] or Pose(), places[1])

@@ -10,13 +10,11 @@ from functools import cached_property
 from typing import Any
 
 from tiburon.model.actuator import Motor
-from tiburon.model.blade import Blade
-from tiburon.model.drag import BoxDrag, CylinderDrag, EllipsoidDrag, SphereDrag
+from tiburon.model.body_fluid import BoxDrag, CylinderDrag, EllipsoidDrag, SphereDrag
 from tiburon.model.fin import Fin, TableFoil, ThinFoil
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.inertia import Inertia
-from tiburon.model.joint_limits import JointLimits
-from tiburon.model.joint_passive import JointPassive
+from tiburon.model.joint_properties import JointLimits, JointPassive
 from tiburon.model.joints import (
     Coupled,
     Cylindrical,
@@ -33,7 +31,6 @@ from tiburon.model.joints import (
     Spherical,
     Universal,
 )
-from tiburon.model.rolling_disc import RollingDisc
 from tiburon.model.shape import (
     BoxShape,
     CapsuleShape,
@@ -44,6 +41,7 @@ from tiburon.model.shape import (
     SphereShape,
 )
 from tiburon.model.spring import Spring
+from tiburon.model.surface_contact import Blade, RollingDisc
 from tiburon.model.tendon_coupling import TendonCoupling
 from tiburon.model.thruster import LinearThrust, QuadraticThrust, TableThrust
 

@@ -1,15 +1,143 @@
-"""From a model to a file."""
+"""Save a model to a file, with mesh paths relative to the file's folder.
+
+Readers open meshes only in the folder of a robot file and in package_paths. Meshes elsewhere are
+therefore copied beside the saved file, unless the caller keeps them in place.
+"""
 
 import importlib
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from tiburon.arguments import public
 from tiburon.errors import ModelError, ModelFileError
-from tiburon.formats.saved_meshes import SavedMeshes
 from tiburon.model.model import Model
+from tiburon.regular_file import read_regular_file
 from tiburon.written_file import write_file
+
+MESH_BYTES = 64 * 2**20
+"""Largest mesh that is copied, which is the largest that is read [bytes]."""
+
+
+class SavedMeshes:
+    """Names the meshes of one robot file that is saved, and copies those that lie elsewhere."""
+
+    def __init__(self, path: Path, *, copy: bool = False) -> None:
+        """Prepare to name meshes.
+
+        Args:
+            path: Where the robot file will be.
+            copy: Whether meshes outside its folder are copied beside it.
+        """
+        self.sentences: list[str] = []
+        """What needs care when the file is read."""
+        self._folder = os.path.realpath(path.parent)
+        self._place = f"{path.stem}_meshes"
+        self._copy = copy
+        self._names: dict[str, str] = {}
+        self._copies: dict[str, bytes] = {}
+        self._outside: set[str] = set()
+
+    def name(self, mesh: str) -> str:
+        """Return how a file names a mesh: relative to its folder, with slashes.
+
+        Args:
+            mesh: Path of the mesh, absolute or from the current folder; addresses such as
+                ``package://...``, and names of files that do not exist, stay as they are.
+        """
+        if "://" in mesh or "\0" in mesh:
+            return mesh
+        path = os.path.abspath(mesh)
+        exists = os.path.isfile(path)
+        if not exists and not os.path.isabs(mesh):
+            return mesh
+        # links to the folder are followed, those inside it stay if they lead inside
+        path = os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path))
+        if self._is_inside(path) and (not exists or self._is_inside(os.path.realpath(path))):
+            return _relative(path, self._folder)
+        if not exists:
+            return mesh
+        if path not in self._names:
+            self._names[path] = self._name_outside(path)
+        return self._names[path]
+
+    def write(self) -> None:
+        """Copy meshes; files that exist are not replaced.
+
+        Raises:
+            ModelFileError: If one cannot be written.
+        """
+        for name, content in self._copies.items():
+            file = Path(self._folder, name)
+            try:
+                file.parent.mkdir(exist_ok=True)
+            except OSError as error:
+                raise ModelFileError(
+                    file.parent, f"cannot be made a folder ({error.strerror}); check the path"
+                ) from error
+            if not file.exists():
+                write_file(file, content, ModelFileError)
+
+    def _name_outside(self, path: str) -> str:
+        """Return the name of a mesh that lies elsewhere, and remember to copy it."""
+        place = os.path.dirname(path)
+        known = place in self._outside
+        self._outside.add(place)
+        if not self._copy:
+            if not known:
+                self.sentences.append(
+                    f"meshes in {place} lie outside the folder of the file; load it with "
+                    "package_paths=[...]"
+                )
+            return _relative(path, self._folder)
+        try:
+            content = read_regular_file(
+                Path(path), MESH_BYTES, "a mesh", "simplify it in a mesh editor"
+            )
+        except ModelFileError as error:
+            self.sentences.append(
+                f"a mesh was not copied, so load with package_paths=[...]: {error}"
+            )
+            return _relative(path, self._folder)
+        if not known:
+            self.sentences.append(
+                f"meshes in {place} were copied to the folder {self._place} beside the file"
+            )
+        name = self._free_name(os.path.basename(path), content)
+        self._copies[name] = content
+        return name
+
+    def _free_name(self, file: str, content: bytes) -> str:
+        """Return a name under which nothing else lies than this very content."""
+        stem, ending = os.path.splitext(file)
+        number = 1
+        while True:
+            name = f"{self._place}/{stem if number == 1 else f'{stem}_{number}'}{ending}"
+            there = self._copies.get(name)
+            if there is None and os.path.lexists(os.path.join(self._folder, name)):
+                there = self._content(name)
+            if there is None or there == content:
+                return name
+            number += 1
+
+    def _content(self, name: str) -> bytes:
+        """Return what lies under a name already; something else than a mesh is like no mesh."""
+        try:
+            return read_regular_file(Path(self._folder, name), MESH_BYTES, "a mesh", "remove it")
+        except ModelFileError:
+            return b""
+
+    def _is_inside(self, path: str) -> bool:
+        return path.startswith(self._folder.rstrip(os.sep) + os.sep)
+
+
+def _relative(path: str, folder: str) -> str:
+    """Return a path from a folder with slashes; absolute where drives differ."""
+    with suppress(ValueError):
+        path = os.path.relpath(path, folder)
+    return path.replace(os.sep, "/")
+
 
 WRITERS = {
     ".toml": ("tiburon.formats.native_write", "write_native"),

@@ -10,8 +10,7 @@ from tiburon.formats.sdf_frames import MODEL, SdfFrames
 from tiburon.formats.sdf_links import value_of
 from tiburon.formats.urdf_joints import UNLIMITED, unit
 from tiburon.formats.xml_tree import XmlElement
-from tiburon.model.joint_limits import JointLimits
-from tiburon.model.joint_passive import JointPassive
+from tiburon.model.joint_properties import JointLimits, JointPassive
 from tiburon.model.joints import (
     Coupled,
     Fixed,
@@ -23,8 +22,8 @@ from tiburon.model.joints import (
     Universal,
 )
 from tiburon.model.joints.axial import AxialJoint
-from tiburon.model.numbers import Vec3
 from tiburon.model.pose import Pose
+from tiburon.model.value_checks import Vec3
 
 KINDS = (
     "revolute",

@@ -4,7 +4,7 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from tiburon.formats.findings import Findings
+from tiburon.formats.lenient import Findings
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.mesh_paths import MeshPaths
 from tiburon.formats.sdf_frames import (

@@ -5,14 +5,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tiburon.errors import ModelError, nearest_name
-from tiburon.formats.findings import SHOWN, Findings
+from tiburon.formats.lenient import SHOWN, Findings
 from tiburon.formats.limits import Budget
 from tiburon.formats.xml_tree import XmlElement
-from tiburon.model.joint_limits import JointLimits
-from tiburon.model.joint_passive import JointPassive
+from tiburon.model.joint_properties import JointLimits, JointPassive
 from tiburon.model.joints import Coupled, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
-from tiburon.model.numbers import Vec3
 from tiburon.model.pose import Pose
+from tiburon.model.value_checks import Vec3
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
 """Joint types that are read; "spherical" is an extension that some codes write."""

@@ -10,13 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from tiburon.errors import ModelError, ModelFileError, nearest_name
-from tiburon.formats.assembly import lenient_body, lenient_model
-from tiburon.formats.findings import Findings
+from tiburon.formats.lenient import Findings, lenient_body, lenient_model
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.mesh_paths import MeshPaths
-from tiburon.formats.urdf_couplings import read_couplings
-from tiburon.formats.urdf_extras import read_actuators, read_loops
 from tiburon.formats.urdf_joints import ROOT_JOINT, read_joints, read_origin
+from tiburon.formats.urdf_loops import read_actuators, read_couplings, read_loops
 from tiburon.formats.urdf_shapes import read_colors, read_shapes
 from tiburon.formats.xml_tree import XmlElement, parse_xml
 from tiburon.model.body import WORLD, Body

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import TypeAlias
 
 from tiburon.errors import ModelError
-from tiburon.formats.findings import Findings
+from tiburon.formats.lenient import Findings
 from tiburon.formats.limits import Budget
 from tiburon.formats.mesh_paths import MeshPaths
 from tiburon.formats.urdf_joints import read_origin

@@ -6,7 +6,7 @@ from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.hydro.coefficients import estimate_water
 from tiburon.model import Body, BodyFluid, Model, Shape
-from tiburon.model.numbers import positive_density
+from tiburon.model.value_checks import positive_density
 
 __all__ = ["AddedWater", "BodyWater", "add_water"]
 

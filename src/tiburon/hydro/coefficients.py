@@ -20,9 +20,14 @@ from numpy.typing import NDArray
 from tiburon.arguments import public
 from tiburon.errors import ModelError, shown
 from tiburon.hydro.ellipsoid import ellipsoid_added_mass
-from tiburon.model.body_fluid import BodyFluid
-from tiburon.model.drag import BoxDrag, CylinderDrag, Drag, EllipsoidDrag, SphereDrag
-from tiburon.model.numbers import Vec3, matrix6, positive_density
+from tiburon.model.body_fluid import (
+    BodyFluid,
+    BoxDrag,
+    CylinderDrag,
+    Drag,
+    EllipsoidDrag,
+    SphereDrag,
+)
 from tiburon.model.pose import Pose
 from tiburon.model.shape import (
     BoxShape,
@@ -34,6 +39,7 @@ from tiburon.model.shape import (
     Shape,
     SphereShape,
 )
+from tiburon.model.value_checks import Vec3, matrix6, positive_density
 
 __all__ = ["WaterEstimate", "estimate_water"]
 

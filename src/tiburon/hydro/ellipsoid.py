@@ -11,7 +11,7 @@ Symbols (Lamb, Hydrodynamics, 6th ed. 1932, arts. 114 and 115; Newman 1977, sec.
 import math
 
 from tiburon.errors import DomainError
-from tiburon.model.numbers import Vec3
+from tiburon.model.value_checks import Vec3
 
 __all__ = ["ellipsoid_added_mass", "lamb_coefficients"]
 

@@ -16,15 +16,18 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.hydro.added_mass import added_mass_bias
-from tiburon.hydro.buoyancy import total_buoyancy
-from tiburon.hydro.damping import damping_force
-from tiburon.hydro.faces import face_drag
-from tiburon.hydro.hull import strip_share
+from tiburon.hydro.forces import added_mass_bias, damping_force, total_buoyancy
 from tiburon.hydro.lift import PlacedFin, placed_fin
-from tiburon.hydro.strips import ball_drag, cylinder_drag
-from tiburon.model.body_fluid import BodyFluid
-from tiburon.model.drag import BoxDrag, CylinderDrag, Drag, EllipsoidDrag, SphereDrag
+from tiburon.hydro.pressure_drag import ball_drag, cylinder_drag, face_drag
+from tiburon.hydro.submersion import strip_share
+from tiburon.model.body_fluid import (
+    BodyFluid,
+    BoxDrag,
+    CylinderDrag,
+    Drag,
+    EllipsoidDrag,
+    SphereDrag,
+)
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, scale

@@ -16,7 +16,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tiburon.hydro.strips import speed
+from tiburon.hydro.pressure_drag import speed
 from tiburon.model.fin import Fin, TableFoil, ThinFoil
 from tiburon.record import record
 from tiburon.spatial import Force, Scalar, Vec3

@@ -20,8 +20,8 @@ from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.hydro.mesh_checks import merged_vertices, outer_shells, signed_volumes, turned_alike
 from tiburon.model.inertia import Inertia
-from tiburon.model.numbers import Vec3, number, vec3
 from tiburon.model.pose import Pose
+from tiburon.model.value_checks import Vec3, number, vec3
 
 __all__ = ["Mesh"]
 

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.arguments import public
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.hydro.mesh import FACES, Mesh
-from tiburon.model.numbers import vec3
+from tiburon.model.value_checks import vec3
 from tiburon.regular_file import read_regular_file
 
 __all__ = ["load_mesh", "read_triangles"]

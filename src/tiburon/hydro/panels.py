@@ -31,9 +31,8 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.arguments import public
 from tiburon.errors import DomainError
 from tiburon.hydro.mesh import Mesh
-from tiburon.hydro.mesh_reduce import reduced
-from tiburon.hydro.mesh_refine import refined
-from tiburon.model.numbers import Matrix6, matrix6, number, vec3
+from tiburon.hydro.mesh_resolution import reduced, refined
+from tiburon.model.value_checks import Matrix6, matrix6, number, vec3
 from tiburon.record import record
 
 __all__ = ["PanelAddedMass", "panel_added_mass"]

@@ -1,29 +1,62 @@
-"""Parts of simple solids under a level surface, exactly.
+"""Submerged parts of solids below a level surface, exactly: volume and centroid.
 
 Symbols:
     u_i     coordinates in the solid by its half sizes, between -1 and 1
     w_i     height of its half sizes: a point is at height sum of w_i u_i above the middle
     h       depth of the solid's middle below the surface
-    share   volume of the part under water, where sum w_i u_i <= h, by that of the solid
+    share   volume of the submerged part, where sum w_i u_i <= h, by that of the solid
     mean_i  integral of u_i over that part, by the volume of the solid
 
 Share and means are the gradient of one function, the mean E of max(h - sum w_i u_i, 0) over the
-solid: share = dE/dh and mean_i = -dE/dw_i. Buoyancy by exact ones is therefore the gradient of the
-potential energy. No formula divides by a height that may vanish: a level or upright solid, where
-textbook forms are 0/0, is as accurate as any other.
+solid: share = dE/dh and mean_i = -dE/dw_i. Buoyancy computed from them is therefore the exact
+gradient of the potential energy. No formula divides by a height that may vanish: a level or upright
+solid, where textbook forms are 0/0, is as accurate as any other.
+
+Hemispheres, lengths by the radius:
+    c, s    cosine and sine of the angle between the upward direction and the axis of the
+    hemisphere,
+            which is the part of the ball on the positive side of its axis
+    t       depth of the ball's center below the surface
+    V       submerged volume
+    M_n     moment of that part along the upward direction
+    M_e     along the horizontal direction in which the axis rises
+
+Cut into disks parallel to the surface, the hemisphere at height t is the part of a disk of radius
+sqrt(1 - t^2) beyond a chord at the distance -t c / s from its center. Area and moment of such a
+segment have closed forms, and so have their integrals over t.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.hydro.half_ball import cosine_from, half_ball, sine_between
-from tiburon.hydro.strips import gauss_points, speed
-from tiburon.spatial import Scalar, Vec3
+from tiburon.hydro.pressure_drag import gauss_points, speed
+from tiburon.model.shape import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    EllipsoidShape,
+    Shape,
+    SphereShape,
+)
+from tiburon.record import record
+from tiburon.spatial import Scalar, Transform, Vec3
+from tiburon.spatial.vec3 import ZERO3, add, dot, scale
 from tiburon.trace.regions import function
 
-__all__ = ["SOLIDS"]
+__all__ = [
+    "SOLIDS",
+    "Hull",
+    "Submerged",
+    "cosine_from",
+    "half_ball",
+    "hull_of",
+    "is_simple",
+    "sine_between",
+    "strip_share",
+]
 
 LEAST = 1e-100
 """Heights below this are zero [m]."""
@@ -262,3 +295,163 @@ def _small_angle(square: Scalar) -> tuple[Scalar, Scalar]:
         sinc = sinc * square + (-1.0) ** k / math.factorial(2 * k + 1)
         rest = rest * square + (-1.0) ** k / math.factorial(2 * k + 2)
     return sinc, rest
+
+
+FLOOR = 1e-60
+"""Least square of a cosine: it keeps slopes finite at the ends of an arc sine."""
+
+
+def cosine_from(square: Scalar) -> Scalar:
+    """Return the root of the square of a cosine."""
+    return np.sqrt(np.maximum(square, FLOOR))
+
+
+def sine_between(t: Scalar) -> tuple[Scalar, Scalar]:
+    """Return a sine, held between -1 and 1, and its cosine."""
+    t = np.minimum(np.maximum(t, -1.0), 1.0)
+    return t, cosine_from((1.0 - t) * (1.0 + t))
+
+
+def half_ball(t: Scalar, s: Scalar, c: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+    """Return the volume of the part under water, and its moments, for a ball of radius 1.
+
+    Args:
+        t: Depth of the ball's center below the surface; beyond -1 and 1 the ends hold.
+        s: Sine of the angle between the upward direction and the axis; at least 1e-100.
+        c: Cosine of that angle.
+
+    Returns:
+        Volume; moment along the direction square to the axis to which the upward one leans, by s;
+        moment along the axis; both about the ball's center.
+    """
+    t = np.minimum(np.maximum(t, -1.0), 1.0)
+    x, root = sine_between(t / s)
+    out = 1.0 - t * t
+    beyond = 0.5 * math.pi + np.arctan2(x * c, root)
+    arc, q = np.arctan2(x, root), s * root
+    slices = t - t * t * t * (1.0 / 3.0)
+    V = slices * beyond + (2.0 / 3.0) * np.arctan2(q, c) + c * q * (1.0 - root * root) * (1.0 / 3.0)
+    M_n = (
+        -0.25 * out * out * beyond
+        + 0.25 * c * (arc - 0.5 * s * s * (arc - x * root))
+        + 0.125 * c * s * s * (arc - x * root * (1.0 - 2.0 * x * x))
+        + 0.125 * math.pi * c
+    )
+    # by s
+    M_e = (1.0 / 12.0) * (x * (5.0 - 2.0 * x * x) * root + 3.0 * arc + 1.5 * math.pi)
+    # where the chord misses the disk, slices are whole disks or nothing
+    whole = np.where(t * c > 0.0, math.pi, 0.0)
+    ends = np.abs(t) >= s
+    V = np.where(ends, slices * whole + np.where(c < 0.0, 2.0 / 3.0 * math.pi, 0.0), V)
+    above = np.where(t > 0.0, 0.25 * math.pi, 0.0)
+    M_n = np.where(ends, above * c - 0.25 * out * out * whole, M_n)
+    M_e = np.where(ends, above, M_e)
+    return V, M_n - c * M_e, c * M_n + s * s * M_e
+
+
+SIMPLE = (SphereShape, EllipsoidShape, BoxShape, CylinderShape, CapsuleShape)
+"""Geometries with closed forms."""
+
+_RISE = 2.0 / math.pi
+_BEND = 1.25 - 2.0 * _RISE
+
+
+class Submerged(NamedTuple):
+    """The part of a solid that is under water."""
+
+    share: Scalar
+    """By volume, between 0 and 1."""
+
+    offset: Vec3
+    """From the middle of the solid to that of the part, times the share, link axes [m]."""
+
+
+@record
+class Hull:
+    """A simple solid in the frame of its link, which says how much of the link is under water."""
+
+    kind: str
+    """ "ellipsoid", "box", "cylinder" or "capsule"; the last two along their third axis."""
+
+    center: Vec3
+    """Its middle [m]."""
+
+    axes: tuple[Vec3, Vec3, Vec3]
+    """Its axes, unit vectors."""
+
+    halves: Vec3
+    """Half sizes along them [m]."""
+
+    @property
+    def volume(self) -> Scalar:
+        """How much it displaces when it is all under water [m^3]."""
+        a, b, c = self.halves
+        if self.kind == "capsule":
+            return 2.0 * math.pi * a * a * (c - a * (1.0 / 3.0))
+        factors = {"ellipsoid": 4.0 / 3.0 * math.pi, "cylinder": 2.0 * math.pi, "box": 8.0}
+        return factors[self.kind] * (a * b * c)
+
+    def submerged(self, up: Vec3, depth: Scalar) -> Submerged:
+        """Return what is under water.
+
+        Args:
+            up: Upward unit vector, link axes.
+            depth: Of the link's origin below the surface [m].
+        """
+        h = depth - dot(up, self.center)
+        w = [half * dot(up, axis) for half, axis in zip(self.halves, self.axes, strict=True)]
+        share, means = SOLIDS[self.kind](h, w, self.halves)
+        offset = ZERO3
+        for axis, half, mean in zip(self.axes, self.halves, means, strict=True):
+            offset = add(offset, scale(axis, half * mean))
+        return Submerged(share, offset)
+
+
+def hull_of(shape: Shape, X: Transform) -> Hull | None:
+    """Return a shape of a body as a hull of its link; None if it is not a simple solid.
+
+    Args:
+        shape: In body axes.
+        X: Map of motion from the link's frame to the body's.
+    """
+    geometry = shape.geometry
+    if isinstance(geometry, SphereShape):
+        kind, halves = "ellipsoid", (geometry.radius,) * 3
+    elif isinstance(geometry, EllipsoidShape):
+        kind, halves = "ellipsoid", geometry.radii
+    elif isinstance(geometry, BoxShape):
+        x, y, z = geometry.size
+        kind, halves = "box", (0.5 * x, 0.5 * y, 0.5 * z)
+    elif isinstance(geometry, CylinderShape):
+        kind, halves = "cylinder", (geometry.radius, geometry.radius, 0.5 * geometry.length)
+    elif isinstance(geometry, CapsuleShape):
+        r = geometry.radius
+        kind, halves = "capsule", (r, r, 0.5 * geometry.length + r)
+    else:
+        return None
+    R = np.array(shape.pose.rotation)
+    axes = [_clean(X.direction_to_parent(tuple(R[:, k].tolist()))) for k in range(3)]
+    center = _clean(X.point_to_parent(shape.pose.translation))
+    return Hull(kind, center, (axes[0], axes[1], axes[2]), halves)
+
+
+def _clean(values: Vec3) -> Vec3:
+    """Return parts that only the rounding of a turned frame made nonzero as zero."""
+    x, y, z = (0.0 if abs(value) < 1e-14 else float(value) for value in values)
+    return x, y, z
+
+
+def is_simple(shape: Shape) -> bool:
+    """Return whether a shape is a solid with closed forms."""
+    return isinstance(shape.geometry, SIMPLE)
+
+
+def strip_share(tau: Scalar) -> Scalar:
+    """Return the share of a disk below a line, from -1 under its rim to 1 above it.
+
+    A polynomial that has the disk's value and slope in the middle and at the rim, and is off by at
+    most 0.013 between them: strips are many, and the drag of a cut one is not known better.
+    """
+    t = np.minimum(np.maximum(tau, -1.0), 1.0)
+    square = t * t
+    return 0.5 + t * (_RISE + square * (_BEND + square * (0.5 - _RISE - _BEND)))

@@ -10,8 +10,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiburon.hydro.hull import Hull
 from tiburon.hydro.immersion import Immersion, PlacedDrag, Waterline
+from tiburon.hydro.submersion import Hull
 from tiburon.spatial import Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, dot, scale, subtract
 

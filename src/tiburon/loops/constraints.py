@@ -1,10 +1,10 @@
 """The constraints of closed loops: residual, Jacobian and bias.
 
 A loop connects two frames. Its joint defines which relative measures vanish
-(`tiburon.model.closing`). The wrench of each measure, transmitted from both frames inward to their
-common ancestor, gives a row of the constraint Jacobian; joints that carry both frames cancel and
-never appear (Featherstone 1987, eqs. 9.6 to 9.10). Gravity is not modelled as a base acceleration
-here, so loops closed to the world need no special case.
+(`tiburon.model.joint_constraints`). The wrench of each measure, transmitted from both frames inward
+to their common ancestor, gives a row of the constraint Jacobian; joints that carry both frames
+cancel and never appear (Featherstone 1987, eqs. 9.6 to 9.10). Gravity is not modelled as a base
+acceleration here, so loops closed to the world need no special case.
 
 Loops defined by functions of frames and joints (`TracedClosure`) are one traced program with its
 derivatives (`closure_program`). It takes poses and motions of frames in world axes; the gradient
@@ -35,11 +35,11 @@ from tiburon.algorithms.tape_calls import JointVector, recorder, taping
 from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody, TracedClosure
-from tiburon.model.closing import Measure, RelativeMotion, Slip
 from tiburon.model.closure import Closure
-from tiburon.model.closure_program import MOTION, ClosureProgram, Seen, closure_program
+from tiburon.model.joint_constraints import Measure, RelativeMotion, Slip
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.surface_contact import SurfaceContact
+from tiburon.model.traced_closure import MOTION, ClosureProgram, Seen, closure_program
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import (
     add,

@@ -34,7 +34,7 @@ from tiburon.loops.metric import checked_tolerance, rank_cut
 from tiburon.loops.topology import Topology, topology
 from tiburon.model import JointCoupling, LoopClosure, Model, TracedClosure
 from tiburon.model.body import WORLD
-from tiburon.model.closing import Advance, Measure, Offset, Tilt, Turn
+from tiburon.model.joint_constraints import Advance, Measure, Offset, Tilt, Turn
 from tiburon.record import record
 from tiburon.spatial import Vec3
 

@@ -4,16 +4,19 @@ from typing import TYPE_CHECKING
 
 from tiburon.lazy import load_on_use
 from tiburon.model.actuator import Actuator, Motor
-from tiburon.model.body import WORLD, Body, Frame
-from tiburon.model.body_fluid import BodyFluid
+from tiburon.model.body import WORLD, Body, ContactPoint, Frame
+from tiburon.model.body_fluid import (
+    BodyFluid,
+    BoxDrag,
+    CylinderDrag,
+    EllipsoidDrag,
+    SphereDrag,
+    added_mass_from,
+)
 from tiburon.model.closure import JointCoupling, LoopClosure
-from tiburon.model.contact_point import ContactPoint
-from tiburon.model.drag import BoxDrag, CylinderDrag, EllipsoidDrag, SphereDrag
 from tiburon.model.fin import Fin, TableFoil, ThinFoil
-from tiburon.model.ground import Ground, GroundGrid
 from tiburon.model.inertia import Inertia
-from tiburon.model.joint_limits import JointLimits
-from tiburon.model.joint_passive import JointPassive
+from tiburon.model.joint_properties import JointLimits, JointPassive
 from tiburon.model.joints import Coupled, Fixed, Free, Joint, Prismatic, Revolute
 from tiburon.model.model import Model
 from tiburon.model.plan import Plan, PlanBody, PlanFrame
@@ -33,11 +36,9 @@ from tiburon.model.shape import (
 from tiburon.model.thruster import LinearThrust, QuadraticThrust, TableThrust, Thruster
 from tiburon.model.traced_closure import TracedClosure
 from tiburon.model.water import Water
-from tiburon.model.world import World
+from tiburon.model.world import Ground, GroundGrid, World
 
 if TYPE_CHECKING:
-    from tiburon.model.added_mass import added_mass_from
-    from tiburon.model.blade import Blade
     from tiburon.model.constraint_function import ConstraintFunction
     from tiburon.model.conversions import (
         JointValues,
@@ -71,14 +72,13 @@ if TYPE_CHECKING:
         Spherical,
         Universal,
     )
-    from tiburon.model.rolling_disc import RollingDisc
+    from tiburon.model.surface_contact import Blade, RollingDisc
     from tiburon.model.tendon_coupling import TendonCoupling
 else:
     __getattr__ = load_on_use(
         globals(),
         {
-            "tiburon.model.added_mass": ("added_mass_from",),
-            "tiburon.model.blade": ("Blade",),
+            "tiburon.model.surface_contact": ("Blade", "RollingDisc"),
             "tiburon.model.constraint_function": ("ConstraintFunction",),
             "tiburon.model.conversions": (
                 "JointValues",
@@ -112,7 +112,6 @@ else:
                 "Spherical",
                 "Universal",
             ),
-            "tiburon.model.rolling_disc": ("RollingDisc",),
             "tiburon.model.tendon_coupling": ("TendonCoupling",),
         },
     )

@@ -3,8 +3,8 @@
 import math
 
 from tiburon.errors import ModelError, shown
-from tiburon.model.numbers import check_name, number
 from tiburon.model.thruster import limit_pair
+from tiburon.model.value_checks import check_name, number
 from tiburon.record import record
 
 

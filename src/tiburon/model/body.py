@@ -1,12 +1,12 @@
-"""The parts a robot is made of."""
+"""Bodies, frames and contact points of a robot."""
 
 from tiburon.errors import ModelError, shown
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints.joint import Joint
-from tiburon.model.numbers import check_name
 from tiburon.model.pose import Pose
 from tiburon.model.shape import Shape
+from tiburon.model.value_checks import Vec3, check_name, number, vec3
 from tiburon.record import field, record
 
 WORLD = "world"
@@ -111,3 +111,31 @@ class Frame:
                 "write Pose(translation=(x, y, z)) or Pose.from_rpy(...)",
                 name=self.name,
             )
+
+
+@record
+class ContactPoint:
+    """A point of a body that may touch what surrounds it; immutable, compares by value.
+
+    Numbers only: what happens at contact is said where contact is.
+    """
+
+    name: str
+    """Unique among the contact points of a model."""
+
+    body: str
+    """Name of the body or frame it is fixed to."""
+
+    position: Vec3 = (0.0, 0.0, 0.0)
+    """Where it is, in axes of that body or frame [m]."""
+
+    radius: float = 0.0
+    """Radius of the ball around it that touches [m]; 0 for a point."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "contact")
+        element = f"contact {self.name!r}"
+        check_name(self.body, f"{element}: body")
+        object.__setattr__(self, "position", vec3(self.position, element, "position", self.name))
+        radius = number(self.radius, element, "radius", self.name, least=0.0)
+        object.__setattr__(self, "radius", radius)

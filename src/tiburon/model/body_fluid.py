@@ -1,13 +1,255 @@
-"""What still or moving water needs to know of a body."""
+"""Hydrodynamic coefficients of a body: added mass, buoyancy, drag shapes, damping.
+
+Added-mass matrices map [omega; v] to [n; f], angular rows and columns first, in body axes, about
+the body origin. Newman, Fossen and SDF write linear rows first, and marine axes have z down:
+`added_mass_from` is the one place that converts them.
+"""
+
+from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import ModelError, shown
-from tiburon.model.added_mass import symmetric
-from tiburon.model.drag import Drag
+from tiburon.arguments import public
+from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model.fin import Fin
-from tiburon.model.numbers import Matrix6, Vec3, matrix6, number, positive_density, vec3
-from tiburon.record import record
+from tiburon.model.pose import Pose
+from tiburon.model.value_checks import (
+    Matrix6,
+    Vec3,
+    finite_array,
+    matrix6,
+    number,
+    positive_density,
+    unit_vector,
+    vec3,
+)
+from tiburon.record import field, record
+
+ORDERS = ("angular-first", "linear-first")
+"""Which rows and columns come first."""
+
+AXES = {
+    "flu": (1.0, 1.0, 1.0),
+    "nwu": (1.0, 1.0, 1.0),
+    "frd": (1.0, -1.0, -1.0),
+    "ned": (1.0, -1.0, -1.0),
+}
+"""Signs that turn the matrix's axes into body axes with x forward, y left, z up."""
+
+SYMMETRY = 1e-9
+"""Largest difference of mirrored entries, relative to the largest entry: rounding only."""
+
+
+@public
+def added_mass_from(
+    matrix: ArrayLike,
+    *,
+    order: str = "angular-first",
+    axes: str = "flu",
+    about: ArrayLike = (0.0, 0.0, 0.0),
+    symmetrize: bool = False,
+) -> NDArray[np.float64]:
+    """Read an added-mass matrix as it is published.
+
+    Args:
+        matrix: 6 x 6; or the 21 entries of the upper triangle row by row, as SDF lists them; or the
+            six entries of the diagonal [kg m^2, kg m, kg]. Positive: the sign of M_A, not of the
+            derivatives X_udot.
+        order: "angular-first" or "linear-first" (Newman, Fossen, SDF).
+        axes: "flu" or "nwu" (forward, left, up) for our body axes, "frd" or "ned" (forward, right,
+            down) for marine axes.
+        about: The point its moments are taken about, in our body axes [m], shape (3,).
+        symmetrize: Average mirrored entries, for matrices that were measured or computed.
+
+    Returns:
+        Added mass, angular first, body axes, about the body origin, shape (6, 6).
+
+    Raises:
+        ModelError: If the matrix is not symmetric and `symmetrize` is not set.
+
+    Example:
+        ``BodyFluid(added_mass=added_mass_from(MA, order="linear-first", axes="ned"))``
+    """
+    M = six_by_six_from(matrix, order=order, axes=axes)
+    M = 0.5 * (M + M.T) if symmetrize else symmetric(M, "added mass")
+    x, y, z = vec3(about, "added mass", "about")
+    if any((x, y, z)):
+        # motion at the origin to motion at the point: v_P = v_O + omega x p
+        X = np.eye(6)
+        X[3:, :3] = [[0.0, z, -y], [-z, 0.0, x], [y, -x, 0.0]]
+        M = X.T @ M @ X
+        M = 0.5 * (M + M.T)
+    return np.asarray(M, dtype=np.float64)
+
+
+def six_by_six_from(
+    matrix: ArrayLike, *, order: str = "angular-first", axes: str = "flu"
+) -> NDArray[np.float64]:
+    """Read a matrix from motion to force, such as damping, as it is published.
+
+    Arguments are those of `added_mass_from`; nothing is assumed of the matrix.
+
+    Returns:
+        The matrix, angular first, body axes, shape (6, 6).
+    """
+    if order not in ORDERS:
+        raise OptionError("order", ORDERS, order)
+    if axes not in AXES:
+        raise OptionError("axes", tuple(AXES), axes)
+    M = _full(matrix)
+    if order == "linear-first":
+        swap = [3, 4, 5, 0, 1, 2]
+        M = M[np.ix_(swap, swap)]
+    signs = np.array(AXES[axes] * 2)
+    return np.asarray(signs[:, None] * M * signs, dtype=np.float64)
+
+
+def symmetric(M: NDArray[np.float64], element: str) -> NDArray[np.float64]:
+    """Return a matrix whose mirrored entries are the same number, or refuse it."""
+    skew = float(np.abs(M - M.T).max())
+    if skew > SYMMETRY * float(np.abs(M).max()):
+        i, j = np.unravel_index(int(np.argmax(np.abs(M - M.T))), M.shape)
+        raise ModelError(
+            f"{element}: added mass must be symmetric, got {M[i, j]:g} in row {i + 1}, column "
+            f"{j + 1} but {M[j, i]:g} mirrored; correct one, or average them with "
+            "added_mass_from(..., symmetrize=True)"
+        )
+    mirrored: NDArray[np.float64] = np.triu(M) + np.triu(M, 1).T
+    return mirrored
+
+
+def _full(matrix: ArrayLike) -> NDArray[np.float64]:
+    """Return the 6 x 6 matrix from any of the ways to list it."""
+    try:
+        shape = np.shape(matrix)
+    except ValueError:  # ragged nesting has no shape
+        shape = (-1,)
+    if shape == (21,):
+        M = np.zeros((6, 6))
+        M[np.triu_indices(6)] = finite_array(matrix, (21,), "added mass", "matrix")
+        return M + np.triu(M, 1).T
+    if shape == (6,):
+        return np.diag(finite_array(matrix, (6,), "added mass", "matrix"))
+    if shape == (36,):
+        return finite_array(matrix, (36,), "added mass", "matrix").reshape(6, 6)
+    return finite_array(matrix, (6, 6), "added mass", "matrix")
+
+
+@record
+class CylinderDrag:
+    """A round bar, on which drag acts strip by strip (McMillan, Orin and McGhee 1995)."""
+
+    radius: float
+    """Radius [m]."""
+
+    length: float
+    """Length along the axis [m]."""
+
+    start: Vec3 = (0.0, 0.0, 0.0)
+    """Center of the first end, body axes [m]."""
+
+    axis: Vec3 = (0.0, 0.0, 1.0)
+    """Unit vector from the first end to the second, body axes."""
+
+    side_coefficient: float = 1.0
+    """Drag coefficient of flow across the bar, by the area 2 radius length."""
+
+    end_coefficients: tuple[float, float] = (0.0, 0.0)
+    """Drag coefficients of flow against the first and the second end, by their area."""
+
+    def __post_init__(self) -> None:
+        element = "cylinder drag"
+        object.__setattr__(self, "radius", number(self.radius, element, "radius", least=0.0))
+        object.__setattr__(self, "length", number(self.length, element, "length", least=0.0))
+        object.__setattr__(self, "start", vec3(self.start, element, "start"))
+        object.__setattr__(self, "axis", unit_vector(self.axis, element, "axis"))
+        side = number(self.side_coefficient, element, "side_coefficient", least=0.0)
+        object.__setattr__(self, "side_coefficient", side)
+        ends = _coefficients(self.end_coefficients, 2, element, "end_coefficients")
+        object.__setattr__(self, "end_coefficients", ends)
+
+
+@record
+class BoxDrag:
+    """A box, on whose faces drag acts."""
+
+    size: Vec3
+    """Edge lengths along its axes [m]."""
+
+    coefficients: Vec3 = (1.0, 1.0, 1.0)
+    """Drag coefficients of flow along its axes, by the area of the face it meets."""
+
+    pose: Pose = field(default_factory=Pose)
+    """Its middle and axes in body axes."""
+
+    def __post_init__(self) -> None:
+        _check_solid(self, "box drag", "size")
+
+
+@record
+class EllipsoidDrag:
+    """An ellipsoid, on which drag acts."""
+
+    radii: Vec3
+    """Half axes [m]."""
+
+    coefficients: Vec3 = (1.0, 1.0, 1.0)
+    """Drag coefficients of flow along its axes, by the area of its shadow."""
+
+    pose: Pose = field(default_factory=Pose)
+    """Its middle and axes in body axes."""
+
+    def __post_init__(self) -> None:
+        _check_solid(self, "ellipsoid drag", "radii")
+
+
+@record
+class SphereDrag:
+    """A ball, on which drag acts."""
+
+    radius: float
+    """Radius [m]."""
+
+    coefficient: float = 0.5
+    """Drag coefficient, by the area of its shadow."""
+
+    center: Vec3 = (0.0, 0.0, 0.0)
+    """Its middle, body axes [m]."""
+
+    def __post_init__(self) -> None:
+        element = "sphere drag"
+        object.__setattr__(self, "radius", number(self.radius, element, "radius", least=0.0))
+        value = number(self.coefficient, element, "coefficient", least=0.0)
+        object.__setattr__(self, "coefficient", value)
+        object.__setattr__(self, "center", vec3(self.center, element, "center"))
+
+
+Drag: TypeAlias = CylinderDrag | BoxDrag | EllipsoidDrag | SphereDrag
+
+
+def _coefficients(value: object, count: int, element: str, quantity: str) -> tuple[float, ...]:
+    """Convert to some numbers none of which is negative."""
+    numbers = finite_array(value, (count,), element, quantity).tolist()  # type: ignore[arg-type]
+    if min(numbers) < 0.0:
+        raise ModelError(
+            f"{element}: {quantity} must not be negative, got {numbers}; drag slows, so a "
+            "coefficient is positive"
+        )
+    return tuple(numbers)
+
+
+def _check_solid(drag: BoxDrag | EllipsoidDrag, element: str, lengths: str) -> None:
+    """Check and store the numbers of a solid with three axes."""
+    object.__setattr__(drag, lengths, _coefficients(getattr(drag, lengths), 3, element, lengths))
+    values = _coefficients(drag.coefficients, 3, element, "coefficients")
+    object.__setattr__(drag, "coefficients", values)
+    given: object = drag.pose
+    if not isinstance(given, Pose):
+        raise ModelError(
+            f"{element}: pose must be a Pose, got {shown(given)}; write Pose(translation=(x, y, z))"
+        )
+
 
 DEFINITE = 1e-9
 """How far below zero an eigenvalue may fall, relative to the largest: rounding of typed digits."""

@@ -6,12 +6,11 @@ from typing import TypeAlias
 import numpy as np
 
 from tiburon.errors import ModelError, shown
-from tiburon.model.closure_program import closure_program, seen_joints
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.user_joint import joint_graph
-from tiburon.model.numbers import check_name, check_places, finite_array
 from tiburon.model.pose import Pose
-from tiburon.model.traced_closure import TracedClosure
+from tiburon.model.traced_closure import TracedClosure, closure_program, seen_joints
+from tiburon.model.value_checks import check_name, check_places, finite_array
 from tiburon.record import field, record
 from tiburon.trace.declared import is_declared
 

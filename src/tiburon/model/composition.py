@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model.actuator import Actuator
-from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.body import WORLD, Body, ContactPoint, Frame
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure, joints_of, places_of
 from tiburon.model.configuration import as_batch
-from tiburon.model.contact_point import ContactPoint
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Coupled, Joint
 from tiburon.model.parts import JointPositions, Parts

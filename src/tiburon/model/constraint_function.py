@@ -8,18 +8,18 @@ import numpy as np
 from tiburon.argument_checks import check_signature
 from tiburon.errors import ModelError, OptionError, TraceError, shown
 from tiburon.model.body import WORLD
-from tiburon.model.closure_program import (
+from tiburon.model.joints.joint import Joint
+from tiburon.model.joints.orientation import random_quaternion
+from tiburon.model.pose import Pose
+from tiburon.model.traced_closure import (
     MOTION,
     ClosureProgram,
     Seen,
+    TracedClosure,
     closure_program,
     seen_joints,
 )
-from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.orientation import random_quaternion
-from tiburon.model.numbers import check_name, check_names
-from tiburon.model.pose import Pose
-from tiburon.model.traced_closure import TracedClosure
+from tiburon.model.value_checks import check_name, check_names
 from tiburon.record import field, record
 from tiburon.spatial import quaternion_to_matrix
 

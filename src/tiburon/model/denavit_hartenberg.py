@@ -24,8 +24,8 @@ from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Joint, Prismatic, Revolute
-from tiburon.model.numbers import finite_array
 from tiburon.model.pose import Pose
+from tiburon.model.value_checks import finite_array
 
 CONVENTIONS = ("classic", "modified")
 JOINTS = {"revolute": Revolute, "prismatic": Prismatic}

@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tiburon.errors import ModelError, shown
-from tiburon.model.numbers import Vec3, finite_array, number, unit_vector, vec3
+from tiburon.model.value_checks import Vec3, finite_array, number, unit_vector, vec3
 from tiburon.record import field, record
 
 SQUARE = 1e-9

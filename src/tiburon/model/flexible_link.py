@@ -17,12 +17,12 @@ from tiburon.arguments import public
 from tiburon.errors import ModelError, OptionError
 from tiburon.model.body import WORLD, Body, Frame
 from tiburon.model.inertia import Inertia
-from tiburon.model.joint_passive import JointPassive
+from tiburon.model.joint_properties import JointPassive
 from tiburon.model.joints import Fixed, Joint, Revolute, Spherical, Universal
 from tiburon.model.model import Model
-from tiburon.model.numbers import check_name, number
 from tiburon.model.pose import Pose
 from tiburon.model.shape import BoxShape, CylinderShape, Shape
+from tiburon.model.value_checks import check_name, number
 from tiburon.record import record
 
 __all__ = ["BeamSection", "flexible_link"]

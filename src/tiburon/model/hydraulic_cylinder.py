@@ -3,8 +3,8 @@
 import math
 
 from tiburon.errors import ModelError
-from tiburon.model.numbers import Vec3, check_name, number, vec3
 from tiburon.model.spring import check_two_ends
+from tiburon.model.value_checks import Vec3, check_name, number, vec3
 from tiburon.record import record
 
 

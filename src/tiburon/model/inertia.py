@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
 from tiburon.errors import ModelError, shown
-from tiburon.model.numbers import Vec3, finite_array, number, vec3
 from tiburon.model.pose import Pose
+from tiburon.model.value_checks import Vec3, finite_array, number, vec3
 from tiburon.record import record
 from tiburon.spatial import RigidInertia
 from tiburon.spatial.vec3 import add, dot, matrix_product, matrix_vector

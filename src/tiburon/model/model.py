@@ -8,24 +8,23 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
 from tiburon.errors import ModelError, shown
-from tiburon.model import actuation, composition
+from tiburon.model import composition, joint_selection
 from tiburon.model.actuator import Actuator
-from tiburon.model.body import Body, Frame
+from tiburon.model.body import Body, ContactPoint, Frame
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.closure import Closure, structure_of
-from tiburon.model.contact_point import ContactPoint
+from tiburon.model.configuration import StateSpace
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Joint
-from tiburon.model.mobility import immovable_joints, needs_check, nothing_resists
+from tiburon.model.massless_joints import immovable_joints, needs_check, nothing_resists
 from tiburon.model.named_parts import joint_slices
-from tiburon.model.numbers import check_name
 from tiburon.model.parts import Parts, checked, joint_positions
 from tiburon.model.plan import Plan, RunTime
 from tiburon.model.pose import Pose
 from tiburon.model.spring import Spring
-from tiburon.model.state_space import StateSpace
 from tiburon.model.thruster import Thruster
 from tiburon.model.user_code import UserParts
+from tiburon.model.value_checks import check_name
 from tiburon.native.cache_file import blake2b
 from tiburon.trace.declared import structure_text
 
@@ -237,7 +236,7 @@ class Model(StateSpace):
         """
         if joints is None:
             joints = self.actuated_joint_names
-        return actuation.spread(self, tau, (joints,) if isinstance(joints, str) else joints)
+        return joint_selection.spread(self, tau, (joints,) if isinstance(joints, str) else joints)
 
     # -- robots from robots ------------------------------------------------------------------------
 

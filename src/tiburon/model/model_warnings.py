@@ -15,7 +15,6 @@ from tiburon.arguments import public
 from tiburon.model.body import WORLD, Body
 from tiburon.model.joints import Joint
 from tiburon.model.model import Model
-from tiburon.model.numbers import Vec3
 from tiburon.model.shape import (
     BoxShape,
     CapsuleShape,
@@ -25,6 +24,7 @@ from tiburon.model.shape import (
     MeshShape,
     SphereShape,
 )
+from tiburon.model.value_checks import Vec3
 
 MILLIMETERS = 30.0
 """Distance between neighboring joints [m] beyond which lengths look like millimeters."""

@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from tiburon.arguments import public
 from tiburon.errors import OptionError, UnknownNameError
 from tiburon.model.actuator import Actuator
-from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.body import WORLD, Body, ContactPoint, Frame
 from tiburon.model.closure import Closure
-from tiburon.model.contact_point import ContactPoint
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Joint
 from tiburon.model.parts import JointPositions

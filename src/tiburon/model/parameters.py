@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import ModelError, NonFiniteError, ShapeError, TiburonError, UnknownNameError
 from tiburon.model.body_fluid import BodyFluid
-from tiburon.model.joint_passive import JointPassive
+from tiburon.model.joint_properties import JointPassive
 from tiburon.model.model import Model
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.world import World

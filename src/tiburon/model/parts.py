@@ -1,25 +1,134 @@
-"""What a robot is built from, and whether its parts fit together."""
+"""The parts a model is built from: names, tree order, and whether they fit together."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tiburon.errors import ModelError, UnknownNameError, shown
-from tiburon.model import tree
 from tiburon.model.actuator import Actuator
-from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.body import WORLD, Body, ContactPoint, Frame
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure, joints_of, places_of
-from tiburon.model.contact_point import ContactPoint
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Joint
-from tiburon.model.numbers import check_name, finite_array
-from tiburon.model.replaced import refuse_replaced_inside
+from tiburon.model.overrides import refuse_replaced_inside
 from tiburon.model.spring import Spring
 from tiburon.model.surface_contact import SurfaceContact
 from tiburon.model.thruster import Thruster
 from tiburon.model.traced_closure import TracedClosure
+from tiburon.model.value_checks import check_name, finite_array
+
+
+def check_unique(model: str, kind: str, names: Iterable[str]) -> None:
+    """Raise `ModelError` if a name occurs twice."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ModelError(
+                f"model {model!r}: {kind} name {name!r} is used twice; rename one of them",
+                name=name,
+            )
+        seen.add(name)
+
+
+def parents_first(bodies: Sequence[Body]) -> tuple[Body, ...]:
+    """Order bodies so that every parent precedes its children, otherwise as they were given.
+
+    Raises:
+        UnknownNameError: If a parent does not exist.
+        ModelError: If bodies carry each other in a cycle.
+    """
+    by_name = {body.name: body for body in bodies}
+    placed: set[str] = {WORLD}
+    order: list[Body] = []
+    for body in bodies:
+        # walk towards the world until something placed, then place what was passed on the way
+        path: list[Body] = []
+        on_path: set[str] = set()
+        current = body
+        while current.name not in placed:
+            if current.name in on_path:
+                raise _cycle_error([b.name for b in path], current.name)
+            path.append(current)
+            on_path.add(current.name)
+            if current.parent == WORLD:
+                break
+            if current.parent not in by_name:
+                raise UnknownNameError(
+                    "parent body",
+                    current.parent,
+                    [WORLD, *by_name],
+                    where=f"body {current.name!r}",
+                )
+            current = by_name[current.parent]
+        for passed in reversed(path):
+            placed.add(passed.name)
+            order.append(passed)
+    return tuple(order)
+
+
+def _cycle_error(path: Sequence[str], closing: str) -> ModelError:
+    """Name the bodies of a cycle, child before parent."""
+    cycle = [*path[path.index(closing) :], closing]
+    return ModelError(
+        f"body {closing!r}: bodies must form a tree that hangs on 'world', got the cycle "
+        f"{' -> '.join(cycle)} (child -> parent); give one of them another parent",
+        name=closing,
+    )
+
+
+def check_frames(frames: Sequence[Frame], body_names: Sequence[str]) -> None:
+    """Raise `UnknownNameError` if a frame sits on a body that does not exist."""
+    known = {WORLD, *body_names}
+    for frame in frames:
+        if frame.body not in known:
+            raise UnknownNameError(
+                "body", frame.body, [WORLD, *body_names], where=f"frame {frame.name!r}"
+            )
+
+
+def check_leaders(bodies: Sequence[Body]) -> None:
+    """Raise if a joint follows one that does not exist, or has not one freedom of its own."""
+    joints = {body.joint.name: body.joint for body in bodies}
+    for joint in joints.values():
+        if joint.follows is None:
+            continue
+        if joint.follows not in joints:
+            raise UnknownNameError(
+                "leader joint", joint.follows, joints, where=f"joint {joint.name!r}"
+            )
+        leader = joints[joint.follows]
+        if leader.nq != 1 or leader.nv != 1:
+            raise ModelError(
+                f"joint {joint.name!r}: its leader must have one freedom of its own, got the "
+                f"{leader.kind} joint {leader.name!r}; follow the joint that moves it all",
+                name=joint.name,
+            )
+
+
+def check_mass(bodies: Sequence[Body]) -> None:
+    """Raise `ModelError` if a joint moves nothing that has mass, and has no armature.
+
+    Args:
+        bodies: Parents first.
+    """
+    carries = {body.name: body.inertia.mass > 0.0 for body in bodies}
+    for body in reversed(bodies):
+        if carries[body.name] and body.parent != WORLD:
+            carries[body.parent] = True
+    # from the leaves, so that the message names the body that lacks the mass
+    for body in reversed(bodies):
+        # a rotor resists by itself
+        resists = carries[body.name] or all(body.joint.armatures)
+        if body.joint.nv > 0 and not resists:
+            raise ModelError(
+                f"body {body.name!r}: mass must be positive on the {body.joint.kind} joint "
+                f"{body.joint.name!r}, got 0 kg and nothing heavy beyond it; give the body an "
+                "inertia, or hold it by a Fixed joint",
+                name=body.name,
+            )
+
 
 JointPositions: TypeAlias = dict[str, tuple[float, ...]]
 """Position variables by the name of the joint they belong to."""
@@ -91,15 +200,15 @@ def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
             if not isinstance(part, TracedClosure):
                 named: Any = part
                 refuse_replaced_inside(part, f"{WORDS[field]} {named.name!r}")
-    tree.check_unique(model, "body or frame", [WORLD, *parts.names()])
-    tree.check_unique(model, "joint", parts.joint_names())
+    check_unique(model, "body or frame", [WORLD, *parts.names()])
+    check_unique(model, "joint", parts.joint_names())
     for kind in ("loop", "thruster", "contact", "actuator", "spring", "cylinder"):
-        tree.check_unique(model, kind, [part.name for part in getattr(parts, kind + "s")])
-    ordered = tree.parents_first(parts.bodies)
-    tree.check_frames(parts.frames, [body.name for body in ordered])
-    tree.check_leaders(ordered)
+        check_unique(model, kind, [part.name for part in getattr(parts, kind + "s")])
+    ordered = parents_first(parts.bodies)
+    check_frames(parts.frames, [body.name for body in ordered])
+    check_leaders(ordered)
     if movable:
-        tree.check_mass(ordered)
+        check_mass(ordered)
     _check_places(parts)
     _check_joints(parts)
     return parts._replace(bodies=ordered)

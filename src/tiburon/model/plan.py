@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from tiburon.errors import ShapeError, UnknownNameError
 from tiburon.model.body import Body
 from tiburon.model.joints import Coupled, Joint
-from tiburon.model.layout import WORLD_LINK, join_fixed
 from tiburon.model.pose import Pose
 from tiburon.model.reframe import choose_frames
+from tiburon.model.rigid_links import WORLD_LINK, join_fixed
 from tiburon.native.cache_file import blake2b
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalar, Transform

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
 from tiburon.errors import ModelError
-from tiburon.model.numbers import Matrix3, Vec3, finite_array, matrix3, snap, vec3
+from tiburon.model.value_checks import Matrix3, Vec3, finite_array, matrix3, snap, vec3
 from tiburon.record import record
 from tiburon.spatial import Rotation as RotationFactor
 from tiburon.spatial import (

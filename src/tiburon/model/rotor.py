@@ -5,8 +5,8 @@ from tiburon.errors import ModelError
 from tiburon.model.body import Body
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Coupled, Joint, Revolute
-from tiburon.model.numbers import Vec3, check_name, finite_array
 from tiburon.model.pose import Pose
+from tiburon.model.value_checks import Vec3, check_name, finite_array
 
 
 @public

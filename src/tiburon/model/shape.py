@@ -3,8 +3,8 @@
 from typing import TypeAlias
 
 from tiburon.errors import ModelError, OptionError, shown
-from tiburon.model.numbers import Vec3, finite_array, number, vec3
 from tiburon.model.pose import Pose
+from tiburon.model.value_checks import Vec3, finite_array, number, vec3
 from tiburon.record import field, record
 
 ROLES = ("both", "visual", "collision")

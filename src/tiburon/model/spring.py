@@ -1,7 +1,7 @@
 """Springs and dampers between two points."""
 
 from tiburon.errors import ModelError, shown
-from tiburon.model.numbers import Vec3, check_name, number, vec3
+from tiburon.model.value_checks import Vec3, check_name, number, vec3
 from tiburon.record import record
 
 

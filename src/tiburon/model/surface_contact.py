@@ -1,26 +1,29 @@
-"""What touches a plane at one point and binds velocities there: blades and rolling discs.
+"""Contacts at one point of a plane that constrain velocities: blades and rolling discs.
 
-The plane is the xy plane of a frame on the first place, its z axis the normal on the side of the
-body. Both places may move. A height binds positions; directions in the plane bind the velocity of
-the body's material at the point of contact, against the plane's (Featherstone 1987, section 7.4.4).
+The plane is the xy plane of a frame on the first body; its z axis is the normal on the side of the
+second. Both bodies may move. The height above the plane is a holonomic constraint; directions in
+the plane are non-holonomic constraints on the velocity of the body's material point at the contact,
+relative to the plane (Featherstone 1987, section 7.4.4).
 """
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from typing import Any, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
 
 from tiburon.errors import ModelError, shown
 from tiburon.model.body import WORLD
 from tiburon.model.joints.joint import Joint
-from tiburon.model.numbers import check_places
 from tiburon.model.pose import Pose
 from tiburon.model.traced_closure import FrameMotion, FramePose, TracedClosure
+from tiburon.model.value_checks import check_places, number, unit_vector
 from tiburon.record import field, record
 from tiburon.spatial import Scalar, Vec3
-from tiburon.spatial.vec3 import add, cross, dot, subtract, vec3
+from tiburon.spatial.vec3 import ZERO3, add, cross, dot, scale, subtract, vec3
 
-__all__ = ["SurfaceContact", "Touch", "column", "slip"]
+__all__ = ["Blade", "RollingDisc", "SurfaceContact", "Touch", "column", "slip"]
 
 FLAT = 1e-6
 """Squared sine between a direction and the normal below which the plane gives it no direction."""
@@ -137,3 +140,111 @@ def slip(plane: FrameMotion, body: FrameMotion, lever: Vec3) -> Vec3:
     of_body = add(vec3(body.v, "v"), cross(vec3(body.w, "w"), lever))
     of_plane = add(vec3(plane.v, "v"), cross(vec3(plane.w, "w"), apart))
     return subtract(of_body, of_plane)
+
+
+@record
+class Blade(SurfaceContact):
+    """An edge that touches a plane at one point and does not slip sideways there.
+
+    The point is the origin of the frame on the second place, the edge its x axis; it may glide
+    along the edge, turn about the normal, lean and pitch. The plane is the xy plane of the frame on
+    the first. One height and one velocity are bound; in robots that move in the plane anyway the
+    height binds nothing. An edge that stands on end has no direction: that is refused.
+
+    Example:
+        Chaplygin's sleigh: ``Blade("runner", "world", "sleigh")`` on a body with a planar joint
+    """
+
+    kind: ClassVar[str] = "blade"
+
+    @property
+    def velocity_count(self) -> int:
+        """One: sideways."""
+        return 1
+
+    @property
+    def constraint_labels(self) -> tuple[str, ...]:
+        """What it forbids."""
+        return ("offset along z", "slip across the edge")
+
+    def touch(self, plane: FramePose | FrameMotion, body: FramePose | FrameMotion) -> Touch:
+        """Return the contact at the body frame's origin, sideways in the plane."""
+        from tiburon.trace.value import require
+
+        normal, edge = column(plane, 2), column(body, 0)
+        across = cross(normal, edge)
+        square = dot(across, across)
+        expected = f"loop {self.name!r}: its edge must point along the plane, but stands on end"
+        sine = np.sqrt(require(square >= FLAT, square, expected))
+        apart = subtract(vec3(body.p, "p"), vec3(plane.p, "p"))
+        return Touch(normal, ZERO3, dot(normal, apart), (scale(across, 1.0 / sine),))
+
+
+@record
+class RollingDisc(SurfaceContact):
+    """A thin disc that rolls without slip on a plane and may tilt: it touches at its lowest point.
+
+    Its center is the origin of the frame on the second place. The plane is the xy plane of the
+    frame on the first. One height and two velocities are bound, along the way it heads and across;
+    forces along these are the traction and the side force of a wheel. A disc that lies flat
+    touches at no one point: that is refused.
+
+    Example:
+        ``RollingDisc("tire", "world", "wheel", radius=0.3, axis=(0, 1, 0))``
+    """
+
+    radius: float = field(default=1.0, kw_only=True)
+    """From the center to the rim [m]."""
+
+    axis: Vec3 = field(default=(0.0, 1.0, 0.0), kw_only=True)
+    """Of the disc, in the frame on the second place; scaled to length 1."""
+
+    kind: ClassVar[str] = "rolling disc"
+
+    def __post_init__(self) -> None:
+        SurfaceContact.__post_init__(self)
+        element = f"loop {self.name!r}"
+        radius = number(self.radius, element, "radius", self.name)
+        if radius <= 0.0:
+            raise ModelError(
+                f"{element}: radius must be positive, got {radius:g} m", name=self.name
+            )
+        object.__setattr__(self, "radius", radius)
+        object.__setattr__(self, "axis", unit_vector(self.axis, element, "axis", self.name))
+
+    @property
+    def velocity_count(self) -> int:
+        """Two: along the way it heads, and across."""
+        return 2
+
+    @property
+    def constraint_labels(self) -> tuple[str, ...]:
+        """What it forbids."""
+        return ("offset along z", "slip along the heading", "slip across the heading")
+
+    def touch(self, plane: FramePose | FrameMotion, body: FramePose | FrameMotion) -> Touch:
+        """Return the contact at the lowest point of the rim.
+
+        With a the axis and z the normal, a x z points the way the disc heads, and the center is
+        radius |a x z| above the plane; the lever is the disc's steepest way down.
+        """
+        from tiburon.trace.value import require
+
+        z = column(plane, 2)
+        x, y, w = self.axis
+        a = add(
+            add(scale(column(body, 0), x), scale(column(body, 1), y)), scale(column(body, 2), w)
+        )
+        heading = cross(a, z)
+        square = dot(heading, heading)
+        expected = f"loop {self.name!r}: its disc must stand on the rim, but lies flat on the plane"
+        sine = np.sqrt(require(square >= FLAT, square, expected))
+        heading = scale(heading, 1.0 / sine)
+        down = cross(a, heading)
+        apart = subtract(vec3(body.p, "p"), vec3(plane.p, "p"))
+        return Touch(
+            z,
+            scale(down, self.radius),
+            dot(z, apart) - self.radius * sine,
+            (heading, cross(z, heading)),
+        )

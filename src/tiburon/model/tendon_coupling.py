@@ -8,9 +8,9 @@ import numpy as np
 
 from tiburon.errors import ModelError, shown
 from tiburon.model.joints.joint import Joint
-from tiburon.model.numbers import check_name, check_names, finite_array
 from tiburon.model.pose import Pose
 from tiburon.model.traced_closure import TracedClosure
+from tiburon.model.value_checks import check_name, check_names, finite_array
 from tiburon.record import field, record
 
 __all__ = ["TendonCoupling"]

@@ -11,15 +11,15 @@ from typing import NamedTuple
 from tiburon.errors import ModelError
 from tiburon.model.body import Body
 from tiburon.model.closure import Closure, LoopClosure
-from tiburon.model.closure_program import (
+from tiburon.model.joints import Joint
+from tiburon.model.joints.user_joint import as_laid_out, joint_graph
+from tiburon.model.traced_closure import (
+    TracedClosure,
     closure_program,
     residual_key,
     seen_joints,
     trace_closure,
 )
-from tiburon.model.joints import Joint
-from tiburon.model.joints.user_joint import as_laid_out, joint_graph
-from tiburon.model.traced_closure import TracedClosure
 from tiburon.trace.declared import is_declared
 
 __all__ = ["UserPart", "UserParts"]

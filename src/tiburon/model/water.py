@@ -9,7 +9,7 @@ import numpy as np
 
 from tiburon.argument_checks import check_signature
 from tiburon.errors import ModelError, shown
-from tiburon.model.current import (
+from tiburon.model.currents import (
     Current,
     Flow,
     depends_on_place,
@@ -17,7 +17,7 @@ from tiburon.model.current import (
     flow_at,
     traced_key,
 )
-from tiburon.model.numbers import Vec3, number, vec3
+from tiburon.model.value_checks import Vec3, number, vec3
 from tiburon.record import field, record
 from tiburon.spatial import Scalar
 

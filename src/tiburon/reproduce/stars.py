@@ -19,8 +19,7 @@ from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.water.fluid import WaterAround, immersions, water_forces
 from tiburon.hydro.immersion import Strips, added_to
 from tiburon.model import Body, BodyFluid, CylinderDrag, Free, Inertia, Model, Plan, Revolute
-from tiburon.model.current import Flow
-from tiburon.model.currents import UniformCurrent
+from tiburon.model.currents import Flow, UniformCurrent
 from tiburon.model.joints import Joint
 from tiburon.model.water import FlowField
 from tiburon.reproduce.chains import CONSTANTS, FreeByAngles, cost_of, mdh

@@ -27,7 +27,7 @@ from tiburon.functions.parameters import (
     rows_of,
 )
 from tiburon.model import Model, Water, World
-from tiburon.model.joint_passive import JointPassive
+from tiburon.model.joint_properties import JointPassive
 from tiburon.model.parameters import (
     Parameter,
     parameter,

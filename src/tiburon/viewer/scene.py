@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.model import Body, Model, Shape
-from tiburon.model.numbers import Vec3
 from tiburon.model.pose import Pose
 from tiburon.model.shape import (
     BoxShape,
@@ -20,6 +19,7 @@ from tiburon.model.shape import (
     MeshShape,
     SphereShape,
 )
+from tiburon.model.value_checks import Vec3
 from tiburon.record import record
 from tiburon.spatial.rotations import matrix_to_quaternion
 from tiburon.viewer.scene_mesh import Mesh, read_mesh

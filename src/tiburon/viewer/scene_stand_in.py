@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.model import Body, LoopClosure, Model, Shape
-from tiburon.model.numbers import Matrix3, matrix3
 from tiburon.model.pose import Pose
 from tiburon.model.shape import BoxShape, CapsuleShape, SphereShape
+from tiburon.model.value_checks import Matrix3, matrix3
 
 __all__ = ["robot_size", "stand_in"]
 

@@ -18,6 +18,7 @@ import math
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiburon.model import (
     Actuator,
@@ -28,10 +29,9 @@ from tiburon.model import (
     Joint,
     LoopClosure,
     Model,
-    Pose,
     Revolute,
 )
-from tiburon.zoo.parts import BLUE, GREY, ORANGE, STEEL, YELLOW, at, axes_along, line_shape
+from tiburon.zoo.parts import BLUE, GREY, ORANGE, STEEL, YELLOW, at, line_shape
 
 Y = (0.0, 1.0, 0.0)
 
@@ -61,13 +61,14 @@ TUBE_RADIUS = 0.0095
 PAIR_SPACING = 0.12
 """Distance between neighboring pairs of legs along the crankshaft [m]."""
 
-Point = np.ndarray
+Point = NDArray[np.float64]
+Color = tuple[float, float, float, float]
 
 
 def intersect(first: Point, radius: float, second: Point, other: float, side: float) -> Point:
     """Intersect two circles; side = +1: left of the line from first to second."""
     way = second - first
-    distance = float(np.hypot(*way))
+    distance = math.hypot(*way)
     along = (radius**2 - other**2 + distance**2) / (2.0 * distance)
     away = math.sqrt(radius**2 - along**2)
     normal = np.array([-way[1], way[0]]) / distance
@@ -107,28 +108,29 @@ def tubes(
     joint: Joint,
     ends: list[tuple[Point, Point]],
     origin: Point,
-    color: tuple[float, float, float, float],
+    color: Color,
 ) -> Body:
-    """Build a body of straight tubes between points."""
-    mass, moment, tensor = 0.0, np.zeros(3), np.zeros((3, 3))
+    """Build a body of straight tubes between points.
+
+    Matrix products are written out elementwise, so that all machines round alike.
+    """
     pieces = []
     for start, end in ends:
         a, b = np.array(between(origin, start)), np.array(between(origin, end))
-        length = float(np.linalg.norm(b - a))
-        tube = Inertia.cylinder(TUBE_DENSITY * length, TUBE_RADIUS, length).moved(
-            Pose(axes_along(b - a), tuple(((a + b) / 2.0).tolist()))
-        )
-        pieces.append(tube)
-        mass += tube.mass
-        moment += tube.mass * np.array(tube.com)
-    com = moment / mass
-    for tube in pieces:
-        r = np.array(tube.com) - com
-        tensor += tube.matrix + tube.mass * (r @ r * np.eye(3) - np.outer(r, r))
+        length = math.hypot(*(b - a))
+        pieces.append((TUBE_DENSITY * length, length, (b - a) / length, 0.5 * (a + b)))
+    mass = sum(piece[0] for piece in pieces)
+    com = np.sum([m * middle for m, _, _, middle in pieces], axis=0) / mass
+    tensor = np.zeros((3, 3))
+    for m, length, axis, middle in pieces:
+        across = m * (TUBE_RADIUS**2 / 4.0 + length**2 / 12.0)
+        along = m * TUBE_RADIUS**2 / 2.0
+        tensor += across * np.eye(3) + (along - across) * np.outer(axis, axis)
+        r = middle - com
+        tensor += m * ((r * r).sum() * np.eye(3) - np.outer(r, r))
     shapes = tuple(
         line_shape(between(origin, a), between(origin, b), TUBE_RADIUS, color) for a, b in ends
     )
-    tensor = 0.5 * (tensor + tensor.T)
     return Body(
         name,
         parent,
@@ -149,7 +151,7 @@ def leg_parts(
         x, _, z = between(origin, place)
         return Revolute(f"{name}_{joint}", Y, pose=at(x, shift, z))
 
-    def bar(part: str, parent: str, joint: Joint, *way: str, color: tuple) -> Body:
+    def bar(part: str, parent: str, joint: Joint, *way: str, color: Color) -> Body:
         closed = [*way, way[0]] if len(way) > 2 else list(way)
         ends = [(p[a], p[b]) for a, b in pairwise(closed)]
         return tubes(f"{name}_{part}", parent, joint, ends, p[way[0]], color)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from tiburon.model import Body, CapsuleShape, Inertia, Pose, Shape
-from tiburon.model.numbers import Vec3
+from tiburon.model.value_checks import Vec3
 
 UPRIGHT = Pose(((1.0, 0.0, 0.0), (0.0, 0.0, -1.0), (0.0, 1.0, 0.0)))
 """Stands a planar mechanism up: its x stays x, its y is up, its z points to -y of the world."""
@@ -63,7 +63,7 @@ def line_shape(
 ) -> Shape:
     """Return a round bar between two points of a body, to look at."""
     a, b = np.array(start), np.array(end)
-    length = float(np.linalg.norm(b - a))
+    length = math.hypot(*(b - a))
     pose = Pose(axes_along((b - a) / length), tuple(((a + b) / 2.0).tolist()))
     return Shape(CapsuleShape(radius, length), pose=pose, role="visual", color=color)
 
@@ -71,10 +71,10 @@ def line_shape(
 def axes_along(direction: np.ndarray) -> tuple[Vec3, Vec3, Vec3]:
     """Return a rotation whose z axis points along a direction, as rows of numbers."""
     z = np.asarray(direction, dtype=float)
-    z = z / np.linalg.norm(z)
+    z = z / math.hypot(*z)
     other = np.eye(3)[int(np.argmin(np.abs(z)))]
     x = np.cross(other, z)
-    x = x / np.linalg.norm(x)
+    x = x / math.hypot(*x)
     y = np.cross(z, x)
     rows = np.column_stack([x, y, z]) + 0.0
     return tuple(tuple(row) for row in rows.tolist())  # type: ignore[return-value]

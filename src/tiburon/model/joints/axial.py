@@ -4,9 +4,9 @@ import copy
 from collections.abc import Sequence
 from typing import ClassVar, Self
 
+from tiburon.model.joints.axes import coordinate_of, unit_axis
 from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.turning import coordinate_of, unit_axis
-from tiburon.model.numbers import Vec3, number
+from tiburon.model.value_checks import Vec3, number
 from tiburon.record import record
 
 

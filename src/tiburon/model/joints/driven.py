@@ -17,8 +17,7 @@ import numpy as np
 from tiburon.errors import ModelError, shown
 from tiburon.model.joints.fixed import Fixed
 from tiburon.model.joints.joint import Joint, refuse_own_data
-from tiburon.model.joints.path import Path
-from tiburon.model.joints.path_rates import SAMPLE_TIMES, check_path
+from tiburon.model.joints.path import SAMPLE_TIMES, Path, check_path
 from tiburon.model.pose import Pose
 from tiburon.record import field, record
 from tiburon.spatial import Motion, Scalar, Transform

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tiburon.model.closing import Measure, Offset, Turn, all_axes
+from tiburon.model.joint_constraints import Measure, Offset, Turn, all_axes
 from tiburon.model.joints.joint import Joint
 from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Transform

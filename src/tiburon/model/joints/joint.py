@@ -16,12 +16,11 @@ from typing import ClassVar, Self
 import numpy as np
 
 from tiburon.errors import ModelError, shown
-from tiburon.model.closing import Measure
-from tiburon.model.joint_limits import JointLimits, PerFreedom
-from tiburon.model.joint_passive import JointPassive
+from tiburon.model.joint_constraints import Measure
+from tiburon.model.joint_properties import JointLimits, JointPassive, PerFreedom
 from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
-from tiburon.model.numbers import Matrix3, check_name, matrix3, per_freedom
 from tiburon.model.pose import Pose
+from tiburon.model.value_checks import Matrix3, check_name, matrix3, per_freedom
 from tiburon.record import field, record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.spatial.vec3 import IDENTITY3

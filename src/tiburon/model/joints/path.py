@@ -1,14 +1,24 @@
-"""Motions that are known functions of time."""
+"""Motions prescribed as functions of time, and a check of their rates.
+
+The check compares velocity and acceleration with the exact derivatives of the traced position and
+velocity. Steps, which have no derivative, are found as changes between two times that the rates do
+not explain, however close the times.
+"""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiburon.argument_checks import refuse_unusable
 from tiburon.errors import ModelError
-from tiburon.model.numbers import finite_array
+from tiburon.model.value_checks import finite_array
 from tiburon.record import record
 from tiburon.spatial import Scalar
+from tiburon.trace.derivative import evaluate_nodes, rate_program
+
+__all__ = ["SAMPLE_TIMES", "Harmonic", "Path", "Polynomial", "check_path"]
 
 
 class Path(ABC):
@@ -88,3 +98,103 @@ class Polynomial(Path):
             xd = xd * time + x
             x = x * time + c
         return x, xd, 2.0 * half_xdd
+
+
+SAMPLE_TIMES = tuple(np.concatenate([np.linspace(0.0, 10.0, 41), np.geomspace(1e-3, 1e3, 13)]))
+"""Times at which paths are looked at before it is known when they are run [s]."""
+
+SAME = 1e-8
+"""Difference of two rates, relative to the largest, that rounding explains."""
+
+HALVINGS = 48
+"""How often an interval is halved around a step."""
+
+BUILT_IN = (Harmonic.at, Polynomial.at)
+"""Formulas of this package, whose rates are right."""
+
+
+def check_path(path: Path, joint: str, times: Sequence[float]) -> None:
+    """Raise an error if rates of a path contradict each other at one of some times.
+
+    Args:
+        path: The path.
+        joint: Name of the joint that it drives.
+        times: When to look [s], rising or not.
+
+    Raises:
+        ModelError: If velocity is not the derivative of position, or acceleration that of
+            velocity, or if one of them steps.
+    """
+    if type(path).at in BUILT_IN:
+        return
+    given: object = path.at(0.5)
+    if not isinstance(given, tuple) or len(given) != 3:
+        raise ModelError(
+            f"joint {joint!r}: {type(path).__name__}.at must return position, velocity and "
+            f"acceleration, got {type(given).__name__}",
+            name=joint,
+        )
+    program = rate_program(lambda time: path.at(time), 1, "path")
+    values, tangents = program.outputs
+    when = np.unique(np.asarray(times, dtype=np.float64))
+    with np.errstate(all="ignore"):
+        told = np.array([evaluate_nodes(program, values.nodes, (t,), ()) for t in when])
+        exact = np.array([evaluate_nodes(program, tangents.nodes, (t,), (1.0,)) for t in when])
+    known = np.isfinite(told).all(axis=1) & np.isfinite(exact).all(axis=1)
+    when, told, exact = when[known], told[known], exact[known]
+    for order, (rate, of) in enumerate((("velocity", "position"), ("acceleration", "velocity"))):
+        if not len(when):
+            return
+        off = np.abs(told[:, order + 1] - exact[:, order])
+        size = max(np.abs(exact[:, order]).max(), np.abs(told[:, order + 1]).max())
+        bad = np.flatnonzero(off > SAME * size)
+        if len(bad):
+            k = int(bad[0])
+            raise ModelError(
+                f"joint {joint!r}: {rate} of its path {type(path).__name__} must be the time "
+                f"derivative of its {of}, got {told[k, order + 1]:.6g} where that is "
+                f"{exact[k, order]:.6g} at {when[k]:.6g} s; correct `at`",
+                name=joint,
+            )
+        step = _step(path, when, told, order)
+        if step is not None:
+            raise ModelError(
+                f"joint {joint!r}: {of} of its path {type(path).__name__} must change as its "
+                f"{rate} says, got a step by {step[1]:.6g} at {step[0]:.6g} s; blend it over some "
+                "time",
+                name=joint,
+            )
+
+
+def _step(
+    path: Path, times: NDArray[np.float64], told: NDArray[np.float64], order: int
+) -> tuple[float, float] | None:
+    """Return when a value steps, and by how much; None if it does not."""
+
+    def missing(a: float, fa: Sequence[float], b: float, fb: Sequence[float]) -> float:
+        """Return the change that the mean rate leaves unexplained."""
+        mean = 0.5 * (fa[order + 1] + fb[order + 1])
+        return float(fb[order] - fa[order] - (b - a) * mean)
+
+    def at(time: float) -> list[float]:
+        with np.errstate(all="ignore"):
+            return [float(x) for x in path.at(time)]
+
+    size = np.abs(told[:, order]).max()
+    for k in range(len(times) - 1):
+        a, b = float(times[k]), float(times[k + 1])
+        fa, fb = told[k].tolist(), told[k + 1].tolist()
+        if abs(missing(a, fa, b, fb)) <= SAME * size:
+            continue
+        # the change of a smooth value vanishes with the interval, a step stays
+        for _ in range(HALVINGS):
+            middle = 0.5 * (a + b)
+            f = at(middle)
+            if abs(missing(a, fa, middle, f)) >= abs(missing(middle, f, b, fb)):
+                b, fb = middle, f
+            else:
+                a, fa = middle, f
+        left = missing(a, fa, b, fb)
+        if abs(left) > SAME * size:
+            return b, left
+    return None

@@ -12,16 +12,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from tiburon.model.closing import Measure, Offset, Tilt
-from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.turning import (
+from tiburon.model.joint_constraints import Measure, Offset, Tilt
+from tiburon.model.joints.axes import (
     aligned_axes,
     coordinate_of,
     cos_sin,
     turn_about,
     unit_axis,
 )
-from tiburon.model.numbers import Matrix3, Vec3
+from tiburon.model.joints.joint import Joint
+from tiburon.model.value_checks import Matrix3, Vec3
 from tiburon.record import record
 from tiburon.spatial import Factor, Motion, Scalar, Transform, Translation
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, add, cross, scale

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from tiburon.model.closing import Measure, Offset, Turn, all_axes
+from tiburon.model.joint_constraints import Measure, Offset, Turn, all_axes
+from tiburon.model.joints.axes import normals
 from tiburon.model.joints.axial import AxialJoint
-from tiburon.model.joints.turning import normals
 from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Transform, Translation
 

@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from tiburon.model.closing import Measure, Offset, Tilt, all_axes
+from tiburon.model.joint_constraints import Measure, Offset, Tilt, all_axes
+from tiburon.model.joints.axes import cos_sin, normals, turn_about
 from tiburon.model.joints.axial import AxialJoint
-from tiburon.model.joints.turning import cos_sin, normals, turn_about
 from tiburon.record import record
 from tiburon.spatial import Motion, Scalar, Transform
 

@@ -13,14 +13,14 @@ from typing import ClassVar, Self
 import numpy as np
 
 from tiburon.errors import ModelError
-from tiburon.model.closing import Measure, Offset, Slip
+from tiburon.model.joint_constraints import Measure, Offset, Slip
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.orientation import (
     angular_velocity_of_rate,
     random_quaternion,
     to_body_axes,
 )
-from tiburon.model.numbers import finite_array
+from tiburon.model.value_checks import finite_array
 from tiburon.record import record
 from tiburon.spatial import (
     Motion,

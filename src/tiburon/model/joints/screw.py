@@ -7,10 +7,10 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from tiburon.model.closing import Advance, Measure, Offset, Tilt
+from tiburon.model.joint_constraints import Advance, Measure, Offset, Tilt
+from tiburon.model.joints.axes import cos_sin, normals, turn_about
 from tiburon.model.joints.axial import AxialJoint
-from tiburon.model.joints.turning import cos_sin, normals, turn_about
-from tiburon.model.numbers import Vec3, finite_array
+from tiburon.model.value_checks import Vec3, finite_array
 from tiburon.record import record
 from tiburon.spatial import Force, Motion, Scalar, Transform, Translation, screw_unit_force
 

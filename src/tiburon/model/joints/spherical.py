@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tiburon.model.closing import Measure, Offset, all_axes
+from tiburon.model.joint_constraints import Measure, Offset, all_axes
 from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.orientation import (
     angular_velocity_of_rate,

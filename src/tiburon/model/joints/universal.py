@@ -8,16 +8,16 @@ from typing import ClassVar
 import numpy as np
 
 from tiburon.errors import ModelError
-from tiburon.model.closing import Measure, Offset, Tilt, all_axes
-from tiburon.model.joints.joint import Joint
-from tiburon.model.joints.turning import (
+from tiburon.model.joint_constraints import Measure, Offset, Tilt, all_axes
+from tiburon.model.joints.axes import (
     aligned_axes,
     coordinate_of,
     cos_sin,
     turn_about,
     unit_axis,
 )
-from tiburon.model.numbers import Matrix3, Vec3, snap
+from tiburon.model.joints.joint import Joint
+from tiburon.model.value_checks import Matrix3, Vec3, snap
 from tiburon.record import record
 from tiburon.spatial import Factor, Motion, Scalar, Transform
 from tiburon.spatial.vec3 import (

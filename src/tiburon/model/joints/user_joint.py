@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from tiburon.model.closing import RelativeMotion, Slip
+from tiburon.model.joint_constraints import RelativeMotion, Slip
 from tiburon.model.joints.joint import Joint
-from tiburon.model.numbers import Matrix3
+from tiburon.model.value_checks import Matrix3
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar
 from tiburon.spatial.vec3 import IDENTITY3
 from tiburon.trace.declared import is_declared, replaced_names, structure_text

@@ -1,4 +1,4 @@
-"""Classes that are read as data: derived ones may add to them, and replace nothing."""
+"""Checks that users' subclasses of data classes override nothing."""
 
 from tiburon.errors import ModelError
 from tiburon.model.joints.joint import Joint

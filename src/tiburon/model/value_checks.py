@@ -1,7 +1,4 @@
-"""Numbers on their way into a model: shapes, finiteness, names and the snapping of round-off.
-
-Model data is held in plain tuples of floats, which compare, hash and pickle without surprises.
-"""
+"""Checks of values on their way into a model: shapes, finiteness, names; snapping of round-off."""
 
 import math
 from collections.abc import Iterable

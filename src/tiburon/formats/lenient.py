@@ -1,17 +1,18 @@
-"""Bodies and models from what files say, with more patience than Python code is given.
+"""Tolerant construction of bodies and models from files, with one warning per file.
 
-Many robots in use have inertias that no real body can have: moments copied in the wrong axes,
-rounded to zero, or left at some default. Their mass matrices are none the worse for it, and every
-other code loads them. Read from a file they are kept as they are and noted; built in Python they
-are errors.
+Many robot files in use have physically impossible inertias: moments copied in the wrong axes,
+rounded to zero, or left at a default. Their mass matrices are usually still positive definite, and
+every other code loads them. Such inertias are kept and reported when read from a file, and are
+errors when built in Python.
 """
 
+import warnings
 from collections.abc import Iterable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NoReturn
 
-from tiburon.errors import ModelError, ModelFileError
-from tiburon.formats.file_part import FilePart
-from tiburon.formats.findings import Findings
+from tiburon.arguments import caller_level
+from tiburon.errors import ModelError, ModelFileError, ModelWarning
 from tiburon.formats.toml_table import Table
 from tiburon.formats.xml_tree import XmlElement
 from tiburon.model.body import Body
@@ -21,6 +22,54 @@ from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Joint
 from tiburon.model.model import Model
 from tiburon.model.shape import Shape
+
+SHOWN = 5
+"""Findings spelled out in the warning."""
+
+
+class Findings:
+    """Sentences about a file that could be read, though something in it is not as it should be."""
+
+    def __init__(self, file: str) -> None:
+        """Start without any.
+
+        Args:
+            file: Name of the file, which leads the warning.
+        """
+        self.file = file
+        self.sentences: list[str] = []
+
+    def add(self, sentence: str, line: int | None = None) -> None:
+        """Note a sentence, with the line it is about where known."""
+        self.sentences.append(sentence if line is None else f"line {line}: {sentence}")
+
+    def warn(self) -> None:
+        """Give one `ModelWarning` for all that was noted, if anything was."""
+        if not self.sentences:
+            return
+        shown = "\n  ".join(self.sentences[:SHOWN])
+        more = len(self.sentences) - SHOWN
+        rest = f"\n  and {more} more" if more > 0 else ""
+        text = f"{self.file}:\n  {shown}{rest}"
+        warnings.warn(text, ModelWarning, stacklevel=caller_level())
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """A place in a file, for messages."""
+
+    file: str
+    """Name of the file."""
+
+    line: int | None
+    """Line number counted from 1, where known."""
+
+    element: str
+    """What stands there, such as "body 'arm'"."""
+
+    def fail(self, message: str) -> NoReturn:
+        """Raise `ModelFileError` naming file, line and element."""
+        raise ModelFileError(self.file, message, line=self.line, element=self.element)
 
 
 def lenient_body(

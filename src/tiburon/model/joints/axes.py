@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from tiburon.arguments import caller_level
 from tiburon.errors import ModelError, ModelWarning
-from tiburon.model.numbers import SNAP, UNIT_ROUNDING, Matrix3, Vec3, snap, vec3
+from tiburon.model.value_checks import SNAP, UNIT_ROUNDING, Matrix3, Vec3, snap, vec3
 from tiburon.spatial import AxisRotation, Factor, Mat3, Rotation, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, scale, transpose
 
