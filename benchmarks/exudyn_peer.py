@@ -38,7 +38,7 @@ IN_PLANE = [1, 1, 0, 0, 0, 0]
 """What a hinge that closes a planar loop forbids; the rest is forbidden by the other hinges."""
 
 TOLERANCE = 1e-10
-"""Of Newton's iterations: with the default of 1e-8 gaps of the platform reach 1e-9 m."""
+"""Of Newton's iterations: with the default of 1e-8 residuals of the platform reach 1e-9 m."""
 
 CLOSE = 1e-4
 """Largest difference in velocity gained over 10 ms, relative: steps are of second order."""

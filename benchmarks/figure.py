@@ -11,10 +11,10 @@ from benchmarks.timing import Timing
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """How well a closed mechanism was kept, beside the time that took."""
+    """Constraint residual and energy error of a closed mechanism, beside its time."""
 
-    gap: float
-    """What was left of loops at the worst, in `unit`."""
+    residual: float
+    """Largest constraint residual, in `unit`."""
 
     unit: str = "m"
     """Of positions of a run, or "m/s^2": of accelerations of one call."""
@@ -22,16 +22,16 @@ class Accuracy:
     energy: float | None = None
     """Largest error of energy, relative to the largest kinetic energy; None for one call."""
 
-    gap_must: float | None = None
-    """What `gap` must not exceed."""
+    residual_must: float | None = None
+    """Upper bound of `residual`."""
 
     energy_must: float | None = None
-    """What `energy` must not exceed."""
+    """Upper bound of `energy`."""
 
     @property
     def met(self) -> bool | None:
         """Whether all bounds hold; None if there are none."""
-        pairs = ((self.gap, self.gap_must), (self.energy, self.energy_must))
+        pairs = ((self.residual, self.residual_must), (self.energy, self.energy_must))
         held = [value is not None and value <= bound for value, bound in pairs if bound is not None]
         return all(held) if held else None
 

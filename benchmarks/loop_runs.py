@@ -147,14 +147,14 @@ def accuracy_of(
         case: The mechanism.
         run: States of the run.
         scale: Energy that errors are related to [J].
-        bounds: What gap [m] and relative energy error must not exceed.
+        bounds: Upper bounds of residual [m] and relative energy error.
     """
     energy = tb.kinetic_energy(case.model, run.q, run.v)
     energy = energy + tb.potential_energy(case.model, run.q, world=case.world)
     return Accuracy(
-        gap=distance_of_frames(case, run.q) if run.apart is None else run.apart,
+        residual=distance_of_frames(case, run.q) if run.apart is None else run.apart,
         energy=float(np.abs(energy - energy[0]).max()) / scale,
-        gap_must=bounds[0],
+        residual_must=bounds[0],
         energy_must=bounds[1],
     )
 

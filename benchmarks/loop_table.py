@@ -1,4 +1,4 @@
-"""Figures of closed mechanisms as rows: one for each code, with what it kept beside its time."""
+"""Figures of closed mechanisms as rows: one per code, with its accuracy beside its time."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,41 +13,41 @@ LOOP_HEADINGS = (
     "code",
     "time",
     "ratio",
-    "left of loops",
+    "constraint residual",
     "energy error",
     "bound",
     "verdict",
 )
-"""What stands in a row."""
+"""Columns of the table."""
 
 
 def has_loops(figures: Sequence[Figure]) -> bool:
-    """Tell whether all figures say what our side kept of loops."""
+    """Return whether all figures have an accuracy of our side."""
     return bool(figures) and all(figure.accuracy is not None for figure in figures)
 
 
-def format_gap(accuracy: Accuracy | None) -> str:
-    """Write what is left of loops, or nothing where that is not known."""
-    return "" if accuracy is None else f"{accuracy.gap:.1e} {accuracy.unit}"
+def format_residual(accuracy: Accuracy | None) -> str:
+    """Format the constraint residual; empty where it is not known."""
+    return "" if accuracy is None else f"{accuracy.residual:.1e} {accuracy.unit}"
 
 
 def format_energy(accuracy: Accuracy | None) -> str:
-    """Write the relative error of energy, or nothing where there is none."""
+    """Format the relative energy error; empty where there is none."""
     return "" if accuracy is None or accuracy.energy is None else f"{accuracy.energy:.1e}"
 
 
 def _bounds(figure: Figure) -> str:
     words = [format_bounds(figure)] if figure.must is not None else []
     kept = figure.accuracy
-    if kept is not None and kept.gap_must is not None:
-        words.append(f"{kept.gap_must:g} {kept.unit}")
+    if kept is not None and kept.residual_must is not None:
+        words.append(f"{kept.residual_must:g} {kept.unit}")
     if kept is not None and kept.energy_must is not None:
         words.append(f"energy {kept.energy_must:g}")
     return ", ".join(words)
 
 
 def loop_rows(figures: Sequence[Figure]) -> Iterator[list[str]]:
-    """Write figures as rows, minima only.
+    """Format figures as rows, minima only.
 
     Figures that follow each other with the same name share the row of our side.
 
@@ -67,7 +67,7 @@ def loop_rows(figures: Sequence[Figure]) -> Iterator[list[str]]:
                 "ours",
                 format_quantity(figure.ours.minimum, figure.unit),
                 "",
-                format_gap(figure.accuracy),
+                format_residual(figure.accuracy),
                 format_energy(figure.accuracy),
                 *(judged if figure.peer is None else ("", "")),
             ]
@@ -77,7 +77,7 @@ def loop_rows(figures: Sequence[Figure]) -> Iterator[list[str]]:
                 figure.peer_name,
                 format_quantity(figure.peer.minimum, figure.unit),
                 format_ratio(figure),
-                format_gap(figure.peer_accuracy),
+                format_residual(figure.peer_accuracy),
                 format_energy(figure.peer_accuracy),
                 *judged,
             ]

@@ -1,24 +1,28 @@
-"""Say on what a figure was measured: machine, versions, command."""
+"""Machine, versions and command of a measurement, and the bounds that apply to the machine."""
 
 import os
 import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import TypeVar
+
+T = TypeVar("T")
 
 PACKAGES = ("tiburon", "numpy", "llvmlite", "pin", "mujoco", "drake", "exudyn")
 
 
 def _without_folder(word: str) -> str:
-    """Leave out where files lie on this machine: that is nobody's business but its own."""
+    """Strip the folder of absolute paths."""
     path = Path(word)
     return path.name if path.is_absolute() else word
 
 
 def processor_name() -> str:
-    """Name the processor, as precisely as the system tells."""
+    """Return the model name of the processor, as precisely as the system reports it."""
     # platform.processor() is empty or generic on Linux
     information = Path("/proc/cpuinfo")
     if information.is_file():
@@ -30,15 +34,32 @@ def processor_name() -> str:
 
 
 def vector_width() -> str:
-    """Say how many numbers one instruction handles, which decides how batches compare."""
+    """Describe the vector unit, which determines the speed of batches."""
     from tiburon.native.engine import host
 
     machine = host()
     fused = "fused multiply-add" if machine.fused else "no fused multiply-add"
-    return (
-        f"{machine.lanes} float64 numbers ({machine.cpu}, {fused}); "
-        "bounds were set on a machine with 8"
-    )
+    return f"{machine.lanes} float64 lanes ({machine.cpu}, {fused})"
+
+
+def bounds_of_machine(bounds: Mapping[int, T]) -> tuple[T | None, str]:
+    """Select the bounds that apply to this machine's vector unit.
+
+    Args:
+        bounds: Bounds by lane width, in float64 lanes.
+
+    Returns:
+        The bounds of the widest width that the machine has, None if it has none of them; and a
+        note that names the width.
+    """
+    from tiburon.native.engine import host
+
+    lanes = host().lanes
+    width = max((width for width in bounds if width <= lanes), default=None)
+    if width is None:
+        listed = " and ".join(str(width) for width in sorted(bounds))
+        return None, f"batches: bounds exist for {listed} lanes, this machine has {lanes}"
+    return bounds[width], f"batches: bounds of {width} lanes, this machine has {lanes}"
 
 
 def usable_cores() -> int:
@@ -57,7 +78,7 @@ def package_version(name: str) -> str:
 
 
 def source_revision() -> str:
-    """Name the commit measured, with a mark if the sources differ from it."""
+    """Return the measured commit, marked if the sources differ from it."""
     result = subprocess.run(
         ["git", "describe", "--always", "--dirty", "--abbrev=12"],
         capture_output=True,

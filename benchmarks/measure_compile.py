@@ -34,7 +34,7 @@ def run(duration: float) -> Iterator[Figure]:
         runs = [
             run_fresh("first-calls", *words, environment=no_cache) for _ in range(repeats(duration))
         ]
-        what = f"{name}, {case.model.nv} freedoms"
+        what = f"{name}, {case.model.nv} DoF"
         one = Timing.of([run["one_seconds"] for run in runs])
         many = Timing.of([run["many_seconds"] for run in runs])
         yield Figure(f"{what}, first call", one, must=ONE_MUST)

@@ -29,10 +29,7 @@ def _lanes_note() -> str:
     lanes = host().lanes
     if lanes >= 8:
         return NOTE
-    return (
-        f"{NOTE}. This machine computes {lanes} states per instruction; the bound was set with 8 "
-        "and is shown unchanged"
-    )
+    return f"{NOTE}. The bound of the batch is that of 8 lanes, this machine has {lanes}"
 
 
 def run(duration: float) -> Iterator[Figure]:

@@ -60,7 +60,7 @@ def run(duration: float) -> list[Figure]:
     # the best peer is bound to the figure that must be reached; the others are shown
     return [
         Figure(
-            f"{ROBOT}, {case.model.nv} freedoms",
+            f"{ROBOT}, {case.model.nv} DoF",
             mine,
             name,
             time,

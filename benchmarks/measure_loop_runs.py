@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from benchmarks.loop_runs import LoopCase, LoopRun
 
 GAP_MUST, ENERGY_MUST = 1e-10, 1e-6
-"""What our gap [m] and relative energy error must not exceed over 10 s, by the default method."""
+"""Upper bounds of our residual [m] and relative energy error over 10 s, default method."""
 
 Peer: TypeAlias = "tuple[Callable[..., LoopRun], dict[str, Any], str]"
 """A code that is installed: what runs it, with which settings, and its package."""
@@ -34,8 +34,8 @@ NOTE = (
     "runs of closed mechanisms: 10 s at 1 ms from one moving start, every state recorded; "
     "four_bar swings under gravity, planar_3rrr and stewart are weightless, as without motors they "
     "collapse; planar_3rrr, falling, whips past dead points at 40 rad/s; "
-    "left of loops: largest distance of frames that a joint holds together; energy error: largest, "
-    "by our own energy of each code's states, relative to the largest kinetic energy of our run"
+    "constraint residual: largest distance of frames that a joint holds together; energy error: "
+    "largest, by our own energy of each code's states, relative to the largest kinetic energy of our run"
 )
 
 SETTINGS = (

@@ -220,7 +220,7 @@ def _peak(call: Callable[[], Any]) -> tuple[Any, float]:
 
 
 def _memory() -> Figure:
-    """Measure a minute at 1 kHz of a robot with 30 freedoms, every step recorded."""
+    """Measure a minute at 1 kHz of a robot with 30 DoF, every step recorded."""
     import tiburon as tb
     from benchmarks.robots import chain
 
@@ -233,7 +233,7 @@ def _memory() -> Figure:
     result, peak = _peak(ours)
     arrays = sum(result.array(key).nbytes for key in ("time", "q", "v", "u"))
     note = f"recorded arrays: {arrays / 1e6:.4g} MB"
-    name = "a minute of 30 freedoms at 1 kHz"
+    name = "a minute of 30 DoF at 1 kHz"
     return Figure(name, Timing(peak, peak), must=MEMORY * arrays, unit="B", note=note)
 
 

@@ -16,7 +16,7 @@ from benchmarks.timing import Timing
 
 STIFF = {"solref": [2.0 * STEP, 1.0], "solimp": [0.9999, 0.9999, 1e-3, 0.5, 2.0]}
 """The shortest time constant that MuJoCo admits, two steps, and its largest impedance; shorter
-ones, forced on it, left wider gaps with RK4 and flew apart with Euler's method."""
+ones, forced on it, left larger residuals with RK4 and flew apart with Euler's method."""
 
 CLOSE = {False: 0.05, True: 2e-3}
 """Largest difference in velocity gained over 10 ms, relative: without stiffness and with it. Loops

@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 
 GAINS = (1e4, 200.0)
 """Stiffness [1/s^2] and damping [1/s] of Baumgarte's stabilization: critical, 10 ms. Stiffer gains
-left wider gaps with RK4."""
+left larger residuals with RK4."""
 
 CLOSE = {"semi-implicit Euler": 0.05, "RK4": 1e-5}
 """Largest difference in velocity gained over 10 ms, relative: a method of first order errs by about

@@ -68,7 +68,7 @@ def panda() -> tb.Model:
 
 
 def quadruped() -> tb.Model:
-    """Build a floating quadruped: free base, four legs of three revolute joints, 18 freedoms."""
+    """Build a floating quadruped: free base, four legs of three revolute joints, 18 DoF."""
     assembly = _Assembly(seed=2)
     trunk = assembly.add("world", tb.Free("trunk_joint"), 6.9, reach=0.05)
     for front in (1, -1):
@@ -118,7 +118,7 @@ def irregular_tree(size: int) -> tb.Model:
 
 
 def humanoid() -> tb.Model:
-    """Build a floating humanoid of 36 freedoms: legs of six joints, arms of seven, waist, neck.
+    """Build a floating humanoid of 36 DoF: legs of six joints, arms of seven, waist, neck.
 
     Sizes and masses are those of a person-sized machine of about 90 kg.
     """

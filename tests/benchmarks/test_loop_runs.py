@@ -40,7 +40,7 @@ def test_our_run_keeps_loops_and_energy(four_bar, ours):
     assert kept.met
 
 
-def test_gap_is_the_distance_of_the_two_frames(four_bar):
+def test_residual_is_the_distance_of_the_two_frames(four_bar):
     """The rocker turned away by an angle: a chord around its pivot, 0.9 m long."""
     turned = four_bar.q + np.array([0.0, 0.0, 0.02])
     # both ends are sums of a few numbers of order 1
@@ -66,18 +66,18 @@ def test_another_start_or_other_forces_are_refused(four_bar, ours, side, what):
     check_same_motion(four_bar, ours, replace(ours, close=0.0))
 
 
-def test_gap_and_energy_are_bounds_as_times_are():
-    held = Accuracy(1e-12, "m", 1e-8, gap_must=1e-10, energy_must=1e-6)
+def test_residual_and_energy_are_bounds_as_times_are():
+    held = Accuracy(1e-12, "m", 1e-8, residual_must=1e-10, energy_must=1e-6)
     assert Figure("x", FAST, accuracy=held).met is True
-    assert Figure("x", FAST, accuracy=replace(held, gap=1e-9)).met is False
+    assert Figure("x", FAST, accuracy=replace(held, residual=1e-9)).met is False
     assert Figure("x", FAST, accuracy=replace(held, energy=1e-5)).met is False
     assert Figure("x", FAST, accuracy=replace(held, energy=None)).met is False
     assert Figure("x", FAST, "peer", SLOW, must=9.0, accuracy=held).met is False
     assert Figure("x", FAST, accuracy=Accuracy(1.0)).met is None
 
 
-def test_every_code_has_a_row_with_its_time_gap_and_energy():
-    kept = Accuracy(1e-12, "m", 1e-8, gap_must=1e-10, energy_must=1e-6)
+def test_every_code_has_a_row_with_its_time_residual_and_energy():
+    kept = Accuracy(1e-12, "m", 1e-8, residual_must=1e-10, energy_must=1e-6)
     figures = [
         Figure("stewart", FAST, accuracy=kept),
         Figure("stewart", FAST, "A", SLOW, accuracy=kept, peer_accuracy=Accuracy(2e-3, "m", 0.5)),

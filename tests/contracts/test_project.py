@@ -52,3 +52,19 @@ def test_architecture_describes_every_room():
 def test_type_information_ships():
     """The marker that makes type checkers read our annotations is in the package."""
     assert (ROOT / "src" / "tiburon" / "py.typed").is_file()
+
+
+def test_benchmarks_of_the_readme_are_those_of_the_documentation():
+    """Times, ratio, bound and verdict of each row stand in the full tables."""
+    section = (ROOT / "README.md").read_text().partition("## Benchmarks")[2]
+    rows = re.findall(r"^\| [^|]+ \| (.+x) \| (.+) \| (.+) \|$", section, re.MULTILINE)
+    full = (ROOT / "docs" / "benchmarks.md").read_text()
+    assert len(rows) == 8
+    for row in rows:
+        times, bound, verdict = row
+        ours, peer, ratio = times.split(" | ")
+        if f"| {ours} | {peer} | {ratio} | {bound} | {verdict} |" not in full:
+            # closed mechanisms have one row per code
+            name, _, time = peer.partition(" ")
+            assert f"| {name} | {time} | {ratio} |" in full, row
+    assert any(verdict == "MISSED" for _, _, verdict in rows)
