@@ -135,7 +135,7 @@ def tubes(
         name,
         parent,
         joint=joint,
-        inertia=Inertia(mass, tuple(com.tolist()), tensor),
+        inertia=Inertia(mass, tuple(com.tolist()), tensor),  # type: ignore[arg-type]
         shapes=shapes,
     )
 
