@@ -165,5 +165,5 @@ def test_every_measurement_has_its_own_place_and_name():
 def test_report_names_vector_width_and_cores():
     """Batches cannot be judged without them."""
     run = describe_run()
-    assert "float64 numbers" in run["vector"]
+    assert "float64 lanes" in run["vector"]
     assert f"{usable_cores()} logical cores" in run["processor"]
