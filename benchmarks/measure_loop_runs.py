@@ -35,7 +35,8 @@ NOTE = (
     "four_bar swings under gravity, planar_3rrr and stewart are weightless, as without motors they "
     "collapse; planar_3rrr, falling, whips past dead points at 40 rad/s; "
     "constraint residual: largest distance of frames that a joint holds together; energy error: "
-    "largest, by our own energy of each code's states, relative to the largest kinetic energy of our run"
+    "largest, by our own energy of each code's states, relative to the largest kinetic energy of "
+    "our run"
 )
 
 SETTINGS = (
