@@ -9,7 +9,7 @@ from tiburon.algorithms.pair_products import TAPED_BODIES
 from tiburon.functions.kernel_source import INLINED_BODIES
 from tiburon.native.cache import DEFAULT_SIZE_LIMIT
 from tiburon.native.code import CODES_IN_MEMORY
-from tiburon.native.tape import LEAST_CALLS
+from tiburon.native.tape import MIN_CALLS
 
 ROOT = Path(__file__).resolve().parents[2]
 ENGINE = " ".join((ROOT / "docs" / "engine.md").read_text().split())
@@ -34,7 +34,7 @@ def _settings():
     [
         f"Above {INLINED_BODIES} bodies",
         f"from {TAPED_BODIES + 1} bodies on",
-        f"at least {LEAST_CALLS} calls",
+        f"at least {MIN_CALLS} calls",
         f"last {CODES_IN_MEMORY} programs",
         f"| {DEFAULT_SIZE_LIMIT >> 20} MiB |",
     ],

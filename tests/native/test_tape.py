@@ -11,12 +11,12 @@ from tiburon.errors import NonFiniteError
 from tiburon.native.c_source import program_c_source
 from tiburon.native.engine import LoadedCode, compile_module, host
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.native.tape import LEAST_CALLS, build_tape, is_tape
+from tiburon.native.tape import MIN_CALLS, build_tape, is_tape
 from tiburon.native.tape_module import TapeModule
 from tiburon.trace import Input, function, interpret, trace
 
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler `cc` on this machine")
-CALLS = LEAST_CALLS + 6
+CALLS = MIN_CALLS + 6
 ROUNDING = 1e-13  # a few dozen steps of numbers of order 1
 
 

@@ -22,14 +22,14 @@ def as_floats(item: Input, value: Any) -> Array:
     """Convert an argument to float64 and check its last dimensions.
 
     Args:
-        item: The input it is for.
-        value: Anything NumPy can read: arrays of any number type, lists, numbers.
+        item: The input.
+        value: Array-like: arrays of any real dtype, lists, scalars.
 
     Returns:
         The array, of shape (..., *item.shape).
 
     Raises:
-        ShapeError: If it is no array of numbers, or has the wrong shape.
+        ShapeError: If it is not numeric, or has the wrong shape.
         TraceError: If it holds traced values.
     """
     if isinstance(value, (TracedArray, Value)):
@@ -72,7 +72,7 @@ def _given(item: Input, shape: tuple[int, ...]) -> str:
 
 
 def batch_shape(inputs: Sequence[Input], arrays: Sequence[Array]) -> tuple[int, ...]:
-    """Return the common leading shape of arguments.
+    """Return the common leading shape of arguments: the shape of the batch.
 
     Raises:
         ShapeError: If their leading dimensions do not fit together.
@@ -83,7 +83,7 @@ def batch_shape(inputs: Sequence[Input], arrays: Sequence[Array]) -> tuple[int, 
     try:
         return np.broadcast_shapes(*leads)
     except ValueError:
-        # what all cases share fits in any case
+        # arguments without leading dimensions are broadcast
         several = [(i.name, lead) for i, lead in zip(inputs, leads, strict=True) if lead]
         listed = ", ".join(f"{name} {lead}" for name, lead in several)
         raise ShapeError(
@@ -95,10 +95,10 @@ def batch_shape(inputs: Sequence[Input], arrays: Sequence[Array]) -> tuple[int, 
 
 
 def as_rows(item: Input, array: Array, batch: tuple[int, ...]) -> tuple[Array, int]:
-    """Return an array whose cases lie at a fixed distance, and that distance in numbers.
+    """Return an array whose cases have a constant stride, and that stride in floats.
 
-    One case for all keeps its place and gets the distance 0; rows that are contiguous themselves
-    are read where they are. There must be at least one case.
+    A broadcast case has stride 0. Rows that are contiguous are not copied. There must be at least
+    one case.
     """
     nd = len(item.shape)
     lead = array.shape[: array.ndim - nd]
@@ -118,23 +118,23 @@ def pointers(arrays: Sequence[Array]) -> NDArray[np.int64]:
     return np.array([a.__array_interface__["data"][0] for a in arrays], dtype=np.int64)
 
 
-OVERLAP_WORK = 100_000
-"""How many candidates an exact comparison of two strided views may try; beyond, they count as
-overlapping."""
+MAX_OVERLAP_WORK = 100_000
+"""Candidates that the exact overlap test of two strided views may try; beyond, it assumes
+overlap."""
 
 
 def checked_targets(
     out: Any, shapes: Sequence[tuple[int, ...]], single: bool
 ) -> tuple[np.ndarray[Any, Any], ...]:
-    """Return the arrays that results are written to.
+    """Check the arrays of `out=` and return them.
 
     Args:
-        out: What the caller gave: an array, or a tuple or list of them.
+        out: An array, or a tuple or list of arrays.
         shapes: Shape of each result.
-        single: Whether there is one result, given by itself.
+        single: Whether there is one result, not in a tuple.
 
     Raises:
-        ShapeError: If an array does not fit its result, or two results would lie in one place.
+        ShapeError: If an array does not fit its result, or two arrays overlap.
     """
     if single:
         out = (out,)
@@ -169,23 +169,23 @@ def checked_targets(
 
 
 def deliver(targets: Sequence[np.ndarray[Any, Any]], results: Sequence[Array]) -> None:
-    """Copy results to where the caller wants them, unless they have been written there."""
+    """Copy results to the arrays of `out=`, unless they were written there."""
     for target, result in zip(targets, results, strict=True):
         if target is not result:
             target[...] = result
 
 
 def shares_memory(one: np.ndarray[Any, Any], other: np.ndarray[Any, Any]) -> bool:
-    """Return whether two arrays have an element in common; True where that is too hard to tell."""
+    """Return whether two arrays share an element; True where the exact test takes too long."""
     try:
-        # its stubs know the two extreme amounts of work alone
-        return np.shares_memory(one, other, max_work=OVERLAP_WORK)  # type: ignore[arg-type]
+        # the stubs of NumPy accept only the two extreme values of max_work
+        return np.shares_memory(one, other, max_work=MAX_OVERLAP_WORK)  # type: ignore[arg-type]
     except np.exceptions.TooHardError:
         return True
 
 
 def _overlaps_itself(array: np.ndarray[Any, Any]) -> bool:
-    """Return whether elements of an array may share memory: no stride clears those below it."""
+    """Return whether elements of an array may share memory."""
     steps = sorted(
         (abs(step), count)
         for step, count in zip(array.strides, array.shape, strict=True)
@@ -208,7 +208,7 @@ def _kind_of(value: Any) -> str:
 
 @record
 class Result:
-    """Name and shape of one array a kernel gives."""
+    """Name and shape of one result."""
 
     name: str
     shape: tuple[int, ...]
@@ -216,12 +216,12 @@ class Result:
 
 @record
 class Signature:
-    """What a kernel takes and gives; kept with the code, so that no tracing is needed.
+    """Inputs and results of a kernel; stored with the code, so that no tracing is needed.
 
     Attributes:
-        inputs: Arguments and parameters, in the order native code reads them.
+        inputs: Arguments and parameters, in the order of native code.
         outputs: Results.
-        single: Whether the only result is returned by itself.
+        single: Whether the only result is returned by itself, not in a tuple.
     """
 
     inputs: tuple[Input, ...]
@@ -230,17 +230,17 @@ class Signature:
 
     @property
     def arguments(self) -> tuple[Input, ...]:
-        """What callers pass."""
+        """Inputs that callers pass."""
         return tuple(item for item in self.inputs if not item.parameter)
 
     @property
     def parameters(self) -> tuple[Input, ...]:
-        """What is bound to the kernel."""
+        """Inputs that are bound to the kernel."""
         return tuple(item for item in self.inputs if item.parameter)
 
     @classmethod
     def of(cls, program: Program) -> Signature:
-        """Read the signature off a program."""
+        """Return the signature of a program."""
         results = tuple(Result(output.name, output.shape) for output in program.outputs)
         return cls(program.inputs, results, program.single)
 

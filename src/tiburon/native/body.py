@@ -1,4 +1,4 @@
-"""Bodies of functions: straight-line code, regions and primitives, for LLVM and C alike.
+"""Bodies of functions in LLVM and C: straight-line code, regions and primitives.
 
 A callee is a function from an array of floats `in` to an array of floats `out`. With several lanes
 every float is a vector with one value per case. Loops run until the last lane has finished;
@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from tiburon.errors import CompileError
 from tiburon.native import elementary
-from tiburon.native.data_movement import MANY_RESULTS, store_numbers
+from tiburon.native.data_movement import MANY_RESULTS, store_values
 from tiburon.native.fixed_arguments import TABLE, Places
 from tiburon.native.llvm import LlvmMachine
 from tiburon.native.target import NativeMachine, Ref, Slots, Target
@@ -26,7 +26,7 @@ from tiburon.trace.regions.region import GraphRegion
 
 
 class Base(Protocol):
-    """What the body of a callee needs from the function that contains it."""
+    """The interface of a function to the body of a callee inside it."""
 
     def constant(self, value: float) -> Ref:
         """Return the reference of a constant."""
@@ -39,14 +39,14 @@ class Base(Protocol):
 
 
 class Surroundings(Base, Protocol):
-    """What straight-line code needs from the function that contains it."""
+    """The interface of a function to the straight-line code inside it."""
 
     def load(self, instruction: Instruction) -> Ref:
         """Return the reference of an `input` or `capture`."""
 
 
 def _minimum(t: Target, a: Ref, b: Ref) -> Ref:
-    # a NaN in either argument must come out, as in numpy.minimum
+    # NaN in either argument propagates, as in numpy.minimum
     return t.select(t.logical_or(t.less(a, b), t.is_nan(a)), a, b)
 
 
@@ -103,10 +103,10 @@ def emit_instructions(
     """Write instructions in order.
 
     Args:
-        target: Where to write.
+        target: Receives the instructions.
         instructions: A lowered graph.
-        around: The function the code stands in.
-        found: Called with number and reference of each result as soon as it is there.
+        around: The function that contains the code.
+        found: Called with number and reference of each result as soon as it is known.
 
     Returns:
         Reference of each instruction's result, by its number.
@@ -126,7 +126,7 @@ def emit_instructions(
         elif op in ("sin", "cos"):
             angle = instruction.args[0]
             if angle not in pairs:
-                # all angles known by now go together: hardware does several for the price of one
+                # vectors compute the sines and cosines of all angles known so far at once
                 known = [a for a in angles if a in refs and a not in pairs]
                 emitted = around.sin_cos([refs[a] for a in known])
                 pairs.update(zip(known, emitted, strict=True))
@@ -152,10 +152,10 @@ Prepare = Callable[[list[Instruction]], list[Instruction]]
 
 @record
 class Arguments:
-    """Where the arguments of a callee are.
+    """Memory locations of the arguments of a callee.
 
     Attributes:
-        row: Those that are passed, side by side.
+        row: The passed arguments, contiguous.
         places: Slot in the table of fixed arguments for each argument, None for those that are
             passed; empty if all are.
     """
@@ -164,7 +164,7 @@ class Arguments:
     places: Places = ()
 
     def load(self, m: NativeMachine, first: int, count: int, base: Base) -> list[Ref]:
-        """Write the loads of some; `base` learns where they lie, so that calls can copy them."""
+        """Write the loads of some arguments, and record their locations for copies."""
         if not self.places:
             return _load_all(m, self.row, count, first, base)
         refs: list[Ref] = []
@@ -186,7 +186,7 @@ class _Known:
 
 
 class _Body:
-    """The surroundings of a region's instructions: its inputs have references of their own."""
+    """The surroundings of a region's instructions: references of its inputs and captures."""
 
     def __init__(self, region: GraphRegion, base: Base) -> None:
         self._graph = region.graph
@@ -202,14 +202,14 @@ class _Body:
             self._refs[self._graph.ops[node], self._graph.payloads[node]] = ref
 
     def load(self, instruction: Instruction) -> Ref:
-        """Give the reference of an input or capture."""
+        """Return the reference of an input or capture."""
         if isinstance(instruction.payload, _Known):
             return instruction.payload.ref
         return self._refs[instruction.op, instruction.payload]
 
 
 def is_unrolled(callee: Callee) -> bool:
-    """Tell whether a primitive is short enough to be written without loops."""
+    """Return whether a primitive is short enough to be unrolled."""
     return isinstance(callee, Primitive) and callee.is_short
 
 
@@ -228,14 +228,14 @@ def write_callee(
     Args:
         m: The machine; unrolled exactly if `is_unrolled(callee)`.
         callee: A region or primitive.
-        given: Where its arguments are.
-        found: Where its results go.
-        base: The function the body stands in.
-        order: How instructions of graphs are ordered.
+        given: Locations of its arguments.
+        found: Destination of its results.
+        base: The function that contains the body.
+        order: Order of the instructions of graphs.
         prepare: Applied to the instructions of graphs before they are written.
 
     Raises:
-        CompileError: If the callee is of an unknown kind.
+        CompileError: If the kind of the callee is unknown.
     """
     if isinstance(callee, Primitive):
         _write_primitive(m, callee, given.row, found)
@@ -244,7 +244,7 @@ def write_callee(
     elif isinstance(callee, FixedLoop):
         _write_fixed_loop(m, callee, given, found, base, prepare(_lowered(callee, order)))
     elif isinstance(callee, WhileLoop):
-        # the condition's instructions must come first, which only this order gives
+        # only this order has the instructions of the condition first
         _write_while_loop(m, callee, given, found, base, prepare(_lowered(callee, "depth_first")))
     else:
         raise CompileError(f"{callee.name}: {type(callee).__name__} has no native form")
@@ -267,7 +267,7 @@ def _write_primitive(m: NativeMachine, primitive: Primitive, given: Slots, found
 def _load_all(
     m: NativeMachine, memory: Slots, count: int, first: int = 0, base: Base | None = None
 ) -> list[Ref]:
-    """Load numbers that lie side by side; `base` learns where, so that calls can copy them."""
+    """Load contiguous values; records their locations in `base`, so that calls can copy them."""
     refs = [m.load_slot(memory, first + place) for place in range(count)]
     origins = getattr(base, "origins", None)
     if origins is not None and memory == Slots(memory.address):
@@ -281,10 +281,10 @@ def _store_all(m: NativeMachine, memory: Slots, values: Sequence[Ref]) -> None:
 
 
 def _move_all(m: NativeMachine, memory: Slots, values: Sequence[Ref], base: Base) -> None:
-    """Store numbers side by side, many of them by loops from where they lie."""
+    """Store contiguous values, many of them by loops that copy from their locations."""
     origins = getattr(base, "origins", None)
     if isinstance(m, LlvmMachine) and origins is not None and len(values) >= MANY_RESULTS:
-        store_numbers(m.target, m.stack_lines, values, origins, memory)
+        store_values(m.target, m.stack_lines, values, origins, memory)
     else:
         _store_all(m, memory, values)
 
@@ -318,7 +318,7 @@ def _write_fixed_loop(
     _store_all(m, state, given.load(m, 0, size, base))
     m.store_slot(counter, 0, m.constant(0.0))
     for _ in m.loop(0, loop.repetitions):
-        # counted in floats: exact, and the same in every language and lane
+        # a float counter is exact, and the same in every language and lane
         index = m.load_slot(counter, 0)
         body.bind([loop.index], [index])
         body.bind(loop.states, _load_all(m, state, size))
@@ -382,6 +382,6 @@ def _split(
 
 
 def _resumed(rest: list[Instruction], refs: dict[int, Ref]) -> list[Instruction]:
-    """Put what an earlier part computed before the instructions that use it."""
+    """Prepend inputs for the values of an earlier part that instructions use."""
     used = dict.fromkeys(a for instruction in rest for a in instruction.args if a in refs)
     return [*(Instruction("input", number, (), _Known(refs[number])) for number in used), *rest]

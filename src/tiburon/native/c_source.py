@@ -29,7 +29,7 @@ from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.program import Input, Program
 
 _PRELUDE = """\
-/* compile with -ffp-contract=off: the compiler must not fuse what is written apart */
+/* compile with -ffp-contract=off: the compiler must not fuse separate operations */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -45,10 +45,10 @@ class CTarget:
     """Write C99; see `Target` for the meaning of the instructions.
 
     Floats are `double`, ints `int64_t`, bools `int` (0 or 1). The text needs the `prelude` before
-    it and a compiler told not to contract (`-ffp-contract=off`).
+    it, and contraction must be off (`-ffp-contract=off`).
 
     Attributes:
-        fused: Whether `fma` is the one of `math.h`; otherwise it is written as a product and a sum.
+        fused: Whether `fma` is that of `math.h`; otherwise it is a product and a sum.
         lines: The statements so far, one per line, indented, without a line end.
     """
 
@@ -57,7 +57,7 @@ class CTarget:
 
         Args:
             fused: Call `fma`, which rounds once.
-            prefix: How the names of fresh values begin; must differ from names used beside them.
+            prefix: Prefix of the names of new values; must be unique in the function.
         """
         self.fused = fused
         self.lines: list[str] = []
@@ -65,18 +65,18 @@ class CTarget:
         self._count = 0
 
     def prelude(self) -> str:
-        """Give the includes and helper functions that the statements rely on."""
+        """Return the includes and helper functions that the statements need."""
         return _PRELUDE
 
     def emit(self, kind: str, expression: str) -> Ref:
-        """Append the definition of a constant under a fresh name.
+        """Append the definition of a constant under a new name.
 
         Args:
             kind: C type of the value.
             expression: Its value.
 
         Returns:
-            The fresh name.
+            The new name.
         """
         self._count += 1
         name = f"{self._prefix}{self._count}"
@@ -162,7 +162,7 @@ class CTarget:
     def logical_not(self, p: Ref) -> Ref:
         return self._bool(f"!{p}")
 
-    # choices
+    # selection
 
     def select(self, condition: Ref, a: Ref, b: Ref) -> Ref:
         return self._float(f"{condition} ? {a} : {b}")
@@ -170,7 +170,7 @@ class CTarget:
     def iselect(self, condition: Ref, i: Ref, j: Ref) -> Ref:
         return self._int(f"{condition} ? {i} : {j}")
 
-    # int64; sums and left shifts go through uint64_t, where wrapping is defined
+    # int64; sums and left shifts use uint64_t, where wrapping is defined
 
     def bits(self, a: Ref) -> Ref:
         return self._int(f"tb_bits({a})")
@@ -225,7 +225,7 @@ class CMachine(NativeMachine):
         """Start without memory or loops.
 
         Args:
-            target: Where statements go.
+            target: Receives the statements.
             unrolled: See `NativeMachine`.
         """
         super().__init__(target, unrolled=unrolled)
@@ -242,7 +242,7 @@ class CMachine(NativeMachine):
     # memory
 
     def slots(self, size: int) -> Slots:
-        """Give a local array of floats."""
+        """Return a local array of floats."""
         name = self._name("row")
         # C has no arrays without elements
         self._line(f"double {name}[{max(size, 1)}];")
@@ -258,22 +258,22 @@ class CMachine(NativeMachine):
         self._line(f"{slots.address}[{_index_text(place + slots.offset)}] = {value};")
 
     def fetch(self, address: Ref, place: Ref) -> Ref:
-        """Read a float from a row outside."""
+        """Read a float from an external row."""
         row = f"((const double *)(uintptr_t)({address}))"
         return self.target.emit("double", f"{row}[(int64_t)({place})]")
 
     def truth_memory(self, value: bool) -> Ref:
-        """Give a variable for one truth value."""
+        """Return a variable for one bool."""
         name = self._name("truth")
         self._line(f"int {name} = {self.target.bool_const(value)};")
         return name
 
     def load_truth(self, memory: Ref) -> Ref:
-        """Read a truth value."""
+        """Read a bool."""
         return self.target.emit("int", memory)
 
     def store_truth(self, memory: Ref, value: Ref) -> None:
-        """Write a truth value."""
+        """Write a bool."""
         self._line(f"{memory} = {value};")
 
     # indices
@@ -286,7 +286,7 @@ class CMachine(NativeMachine):
         return self._index(f"{_index_text(i)} {_OPERATORS[operation]} {_index_text(j)}")
 
     def constant_table(self, values: Sequence[int]) -> Ref:
-        """Give a constant array of indices."""
+        """Return a constant array of indices."""
         name = self._name("table")
         listed = ", ".join(str(value) for value in values) or "0"
         self._line(f"static const int32_t {name}[] = {{{listed}}};")
@@ -311,7 +311,7 @@ class CMachine(NativeMachine):
         self._line("}")
 
     def repeat(self, limit: int) -> Iterator[None]:
-        """Write a loop without end."""
+        """Write an endless loop."""
         counter = self._name("k")
         self._exits.append((counter, limit))
         self._line(f"for (int64_t {counter} = 0;; ++{counter}) {{")
@@ -320,7 +320,7 @@ class CMachine(NativeMachine):
         self._exits.pop()
 
     def leave_unless(self, condition: Ref) -> None:
-        """Write the end of the innermost `repeat`."""
+        """Write the exit of the innermost `repeat`."""
         counter, limit = self._exits[-1]
         self._line(f"if (!{condition} || {counter} >= {limit}) break;")
 
@@ -329,12 +329,12 @@ def _index_text(index: Any) -> str:
     return str(index) if isinstance(index, int) else str(index.ref)
 
 
-# sine and cosine come in pairs and have a way of their own
+# sine and cosine are computed in pairs by `sin_cos`
 _ELEMENTARY = frozenset(elementary.__all__) - {"sin_cos", "SIN_COS_LIMIT"}
 
 
 class CFunction:
-    """The C function around straight-line code: where its leaves are, how calls are made.
+    """The C function around straight-line code: its inputs, constants and calls.
 
     Attributes:
         target: The function's statements.
@@ -348,11 +348,11 @@ class CFunction:
         self._calls = 0
 
     def load(self, instruction: Instruction) -> Ref:
-        """Give the reference of an input, loaded before."""
+        """Return the reference of an input that was loaded before."""
         return self.inputs[instruction.payload]
 
     def constant(self, value: float) -> Ref:
-        """Give a constant as part of the expression."""
+        """Return a constant as part of the expression."""
         return self.target.const(value)
 
     def call(self, instruction: Instruction, arguments: list[Ref]) -> list[Ref]:
@@ -393,13 +393,13 @@ class CFunction:
 
 
 def call_elementary(instructions: Sequence[Instruction]) -> list[Instruction]:
-    """Turn elementary functions into calls, so that each is written once and not at every use.
+    """Turn elementary functions into calls, so that each is written once.
 
     Args:
         instructions: A lowered graph.
 
     Returns:
-        The same with calls whose payload is the function's name.
+        The instructions with calls whose payload is the function's name.
     """
     fresh = 1 + max((instruction.target for instruction in instructions), default=0)
     rewritten = []
@@ -427,11 +427,11 @@ class CCalleeWriter:
         self._functions: list[str] = []
 
     def functions(self) -> list[str]:
-        """Give the texts of all functions, each after those it calls."""
+        """Return the text of all functions, each after those it calls."""
         return [*self._elementary.values(), *self._functions]
 
     def elementary_name(self, name: str) -> str:
-        """Give the name of an elementary function, writing it when first asked for."""
+        """Return the name of an elementary function; write it on first use."""
         if name not in self._elementary:
             self._elementary[name] = self._elementary_text(name)
         return f"tb_{name}"
@@ -450,12 +450,12 @@ class CCalleeWriter:
         return c_function(header, [*target.lines, f"    return {result};"])
 
     def callee_name(self, callee: Callee) -> str:
-        """Give the name of a region's or primitive's function, writing it when first asked for."""
+        """Return the name of a region's or primitive's function; write it on first use."""
         if callee.key not in self._names:
             readable = re.sub(r"\W", "_", callee.name, flags=re.ASCII)
             name = self._names[callee.key] = f"tb_{len(self._names) + 1}_{readable}"
             header = f"static void {name}(const double *given, double *found)"
-            # the body may call further callees, whose functions then come first
+            # functions that the body calls are written first
             self._functions.append(c_function(header, self._callee_lines(callee)))
         return self._names[callee.key]
 
@@ -469,7 +469,7 @@ class CCalleeWriter:
 
 
 def c_function(header: str, lines: Sequence[str]) -> str:
-    """Put a C function together, indented by its braces.
+    """Return a C function, indented by its braces.
 
     Args:
         header: Everything before the body.
@@ -493,7 +493,7 @@ auto break case char const continue default do double else enum extern float for
 long register restrict return short signed sizeof static struct switch typedef union unsigned void
 volatile while
 """
-# and functions of the included headers that the code itself calls
+# keywords, and functions of the included headers that the code calls
 _TAKEN = frozenset([*_KEYWORDS.split(), "copysign", "fabs", "floor", "fma", "memcpy", "sqrt"])
 
 _GUARDS = """\
@@ -506,7 +506,7 @@ _GUARDS = """\
 
 @record
 class _Array:
-    """How one array of the interface appears in the header comment."""
+    """One array of the interface, for the header comment."""
 
     place: str
     name: str
@@ -525,23 +525,23 @@ def program_c_source(
     """Write a program as a C99 file.
 
     The file defines `int NAME(const double *const *inputs, double *const *outputs)`. It takes one
-    pointer per input and output, each to contiguous numbers in C order, and returns 0, or 1 if a
-    number read from the arguments or written to the results is not finite.
+    pointer per input and output, each to a contiguous array in C order, and returns 0, or 1 if an
+    argument or a result is not finite.
 
     Args:
-        program: What to compute.
+        program: The program.
         name: Name of the C function.
         parameters: Values of parameter inputs by name; each becomes an array `NAME_PARAMETER`
             that can be passed as that input.
-        fused: Whether products are fused into sums, as on all hosts with a fused multiply-add.
-        order: How instructions are ordered; results do not depend on it.
+        fused: Whether to use fused multiply-adds, as hosts that have them do.
+        order: Order of the instructions; results do not depend on it.
 
     Returns:
         The text of the file.
 
     Raises:
-        DomainError: If the name cannot be that of a C function.
-        OptionError: If there is no parameter of a given name.
+        DomainError: If the name is not valid for a C function.
+        OptionError: If a parameter name is unknown.
         ShapeError: If a parameter has the wrong number of values.
     """
     _check_name(name)
@@ -568,7 +568,7 @@ def _body(program: Program, callees: CCalleeWriter, *, fused: bool, order: Order
     for place, item in enumerate(program.inputs):
         if not item.parameter and item.size:
             lines.append(f"    for (int k = 0; k < {item.size}; ++k) check += inputs[{place}][k];")
-    # everything is read before anything is written: outputs may lie where inputs are
+    # all inputs are read before any output is written: they may overlap
     for instruction in instructions:
         if instruction.op == "input":
             argument, number = instruction.payload
@@ -580,13 +580,13 @@ def _body(program: Program, callees: CCalleeWriter, *, fused: bool, order: Order
         for number, node in enumerate(output.nodes):
             lines.append(f"    outputs[{place}][{number}] = {refs[node]};")
             lines.append(f"    check += {refs[node]};")
-    # compilers warn of arguments that nobody looks at
+    # avoid compiler warnings about unused arguments
     unused = [
         f"    (void){table};"
         for table in ("inputs", "outputs")
         if not any(f"{table}[" in line for line in lines)
     ]
-    # the difference of a finite number with itself is zero, of any other NaN
+    # x - x is 0 for finite x, else NaN
     return [*unused, *lines, "    return check - check != 0.0;"]
 
 
@@ -612,7 +612,7 @@ def _identifier(text: str) -> str:
 def _parameter_arrays(
     inputs: Iterable[Input], name: str, parameters: Mapping[str, ArrayLike]
 ) -> dict[str, str]:
-    """Write the definition of each parameter's array."""
+    """Write the definition of the array of each parameter."""
     declared = {item.name: item for item in inputs if item.parameter}
     arrays = {}
     for key, value in parameters.items():
@@ -634,7 +634,7 @@ def _parameter_arrays(
 
 
 def _comment(program: Program, name: str, arrays: Mapping[str, str]) -> str:
-    """Write what a reader of the file needs to use it."""
+    """Write the header comment: how to call and compile the function."""
     rows = []
     for place, item in enumerate(program.inputs):
         note = "parameter" if item.parameter else ""
@@ -655,16 +655,16 @@ def _comment(program: Program, name: str, arrays: Mapping[str, str]) -> str:
         "",
         *table,
         "",
-        "Each pointer leads to contiguous numbers, last index fastest. The function returns 0, or",
-        "1 if a number read or written is not finite (parameters are not looked at). It keeps no",
-        "state and allocates nothing.",
+        "Each pointer is to a contiguous array, last index fastest. The function returns 0, or 1",
+        "if an argument or a result is not finite (parameters are not checked). It keeps no state",
+        "and allocates nothing.",
         "",
         f"    cc -std=c99 -O2 -ffp-contract=off -c {name}.c        (link with -lm)",
         "",
         "Add -march=native for speed: without it fma() is a function call. The results stay the",
-        "same, to the bit, unless the compiler is told to reorder or contract arithmetic.",
+        "same, bit for bit, unless the compiler reorders or contracts arithmetic.",
     ]
-    # names may hold anything, also the end of a comment
+    # names may contain the end of a comment
     safe = [line.replace("*/", "* /").replace("/*", "/ *") for line in lines]
     return "\n".join(["/*", *[f" * {line}".rstrip() for line in safe], " */\n"])
 
@@ -675,22 +675,22 @@ def _shape(shape: tuple[int, ...]) -> str:
 
 @public
 def c_source(kernel: Callable[..., Any], *, name: str | None = None) -> str:
-    """Write a kernel as a C99 file that needs nothing but a compiler and its math library.
+    """Write a kernel as a C99 file that needs only a compiler and its math library.
 
     The file defines ``int NAME(const double *const *inputs, double *const *outputs)`` for one case.
-    Its first comment lists the arrays and says how to compile it. The parameters bound to the
-    kernel (inertial numbers, gravity) become constant arrays to pass as those inputs. Compiled as
-    the comment says, it gives the same bits as the kernel on this machine.
+    Its first comment lists the arrays and the compiler command. The parameters bound to the kernel
+    (inertial parameters, gravity) become constant arrays to pass as those inputs. Compiled with
+    that command, it gives the same bits as the kernel on this machine.
 
     Args:
-        kernel: What `tiburon.compile` returned.
+        kernel: A kernel made by `tiburon.compile`.
         name: Name of the C function; that of the kernel by default.
 
     Returns:
         The text of the file.
 
     Raises:
-        DomainError: If this is no kernel, or the name cannot be that of a C function.
+        DomainError: If this is not a kernel, or the name is not valid for a C function.
 
     Example:
         ::
@@ -704,7 +704,7 @@ def c_source(kernel: Callable[..., Any], *, name: str | None = None) -> str:
         raise DomainError(
             "kernel", "a compiled kernel", type(kernel).__name__, advice="make one by compile()"
         )
-    # without LLVM the processor is not known; all but the oldest fuse
+    # without LLVM the processor is unknown; all but the oldest have FMA
     fused = host().fused if native_code_wanted() else True
     return program_c_source(
         owner.program(), name=name or owner.name, parameters=owner.parameters, fused=fused

@@ -14,26 +14,26 @@ from tiburon.native.llvm import LlvmMachine, LlvmTarget, element, load, pairwise
 from tiburon.native.target import Ref, Slots
 
 Origins = dict[Ref, tuple[Ref, int]]
-"""Array and place that values were loaded from."""
+"""Array and index that values were loaded from."""
 
-SHORTEST_COPY = 16
-"""Numbers that are moved together by a loop, rather than one by one."""
+MIN_COPY_LOOP = 16
+"""Values from which on a loop moves them, rather than single instructions."""
 
-LONG_COPY = 64
-"""Neighbors that stay neighbors and get a loop of their own, without a table of places."""
+MIN_RUN_LOOP = 64
+"""Length from which on a contiguous run gets a loop of its own, without an index table."""
 
-MOST_LOOPS = 16
-"""Loops beyond which one loop with a table of places, or over everything, takes their place."""
+MAX_LOOPS = 16
+"""Number of loops beyond which one loop with an index table replaces them."""
 
 MANY_RESULTS = 64
 """Results of one call from which on only those are loaded that straight-line code reads."""
 
-STORES_AT_ONCE = 32
-"""Straight stores between fences. A fence is no instruction; it keeps LLVM from comparing the
-places of hundreds of stores with each other, which takes it seconds."""
+STORES_PER_FENCE = 32
+"""Single stores between compiler fences. A fence emits no instruction; it keeps LLVM from comparing
+the addresses of hundreds of stores with each other, which takes seconds."""
 
 
-def store_numbers(
+def store_values(
     target: LlvmTarget,
     stack_lines: list[str],
     values: Sequence[Ref],
@@ -42,51 +42,51 @@ def store_numbers(
     *,
     align: str = "",
 ) -> None:
-    """Emit the stores of numbers side by side.
+    """Emit the stores of values to consecutive elements.
 
     Args:
         target: Where to emit.
-        stack_lines: Lines at the very start of the function, for its stack arrays.
-        values: References of the numbers.
-        origins: Where some of them lie; they are moved from there.
-        there: Where they go. Numbers that lie in that very array stay where they are.
-        align: What stands behind a straight store.
+        stack_lines: Lines at the start of the function, for its stack arrays.
+        values: References of the values.
+        origins: Memory locations of some of them, which loops copy from there.
+        there: Destination. Values that are at their destination already are not stored.
+        align: Alignment clause of single stores.
     """
     constants: dict[Ref, list[int]] = {}
     moved: dict[Ref, list[tuple[int, int]]] = {}
     straight: list[int] = []
-    settled = False
+    in_place = False
     for place, value in enumerate(values):
         if value in origins:
             array, source = origins[value]
             if array == there.address and source == there.offset + place:
-                settled = True
+                in_place = True
             else:
                 moved.setdefault(array, []).append((place, source))
         elif value.startswith("%"):
             straight.append(place)
         else:
             constants.setdefault(value, []).append(place)
-    # the most frequent constant first: where it is everywhere, it goes everywhere
+    # the most frequent constant fills the whole array first, if it dominates
     for value, places in sorted(constants.items(), key=lambda item: -len(item[1])):
-        stretches = _stretches(places)
-        if len(stretches) > MOST_LOOPS and len(places) > len(values) // 4 and not settled:
+        runs = _runs(places)
+        if len(runs) > MAX_LOOPS and len(places) > len(values) // 4 and not in_place:
             _fill(target, stack_lines, value, there, 0, len(values))
         else:
-            for start, end in stretches:
-                if end - start >= SHORTEST_COPY and len(stretches) <= MOST_LOOPS:
+            for start, end in runs:
+                if end - start >= MIN_COPY_LOOP and len(runs) <= MAX_LOOPS:
                     _fill(target, stack_lines, value, there, start, end)
                 else:
                     straight += range(start, end)
-        settled = True
+        in_place = True
     for array, pairs in moved.items():
-        left = _copy_neighbors(target, stack_lines, array, there, pairs)
-        if len(left) >= SHORTEST_COPY:
+        left = _copy_runs(target, stack_lines, array, there, pairs)
+        if len(left) >= MIN_COPY_LOOP:
             _copy_scattered(target, stack_lines, array, there, left)
         else:
             straight += [place for place, _ in left]
     for count, place in enumerate(sorted(straight)):
-        if len(values) > STORES_AT_ONCE and count % STORES_AT_ONCE == 0:
+        if len(values) > STORES_PER_FENCE and count % STORES_PER_FENCE == 0:
             target.lines.append('  fence syncscope("singlethread") seq_cst')
         address = target.emit(
             f"getelementptr {target.float_type}, ptr {there.address}, i64 {there.offset + place}"
@@ -95,7 +95,7 @@ def store_numbers(
 
 
 def whole_array(values: Sequence[Ref], origins: Origins) -> Slots | None:
-    """Return where numbers already lie side by side in order, None if they do not."""
+    """Return the memory where values are contiguous and in order, None if there is none."""
     known = origins.get(values[0]) if values else None
     if known is None:
         return None
@@ -107,7 +107,7 @@ def whole_array(values: Sequence[Ref], origins: Origins) -> Slots | None:
 def copy_run(
     target: LlvmTarget, stack_lines: list[str], origin: Slots, given: Slots, length: int
 ) -> None:
-    """Emit a loop that copies numbers side by side."""
+    """Emit a loop that copies a contiguous run."""
     m = _copy_machine(target, stack_lines)
     for place in m.loop(0, length, independent=True):
         m.store_slot(given, place, m.load_slot(origin, place))
@@ -117,8 +117,8 @@ def _copy_machine(target: LlvmTarget, stack_lines: list[str]) -> LlvmMachine:
     return LlvmMachine(target, "", stack_lines, labels=f"copy{len(stack_lines)}_")
 
 
-def _stretches(places: Sequence[int]) -> list[tuple[int, int]]:
-    """Return start and end of each stretch of neighbors."""
+def _runs(places: Sequence[int]) -> list[tuple[int, int]]:
+    """Return start and end of each contiguous run of indices."""
     found: list[tuple[int, int]] = []
     for place in places:
         if found and found[-1][1] == place:
@@ -131,29 +131,29 @@ def _stretches(places: Sequence[int]) -> list[tuple[int, int]]:
 def _fill(
     target: LlvmTarget, stack_lines: list[str], value: Ref, there: Slots, start: int, end: int
 ) -> None:
-    """Emit a loop that stores one number at many places."""
+    """Emit a loop that stores one value to consecutive elements."""
     m = _copy_machine(target, stack_lines)
     for place in m.loop(start, end, independent=True):
         m.store_slot(there, place, value)
 
 
-def _copy_neighbors(
+def _copy_runs(
     target: LlvmTarget,
     stack_lines: list[str],
     array: Ref,
     there: Slots,
     pairs: Sequence[tuple[int, int]],
 ) -> list[tuple[int, int]]:
-    """Emit loops for long runs of neighbors that stay so; return place and source of the others."""
+    """Emit loops for long contiguous runs; return destination and source of the other values."""
     runs: list[list[tuple[int, int]]] = []
     for pair in pairs:
         if runs and pair == (runs[-1][-1][0] + 1, runs[-1][-1][1] + 1):
             runs[-1].append(pair)
         else:
             runs.append([pair])
-    least = SHORTEST_COPY if len(runs) == 1 else LONG_COPY
+    least = MIN_COPY_LOOP if len(runs) == 1 else MIN_RUN_LOOP
     long = [run for run in runs if len(run) >= least]
-    if len(long) > MOST_LOOPS:
+    if len(long) > MAX_LOOPS:
         return list(pairs)
     for run in long:
         place, source = run[0]
@@ -169,7 +169,7 @@ def _copy_scattered(
     there: Slots,
     pairs: Sequence[tuple[int, int]],
 ) -> None:
-    """Emit a loop over tables of places and sources."""
+    """Emit a loop over tables of destinations and sources."""
     m = _copy_machine(target, stack_lines)
     places, sources = (target.table([pair[k] for pair in pairs]) for k in (0, 1))
     for k in m.loop(0, len(pairs)):
@@ -189,7 +189,7 @@ def _transpose(target: LlvmTarget, rows: Sequence[Ref]) -> list[Ref]:
     square = list(rows)
     distance = 1
     while distance < lanes:
-        # exchange the off-diagonal blocks of each 2 x 2 arrangement of distance x distance blocks
+        # swap the off-diagonal blocks of each 2 x 2 arrangement of distance x distance blocks
         low = [k if not k & distance else k - distance + lanes for k in range(lanes)]
         high = [k + distance if not k & distance else k + lanes for k in range(lanes)]
         for row in range(lanes):
@@ -207,7 +207,7 @@ def columns_from_rows(target: LlvmTarget, starts: Sequence[Ref], size: int) -> l
     Args:
         target: Where to emit.
         starts: Address of each lane's row.
-        size: Numbers in a row.
+        size: Floats in a row.
 
     Returns:
         One vector per element of the row.
@@ -217,7 +217,7 @@ def columns_from_rows(target: LlvmTarget, starts: Sequence[Ref], size: int) -> l
     if lanes == 1:
         return [load(target, "double", starts[0], k) for k in range(size)]
     while len(columns) < size >= lanes:
-        # the last square begins early enough to be full; what it reads twice is dropped
+        # the last square starts early enough to be full; elements that it reads again are dropped
         first = min(len(columns), size - lanes)
         square = []
         for start in starts:
@@ -241,7 +241,7 @@ def rows_from_columns(target: LlvmTarget, starts: Sequence[Ref], columns: Sequen
     done = 0
     if lanes > 1:
         while done < size >= lanes:
-            # the last square begins early enough to be full and writes some numbers twice
+            # the last square starts early enough to be full and writes some elements twice
             first = min(done, size - lanes)
             rows = _transpose(target, columns[first : first + lanes])
             for start, row in zip(starts, rows, strict=True):
@@ -259,11 +259,11 @@ def rows_from_columns(target: LlvmTarget, starts: Sequence[Ref], columns: Sequen
             target.lines.append(f"  store double {number}, ptr {address}, align 8")
 
 
-SUMS_AT_ONCE = 8
-"""Sums of an array that run side by side: an addition takes several cycles to arrive."""
+PARALLEL_SUMS = 8
+"""Independent partial sums of an array: an addition has a latency of several cycles."""
 
 LONG_ROW = 64
-"""Numbers in a row from which on it is staged."""
+"""Floats in a row from which on loops transpose it, through an array on the stack."""
 
 
 def stage_columns(
@@ -273,9 +273,9 @@ def stage_columns(
 
     Args:
         target: Where to emit.
-        stack_lines: Lines at the very start of the function, for its stack arrays.
+        stack_lines: Lines at the start of the function, for its stack arrays.
         starts: Address of each lane's row.
-        size: Numbers in a row.
+        size: Floats in a row.
 
     Returns:
         The array with one vector per element of the row, and the sum of all elements.
@@ -312,10 +312,10 @@ def unstage_rows(
 
     Args:
         target: Where to emit.
-        stack_lines: Lines at the very start of the function, for its stack arrays.
+        stack_lines: Lines at the start of the function, for its stack arrays.
         starts: Address of each lane's row.
         columns: One vector per element of the row.
-        origins: Where results of calls lie; neighbors are copied by a loop.
+        origins: Memory locations of results of calls; loops copy contiguous runs.
 
     Returns:
         The sum of all columns.
@@ -323,11 +323,11 @@ def unstage_rows(
     m = _staging_machine(target, stack_lines)
     lanes, size = target.lanes, len(columns)
     total = m.slots(1)
-    # results of one call are read where they lie
+    # results of one call are read in place
     array = whole_array(columns, origins)
     if array is None:
         array = m.slots(size)
-        store_numbers(target, stack_lines, columns, origins, array)
+        store_values(target, stack_lines, columns, origins, array)
     m.store_slot(total, 0, target.const(0.0))
     for block in m.loop(0, size // lanes):
         first = block * lanes
@@ -347,14 +347,14 @@ def unstage_rows(
 def sum_of_vectors(
     target: LlvmTarget, stack_lines: list[str], pointer: Ref, count: int, lanes: int
 ) -> Ref:
-    """Emit the loop that adds up an array, so many numbers at a time.
+    """Emit the loop that sums an array, a vector at a time.
 
     Args:
         target: Where to emit.
-        stack_lines: Lines at the very start of the function, for its stack arrays.
-        pointer: Address of the first number.
-        count: How many vectors to read.
-        lanes: Numbers in a vector.
+        stack_lines: Lines at the start of the function, for its stack arrays.
+        pointer: Address of the array.
+        count: Number of vectors to read.
+        lanes: Floats in a vector.
 
     Returns:
         The sum, a vector.
@@ -362,7 +362,7 @@ def sum_of_vectors(
     vector = LlvmTarget(lanes, fused=target.fused, prefix=f"sum{len(stack_lines)}_")
     vector.lines = target.lines
     m = _staging_machine(vector, stack_lines)
-    totals = [m.slots(1) for _ in range(SUMS_AT_ONCE)]
+    totals = [m.slots(1) for _ in range(PARALLEL_SUMS)]
     for total in totals:
         m.store_slot(total, 0, vector.const(0.0))
 
@@ -373,10 +373,10 @@ def sum_of_vectors(
         part = vector.emit(f"load {vector.float_type}, ptr {address}, align 8")
         m.store_slot(total, 0, vector.add(m.load_slot(total, 0), part))
 
-    for block in m.loop(0, count // SUMS_AT_ONCE):
+    for block in m.loop(0, count // PARALLEL_SUMS):
         for k, total in enumerate(totals):
-            add(total, block * SUMS_AT_ONCE + k)
-    for k in range(count - count % SUMS_AT_ONCE, count):
+            add(total, block * PARALLEL_SUMS + k)
+    for k in range(count - count % PARALLEL_SUMS, count):
         add(totals[0], k)
     found = [m.load_slot(total, 0) for total in totals]
     return pairwise_sum(vector, found)

@@ -1,9 +1,9 @@
-"""Arguments that are the same at every call: they lie in one table and are passed to nobody.
+"""Fixed arguments: arguments that have the same value at every call are not passed.
 
-A time loop hands masses, gravity and commands down to its steps, these to the dynamics. Copied at
-each call they take as long as much of the dynamics itself. What all calls of a function give it
-from one and the same number of the whole program, it reads from the table `%fixed` instead, where
-the program has put it once.
+A time loop passes masses, gravity and controls to its steps, and these pass them to the dynamics.
+Copying them at each call takes a large part of the time of the dynamics. An argument for which all
+calls of a function pass the same value of the program is read from the table `%fixed` instead,
+which the program fills once.
 """
 
 from __future__ import annotations
@@ -19,31 +19,31 @@ from tiburon.trace.regions import FixedLoop, FunctionRegion, WhileLoop
 from tiburon.trace.regions.region import GraphRegion
 
 TABLE = "%fixed"
-"""Pointer to the table, in every function that needs it."""
+"""Pointer to the table, in every function that reads it."""
 
 Places = tuple[int | None, ...]
 """Slot of the table for each argument of a callee, None for those that are passed."""
 
-# what two calls give differently
+# an argument for which two calls pass different values
 _VARYING = -1
 
 
 @record
 class FixedArguments:
-    """Which numbers of a program are in the table, and who reads them there.
+    """The table of fixed arguments, and which callees read it.
 
     Attributes:
-        slots: Slot of each such number, by its node in the program.
-        size: Slots in the table.
+        slots: Slot of each value, by its node in the program.
+        size: Number of slots in the table.
     """
 
     slots: Mapping[int, int]
     size: int
     callees: Mapping[int, Places]
-    """Places of the arguments of each callee, by its key."""
+    """Slots of the arguments of each callee, by its key."""
 
     def places(self, callee: Callee) -> Places:
-        """Return where the arguments of a callee are fixed."""
+        """Return the slot of each argument of a callee."""
         return self.callees.get(callee.key) or (None,) * callee.argument_count
 
 
@@ -51,12 +51,12 @@ NOTHING_FIXED = FixedArguments({}, 0, {})
 
 
 def fixed_arguments(program: Program, known: Mapping[int, int], taken: int = 0) -> FixedArguments:
-    """Find the arguments that are the same at every call.
+    """Find the fixed arguments of all callees.
 
     Args:
         program: The program.
-        known: Slots of nodes that are in the table anyway.
-        taken: Slots that are taken.
+        known: Slots of nodes that are in the table already.
+        taken: Number of slots in use.
     """
     found = _Search(program).run()
     slots = dict(known)
@@ -80,7 +80,7 @@ def callee_parameters(places: Places) -> str:
 
 
 class _Search:
-    """The calls of a program, met again until no argument turns out to vary any more."""
+    """Fixed-point iteration over the calls of a program, until no argument turns out to vary."""
 
     def __init__(self, program: Program) -> None:
         self._program = program
@@ -101,7 +101,7 @@ class _Search:
     def _meet(
         self, key: int | None, graph: Graph, roots: Iterable[int], own: Mapping[int, int]
     ) -> bool:
-        """Follow the calls of one function; tell whether something new was learned."""
+        """Visit the calls of one function; return whether an argument turned out to vary."""
         if key in self._met:
             return False
         self._met.add(key)
@@ -123,7 +123,7 @@ class _Search:
         return learned
 
     def _learn(self, callee: Callee, nodes: list[int]) -> bool:
-        """Compare what a call gives with what other calls do."""
+        """Compare the arguments of a call with those of other calls."""
         if callee.key not in self._readers:
             self._readers[callee.key] = _reads_table(callee)
         if not self._readers[callee.key]:
@@ -137,7 +137,7 @@ class _Search:
         return met != known
 
     def _inside(self, region: GraphRegion) -> dict[int, int]:
-        """Return the node of the program for each input of a body that is fixed there."""
+        """Return the node of the program for each fixed input of a body."""
         nodes = self._found[region.key]
         changing = len(region.states) if isinstance(region, (WhileLoop, FixedLoop)) else 0
         given = zip(region.inputs[changing:], nodes[changing:], strict=True)
@@ -145,7 +145,7 @@ class _Search:
 
 
 def _reads_table(callee: Callee) -> bool:
-    """Tell whether a callee can read from the table: not primitives, and not tapes."""
+    """Return whether a callee can read from the table; primitives and tapes cannot."""
     if isinstance(callee, FunctionRegion):
         return not calls_few_functions(callee.graph, callee.roots)
     return isinstance(callee, GraphRegion)

@@ -1,7 +1,7 @@
-"""Kernels without a compiler: the same interface, run by the NumPy interpreter.
+"""Kernels without a compiler: the same interface, evaluated by the NumPy interpreter.
 
-Used where llvmlite cannot be imported, and on request (TIBURON_ENGINE=interpreter). Results agree
-with native code to rounding, not in every bit, and come some hundred times slower.
+Used if llvmlite cannot be imported, and on request (TIBURON_ENGINE=interpreter). Results agree with
+native code to rounding, not bit for bit, and take some hundred times longer.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from tiburon.native.source import Source
 from tiburon.trace.interpret import interpret
 
 ENGINES = ("native", "interpreter")
-"""What TIBURON_ENGINE may be."""
+"""Values of TIBURON_ENGINE."""
 
 
 def native_code_wanted() -> bool:
-    """Tell whether kernels are compiled: asked for or not, and possible or not.
+    """Return whether kernels are compiled: requested or not forbidden, and possible.
 
     Raises:
-        OptionError: If TIBURON_ENGINE is no engine.
-        CompileError: If TIBURON_ENGINE asks for native code and llvmlite cannot be imported.
+        OptionError: If TIBURON_ENGINE is unknown.
+        CompileError: If TIBURON_ENGINE requests native code and llvmlite cannot be imported.
 
     Warns:
         TiburonWarning: Once per process, if llvmlite cannot be imported.
@@ -54,7 +54,7 @@ def native_code_wanted() -> bool:
 def _problem_with_llvmlite() -> str | None:
     try:
         llvm_binding()
-    # a library that is there but does not load raises OSError or RuntimeError
+    # a library that exists but does not load raises OSError or RuntimeError
     except (ImportError, OSError, RuntimeError) as error:
         return str(error)
     return None
@@ -72,10 +72,10 @@ def _warn_once(problem: str) -> None:
 
 
 class InterpretedCode:
-    """What runs one program in the interpreter.
+    """One program, evaluated by the interpreter.
 
     Attributes:
-        signature: What it takes and gives.
+        signature: Its inputs and results.
         one_address: None: there is no machine code.
     """
 
@@ -96,11 +96,11 @@ class InterpretedCode:
         Args:
             arrays: Inputs, each of shape (..., *shape of one case).
             batch: Shape of the cases.
-            results: Arrays to write to, of shape (*batch, *shape of one case).
-            threads: Taken for the sake of native code, which has the same interface.
+            results: Result arrays, of shape (*batch, *shape of one case).
+            threads: Ignored; native code has the same interface.
 
         Returns:
-            0, or 1 if a number read or written is not finite.
+            0, or 1 if an input or a result is not finite.
         """
         answers = interpret(self._program, arrays)
         answers = (answers,) if self.signature.single else answers

@@ -14,7 +14,7 @@ from tiburon.record import record
 # flags of numpy/ndarraytypes.h: NPY_ARRAY_C_CONTIGUOUS | NPY_ARRAY_ALIGNED, NPY_ARRAY_WRITEABLE
 CONTIGUOUS_ALIGNED = 0x0001 | 0x0100
 WRITEABLE = 0x0400
-# type number of float64 (NPY_DOUBLE), and places in NumPy's function table, which never change
+# type number of float64 (NPY_DOUBLE), and indices in NumPy's function table, which never change
 FLOAT64_NUMBER = 12
 _PYARRAY_SCALAR = 60
 _PYARRAY_NEW = 93
@@ -72,16 +72,6 @@ class Layout:
     tuple_new: int
     tuple_set: int
 
-    @property
-    def offsets(self) -> tuple[int, ...]:
-        """All offsets, on which the code of trampolines depends.
-
-        Offsets differ between builds of Python and NumPy only; trampolines read addresses, which
-        differ between processes, at run time.
-        """
-        array = (self.type, self.data, self.nd, self.dims, self.descr, self.flags)
-        return (*array, self.number, self.tuple_size, self.tuple_items)
-
 
 def _address(name: str) -> int:
     return int(ctypes.cast(getattr(ctypes.pythonapi, name), ctypes.c_void_p).value or 0)
@@ -98,11 +88,11 @@ def _numpy_function(place: int) -> int:
 
 @functools.cache
 def object_layout() -> Layout | None:
-    """Return the layout of this interpreter, or None if it is not the known one."""
+    """Return the layout of this interpreter, or None if it is unknown."""
     if sys.implementation.name != "cpython" or ctypes.sizeof(ctypes.c_void_p) != 8:
         return None
     try:
-        # reference count and type come first; their size differs between builds
+        # the header (reference count and type) differs between builds
         head = object.__basicsize__
         layout = Layout(
             type=head - 8,

@@ -19,17 +19,17 @@ _VECTOR_LOOP = (
     "!100 = distinct !{!100, !101}",
     '!101 = !{!"llvm.loop.vectorize.enable", i1 true}',
 )
-"""Asks LLVM for vectors, which it leaves alone elsewhere; shared by all loops that want them."""
+"""Requests vectorization, which is off elsewhere; shared by all loops that request it."""
 
 
 class LlvmTarget:
     """Write LLVM assembly; see `Target` for the meaning of the instructions.
 
-    No instruction carries a fast-math flag: LLVM may then neither fuse, split nor reorder them.
+    No instruction has a fast-math flag, so LLVM may neither fuse, split nor reorder them.
 
     Attributes:
-        lanes: Numbers per value; 1 gives plain scalars.
-        fused: Whether `fma` is the hardware's; otherwise it is written as a product and a sum.
+        lanes: Lanes per value; 1 means scalars.
+        fused: Whether `fma` is a hardware instruction; otherwise it is a product and a sum.
         lines: The instructions so far, one per line, indented, without a line end.
         float_type: LLVM type of a float value ("double" or "<4 x double>").
         int_type: LLVM type of an int value.
@@ -40,9 +40,9 @@ class LlvmTarget:
         """Start with no instructions.
 
         Args:
-            lanes: Numbers per value.
+            lanes: Lanes per value.
             fused: Use the hardware's fused multiply-add.
-            prefix: How the names of fresh values begin; must differ from names used beside them.
+            prefix: Prefix of the names of new values; must be unique in the function.
         """
         self.lanes = lanes
         self.fused = fused
@@ -64,13 +64,13 @@ class LlvmTarget:
         return text if self.lanes == 1 else f"splat ({scalar} {text})"
 
     def emit(self, instruction: str) -> Ref:
-        """Append any instruction that has a result, under a fresh name.
+        """Append any instruction that has a result, under a new name.
 
         Args:
             instruction: The text to the right of the equals sign.
 
         Returns:
-            The fresh name.
+            The new name.
         """
         self._count += 1
         name = f"%{self._prefix}{self._count}"
@@ -78,7 +78,7 @@ class LlvmTarget:
         return name
 
     def declarations(self) -> list[str]:
-        """Give the declarations of what was used so far, one line each, sorted."""
+        """Return the declarations of everything used so far, one line each, sorted."""
         loops = list(_VECTOR_LOOP) if self._has_vector_loops else []
         return [*loops, *self._tables.values()] + [
             f"declare {self.float_type} @llvm.{name}.{self._suffix}"
@@ -87,15 +87,15 @@ class LlvmTarget:
         ]
 
     def table(self, values: Sequence[int]) -> Ref:
-        """Give a row of constant indices; equal rows are one."""
+        """Return a table of constant indices; equal tables are shared."""
         listed = ", ".join(f"i32 {value}" for value in values)
-        # named by content, so that functions of one module share it
+        # named by its content, so that functions of one module share it
         name = f"@table_{hashlib.blake2b(listed.encode(), digest_size=12).hexdigest()}"
         self._tables[name] = f"{name} = internal constant [{len(values)} x i32] [{listed}]"
         return name
 
     def vector_loop(self) -> str:
-        """Give what stands after the branch back of a loop that is to run in vectors."""
+        """Return the suffix of the back edge of a loop that is to be vectorized."""
         self._has_vector_loops = True
         return ", !llvm.loop !100"
 
@@ -185,7 +185,7 @@ class LlvmTarget:
     def logical_not(self, p: Ref) -> Ref:
         return self._bool("xor", p, self.bool_const(True))
 
-    # choices
+    # selection
 
     def select(self, condition: Ref, a: Ref, b: Ref) -> Ref:
         return self._choose(self.float_type, condition, a, b)
@@ -236,8 +236,8 @@ class LlvmMachine(NativeMachine):
     """Write LLVM assembly.
 
     Attributes:
-        stack_lines: Stack slots; they stand at the start of the function.
-        globals: Constant tables; they stand outside of the function.
+        stack_lines: Stack slots, for the start of the function.
+        globals: Constant tables, outside of the function.
     """
 
     target: LlvmTarget
@@ -254,11 +254,11 @@ class LlvmMachine(NativeMachine):
         """Start without memory or loops.
 
         Args:
-            target: Where instructions go.
-            function: Name of the function, which names of tables begin with.
-            stack_lines: Where stack slots go.
+            target: Receives the instructions.
+            function: Name of the function, the prefix of the names of its tables.
+            stack_lines: Receives the stack slots.
             unrolled: See `NativeMachine`.
-            labels: How labels begin; must differ between machines in one function.
+            labels: Prefix of labels; must differ between machines in one function.
         """
         super().__init__(target, unrolled=unrolled)
         self.stack_lines = stack_lines
@@ -286,7 +286,7 @@ class LlvmMachine(NativeMachine):
     # memory
 
     def slots(self, size: int) -> Slots:
-        """Give a row of floats on the stack."""
+        """Return an array of floats on the stack."""
         return Slots(self._stack(f"[{max(size, 1)} x {self.target.float_type}]"))
 
     def _address(self, slots: Slots, place: Any) -> Ref:
@@ -304,7 +304,7 @@ class LlvmMachine(NativeMachine):
         self._line(f"store {self.target.float_type} {value}, ptr {address}")
 
     def fetch(self, address: Ref, place: Ref) -> Ref:
-        """Read a float from a row outside, in lanes one after the other."""
+        """Read a float from an external row, lane by lane."""
         target = self.target
         if target.lanes == 1:
             return self._fetch_one(address, place)
@@ -325,17 +325,17 @@ class LlvmMachine(NativeMachine):
         return target.emit(f"load double, ptr {where}")
 
     def truth_memory(self, value: bool) -> Ref:
-        """Give a place for one truth value."""
+        """Return memory for one bool."""
         memory = self._stack(self.target.bool_type)
         self.store_truth(memory, self.target.bool_const(value))
         return memory
 
     def load_truth(self, memory: Ref) -> Ref:
-        """Read a truth value."""
+        """Read a bool."""
         return self.target.emit(f"load {self.target.bool_type}, ptr {memory}")
 
     def store_truth(self, memory: Ref, value: Ref) -> None:
-        """Write a truth value."""
+        """Write a bool."""
         self._line(f"store {self.target.bool_type} {value}, ptr {memory}")
 
     # indices
@@ -348,7 +348,7 @@ class LlvmMachine(NativeMachine):
         return self._index(f"{operation} nsw i64 {index_text(i)}, {index_text(j)}")
 
     def _index_memory(self, value: Any) -> Ref:
-        """Give a place for one index."""
+        """Return memory for one index."""
         memory = self._stack("i64")
         self._store_index(memory, value)
         return memory
@@ -362,7 +362,7 @@ class LlvmMachine(NativeMachine):
         self._line(f"store i64 {index_text(value)}, ptr {memory}")
 
     def constant_table(self, values: Sequence[int]) -> Ref:
-        """Give a row of constant indices."""
+        """Return an array of constant indices."""
         name = f"@{self._function}.table{len(self.globals)}"
         listed = ", ".join(f"i32 {value}" for value in values)
         self.globals.append(f"{name} = internal constant [{len(values)} x i32] [{listed}]")
@@ -395,13 +395,13 @@ class LlvmMachine(NativeMachine):
             index = self.index_operation("sub", index, 1)
         yield index
         self._store_index(counter, index if down else self.index_operation("add", index, 1))
-        # lanes are full already where every number is a vector
+        # with several lanes every value is a vector already
         wide = independent and self.target.lanes == 1
         self._line(f"br label %{head}{self.target.vector_loop() if wide else ''}")
         self._label(done)
 
     def repeat(self, limit: int) -> Iterator[None]:
-        """Write a loop without end."""
+        """Write an endless loop."""
         head, done = self._new_labels("head", "done")
         counter = self._index_memory(0)
         self._exits.append((counter, limit, done))
@@ -414,7 +414,7 @@ class LlvmMachine(NativeMachine):
         self._exits.pop()
 
     def leave_unless(self, condition: Ref) -> None:
-        """Write the end of the innermost `repeat`."""
+        """Write the exit of the innermost `repeat`."""
         counter, limit, done = self._exits[-1]
         (body,) = self._new_labels("body")
         target = self.target
@@ -434,7 +434,7 @@ def index_text(index: Any) -> str:
 
 
 def pack(target: LlvmTarget, scalars: Sequence[Ref]) -> Ref:
-    """Emit one vector from scalars, the last repeated to fill it."""
+    """Emit a vector of scalars; the last one is repeated to fill it."""
     vector = "poison"
     for lane in range(target.lanes):
         scalar = scalars[min(lane, len(scalars) - 1)]
@@ -460,7 +460,7 @@ def load(target: LlvmTarget, kind: str, pointer: Ref, place: int | Ref = 0) -> R
 
 
 def add_to_sums(target: LlvmTarget, sums: Sequence[Ref], values: Sequence[Ref]) -> list[Ref]:
-    """Emit additions of values to partial sums in turn."""
+    """Emit additions of values to partial sums, round-robin."""
     result = list(sums)
     for place, value in enumerate(values):
         if len(result) < PARTIAL_SUMS:
@@ -480,14 +480,14 @@ def pairwise_sum(target: LlvmTarget, values: Sequence[Ref]) -> Ref:
 
 
 PARTIAL_SUMS = 4
-"""Chains of additions that run side by side in the check for non-finite numbers."""
+"""Independent chains of additions in the check for non-finite values."""
 
 
 def function_attributes(lanes: int) -> str:
-    """Give the attributes of a function on vectors of some width.
+    """Return the attributes of a function on vectors of some width.
 
-    LLVM must not turn loops and runs of stores into calls of `memcpy` or `memset` ("no-builtins"):
-    the block that code is loaded into has no room for the way to functions outside of it.
+    With "no-builtins" LLVM does not turn loops and runs of stores into calls of `memcpy` or
+    `memset`: loaded code cannot reach functions outside of its memory block.
     """
     width = 64 * lanes
     widths = f'"min-legal-vector-width"="{width}" "prefer-vector-width"="{width}"'

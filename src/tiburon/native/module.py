@@ -32,7 +32,7 @@ def write_module(program: Program, part: str) -> str:
     """Write a program as LLVM assembly for the host.
 
     Args:
-        program: What to compute.
+        program: The program.
         part: "one" for the function of a single case, "many" for that of a batch.
 
     Raises:

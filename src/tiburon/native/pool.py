@@ -1,8 +1,8 @@
-"""Threads for big batches: a range of cases split over worker threads that stay alive.
+"""Thread pool for large batches: splits a range of cases over persistent worker threads.
 
-Native code releases Python's global lock, so plain threads use all cores. The calling thread takes
-a share of the work itself and also what no worker has begun, so a call never waits for a free
-worker: several threads may call at once, and with no workers at all everything still gets done.
+Native code releases the GIL, so threads use all cores. The calling thread takes a share of the work
+and every part that no worker has started, so a call never waits for a free worker: several threads
+may call at once, and without any workers the calling thread does all the work.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from queue import SimpleQueue
 from tiburon.errors import DomainError
 
 Part = Callable[[int, int], int]
-"""Computes the cases begin <= k < end and returns a status, 0 if all is well."""
+"""Computes the cases begin <= k < end and returns a status, 0 for success."""
 
-# room for the work arrays of long mechanisms, which some systems' default for threads lacks
+# work arrays of long mechanisms exceed the default stack of threads on some systems
 _STACK_SIZE = 16 << 20
-# a worker inside a part ends soon; one that does not must not keep the process from ending
-_EXIT_PATIENCE = 2.0
+# time to wait for a worker at exit [s]; a worker that hangs must not block the exit
+_EXIT_TIMEOUT = 2.0
 
 
 def default_threads() -> int:
@@ -41,7 +41,7 @@ def default_threads() -> int:
                 advice="unset it to use every core",
             )
         return int(setting)
-    # Python 3.13 and later: also knows the -X cpu_count option
+    # Python 3.13 and later: respects the -X cpu_count option
     count_usable = getattr(os, "process_cpu_count", None)
     if count_usable is not None:
         return count_usable() or 1
@@ -51,7 +51,7 @@ def default_threads() -> int:
 
 
 class _Job:
-    """One call: parts waiting to be begun, and what came of the others."""
+    """One call: waiting parts, and the status of the others."""
 
     __slots__ = ("active", "error", "finished", "function", "lock", "status", "waiting")
 
@@ -59,15 +59,15 @@ class _Job:
         self.function = function
         self.waiting = parts
         self.lock = threading.Lock()
-        # parts that workers have begun and not ended
+        # parts that workers have started and not finished
         self.active = 0
         self.status = 0
         self.error: BaseException | None = None
-        # one message for each part a worker ended
+        # one message for each part that a worker finished
         self.finished: SimpleQueue[None] = SimpleQueue()
 
     def work(self) -> None:
-        """Take parts until none is left; for workers."""
+        """Run parts until none is left; called by workers."""
         while True:
             with self.lock:
                 if not self.waiting:
@@ -78,7 +78,7 @@ class _Job:
             error: BaseException | None = None
             try:
                 status = self.function(begin, end)
-            # whatever it is, it belongs to the caller
+            # any exception is re-raised in the calling thread
             except BaseException as raised:
                 error = raised
             with self.lock:
@@ -91,9 +91,9 @@ class _Job:
             del error
 
     def share(self, jobs: SimpleQueue[_Job | None]) -> int:
-        """Call workers, take parts until none is left, wait for the workers; for the caller."""
+        """Notify workers, run parts until none is left, wait for the workers; for the caller."""
         status = 0
-        # an interrupt from the keyboard may come at any moment, also before the first part
+        # KeyboardInterrupt may be raised at any moment, also before the first part
         try:
             for _ in range(len(self.waiting) - 1):
                 jobs.put(self)
@@ -109,31 +109,31 @@ class _Job:
             self._withdraw()
             raise
         finally:
-            # workers may hold this job until they look at it again; arrays must not wait for that
+            # workers may hold this job for a while; release the arrays that the function refers to
             del self.function
             error, self.error = self.error, None
         if error is not None:
             try:
                 raise error
             finally:
-                # the error holds this frame, which must not hold the error
+                # break the reference cycle between the error and this frame
                 del error
         return status | self.status
 
     def _withdraw(self) -> None:
-        """Begin no more parts, and wait for those begun: they write into the caller's arrays."""
+        """Cancel waiting parts and wait for running ones: they write into the caller's arrays."""
         with self.lock:
             self.waiting.clear()
         while self.active:
             try:
                 self.finished.get()
             except KeyboardInterrupt:
-                # the first one is on its way already
+                # the first one is being raised already
                 continue
 
 
 class _Pool:
-    """Workers, started when first needed and never more than were ever asked for at once."""
+    """Workers, started on demand."""
 
     def __init__(self) -> None:
         self.jobs: SimpleQueue[_Job | None] = SimpleQueue()
@@ -142,8 +142,8 @@ class _Pool:
         self._stopped = False
 
     def require(self, count: int) -> None:
-        """Have at least so many workers, if the system lets us."""
-        # this look without the lock is what nearly every call gets by with
+        """Start workers until there are `count`, if the system allows."""
+        # nearly every call returns here, without the lock
         if len(self._workers) >= count or self._stopped:
             return
         with self._lock:
@@ -155,46 +155,46 @@ class _Pool:
                     worker.start()
                     self._workers.append(worker)
             except RuntimeError:
-                # no more threads to be had: those there are, and the caller, do it all
+                # no more threads available: existing workers and the caller do the work
                 pass
             finally:
                 threading.stack_size(previous)
 
     def stop(self) -> None:
-        """End the workers; later calls run in the calling thread."""
+        """Stop the workers; later calls run in the calling thread."""
         with self._lock:
             self._stopped = True
             workers, self._workers = self._workers, []
         for _ in workers:
             self.jobs.put(None)
         for worker in workers:
-            worker.join(_EXIT_PATIENCE)
+            worker.join(_EXIT_TIMEOUT)
 
 
-class _Place(threading.local):
-    """Whether the present thread is inside a part."""
+class _ThreadState(threading.local):
+    """Whether the current thread is inside a part."""
 
     inside = False
 
 
-_place = _Place()
+_thread_state = _ThreadState()
 _pool = _Pool()
 
 
 def _serve(pool: _Pool) -> None:
     """Run a worker."""
-    _place.inside = True
+    _thread_state.inside = True
     while True:
         job = pool.jobs.get()
         if job is None:
             return
         job.work()
-        # waiting for the next job must not keep the arrays of this one
+        # do not keep the arrays of this job alive while waiting
         del job
 
 
-def _start_over() -> None:
-    """Forget the workers, which a forked child does not have."""
+def _reset_after_fork() -> None:
+    """Drop the workers, which do not exist in a forked child."""
     global _pool
     _pool = _Pool()
 
@@ -204,40 +204,40 @@ def _stop_at_exit() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_start_over)
+    os.register_at_fork(after_in_child=_reset_after_fork)
 atexit.register(_stop_at_exit)
 
 
 def run_in_parts(function: Part, count: int, *, threads: int, granule: int = 1) -> int:
     """Run a function over a range of cases, split over threads.
 
-    A call from inside a part runs in the thread it is in.
+    A nested call runs in the current thread.
 
     Args:
         function: Called as function(begin, end) for each part, from several threads at once.
         count: Number of cases.
-        threads: Number of parts, one of which the calling thread takes; fewer if there are not
-            enough granules.
-        granule: Cases that stay together: parts begin at multiples of it.
+        threads: Number of parts, one of them for the calling thread; fewer if there are not enough
+            granules.
+        granule: Cases that stay together: parts start at multiples of it.
 
     Returns:
-        Bitwise or of what the function returned; 0 without cases.
+        Bitwise or of the returned statuses; 0 without cases.
 
     Raises:
-        BaseException: What the function raised first. All parts that were begun have ended by then.
+        BaseException: The first one that the function raised, after all started parts finished.
     """
     if count <= 0:
         return 0
     granules = -(-count // granule)
     parts = min(threads, granules)
-    if parts <= 1 or _place.inside:
+    if parts <= 1 or _thread_state.inside:
         return function(0, count)
     borders = [granules * part // parts * granule for part in range(parts)]
     job = _Job(function, deque(zip(borders, [*borders[1:], count], strict=True)))
     pool = _pool
     pool.require(parts - 1)
     try:
-        _place.inside = True
+        _thread_state.inside = True
         return job.share(pool.jobs)
     finally:
-        _place.inside = False
+        _thread_state.inside = False

@@ -1,9 +1,8 @@
-"""The loop around a kernel whose results are what its next call starts from.
+"""The native loop over calls of a kernel whose results are the inputs of the next call.
 
-Steps of a simulation are such calls: each writes its row where it finally stays and reads the row
-before it. The loop is machine code of its own, so that nothing of Python lies between two steps.
-Cases of a batch go through it in blocks: what one step of a block wrote is still in the fastest
-memory when the next step reads it.
+The steps of a simulation are such calls: each writes its row of the result array and reads the
+previous row. The loop is machine code, without Python between two steps. Batches are processed in
+blocks of cases: the next step finds the results of the previous one in the L2 cache.
 """
 
 from __future__ import annotations
@@ -25,9 +24,9 @@ from tiburon.native.pool import default_threads, run_in_parts
 __all__ = ["BLOCK_BYTES", "Calls", "RowLoop", "address_of"]
 
 BLOCK_BYTES = 200_000
-"""What one step of a block of cases may read and write: it is to stay in a near cache."""
+"""Data that one step of a block of cases reads and writes: a part of the L2 cache [bytes]."""
 
-# %place and %turn tell which line of the table is next, and how often it was used up
+# %place is the current row of the address table, %turn how often the table was completed
 _NEXT_ADDRESSES = """
   %line = mul i64 %place, %width
   %lines = getelementptr i64, ptr %table, i64 %line
@@ -130,7 +129,7 @@ def _loops() -> tuple[LoadedCode, Callable[..., int], Callable[..., int]]:
 
 
 def address_of(array: NDArray[Any]) -> int:
-    """Return where the numbers of an array begin; `array.ctypes.data` says the same, slowly."""
+    """Return the address of an array's data; `array.ctypes.data` takes longer."""
     layout = object_layout()
     if layout is None:
         return int(array.ctypes.data)
@@ -138,23 +137,23 @@ def address_of(array: NDArray[Any]) -> int:
 
 
 class Calls(NamedTuple):
-    """Calls of a kernel, one after the other."""
+    """Consecutive calls of a kernel."""
 
     table: NDArray[np.int64]
     """Addresses of inputs and outputs of the first calls, shape (period, width)."""
 
     rises: NDArray[np.int64]
-    """By how much each address rises when the table begins anew [bytes], of the same shape."""
+    """Increment of each address per pass over the table [bytes], shape (period, width)."""
 
     number: int
-    """How many calls there are."""
+    """Number of calls."""
 
 
 class RowLoop:
-    """Runs the code of a kernel many times in a row."""
+    """Runs the code of a kernel in a native loop."""
 
     def __init__(self, code: Code) -> None:
-        """Take the code of a kernel."""
+        """Wrap the code of a kernel."""
         self._code = code
         signature = code.signature
         self.names = [item.name for item in signature.inputs]
@@ -163,24 +162,24 @@ class RowLoop:
         self._out_steps = np.array(
             [int(np.prod(output.shape)) for output in signature.outputs], dtype=np.int64
         )
-        # time of one case in one call of a batch, 0 until it was measured [s]
+        # time per case and call in a batch, 0 until measured [s]
         self._seconds = 0.0
         self._many: int | None = None
         _, self._of_one, self._of_many = _loops()
 
     def guess_seconds(self, cases: int | None) -> float:
-        """Guess how long one call takes, for one case or for a batch [s]."""
+        """Estimate the time of one call, for one case or for a batch [s]."""
         pace = self._seconds or self._code.guess_seconds()
         return pace * (host().lanes if cases is None else cases)
 
     def run_one(self, calls: Calls) -> int:
-        """Compute one case again and again.
+        """Run the calls for one case.
 
         Args:
-            calls: Where each finds its inputs and outputs, contiguous float64 arrays of one case.
+            calls: Addresses of inputs and outputs: contiguous float64 arrays of one case.
 
         Returns:
-            How many calls went well before one met a number that is not finite.
+            Number of calls before the first one with a non-finite value.
         """
         return self._of_one(self._code.one_address, *self._listed(calls))
 
@@ -202,16 +201,16 @@ class RowLoop:
         cases: int,
         threads: int | None,
     ) -> int:
-        """Compute a batch again and again.
+        """Run the calls for a batch.
 
         Args:
-            calls: Where each finds its inputs and outputs; rows of outputs follow each other.
-            steps: For each input the distance from one case to the next, in numbers.
-            cases: How many there are.
-            threads: Cores to use at most; None for as many as are worth it.
+            calls: Addresses of inputs and outputs; rows of outputs are contiguous.
+            steps: Stride from one case to the next for each input, in floats.
+            cases: Number of cases.
+            threads: Maximum number of threads; None for as many as are worthwhile.
 
         Returns:
-            How many calls went well for all cases before one met a number that is not finite.
+            Number of calls before the first one with a non-finite value in any case.
         """
         row = int(steps.sum() + self._out_steps.sum())
         lanes = host().lanes

@@ -24,42 +24,42 @@ from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.program import Input, Output, Program
 from tiburon.trace.regions import FunctionRegion
 
-LEAST_CALLS = 24
-"""Calls from which on a program may be a tape."""
+MIN_CALLS = 24
+"""Minimum number of calls of a tape."""
 
-CALLS_PER_CLASS = 2
-"""Calls per function, on the average, from which on a table is shorter than the calls."""
+MIN_CALLS_PER_CLASS = 2
+"""Minimum mean number of calls per function: below it, the table is larger than the calls."""
 
 Kind = tuple[str, int]
-"""Where an operand lies: ("work", 0), ("constant", 0) or ("parameter", number of the input)."""
+"""Memory of an operand: ("work", 0), ("constant", 0) or ("parameter", index of the input)."""
 
 Leaf = tuple[int, int]
-"""Number of an input, and element in it."""
+"""Index of an input, and of an element in it."""
 
 
 def is_tape(program: Program) -> bool:
-    """Tell whether a program is made of many calls of few functions."""
+    """Return whether a program consists of many calls of few functions."""
     return calls_few_functions(program.graph, program.roots)
 
 
 def calls_few_functions(graph: Graph, roots: Iterable[int]) -> bool:
-    """Tell whether nodes are made of many calls of few functions."""
+    """Return whether a graph consists of many calls of few functions."""
     calls = [graph.payloads[n] for n in graph.live(roots) if graph.ops[n] == "call"]
-    if len(calls) < LEAST_CALLS or not all(isinstance(c, FunctionRegion) for c in calls):
+    if len(calls) < MIN_CALLS or not all(isinstance(c, FunctionRegion) for c in calls):
         return False
-    return len(calls) >= CALLS_PER_CLASS * len({callee.key for callee in calls})
+    return len(calls) >= MIN_CALLS_PER_CLASS * len({callee.key for callee in calls})
 
 
 @record
 class Operand:
-    """One operand of a class: a number at a fixed distance from one of the row's bases."""
+    """One operand of a class: a value at a fixed offset from one of the row's bases."""
 
     node: int
     """Its node in the instructions of the class."""
 
     kind: Kind
     base: int
-    """Which of the row's bases it is counted from."""
+    """Index of the base in the row."""
 
     offset: int
 
@@ -71,7 +71,7 @@ class TapeClass:
     name: str
     instructions: Sequence[Instruction]
     results: Sequence[tuple[int, int, int]]
-    """What it stores: node in its instructions, which of the row's two result blocks, offset."""
+    """Results: node in its instructions, which of the row's two result blocks, offset."""
 
     operands: list[Operand] = field(default_factory=list)
     base_count: int = 0
@@ -79,31 +79,31 @@ class TapeClass:
 
 @record
 class Tape:
-    """A whole program."""
+    """A program as a tape."""
 
     classes: list[TapeClass]
     rows: list[list[int]]
-    """For each call: class, places of its short-lived and its lasting results, bases."""
+    """For each call: class, slots of its short-lived and of its lasting results, bases."""
 
     constants: list[float]
     slot_count: int
-    """Numbers in the work space."""
+    """Size of the work array."""
 
     input_slots: dict[int, int]
-    """Where each argument begins in the work space, by number of the input."""
+    """First slot of each argument in the work array, by index of the input."""
 
     staged: dict[Kind, list[tuple[int, int]]]
-    """Constants and parameters to copy into the work space first: position there, slot.
+    """Constants and parameters to copy to the work array first: index of the source, slot.
 
-    A class may read at one place a constant in some rows and a result in others.
+    An operand of a class may be a constant in some rows and a result in others.
     """
 
     output_slots: list[list[int]]
-    """Where each element of each output lies in the work space."""
+    """Slot of each element of each output in the work array."""
 
 
 def region_program(region: FunctionRegion) -> tuple[Program, dict[int, Leaf]]:
-    """Return a region as a program of one array in and one array out, and its leaves."""
+    """Return a region as a program with one input and one output array, and its leaves."""
     leaves = {node: (0, place) for place, node in enumerate(region.inputs)}
     inputs = (Input("in", (len(region.inputs),)),)
     outputs = (Output("out", (len(region.roots),), region.roots),)
@@ -111,13 +111,13 @@ def region_program(region: FunctionRegion) -> tuple[Program, dict[int, Leaf]]:
 
 
 Place = tuple[Kind, int]
-"""Where an operand lies, and at which position there."""
+"""Memory of an operand, and its index there."""
 
-SHORT_LIFE = 1 / 16
-"""Results are short-lived if nobody reads them after this fraction of all rows."""
+SHORT_LIFETIME = 1 / 16
+"""Results are short-lived if no row reads them after this fraction of all rows."""
 
 CLASS_ORDER: Order = "depth_first"
-"""Order of the instructions of a class: it keeps the fewest numbers waiting in registers."""
+"""Order of the instructions of a class: it has the lowest register pressure."""
 
 _WORK: Kind = ("work", 0)
 _CONSTANT: Kind = ("constant", 0)
@@ -126,7 +126,7 @@ _LEAVES = ("const", "input", "capture")
 
 @dataclass(slots=True)
 class _Step:
-    """A call, or a run of other operations, before places are known."""
+    """A call, or the operations between two calls, before memory is assigned."""
 
     key: tuple[object, ...]
     name: str
@@ -140,21 +140,21 @@ def build_tape(program: Program, order: Order, leaves: dict[int, Leaf] | None = 
     """Lay out a program as a tape.
 
     Args:
-        program: What to compute.
-        order: How the instructions of each class are ordered.
-        leaves: Which element of which input each leaf of the graph is; by default as it says.
+        program: The program.
+        order: Order of the instructions of each class.
+        leaves: Input element of each leaf of the graph; by default its payload.
     """
     return _Layout(program, order, leaves).build()
 
 
 class _Layout:
-    """Finds classes, places and bases."""
+    """Finds classes, slots and bases."""
 
     def __init__(self, program: Program, order: Order, leaves: dict[int, Leaf] | None) -> None:
         self.program = program
         self.leaves = leaves
         self.order: Order = order
-        # fused and with shared reciprocals, as wherever else the program runs: the same bits
+        # fusion and shared reciprocals as in other code of the program: the same bits
         lowered = lower(program.graph, program.roots, order)
         self.instructions = {instruction.target: instruction for instruction in lowered}
         self.places: dict[int, Place] = {}
@@ -207,7 +207,7 @@ class _Layout:
                 end = max((last_use.get(node, row) for node in block), default=row)
                 if block and end < len(steps):
                     expiring.setdefault(end, []).append((len(block), start))
-            # only now, so that no result overwrites what its own row still reads
+            # freed last, so that no result overwrites an operand of its own row
             for size, start in expiring.pop(row, []):
                 self.free.setdefault(size, []).append(start)
         rows: list[list[int]] = [[] for _ in steps]
@@ -227,7 +227,7 @@ class _Layout:
         return Tape(classes, rows, self.constants, self.slot_count, input_slots, staged, outputs)
 
     def _reserve(self, size: int) -> int:
-        """Return the first of some slots side by side, used before if possible."""
+        """Return the first of some contiguous slots, reusing a freed block if possible."""
         blocks = self.free.get(size)
         if blocks:
             return blocks.pop()
@@ -253,7 +253,7 @@ class _Layout:
             if first.op == "call":
                 region: FunctionRegion = first.payload
                 found = {result.payload: result.target for result in results[first.target]}
-                # a result that nobody wants still needs a place of its own to be stored in
+                # a result without readers is stored, too, and needs a slot
                 stored = tuple(found.get(k, -1) for k in range(region.result_count))
                 yield _Step((region.key,), region.name, first.args, stored, region)
             else:
@@ -274,7 +274,7 @@ class _Layout:
             yield _Step(("copies",), "copies", tuple(copied), copies, None, instructions)
 
     def _with_truths(self, group: list[Instruction]) -> list[Instruction]:
-        """Add the truth values that earlier steps found: the work space holds floats only."""
+        """Add the bools that earlier steps computed: the work array holds floats only."""
         known = {instruction.target for instruction in group}
         pending = [a for instruction in group for a in instruction.args]
         added: list[Instruction] = []
@@ -284,11 +284,11 @@ class _Layout:
                 known.add(instruction.target)
                 added.append(instruction)
                 pending.extend(instruction.args)
-        # truth values made from others have larger numbers
+        # bools that depend on others have larger numbers
         return [*sorted(added, key=lambda instruction: instruction.target), *group]
 
     def _leaf(self, node: int) -> Leaf | None:
-        """Return which element of which input a node is, None if it is none."""
+        """Return the input element of a node, None if it is not a leaf."""
         instruction = self.instructions[node]
         if instruction.op not in ("input", "capture"):
             return None
@@ -300,7 +300,7 @@ class _Layout:
         return leaf is not None and self.program.inputs[leaf[0]].parameter
 
     def _last_uses(self, steps: Sequence[_Step]) -> dict[int, int]:
-        """Return the last row that reads each node; beyond the last for results of the program."""
+        """Return the last row that reads each node; the number of rows for program results."""
         last: dict[int, int] = {}
         for row, step in enumerate(steps):
             for node in step.operands:
@@ -312,8 +312,8 @@ class _Layout:
     def _lasting_results(
         self, steps: Sequence[_Step], last_use: dict[int, int]
     ) -> dict[tuple[object, ...], list[bool]]:
-        """Tell for each function which of its results are needed long after."""
-        limit = SHORT_LIFE * len(steps)
+        """Return for each function which of its results are long-lived."""
+        limit = SHORT_LIFETIME * len(steps)
         lasting: dict[tuple[object, ...], list[bool]] = {}
         for row, step in enumerate(steps):
             known = lasting.setdefault(step.key, [False] * len(step.results))
@@ -323,7 +323,7 @@ class _Layout:
         return lasting
 
     def _mixed_operands(self, steps: Sequence[_Step]) -> dict[tuple[object, ...], list[bool]]:
-        """Tell for each function which operands are not always of the same kind."""
+        """Return for each function which operands are not always of the same kind."""
         first: dict[tuple[object, ...], list[Kind]] = {}
         mixed: dict[tuple[object, ...], list[bool]] = {}
         for step in steps:
@@ -365,7 +365,7 @@ class _Layout:
                 place = self.places[operand.target]
             if staged and place[0] != _WORK:
                 if place not in self.staged:
-                    # never freed: it must be there for every group of cases
+                    # never freed: every group of cases reads it
                     self.staged[place] = self.slot_count
                     self.slot_count += 1
                 place = (_WORK, self.staged[place])
@@ -373,8 +373,8 @@ class _Layout:
         return places
 
     def _constant_block(self, constants: Sequence[float]) -> int:
-        """Return where some constants stand side by side."""
-        # by their bits: zeros of both signs compare equal
+        """Return the index of a contiguous block of constants."""
+        # compared by bits: zeros of both signs compare equal
         key = np.array(constants).tobytes()
         if key not in self.blocks:
             self.blocks[key] = len(self.constants)
@@ -390,7 +390,7 @@ class _Layout:
     def _make_class(
         self, step: _Step, kinds: Sequence[Kind], positions: NDArray[np.int64]
     ) -> tuple[TapeClass, list[list[int]]]:
-        """Find the bases that all rows of a class can count their operands from."""
+        """Find the bases of a class: operands at fixed distances in all rows share one."""
         if step.region is None:
             instructions, found = step.instructions, step.results
             nodes: Sequence[int] = step.operands
@@ -431,13 +431,13 @@ class _Layout:
 
 
 def _operands(group: Sequence[Instruction]) -> tuple[int, ...]:
-    """Return what some instructions read and do not find themselves."""
+    """Return the nodes that instructions read and do not compute."""
     own = {instruction.target for instruction in group}
     return tuple(dict.fromkeys(a for one in group for a in one.args if a not in own))
 
 
 def _between(group: Sequence[Instruction], wanted: set[int]) -> _Step:
-    """Make one step of the operations between two calls."""
+    """Return the operations between two calls as one step."""
     operands = _operands(group)
     results = tuple(
         instruction.target

@@ -33,19 +33,19 @@ from tiburon.trace.program import Program
 
 
 class _ClassWriter(FunctionWriter):
-    """The function of one class; its operands were loaded before."""
+    """The function of one class, whose operands are loaded first."""
 
     def __init__(self, target: LlvmTarget, callees: CalleeWriter, vector_lanes: int) -> None:
         super().__init__(target, callees, vector_lanes)
         self.operands: dict[int, Ref] = {}
 
     def load(self, instruction: Instruction) -> Ref:
-        """Give the reference of an operand."""
+        """Return the reference of an operand."""
         return self.operands[instruction.target]
 
 
 class TapeCode:
-    """Writes the functions of one tape for some number of lanes."""
+    """Writes the internal functions of one tape."""
 
     def __init__(
         self,
@@ -60,12 +60,12 @@ class TapeCode:
         """Prepare to write.
 
         Args:
-            program: What to compute.
-            tape: The same as rows.
-            lanes: Cases in a vector.
-            vector_lanes: Width of the host's vectors.
+            program: The program.
+            tape: The program as a tape.
+            lanes: Cases per vector.
+            vector_lanes: Vector width of the host.
             fused: Whether the host has a fused multiply-add.
-            prefix: How the names of internal functions and tables begin.
+            prefix: Prefix of the names of internal functions and tables.
         """
         self.program = program
         self.tape = tape
@@ -85,7 +85,7 @@ class TapeCode:
                 self.parameter_count += item.size
 
     def functions(self, callees: CalleeWriter) -> tuple[list[str], set[str]]:
-        """Write tables, classes and the loop over rows, and declare what they use."""
+        """Write tables, classes and the loop over rows; return them and their declarations."""
         declarations: set[str] = set()
         functions: list[str] = []
         for number, one in enumerate(self.tape.classes):
@@ -95,15 +95,15 @@ class TapeCode:
         return [*self._tables(), *functions, self._run()], declarations
 
     def staged_table(self, kind: Kind) -> str:
-        """Give the name of the table of what is copied into the work space first."""
+        """Return the name of the table of values that are copied to the work array first."""
         return f"@{self.prefix}staged_{kind[0]}{kind[1]}"
 
     def result_table(self, place: int) -> str:
-        """Give the name of the table of where the elements of an output lie."""
+        """Return the name of the table of the slots of an output."""
         return f"@{self.prefix}slots{place}"
 
     def _tables(self) -> list[str]:
-        """Write constants, rows and places of results as raw bytes, which LLVM reads fastest."""
+        """Write constants, rows and slots of results as raw bytes, which LLVM parses fastest."""
         tape, width = self.tape, self._width
         numbers = [x for row in tape.rows for x in (*row, *[0] * (width - len(row)))]
         tables = {
@@ -137,7 +137,7 @@ class TapeCode:
             places.setdefault(node, []).append((block, place))
 
         def store(node: int, ref: Ref) -> None:
-            # at once: a result that waited for the others would only fill registers
+            # stored at once, which frees its register
             for block, place in places.get(node, ()):
                 address = element(target, self.kind, ("%short", "%lasting")[block], place)
                 target.lines.append(f"  store {self.kind} {ref}, ptr {address}, align {self.align}")
@@ -146,7 +146,7 @@ class TapeCode:
         text = "\n".join(
             [
                 f"; {one.name}",
-                # no result lies where an operand of the same row does
+                # no result overlaps an operand of the same row
                 f"define internal void @{self.prefix}class{number}(ptr readonly %work, "
                 "ptr readonly %parameters, ptr noalias readonly %row, ptr noalias %short, "
                 f"ptr noalias %lasting) noinline {self.attributes} {{",
@@ -169,28 +169,28 @@ class TapeCode:
         work: Ref = "%work",
         parameters: Ref = "%parameters",
     ) -> Ref:
-        """Emit the address that a row's base stands for.
+        """Emit the address of a row's base.
 
         Args:
             target: Where to emit.
-            kind: What the base is counted in.
+            kind: Memory of the base.
             place: The base.
-            work: The work space.
-            parameters: The table of parameters; for one case, of the arrays that hold them.
+            work: The work array.
+            parameters: The table of parameters; for one case, the table of pointers to them.
         """
         if kind[0] == "work":
             return element(target, self.kind, work, place)
         if kind[0] == "constant":
             return element(target, "double", f"@{self.prefix}constants", place)
         if self.lanes == 1:
-            # one case reads parameters where the caller has them
+            # one case reads parameters from the caller's arrays
             array = load(target, "ptr", parameters, kind[1])
             return element(target, "double", array, place)
         start = target.emit(f"add i64 {place}, {self.parameter_offsets[kind[1]]}")
         return element(target, self.kind, parameters, start)
 
     def operand(self, target: LlvmTarget, kind: Kind, base: Ref, offset: int) -> Ref:
-        """Emit the load of an operand at some distance from a base."""
+        """Emit the load of an operand at an offset from a base."""
         if kind[0] == "constant" and self.lanes > 1:
             number = load(target, "double", base, offset)
             first = target.emit(f"insertelement {self.kind} poison, double {number}, i64 0")
@@ -235,7 +235,7 @@ class TapeCode:
         return "\n".join([*lines, "}", ""])
 
     def _block(self, name: str, place: int) -> list[str]:
-        """Write where a block of a row's results begins."""
+        """Write the address of a block of a row's results."""
         return [
             f"  %{name}p = getelementptr i64, ptr %row, i64 {place}",
             f"  %{name}k = load i64, ptr %{name}p, align 8",
@@ -244,10 +244,10 @@ class TapeCode:
 
 
 class TapeModule:
-    """Writes the module of one program for some number of lanes.
+    """Writes the module of one program.
 
     Attributes:
-        tape: The program as rows.
+        tape: The program as a tape.
     """
 
     def __init__(
@@ -261,16 +261,16 @@ class TapeModule:
         prefix: str = "",
         leaves: dict[int, Leaf] | None = None,
     ) -> None:
-        """Lay the program out.
+        """Lay out the program.
 
         Args:
-            program: What to compute.
-            lanes: Cases in a vector.
-            vector_lanes: Width of the host's vectors.
+            program: The program.
+            lanes: Cases per vector.
+            vector_lanes: Vector width of the host.
             fused: Whether the host has a fused multiply-add.
             x86: Whether long callees are generated by `tiburon.native.x86`.
-            prefix: How the names of internal functions and tables begin.
-            leaves: Which element of which input each leaf of the graph is; by default as it says.
+            prefix: Prefix of the names of internal functions and tables.
+            leaves: Input element of each leaf of the graph; by default its payload.
         """
         self.program = program
         self.lanes = lanes
@@ -299,7 +299,7 @@ class TapeModule:
         return "\n".join([*callees.functions(), *functions, entry, *sorted(declarations), ""])
 
     def callee(self, name: str, callees: CalleeWriter) -> tuple[str, set[str]]:
-        """Write the program as an internal function `name(in, out)` of one array in, one out."""
+        """Write the program as an internal function `name(in, out)`."""
         functions, declarations = self._code.functions(callees)
         m, work = self._m, Slots("%work")
         self._reserve("%work", max(self.tape.slot_count, 1))
@@ -324,7 +324,7 @@ class TapeModule:
         return "\n".join([*functions, *entry]), declarations | set(self._target.declarations())
 
     def _one(self) -> str:
-        """Write the function for one case."""
+        """Write the function for a single case."""
         m, target, work = self._m, self._target, Slots("%work")
         self._reserve("%work", max(self.tape.slot_count, 1))
         total = self._new_sum()
@@ -346,7 +346,7 @@ class TapeModule:
         return self._entry("one(ptr noalias %inputs, ptr noalias %outputs)", failed)
 
     def _many(self) -> str:
-        """Write the function for many cases."""
+        """Write the function for a batch."""
         m, target, code = self._m, self._target, self._code
         lanes, work = self.lanes, Slots("%work")
         inputs, outputs = range(len(self.program.inputs)), range(len(self.program.outputs))
@@ -366,13 +366,13 @@ class TapeModule:
         rounded = target.emit(f"add i64 {target.emit('sub i64 %end, %begin')}, {lanes - 1}")
         for group in m.loop(0, NativeIndex(m, target.emit(f"sdiv i64 {rounded}, {lanes}"))):
             cases = self._cases(group, last)
-            # parameters are read for the first group, and again only if cases differ in them
+            # parameters are read for the first group, and again only if they vary between cases
             first = target.emit(f"icmp eq i64 {index_text(group)}, 0")
             refill = target.emit(f"or i1 {first}, {varying}")
             for _ in m.loop(0, NativeIndex(m, target.emit(f"zext i1 {refill} to i64"))):
                 for number, offset in code.parameter_offsets.items():
                     rows = self._rows(pointers[number], strides[number], cases)
-                    # parameters given for a call pass no other check
+                    # this is the only check of parameters that are passed to a call
                     there = Slots("%parameters", offset=offset)
                     self._read(rows, self.program.inputs[number].size, there, total)
                 self._stage("parameter", work, "%parameters")
@@ -393,7 +393,7 @@ class TapeModule:
         text = self._entry(head, target.emit(f"icmp ne i{lanes} {mask}, 0"))
         return f"{text}declare i64 @llvm.smin.i64(i64, i64)\n"
 
-    # small parts
+    # fragments
 
     def _line(self, text: str) -> None:
         self._target.lines.append(f"  {text}")
@@ -407,12 +407,12 @@ class TapeModule:
         return "\n".join([*lines, *self._target.lines, f"  ret i32 {status}", "}", ""])
 
     def _result_slot(self, place: int, k: Any) -> NativeIndex:
-        """Emit where an element of an output lies in the work space."""
+        """Emit the slot of an element of an output."""
         table = self._code.result_table(place)
         return NativeIndex(self._m, load(self._target, "i64", table, index_text(k)))
 
     def _stage(self, kinds: str, work: Slots, parameters: Ref = "") -> None:
-        """Emit the loops that copy constants or parameters into the work space."""
+        """Emit the loops that copy constants or parameters to the work array."""
         m, target, code = self._m, self._target, self._code
         for kind, pairs in self.tape.staged.items():
             if kind[0] != kinds:
@@ -425,13 +425,13 @@ class TapeModule:
                 m.store_slot(work, slot, code.operand(target, kind, source, 0))
 
     def _new_sum(self) -> Slots:
-        """Emit the start of the sum that shows non-finite numbers."""
+        """Emit the initialization of the sum that detects non-finite values."""
         total = self._m.slots(1)
         self._m.store_slot(total, 0, self._target.const(0.0))
         return total
 
     def _add(self, total: Slots, *values: Ref) -> None:
-        """Emit the addition of numbers to the sum."""
+        """Emit the addition of values to the sum."""
         added = pairwise_sum(self._target, values)
         self._m.store_slot(total, 0, self._target.add(self._m.load_slot(total, 0), added))
 
@@ -448,7 +448,7 @@ class TapeModule:
         self._add(total, *values)
 
     def _cases(self, group: Any, last: Ref) -> list[Ref]:
-        """Emit the numbers of a group's cases; the last case fills lanes that are left over."""
+        """Emit the indices of a group's cases; the last case fills unused lanes."""
         target = self._target
         start = target.emit(f"add i64 %begin, {index_text(group * self.lanes)}")
         cases = [target.emit(f"add i64 {start}, {lane}") for lane in range(self.lanes)]

@@ -10,7 +10,8 @@ int64 and float64 is by bit pattern only: vector units differ in conversion by v
 1.5 * 2**52 has the same effect.
 
 Machines add memory, indices and loops (the language of `tiburon.trace.primitives.machine`).
-`UnrolledMachine` needs nothing but a target. `NativeMachine` holds what LLVM assembly and C share.
+`UnrolledMachine` needs only a target. `NativeMachine` is the common base of the LLVM and C
+machines.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from typing import Any, Protocol
 from tiburon.record import record
 
 Ref = str
-"""Name of a value, or a literal constant, in the text of one target. Opaque to the writer."""
+"""Name of a value, or a literal constant, in the text of one target. Opaque to callers."""
 
 
 class Target(Protocol):
-    """One output language: every method emits one instruction and returns where its result is."""
+    """One output language: every method emits one instruction and returns its result."""
 
     @property
     def fused(self) -> bool:
@@ -34,7 +35,7 @@ class Target(Protocol):
 
     # float64 -> float64
     def const(self, value: float) -> Ref:
-        """Give a float constant (any value, with its sign of zero; NaN becomes the quiet NaN)."""
+        """Return a float constant (any value, with its sign of zero; NaN becomes the quiet NaN)."""
 
     def add(self, a: Ref, b: Ref) -> Ref:
         """Emit a + b."""
@@ -61,7 +62,7 @@ class Target(Protocol):
         """Emit |a| (clears the sign bit)."""
 
     def floor(self, a: Ref) -> Ref:
-        """Emit the largest integer that is not above a, as a float."""
+        """Emit the largest integer <= a, as a float."""
 
     def copysign(self, magnitude: Ref, sign: Ref) -> Ref:
         """Emit |magnitude| with the sign bit of `sign`."""
@@ -81,7 +82,7 @@ class Target(Protocol):
 
     # bool -> bool
     def bool_const(self, value: bool) -> Ref:
-        """Give a bool constant."""
+        """Return a bool constant."""
 
     def logical_and(self, p: Ref, r: Ref) -> Ref:
         """Emit p and r."""
@@ -90,12 +91,12 @@ class Target(Protocol):
         """Emit p or r."""
 
     def logical_xor(self, p: Ref, r: Ref) -> Ref:
-        """Emit whether exactly one of p and r holds."""
+        """Emit the exclusive or of p and r."""
 
     def logical_not(self, p: Ref) -> Ref:
         """Emit not p."""
 
-    # choices: both values are always computed
+    # selection: both values are always computed
     def select(self, condition: Ref, a: Ref, b: Ref) -> Ref:
         """Emit the float a where `condition` holds, else b."""
 
@@ -110,7 +111,7 @@ class Target(Protocol):
         """Emit the float with the bit pattern i."""
 
     def int_const(self, value: int) -> Ref:
-        """Give an int constant, -2**63 <= value < 2**64 (the upper half wraps to negative)."""
+        """Return an int constant, -2**63 <= value < 2**64 (the upper half wraps to negative)."""
 
     def iadd(self, i: Ref, j: Ref) -> Ref:
         """Emit i + j, wrapping."""
@@ -142,11 +143,11 @@ class Target(Protocol):
 
 @record
 class Slots:
-    """A row of floats in memory.
+    """A contiguous array of floats in memory.
 
     Attributes:
-        address: Pointer to the memory they lie in.
-        offset: Place of the first there.
+        address: Pointer to the memory.
+        offset: Index of the first float.
     """
 
     address: Ref
@@ -154,7 +155,7 @@ class Slots:
 
 
 class NativeIndex:
-    """A whole number that is known when the code runs."""
+    """An integer that is known at run time only."""
 
     __slots__ = ("_machine", "ref")
 
@@ -183,12 +184,12 @@ def _is(value: Any, number: int) -> bool:
 
 
 class UnrolledMachine:
-    """Write arithmetic into a target; loops are written out and memory stays in names.
+    """Write arithmetic into a target; loops are unrolled and memory is a Python list.
 
-    Needs every index to be known while writing.
+    Every index must be known at compile time.
 
     Attributes:
-        target: Where instructions go.
+        target: Receives the instructions.
     """
 
     def __init__(self, target: Target) -> None:
@@ -197,7 +198,7 @@ class UnrolledMachine:
     # arithmetic
 
     def constant(self, value: float) -> Ref:
-        """Give a constant."""
+        """Return a constant."""
         return self.target.const(value)
 
     def add(self, a: Ref, b: Ref) -> Ref:
@@ -237,17 +238,17 @@ class UnrolledMachine:
         return self.target.logical_or(p, r)
 
     def choose(self, condition: Ref, a: Ref, b: Ref) -> Ref:
-        """Write the choice of a where the condition holds, else b."""
+        """Write the selection of a where the condition holds, else b."""
         return self.target.select(condition, a, b)
 
     def require(self, condition: Ref, value: Ref, message: str) -> Ref:
-        """Write the choice of the value where the condition holds, else NaN."""
+        """Write the selection of the value where the condition holds, else NaN."""
         return self.target.select(condition, value, self.target.const(float("nan")))
 
     # memory
 
     def memory(self, size: int) -> Any:
-        """Give a row of floats without content."""
+        """Return an uninitialized array of floats."""
         return [None] * size
 
     def load(self, memory: Any, place: Any) -> Ref:
@@ -260,13 +261,13 @@ class UnrolledMachine:
         memory[place] = value
 
     def fetch(self, address: Ref, place: Ref) -> Ref:
-        """Refuse to read a row outside, which needs an address at run time."""
-        raise AssertionError("primitives that read rows outside are not unrolled")
+        """Raise an error: external rows need an address at run time."""
+        raise AssertionError("primitives that read external rows are not unrolled")
 
     # indices
 
     def table(self, values: Sequence[int]) -> Any:
-        """Give a row of constant indices."""
+        """Return an array of constant indices."""
         return tuple(values)
 
     def lookup(self, table: Any, place: Any) -> Any:
@@ -278,26 +279,26 @@ class UnrolledMachine:
     def loop(
         self, start: Any, stop: Any, *, down: bool = False, independent: bool = False
     ) -> Iterator[Any]:
-        """Repeat what the body of the `for` writes."""
+        """Repeat the instructions that the body of the `for` writes."""
         yield from range(stop - 1, start - 1, -1) if down else range(start, stop)
 
 
 class NativeMachine(UnrolledMachine, ABC):
-    """Write arithmetic into a target; memory, indices and loops are left to the language.
+    """Write arithmetic into a target; subclasses write memory, indices and loops.
 
     Attributes:
-        unrolled: Whether loops are written out and memory stays in names; needs every index
-            to be known while writing.
+        unrolled: Whether loops are unrolled and memory is a Python list; every index must then
+            be known at compile time.
     """
 
     def __init__(self, target: Target, *, unrolled: bool = False) -> None:
         super().__init__(target)
         self.unrolled = unrolled
 
-    # memory: names while everything is unrolled, else rows of floats
+    # memory: a list if unrolled, else an array of floats
 
     def memory(self, size: int) -> Any:
-        """Give a row of floats without content."""
+        """Return an uninitialized array of floats."""
         return [None] * size if self.unrolled else self.slots(size)
 
     def load(self, memory: Any, place: Any) -> Ref:
@@ -313,7 +314,7 @@ class NativeMachine(UnrolledMachine, ABC):
 
     @abstractmethod
     def slots(self, size: int) -> Slots:
-        """Give a row of floats in memory."""
+        """Return an array of floats in memory."""
 
     @abstractmethod
     def load_slot(self, slots: Slots, place: Any) -> Ref:
@@ -325,19 +326,19 @@ class NativeMachine(UnrolledMachine, ABC):
 
     @abstractmethod
     def fetch(self, address: Ref, place: Ref) -> Ref:
-        """Read a float from a row outside; address and place are whole numbers held as floats."""
+        """Read a float from an external row; address and index are integers held as floats."""
 
     @abstractmethod
     def truth_memory(self, value: bool) -> Ref:
-        """Give a place for one truth value, with its first content."""
+        """Return memory for one bool, with its initial value."""
 
     @abstractmethod
     def load_truth(self, memory: Ref) -> Ref:
-        """Read a truth value."""
+        """Read a bool."""
 
     @abstractmethod
     def store_truth(self, memory: Ref, value: Ref) -> None:
-        """Write a truth value."""
+        """Write a bool."""
 
     # indices
 
@@ -346,12 +347,12 @@ class NativeMachine(UnrolledMachine, ABC):
         """Write the sum, difference or product of indices ("add", "sub", "mul")."""
 
     def table(self, values: Sequence[int]) -> Any:
-        """Give a row of constant indices."""
+        """Return an array of constant indices."""
         return tuple(values) if self.unrolled else self.constant_table(values)
 
     @abstractmethod
     def constant_table(self, values: Sequence[int]) -> Ref:
-        """Give a row of constant indices in memory."""
+        """Return an array of constant indices in memory."""
 
     def lookup(self, table: Any, place: Any) -> Any:
         """Read a constant index."""
@@ -366,7 +367,7 @@ class NativeMachine(UnrolledMachine, ABC):
     def loop(
         self, start: Any, stop: Any, *, down: bool = False, independent: bool = False
     ) -> Iterator[Any]:
-        """Write a loop around what the body of the `for` writes."""
+        """Write a loop around the instructions that the body of the `for` writes."""
         known = isinstance(start, int) and isinstance(stop, int)
         if known and (self.unrolled or stop - start <= 1):
             yield from super().loop(start, stop, down=down)
@@ -381,8 +382,8 @@ class NativeMachine(UnrolledMachine, ABC):
 
     @abstractmethod
     def repeat(self, limit: int) -> Iterator[None]:
-        """Write a loop without end, to be left by `leave_unless`."""
+        """Write an endless loop, to be left by `leave_unless`."""
 
     @abstractmethod
     def leave_unless(self, condition: Ref) -> None:
-        """Write the end of the innermost `repeat`: in no lane the condition, or limit reached."""
+        """Write the exit of the innermost `repeat`: no lane active, or limit reached."""

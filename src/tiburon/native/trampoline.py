@@ -273,7 +273,7 @@ class _Writer:
         self.table = self.text.load("ptr", "%self", layout.data)
         self.array_type = self.fixed(Place.ARRAY_TYPE)
         self.float64 = self.fixed(Place.FLOAT64)
-        # where the sizes of each argument and result begin in the table
+        # index of the first size of each argument and result in the table
         self.argument_places = self._starts(int(Place.END), form.argument_dims)
         self.parameter_place = int(Place.END) + sum(form.argument_dims)
         first = self.parameter_place + len(form.parameter_slots)
@@ -404,7 +404,7 @@ class _Writer:
             value: The object; its type is checked before.
             nd: Number of dimensions.
             flags: Flags it must have.
-            place: Where its sizes begin in the table.
+            place: Index of its first size in the table.
             tag: Distinguishes labels.
 
         Returns:
@@ -553,7 +553,7 @@ def trampoline_assembly(layout: Layout, form: Form) -> str:
     """Write a module with the function `trampoline`.
 
     Args:
-        layout: Where CPython and NumPy keep what it reads.
+        layout: Offsets and addresses of this interpreter.
         form: Number of arguments, results and dimensions.
 
     Returns:

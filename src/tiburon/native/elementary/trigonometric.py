@@ -53,7 +53,7 @@ _COS = (
 
 
 def _half_pi(t: Target) -> tuple[float, ...]:
-    """Give the parts of pi/2 that suit the products of the target."""
+    """Return the parts of pi/2 that suit the products of the target."""
     return _HALF_PI_FUSED if t.fused else _HALF_PI_SHORT
 
 

@@ -1,4 +1,4 @@
-"""Straight-line functions: which code qualifies, and what all x86 writers share.
+"""Straight-line functions: selection of suitable code, and the common base of all x86 writers.
 
 Inline assembly cannot call, so calls of short primitives and functions are inlined. Single calls,
 batches and callees derive from `X86Function`; callees are written here.
