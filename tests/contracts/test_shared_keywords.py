@@ -158,23 +158,23 @@ def same(one, other):
         assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_signature_names_the_shared_keywords(name):
-    """Each function shows the keywords its library entry takes, at least where results go."""
-    shown = inspect.signature(getattr(tb, name)).parameters
-    taken = LIBRARY[name].keywords
-    assert taken in (DELIVERY, TIMED_CALL, MODEL_CALL, WORLD_CALL, DYNAMICS_CALL)
-    for keyword in taken:
-        assert shown[keyword].default in (None, "raise", "frame")
-    assert not any(x.kind is x.VAR_KEYWORD for x in shown.values())
+def test_signatures_name_the_shared_keywords():
+    """Each function shows the keywords its library entry takes, at least `out` and `errors`."""
+    for name in NAMES:
+        shown = inspect.signature(getattr(tb, name)).parameters
+        taken = LIBRARY[name].keywords
+        assert taken in (DELIVERY, TIMED_CALL, MODEL_CALL, WORLD_CALL, DYNAMICS_CALL), name
+        for keyword in taken:
+            assert shown[keyword].default in (None, "raise", "frame"), (name, keyword)
+        assert not any(x.kind is x.VAR_KEYWORD for x in shown.values()), name
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_what_masses_or_gravity_enter_is_computed_in_any_surroundings(name):
-    """A function of dynamics takes world and fluid."""
-    enters = {INERTIA, GRAVITY} & set(LIBRARY[name].parameters)
-    if enters and name not in MOTIONS:
-        assert LIBRARY[name].keywords >= WORLD_CALL
+def test_functions_of_dynamics_take_world_and_fluid():
+    """What inertia or gravity enter is computed in any surroundings."""
+    for name in NAMES:
+        enters = {INERTIA, GRAVITY} & set(LIBRARY[name].parameters)
+        if enters and name not in MOTIONS:
+            assert LIBRARY[name].keywords >= WORLD_CALL, name
 
 
 @pytest.mark.parametrize("name", NAMES)
