@@ -41,6 +41,7 @@ class _Binding:
 )
 def test_lanes_and_fused_products_follow_the_processor(triple, features, lanes, monkeypatch):
     """Widest vectors the host has; every 64-bit ARM has the fused multiply-add."""
+    monkeypatch.setenv("TIBURON_CACHE_DIR", "off")
     monkeypatch.setattr(engine, "llvm_binding", lambda: _Binding(triple, *features))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -51,6 +52,7 @@ def test_lanes_and_fused_products_follow_the_processor(triple, features, lanes, 
 def test_a_host_without_fused_products_says_so(monkeypatch):
     """The bits of its results are its own."""
     binding = _Binding("x86_64-unknown-linux-gnu", "sse4.2", "avx")
+    monkeypatch.setenv("TIBURON_CACHE_DIR", "off")
     monkeypatch.setattr(engine, "llvm_binding", lambda: binding)
     with pytest.warns(TiburonWarning, match="no fused multiply-add.*the last bits of results"):
         found = engine.host.__wrapped__()
@@ -61,6 +63,44 @@ def test_this_host_is_described_once():
     """The same object every time; nothing is asked again."""
     assert engine.host() is engine.host()
     assert engine.host().lanes in (2, 4, 8)
+
+
+def refuse_llvm():
+    raise AssertionError("asked LLVM")
+
+
+@pytest.fixture
+def described(kernel_directory):
+    """Let LLVM describe this host, in a cache of its own."""
+    if engine._processor() is None:
+        pytest.skip("this system does not describe its processor")
+    engine.host.__wrapped__()
+    return kernel_directory
+
+
+def test_the_description_of_the_host_is_kept(described, monkeypatch):
+    """LLVM is asked once per machine, not in every process."""
+    monkeypatch.setattr(engine, "llvm_binding", refuse_llvm)
+    assert engine.host.__wrapped__() == engine.host()
+
+
+def test_another_processor_or_compiler_is_described_anew(described, monkeypatch):
+    """A directory may be shared by machines, and LLVM may be updated."""
+    monkeypatch.setattr(engine, "llvm_binding", refuse_llvm)
+    for name in ("_processor", "llvm_stamp"):
+        with monkeypatch.context() as patch:
+            patch.setattr(engine, name, lambda: "another")
+            with pytest.raises(AssertionError, match="asked LLVM"):
+                engine.host.__wrapped__()
+
+
+def test_a_damaged_description_is_made_again(described):
+    """As every file of the cache."""
+    (path,) = described.glob("*.link")
+    content = path.read_bytes()
+    path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert engine.host.__wrapped__() == engine.host()
+    assert path.read_bytes() == content
 
 
 def test_refused_modules_raise_our_error():

@@ -114,12 +114,10 @@ def _user_cache_directory() -> Path:
 @functools.cache
 def _machine() -> bytes:
     """Describe compiler and processor, which decide what machine code a module becomes."""
-    import llvmlite
-
-    from tiburon.native.engine import host
+    from tiburon.native.engine import host, llvm_stamp
 
     machine = host()
-    parts = [str(FORMAT_VERSION), llvmlite.__version__, machine.triple, machine.cpu]
+    parts = [str(FORMAT_VERSION), str(llvm_stamp()), machine.triple, machine.cpu]
     return "\n".join([*parts, machine.features]).encode()
 
 
@@ -155,7 +153,7 @@ def _source_files(*rooms: str) -> tuple[str, list[tuple[str, os.stat_result]]]:
             with os.scandir(pending.pop()) as items:
                 for item in items:
                     if item.name.endswith(".py"):
-                        found.append((os.path.relpath(item.path, root), item.stat()))
+                        found.append((item.path[len(root) + 1 :], item.stat()))
                     elif item.name != "__pycache__" and item.is_dir():
                         pending.append(item.path)
     return root, sorted(found)
@@ -200,10 +198,9 @@ def link_key(*parts: str | int | bytes) -> str:
         parts: What is compiled and how; the order matters.
 
     Returns:
-        32 hexadecimal digits. Different parts give different keys, also where their texts joined
-        together would be equal.
+        32 hexadecimal digits, as of `digest_key`.
     """
-    return _key(_machine(), _package(), *parts)
+    return digest_key(_machine(), _package(), *parts)
 
 
 def code_key(*parts: str | int | bytes) -> str:
@@ -213,12 +210,18 @@ def code_key(*parts: str | int | bytes) -> str:
         parts: The text of a module, or a graph and the stamp of the generator that writes it.
 
     Returns:
-        32 hexadecimal digits, as of `link_key`.
+        32 hexadecimal digits, as of `digest_key`.
     """
-    return _key(_machine(), *parts)
+    return digest_key(_machine(), *parts)
 
 
-def _key(*parts: str | int | bytes) -> str:
+def digest_key(*parts: str | int | bytes) -> str:
+    """Return a key of what its parts determine anywhere; their order matters.
+
+    Returns:
+        32 hexadecimal digits. Different parts give different keys, also where their texts joined
+        together would be equal.
+    """
     digest = blake2b(digest_size=16)
     for part in parts:
         if isinstance(part, int):
@@ -233,13 +236,13 @@ def _key(*parts: str | int | bytes) -> str:
 
 
 def load_link(key: str) -> str | None:
-    """Return what `store_link` stored under a key from `link_key`; None if there is nothing."""
+    """Return what `store_link` stored under a key; None if there is nothing."""
     entry = _load(key, _LINK)
     return None if entry is None else entry[0]["to"]
 
 
 def store_link(key: str, to: str) -> None:
-    """Store the graph that a key from `link_key` leads to, so that it need not be traced."""
+    """Store a text that a key leads to, such as a graph that need not be traced then."""
     _store(key, _LINK, {"to": to}, b"")
 
 

@@ -1,6 +1,7 @@
-"""LLVM itself: assembly text to machine code to addresses.
+"""The compiler and the loader: assembly text to machine code to addresses.
 
-Modules always go through object code in memory, fresh or from the cache, so both behave alike.
+Modules always go through object code in memory, fresh or from the cache, so both behave alike. LLVM
+compiles; it loads only what `object_loader` does not: cached code runs without importing it.
 Code and its constants lie in one contiguous block, so that the short addresses of the small code
 model always reach; that saves one instruction per constant.
 """
@@ -12,9 +13,11 @@ import os
 import sys
 import threading
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 from tiburon.errors import CompileError, TiburonWarning
+from tiburon.native.object_loader import map_object
 from tiburon.record import record
 
 _lock = threading.RLock()
@@ -86,31 +89,73 @@ def _initialize() -> None:
 
 
 @functools.cache
+def llvm_stamp() -> str | None:
+    """Return what identifies the installed llvmlite without importing it; None if it is missing."""
+    from importlib.util import find_spec
+
+    spec = find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        with open(os.path.join(os.path.dirname(spec.origin), "_version.py"), "rb") as file:
+            return file.read().decode()
+    except OSError:
+        import llvmlite
+
+        return str(llvmlite.__version__)
+
+
+def _processor() -> str | None:
+    """Return the system's own description of this processor; None if it has none."""
+    if sys.platform != "linux":
+        return None
+    try:
+        # vendor, family, model and a number for every feature
+        with open("/sys/devices/system/cpu/modalias") as file:
+            return "\n".join([*os.uname()[2:], file.read()])
+    except OSError:
+        return None
+
+
+@functools.cache
 def host() -> Host:
-    """Describe this machine.
+    """Describe this machine: as LLVM did when it was asked first, or does now.
+
+    Raises:
+        ImportError: If llvmlite is missing, or one of several others if it is broken.
 
     Warns:
         TiburonWarning: Once per process, if it has no fused multiply-add.
     """
-    llvm = llvm_binding()
-    triple = llvm.get_process_triple()
-    features = llvm.get_host_cpu_features()
-    if features.get("avx512f") and features.get("avx512dq"):
-        lanes = 8
-    elif features.get("avx2"):
-        lanes = 4
-    else:
-        lanes = 2
+    from tiburon.native import cache
+
+    stamp, processor = llvm_stamp(), _processor()
+    known = None
+    if stamp is not None and processor is not None:
+        key = cache.digest_key("host", stamp, processor)
+        known = cache.load_link(key)
+    if known is None:
+        llvm = llvm_binding()
+        features = llvm.get_host_cpu_features().flatten()
+        known = "\n".join([llvm.get_process_triple(), llvm.get_host_cpu_name(), features])
+        if stamp is not None and processor is not None:
+            cache.store_link(key, known)
+    return _described(*known.split("\n"))
+
+
+def _described(triple: str, cpu: str, features: str) -> Host:
+    there = {name[1:] for name in features.split(",") if name.startswith("+")}
+    lanes = 8 if there >= {"avx512f", "avx512dq"} else 4 if "avx2" in there else 2
     # every 64-bit ARM has the fused multiply-add
-    fused = bool(features.get("fma")) or triple.startswith(("aarch64", "arm64"))
+    fused = "fma" in there or triple.startswith(("aarch64", "arm64"))
     if not fused:
         warnings.warn(
             "this processor has no fused multiply-add: products and sums are rounded one after "
             "the other, so the last bits of results differ from those of processors that have it",
             TiburonWarning,
-            stacklevel=2,
+            stacklevel=3,
         )
-    return Host(triple, llvm.get_host_cpu_name(), features.flatten(), lanes, fused)
+    return Host(triple, cpu, features, lanes, fused)
 
 
 def load_module(name: str, assembly: str, *, optimize: bool = True) -> LoadedCode:
@@ -191,16 +236,23 @@ class LoadedCode:
 
     def __init__(self, code: bytes) -> None:
         self.code = code
+        mapped = map_object(code)
+        self._held: Any = mapped
+        self._find: Callable[[str], int]
+        if mapped is not None:
+            self._find = lambda name: mapped.addresses.get(name, 0)
+            return
         llvm = llvm_binding()
         with _lock:
             # an engine owns its target machine: sharing one between engines is not safe
             module = llvm.parse_assembly("")
-            self._engine = llvm.create_mcjit_compiler(module, _loading_machine(), use_lmm=True)
+            engine = llvm.create_mcjit_compiler(module, _loading_machine(), use_lmm=True)
             try:
-                self._engine.add_object_file(llvm.ObjectFileRef.from_data(code))
-                self._engine.finalize_object()
+                engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+                engine.finalize_object()
             except RuntimeError as error:
                 raise CompileError(f"object code could not be loaded: {error}") from error
+        self._held, self._find = engine, engine.get_function_address
 
     def address(self, name: str) -> int:
         """Return the address of a function.
@@ -208,7 +260,7 @@ class LoadedCode:
         Raises:
             CompileError: If the code does not hold it.
         """
-        address = int(self._engine.get_function_address(name))
+        address = int(self._find(name))
         if not address:
             raise CompileError(f"the compiled code holds no function {name!r}")
         return address

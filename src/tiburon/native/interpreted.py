@@ -15,7 +15,7 @@ import numpy as np
 
 from tiburon.errors import CompileError, OptionError, TiburonWarning
 from tiburon.native.arguments import Array, Signature
-from tiburon.native.engine import llvm_binding
+from tiburon.native.engine import host
 from tiburon.native.source import Source
 from tiburon.trace.interpret import interpret
 
@@ -53,7 +53,8 @@ def native_code_wanted() -> bool:
 @functools.cache
 def _problem_with_llvmlite() -> str | None:
     try:
-        llvm_binding()
+        # imports llvmlite unless it described this machine before
+        host()
     # a library that exists but does not load raises OSError or RuntimeError
     except (ImportError, OSError, RuntimeError) as error:
         return str(error)
