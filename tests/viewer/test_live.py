@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.viewer import live_solids
-from tiburon.viewer.live_robot import turned
+from tiburon.viewer import live_robot
+from tiburon.viewer.live_robot import rotate
 from tiburon.viewer.scene import scene_of
 
 ROUNDING = 1e-6
@@ -33,10 +33,10 @@ def edges_meet(mesh) -> bool:
 @pytest.mark.parametrize(
     ("mesh", "exact", "extents"),
     [
-        (live_solids.box((1.0, 0.5, 0.2)), 0.1, (1.0, 0.5, 0.2)),
-        (live_solids.cylinder(0.3, 1.0), np.pi * 0.09, (0.6, 0.6, 1.0)),
-        (live_solids.capsule(0.3, 1.0), np.pi * 0.09 * 1.4, (0.6, 0.6, 1.6)),
-        (live_solids.sphere((0.3, 0.2, 0.1)), 4 / 3 * np.pi * 0.006, (0.6, 0.4, 0.2)),
+        (live_robot.box((1.0, 0.5, 0.2)), 0.1, (1.0, 0.5, 0.2)),
+        (live_robot.cylinder(0.3, 1.0), np.pi * 0.09, (0.6, 0.6, 1.0)),
+        (live_robot.capsule(0.3, 1.0), np.pi * 0.09 * 1.4, (0.6, 0.6, 1.6)),
+        (live_robot.sphere((0.3, 0.2, 0.1)), 4 / 3 * np.pi * 0.006, (0.6, 0.4, 0.2)),
     ],
     ids=["box", "cylinder", "capsule", "ellipsoid"],
 )
@@ -50,16 +50,16 @@ def test_surfaces_are_closed_and_as_large_as_their_solids(mesh, exact, extents):
 
 def test_thrusters_and_center_marks_are_whole():
     """A duct is closed; the two halves of a mark make one ball."""
-    duct, propeller = live_solids.thruster(0.2)
+    duct, propeller = live_robot.thruster(0.2)
     assert edges_meet(duct)
     assert edges_meet(propeller)
     assert volume(duct) > 0.0
-    bright, dark = live_solids.center_mark(0.1)
+    bright, dark = live_robot.center_mark(0.1)
     assert volume(bright) == pytest.approx(volume(dark), rel=1e-5)
     assert volume(bright) + volume(dark) == pytest.approx(4 / 3 * np.pi * 1e-3, rel=0.02)
 
 
-def test_turned_is_the_rotation_of_the_quaternion():
+def test_rotate_applies_the_rotation_of_the_quaternion():
     """Against the matrix of the same quaternion, with a random rotation."""
     random = np.random.default_rng(3)
     quaternion = random.normal(size=4)
@@ -70,7 +70,7 @@ def test_turned_is_the_rotation_of_the_quaternion():
     R, _ = tb.forward_kinematics(model, np.append(quaternion, [0.0, 0.0, 0.0]), "b")
     vectors = random.normal(size=(5, 3))
     # rounding of some dozen operations on numbers of order one
-    np.testing.assert_allclose(turned(quaternion, vectors), vectors @ R.T, atol=1e-14)
+    np.testing.assert_allclose(rotate(quaternion, vectors), vectors @ R.T, atol=1e-14)
 
 
 @pytest.fixture(scope="module")
@@ -114,7 +114,7 @@ class TestServed:
             for node, place, axes in zip(robot._bodies[case], p, R, strict=True):
                 np.testing.assert_allclose(node.position, place, atol=1e-12)
                 np.testing.assert_allclose(
-                    turned(np.asarray(node.wxyz), np.eye(3)), axes.T, atol=1e-12
+                    rotate(np.asarray(node.wxyz), np.eye(3)), axes.T, atol=1e-12
                 )
 
     def test_the_center_of_mass_is_that_of_the_robot(self, replay):
@@ -189,7 +189,7 @@ class TestServed:
                 assert status_of(port, host, origin, upgrade) == 403
 
     def test_other_servers_of_viser_stay_as_they_are(self, replay):
-        """The guard stands before the scene's own port, not before those of the user."""
+        """The guard protects the port of the scene alone, not servers of the user."""
         import viser
 
         other = viser.ViserServer(host="127.0.0.1", port=free_port(), verbose=False)
@@ -236,7 +236,7 @@ def test_others_on_the_network_cannot_be_let_in():
     pytest.importorskip("viser", reason="viser is not installed")
     from tiburon.viewer import LiveScene
 
-    with pytest.raises(tb.DomainError, match="only this computer"):
+    with pytest.raises(tb.DomainError, match="a loopback address"):
         LiveScene(tb.load("pendulum"), host="0.0.0.0")
 
 
@@ -282,7 +282,7 @@ def test_every_stand_in_has_a_surface():
     for name in ("panda", "stewart", "remus100"):
         for body in scene_of(tb.load(name)).bodies:
             for part in body.parts:
-                assert len(live_solids.surface_of(part).triangles)
+                assert len(live_robot.surface_of(part).triangles)
 
 
 def status_of(port, host, origin, upgrade) -> int:

@@ -104,14 +104,14 @@ def test_ended_cases_leave_the_middle_of_the_others():
     assert np.isnan(middle[25:]).all()
 
 
-def test_thinned_lines_keep_extremes_ends_and_gaps():
+def test_decimated_lines_keep_extremes_ends_and_gaps():
     """A spike of one point among a million is still seen, and a gap is not bridged."""
     time = np.linspace(0.0, 1.0, 1_000_001)
     values = np.sin(20.0 * time)
     values[345_678] = 9.0
     values[700_000:710_000] = np.nan
-    few, shown = plots.thinned(time, values)
-    assert len(few) < 2 * plots.POINTS
+    few, shown = plots.decimated(time, values)
+    assert len(few) < 2 * plots.MAX_POINTS
     assert few[0] == time[0]
     assert few[-1] == time[-1]
     assert np.nanmax(shown) == 9.0

@@ -10,8 +10,8 @@ import pytest
 
 import tiburon as tb
 from tiburon.viewer import Track, replay_html, save_html
+from tiburon.viewer.packing import pack, unpack
 from tiburon.viewer.replay import MODULES, PAGE
-from tiburon.viewer.replay_data import pack, unpack
 
 FLOAT32 = 2e-7
 """Half a unit in the last place of numbers up to two, in float32, twice."""
@@ -191,7 +191,7 @@ def test_bad_options_are_named():
         replay_html(model, time, q, plots={"a": np.zeros(4)})
     with pytest.raises(tb.DomainError, match="times that do not decrease"):
         replay_html(model, time[::-1], q)
-    with pytest.raises(tb.NonFiniteError, match="no row of it can be shown"):
+    with pytest.raises(tb.NonFiniteError, match="no row can be shown"):
         replay_html(model, time, np.full_like(q, np.nan))
     with pytest.raises(tb.DomainError, match="fps"):
         replay_html(model, time, q, fps=0.0)

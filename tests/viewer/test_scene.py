@@ -8,8 +8,7 @@ import pytest
 
 import tiburon as tb
 from tiburon import zoo
-from tiburon.viewer.scene import half_extents, quaternions, scene_of
-from tiburon.viewer.scene_mesh import coarsened, read_mesh
+from tiburon.viewer.scene import coarsened, half_extents, quaternions, read_mesh, scene_of
 
 ROUNDING = 1e-12
 """A few operations on numbers near one."""
@@ -32,11 +31,11 @@ def test_every_body_of_every_robot_is_visible_with_and_without_shapes(name):
     assert [body.name for body in scene.bodies] == list(model.body_names)
     for body, drawn in zip(model.bodies, scene.bodies, strict=True):
         assert len(drawn.parts) == sum(shape.role != "collision" for shape in body.shapes)
-        assert not any(part.stand_in for part in drawn.parts)
+        assert not any(part.placeholder for part in drawn.parts)
     for body, drawn in zip(model.bodies, scene_of(bare(model)).bodies, strict=True):
         if body.inertia.mass > 0.0:
             assert drawn.parts
-            assert all(part.stand_in for part in drawn.parts)
+            assert all(part.placeholder for part in drawn.parts)
     assert scene.size > 0.0
 
 
@@ -228,7 +227,7 @@ def test_the_same_surface_comes_from_all_kinds_of_files(tmp_path):
         ("unknown.xyz", b"?"),
     ],
 )
-def test_damaged_files_give_a_note_and_a_stand_in(tmp_path, name, content):
+def test_damaged_files_give_a_note_and_a_placeholder(tmp_path, name, content):
     """A robot with a broken mesh is still drawn."""
     file = tmp_path / name
     file.write_bytes(content)

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 
 from tiburon.drive.session import Drive
+from tiburon.viewer.motion import Track, sample_motion
+from tiburon.viewer.packing import Packer
 from tiburon.viewer.replay import PAGE, page_text, robot_json
-from tiburon.viewer.replay_data import Packer
-from tiburon.viewer.replay_motion import Track, film_of
-from tiburon.viewer.replay_surroundings import Bounds, bounds_of, surroundings, view_rotation
 from tiburon.viewer.scene import scene_of
+from tiburon.viewer.surroundings import Bounds, bounds_of, surroundings, view_rotation
 
 __all__ = ["drive_page"]
 
@@ -33,8 +33,8 @@ def drive_page(drive: Drive) -> str:
     limits = np.array([max(map(abs, t.thrust_limits)) for t in model.thrusters])
     thrust = np.where(np.isfinite(limits), limits, 0.0)[None] if len(limits) else None
     track = Track(model, None, q, None, thrust)
-    film = film_of(track, times, 1)
-    bounds = bounds_of([scene], [film], slice(None))
+    motion = sample_motion(track, times, 1)
+    bounds = bounds_of([scene], [motion], slice(None))
     if world.fluid is not None:
         bounds = Bounds(bounds.low - np.array([0.0, 0.0, ROOM * scene.size]), bounds.high)
     around = surroundings(world, bounds, scene.size, times, packer)
@@ -45,8 +45,8 @@ def drive_page(drive: Drive) -> str:
         "version": 1,
         "title": model.name,
         "about": model.about,
-        "robots": [robot_json(scene, film, track, packer)],
-        "first": bounds_of([scene], [film], slice(1)).json(),
+        "robots": [robot_json(scene, motion, track, packer)],
+        "first": bounds_of([scene], [motion], slice(1)).json(),
         "surroundings": around,
         "axes": view_rotation(world).tolist(),
     }

@@ -17,8 +17,7 @@ from tiburon.hydro.thrust import thrust_of
 from tiburon.model import Water, World
 from tiburon.version import installed_version
 from tiburon.viewer.plots import plot_dataset
-from tiburon.viewer.replay import replay_html
-from tiburon.viewer.replay_plots import default_plots
+from tiburon.viewer.replay import default_plots, replay_html
 from tiburon.viewer.report import (
     Section,
     Verdict,

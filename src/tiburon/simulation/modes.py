@@ -496,7 +496,7 @@ def swing(modes: Modes, place: int, amplitude: float | None = None) -> tuple[Arr
 def _visible(modes: Modes, place: int) -> float:
     """Return an amplitude at which the motion is seen and no joint turns far."""
     from tiburon.algorithms.kinematics import forward_kinematics
-    from tiburon.viewer.scene_stand_in import robot_size
+    from tiburon.viewer.scene import robot_size
 
     model = modes.model
     step = 1e-4
@@ -545,7 +545,7 @@ def film_of_mode(
     modes: Modes, mode: int | None, amplitude: float | None = None
 ) -> tuple[Array, Array, dict[str, Any]]:
     """Return times, positions, and how they are shown."""
-    from tiburon.viewer.replay_motion import Track
+    from tiburon.viewer.motion import Track
 
     place = _chosen(modes, mode)
     time, q, _ = swing(modes, place, amplitude)

@@ -1,56 +1,62 @@
-"""Robots in the browser while they move: the scene of `scene.py`, served by viser.
+"""The live scene: robots in the browser while they move, served by viser.
 
-The server belongs to this process, listens on this computer alone and answers its own pages only.
-Whoever moves robots calls `LiveScene.place`; browsers may come and go meanwhile.
+The server belongs to this process, listens on the loopback interface and answers its own pages
+only. Programs move robots by `LiveScene.place`; browsers connect and disconnect at any time.
+
+viser answers any Host and accepts WebSockets of any Origin, and has no option to change that. It
+opens its port by `websockets.asyncio.server.serve`, with a function that processes requests; that
+function is wrapped in a `RequestGuard` for the one server that is started here.
 """
 
 import contextlib
+import http
+import inspect
 import io
-from collections.abc import Iterable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import DomainError, OptionError, UnknownNameError
+from tiburon.errors import DomainError, OptionError, TiburonError, UnknownNameError
 from tiburon.model import Model, World
-from tiburon.viewer.live_guard import start_guarded
-from tiburon.viewer.live_robot import LiveRobot, turned
+from tiburon.viewer.live_robot import LiveRobot, rotate
 from tiburon.viewer.live_surroundings import LiveSurroundings
-from tiburon.viewer.replay_motion import Film, Track, film_of
-from tiburon.viewer.replay_surroundings import Bounds, bounds_of, view_rotation
-from tiburon.viewer.request_guard import LOOPBACK
+from tiburon.viewer.motion import Motion, Track, sample_motion
+from tiburon.viewer.request_guard import LOOPBACK, RequestGuard
 from tiburon.viewer.scene import Color, Scene, quaternions, scene_of
+from tiburon.viewer.surroundings import Bounds, bounds_of, view_rotation
 
-__all__ = ["CAMERAS", "OVERLAYS", "LiveScene", "has_viser"]
+__all__ = ["CAMERAS", "OVERLAYS", "LiveScene", "has_viser", "start_guarded"]
 
 Array = NDArray[np.float64]
 
 CAMERAS = ("orbit", "follow", "on-board")
-"""How browsers look: around a place, around the moving robot, or from one of its bodies."""
+"""Cameras: around a fixed point, around the moving robot, or on one of its bodies."""
 
 OVERLAYS = ("frames", "labels", "centers", "forces", "trails", "water")
-"""What can be switched on and off beside the robots."""
+"""Overlays that can be switched on and off."""
 
-MOST_CASES = 100_000
-"""How often a robot can be drawn: whoever asks for more gets the first."""
+MAX_CASES = 100_000
+"""Most cases of a robot that are drawn."""
 
 PORT = 8080
-"""Where browsers find the scene, or the next port that is free."""
+"""Default port; the next free one if it is taken."""
 
 
 def has_viser() -> bool:
-    """Return whether the live scene can be shown: viser is installed."""
+    """Return whether viser, which the live scene needs, is installed."""
     from importlib.util import find_spec
 
     return find_spec("viser") is not None
 
 
 class LiveScene:
-    """Robots that browsers look at while they move.
+    """Robots shown in browsers while they move.
 
     Attributes:
-        robots: What is drawn of each, in the order given.
+        robots: The drawn robots, in the order given.
         around: Floor and water.
         server: The viser server, for further controls (``scene.server.gui``).
     """
@@ -68,22 +74,21 @@ class LiveScene:
         port: int = PORT,
         allow_hosts: Iterable[str] = (),
     ) -> None:
-        """Start a server and draw the robots where all their joints are zero.
+        """Start a server and draw the robots in their initial configuration.
 
         Args:
             models: One robot, or several.
             world: Gravity, ground and fluid; flat ground in air by default.
-            cases: How often each robot is drawn: the first solid, the others as ghosts.
+            cases: Number of cases of each robot: the first is solid, the others transparent.
             colors: Replace all colors of a robot; None for its own.
-            bounds: Around where robots will be; around where they start by default.
-            title: Of the controls; the first robot's name by default.
-            host: One that only this computer reaches: the scene asks nobody for a password.
-            port: Where browsers find it; if it is taken, the next free one.
-            allow_hosts: Names beside `host` under which browsers may ask for it, such as those of
-                proxies.
+            bounds: Bounds of the motion; those of the initial configuration by default.
+            title: Title of the controls; the first robot's name by default.
+            host: A loopback address, since the scene has no authentication.
+            port: Port of the server; the next free one if it is taken.
+            allow_hosts: Accepted host names beside `host`, such as those of proxies.
 
         Raises:
-            DomainError: If viser is missing, or others could reach the host.
+            DomainError: If viser is missing, or `host` is not a loopback address.
         """
         robots = [models] if isinstance(models, Model) else list(models)
         counts = [cases] * len(robots) if isinstance(cases, int) else list(cases)
@@ -92,11 +97,11 @@ class LiveScene:
         world = world or World()
         scenes = [scene_of(model) for model in robots]
         self.size = max(scene.size for scene in scenes)
-        start = [_at_zero(model) for model in robots]
+        start = [_initial_poses(model) for model in robots]
         self.bounds = bounds or _start_bounds(scenes, start)
         self._view = view_rotation(world)
         api = self.server.scene
-        # everything hangs on one node, which follows the robot while the camera stands still
+        # all nodes are children of one, which moves in follow mode while the camera is fixed
         self._root = api.add_frame("/all", show_axes=False)
         api.add_frame("/all/world", show_axes=False, wxyz=quaternions(self._view))
         self.around = LiveSurroundings(api, "/all", world, self.bounds, self.size)
@@ -113,21 +118,21 @@ class LiveScene:
         self._home = self._center()
         self._watch()
 
-    # -- what it is --------------------------------------------------------------------------------
+    # -- server ------------------------------------------------------------------------------------
 
     @property
     def url(self) -> str:
-        """Where browsers find the scene."""
+        """Address of the scene."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self.server.get_port()}"
 
     @property
     def browsers(self) -> int:
-        """How many look at it."""
+        """Number of connected browsers."""
         return len(self.server.get_clients())
 
     def close(self) -> None:
-        """Stop the server; browsers keep the last picture."""
+        """Stop the server; browsers keep the last frame."""
         with contextlib.redirect_stdout(io.StringIO()):
             self.server.stop()
 
@@ -137,7 +142,7 @@ class LiveScene:
     def __exit__(self, *problem: object) -> None:
         self.close()
 
-    # -- what moves --------------------------------------------------------------------------------
+    # -- motion ------------------------------------------------------------------------------------
 
     def place(
         self,
@@ -154,49 +159,50 @@ class LiveScene:
         Args:
             poses: Quaternion (w, x, y, z) and origin [m] of each body in the world, shape (bodies,
                 7), or (cases, bodies, 7); a case with NaN is hidden.
-            robot: Which one.
-            time: [s], for currents that change.
+            robot: Index of the robot.
+            time: Time [s], for time-dependent currents.
             forces: Wrenches [n; f] at frames, frame axes [N m, N], by name.
-            thrust: Of the model's thrusters [N].
-            paths: Where the first and the last body went [m]; where they were seen by default.
+            thrust: Thrust of the model's thrusters [N].
+            paths: Trails of the first and the last body [m]; their displayed positions by
+                default.
         """
         shown = self.robots[robot]
         given = np.asarray(poses, dtype=np.float64)
         given = given.reshape(-1, len(shown.scene.bodies), 7)
         with self.server.atomic():
             shown.place(given)
-            shown.push(forces or {}, None if thrust is None else np.asarray(thrust))
-            shown.trail(self._walked(robot) if paths is None else paths)
+            shown.show_forces(forces or {}, None if thrust is None else np.asarray(thrust))
+            shown.show_trails(self._trails_of(robot) if paths is None else paths)
             self.around.update(time)
             if robot == 0:
                 self._move_camera()
 
     def place_at(self, model: Model, q: ArrayLike, **options: Any) -> None:
-        """Move a robot to a position.
+        """Move a robot to a configuration.
 
         Args:
-            model: The robot, as it was given.
-            q: Position [m or rad], shape (nq,) or (cases, nq).
+            model: The robot.
+            q: Configuration [m or rad], shape (nq,) or (cases, nq).
             **options: As in `place`.
         """
         time = np.array([float(options.get("time", 0.0))])
-        film = film_of(Track(model, time, np.asarray(q)[None]), time, MOST_CASES)
-        self.place(film.poses[0], **options)
+        motion = sample_motion(Track(model, time, np.asarray(q)[None]), time, MAX_CASES)
+        self.place(motion.poses[0], **options)
 
-    def _walked(self, robot: int) -> tuple[Array, ...]:
-        """Return where the first and the last body of a robot were seen."""
+    def _trails_of(self, robot: int) -> tuple[Array, ...]:
+        """Return the trails of the first and the last body from displayed positions."""
         shown, path = self.robots[robot], self._paths[robot]
         ends = shown.poses[[0, -1], 4:] if len(shown.poses) else np.zeros((2, 3))
         if not path or float(np.abs(ends - path[-1]).max()) > 0.01 * self.size:
             path.append(ends)
-            # twice the points that are drawn: the older half is thinned when it is full
+            # thin out the older half when the buffer is full
             if len(path) > 2000:
                 path[:1000] = path[:1000:2]
         walked = np.array(path)
         return walked[:, 0], walked[:, 1]
 
     def clear_trails(self) -> None:
-        """Forget where robots were."""
+        """Remove all trails."""
         self._paths = [[] for _ in self.robots]
 
     def show(self, *kinds: str, on: bool = True) -> None:
@@ -213,11 +219,11 @@ class LiveScene:
     # -- cameras -----------------------------------------------------------------------------------
 
     def look(self, mode: str, mount: str | None = None) -> None:
-        """Choose how browsers look at the first robot.
+        """Select the camera.
 
         Args:
-            mode: One of `CAMERAS`.
-            mount: The body the on-board camera is fixed to; the first by default.
+            mode: One of `CAMERAS`; it refers to the first robot.
+            mount: The body that carries the on-board camera; the first by default.
         """
         if mode not in CAMERAS:
             raise OptionError("camera", CAMERAS, mode)
@@ -232,7 +238,7 @@ class LiveScene:
                 self._frame(client.camera)
 
     def _center(self) -> Array:
-        """Return the center of the first robot, in axes of the scene [m]."""
+        """Return the center of the first robot, page axes [m]."""
         return np.asarray(self._view @ self.robots[0].center)
 
     def _move_camera(self) -> None:
@@ -242,7 +248,7 @@ class LiveScene:
             self._root.position = shift
         if self._mode == "on-board" and len(self.robots[0].poses):
             pose = self.robots[0].poses[self._mount]
-            ahead, above = turned(pose[:4], np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
+            ahead, above = rotate(pose[:4], np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
             ahead, above = self._view @ ahead, self._view @ above
             place = self._view @ pose[4:] - 0.5 * self.size * ahead + 0.28 * self.size * above
             for client in self.server.get_clients().values():
@@ -252,16 +258,16 @@ class LiveScene:
                     client.camera.look_at = place + self.size * (ahead - 0.12 * above)
 
     def _frame(self, camera: Any) -> None:
-        """Put a camera where the whole robot is seen, a little from above."""
+        """Place a camera so that the whole robot is visible, slightly from above."""
         middle = 0.5 * (self.bounds.low + self.bounds.high)
         reach = max(float(np.linalg.norm(self.bounds.high - self.bounds.low)), 0.8 * self.size)
-        # the field of view of 45 degrees, and some air around the robot
+        # field of view of 45 degrees, with a margin around the robot
         place = middle + np.array([0.58, -0.74, 0.34]) * (1.35 * reach)
         top = self.around.surface
         if top is not None and self.bounds.high[2] < top:
-            # who dives is looked at from below the surface
+            # a submerged robot is viewed from below the surface
             place[2] = min(place[2], max(top - 0.15 * self.size, middle[2]))
-        # a little to the left: the controls are on the right
+        # shifted to the left, since the controls are on the right
         aside = np.array([0.74, 0.58, 0.0]) * (0.14 * reach)
         camera.up_direction = (0.0, 0.0, 1.0)
         camera.fov = np.pi / 4.0
@@ -269,30 +275,30 @@ class LiveScene:
         camera.look_at = middle + aside
 
     def _watch(self) -> None:
-        """Give each browser a good first view, and the tint of where it looks from."""
+        """Set the initial camera of each browser, and its background from the camera height."""
 
-        def tint(camera: Any) -> None:
+        def update_background(camera: Any) -> None:
             client = camera.client
             height = float(camera.position[2] - self._shift[2])
-            self.around.tint(client.scene, client.client_id, height)
+            self.around.set_background(client.scene, client.client_id, height)
 
-        def welcome(client: Any) -> None:
+        def connected(client: Any) -> None:
             self._frame(client.camera)
-            tint(client.camera)
-            client.camera.on_update(tint)
+            update_background(client.camera)
+            client.camera.on_update(update_background)
 
-        def forget(client: Any) -> None:
-            self.around.forget(client.client_id)
+        def disconnected(client: Any) -> None:
+            self.around.remove_client(client.client_id)
 
-        self.server.on_client_connect(welcome)
-        self.server.on_client_disconnect(forget)
+        self.server.on_client_connect(connected)
+        self.server.on_client_disconnect(disconnected)
 
 
 def _start(host: str, port: int, title: str, allow_hosts: Iterable[str]) -> Any:
     if host not in LOOPBACK:
         raise DomainError(
             "host",
-            f"one that only this computer reaches ({', '.join(LOOPBACK)})",
+            f"a loopback address ({', '.join(LOOPBACK)})",
             repr(host),
             advice=f"from elsewhere: ssh -L {port}:localhost:{port} here, or send run.save_html()",
         )
@@ -303,22 +309,89 @@ def _start(host: str, port: int, title: str, allow_hosts: Iterable[str]) -> Any:
             "none",
             advice="pip install 'tiburon[view]', or see the page of run.save_html()",
         )
-    # its greeting is for people who wrote a server themselves
+    # suppress viser's start-up message
     with contextlib.redirect_stdout(io.StringIO()):
         server = start_guarded(host, port, title, allow_hosts)
-    # a button that puts the scene on the network of others has no place here
+    # no button that shares the scene over a public relay
     server.gui.configure_theme(show_logo=False, show_share_button=False, brand_color=(29, 107, 136))
     return server
 
 
-def _at_zero(model: Model) -> Array:
-    """Return the poses of all bodies where the robot's file puts it, shape (bodies, 7)."""
+def _initial_poses(model: Model) -> Array:
+    """Return the poses of all bodies in the pose "home", or at q = 0, shape (bodies, 7)."""
     q = model.poses.get("home", model.neutral())
-    film = film_of(Track(model, None, q), np.zeros(1), 1)
-    first: Array = film.poses[0, 0]
+    motion = sample_motion(Track(model, None, q), np.zeros(1), 1)
+    first: Array = motion.poses[0, 0]
     return first
 
 
 def _start_bounds(scenes: Iterable[Scene], start: Sequence[Array]) -> Bounds:
-    films = [Film(poses[None, None], {}, None) for poses in start]
-    return bounds_of(list(scenes), films, slice(None))
+    motions = [Motion(poses[None, None], {}, None) for poses in start]
+    return bounds_of(list(scenes), motions, slice(None))
+
+
+_starting = threading.Lock()
+
+
+class _GuardedHost(str):
+    """An address that identifies the guarded server: others are started unchanged."""
+
+    guarded = False
+    """Whether the guard was installed."""
+
+
+def start_guarded(host: str, port: int, title: str, allow_hosts: Iterable[str] = ()) -> Any:
+    """Start a viser server that answers its own pages only, and return it.
+
+    Args:
+        host: A loopback address.
+        port: Port of the server; the next free one if it is taken.
+        title: Title of its controls.
+        allow_hosts: Accepted host names beside `host`, such as those of proxies.
+
+    Raises:
+        DomainError: If one of them is not a host name.
+        TiburonError: If requests to this version of viser cannot be checked.
+    """
+    import viser
+    import websockets.asyncio.server as library
+
+    address = _GuardedHost(host)
+    guard, names = RequestGuard(allow_hosts, host), vars(library)
+    plain = names["serve"]
+
+    def serve(handler: Any, host: Any = None, port: Any = None, **options: Any) -> Any:
+        if host is address:
+            options["process_request"] = _checked(guard, options.get("process_request"))
+            address.guarded = True
+        return plain(handler, host, port, **options)
+
+    with _starting:
+        names["serve"] = serve
+        try:
+            server = viser.ViserServer(host=address, port=port, label=title, verbose=False)
+        finally:
+            names["serve"] = plain
+    if not address.guarded:
+        server.stop()
+        raise TiburonError(
+            f"live scene: expected a viser whose requests can be checked, got {viser.__version__}, "
+            "which would let any web page connect; pip install 'viser==1.1.1', or see the page of "
+            "run.save_html()"
+        )
+    # otherwise any client could publish the scene over a public relay
+    server.__dict__["request_share_url"] = lambda verbose=True: None
+    return server
+
+
+def _checked(guard: RequestGuard, process: Callable[..., Any] | None) -> Callable[..., Any]:
+    """Return a request processor: the guard, then the original processor."""
+
+    async def process_guarded(connection: Any, request: Any) -> Any:
+        refusal = guard.refusal(request.headers, connection.local_address)
+        if refusal is not None:
+            return connection.respond(http.HTTPStatus.FORBIDDEN, f"{refusal}\n")
+        found = process(connection, request) if process is not None else None
+        return await found if inspect.isawaitable(found) else found
+
+    return process_guarded

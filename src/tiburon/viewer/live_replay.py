@@ -1,4 +1,4 @@
-"""A recorded run in the live scene: the same robots, played, paused and scrubbed in the browser."""
+"""Replay of a recorded run in the live scene, with playback controls in the browser."""
 
 import threading
 import time as clock
@@ -10,31 +10,31 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.model import Model, Water, World
 from tiburon.viewer.live import CAMERAS, OVERLAYS, PORT, LiveScene
-from tiburon.viewer.replay_motion import Track, film_of, frame_times
-from tiburon.viewer.replay_surroundings import bounds_of
+from tiburon.viewer.motion import Track, frame_times, sample_motion
 from tiburon.viewer.scene import scene_of
+from tiburon.viewer.surroundings import bounds_of
 
 __all__ = ["LiveReplay"]
 
 Array = NDArray[np.float64]
 
 SPEEDS = ("0.1", "0.25", "0.5", "1", "2", "4", "10")
-"""Choices of how fast time goes."""
+"""Choices of the playback speed."""
 
-RATE = 30.0
-"""Pictures sent per second."""
+FRAME_RATE = 30.0
+"""Frames sent per second [Hz]."""
 
 
 class LiveReplay:
-    """A replay in the live scene, played by a thread of its own.
+    """A replay in the live scene, played by its own thread.
 
     Example:
-        ``replay = LiveReplay(rov, run.time, run.q, fluid=sea)``, then look at ``replay.url``.
+        ``replay = LiveReplay(rov, run.time, run.q, fluid=sea)``, then open ``replay.url``.
 
     Attributes:
-        scene: The scene it plays in.
-        time: Where it is, from the start of the run [s].
-        speed: How fast; 1 for real time.
+        scene: The scene.
+        time: Playback time from the start of the run [s].
+        speed: Playback speed; 1 for real time.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LiveReplay:
         thrust: ArrayLike | None = None,
         others: Sequence[Track] = (),
         title: str | None = None,
-        fps: float = RATE,
+        fps: float = FRAME_RATE,
         max_frames: int = 6000,
         cases: int = 12,
         camera: str = "orbit",
@@ -59,41 +59,41 @@ class LiveReplay:
         port: int = PORT,
         allow_hosts: Iterable[str] = (),
     ) -> None:
-        """Start the scene and play the run in it, over and over.
+        """Start the scene and play the run in a loop.
 
         Args:
             model: The robot.
-            time: Of the rows [s], shape (n,); None for one position.
-            q: Positions [m or rad], shape (n, ..., nq), or (..., nq) if `time` is None.
+            time: Times of the rows [s], shape (n,); None for a single configuration.
+            q: Configurations [m or rad], shape (n, ..., nq), or (..., nq) if `time` is None.
             world: Gravity, ground and fluid; flat ground in air by default.
             fluid: Short for ``world=World(fluid=...)``.
             forces: Wrenches [n; f] at frames, frame axes [N m, N], by name, shape (n, ..., 6).
-            thrust: Of the model's thrusters [N], shape (n, ..., number of thrusters).
-            others: More robots in the same scene.
-            title: Of the controls; the robot's name by default.
-            fps: Frames per second that are kept of densely recorded runs.
+            thrust: Thrust of the model's thrusters [N], shape (n, ..., number of thrusters).
+            others: Further robots in the same scene.
+            title: Title of the controls; the robot's name by default.
+            fps: Frames per second of densely recorded runs.
             max_frames: Largest number of frames: long runs get fewer per second.
-            cases: Largest number of cases of a batch that are drawn.
-            camera: How browsers look at first: "orbit", "follow" or "on-board".
-            show: Which of the overlays are on at first.
-            speed: Of the replay; 1 for real time.
-            host: One that only this computer reaches.
-            port: Where browsers find it; if it is taken, the next free one.
-            allow_hosts: Names beside `host` under which browsers may ask for it.
+            cases: Largest number of cases of a batch to draw.
+            camera: Initial camera: "orbit", "follow" or "on-board".
+            show: Initially visible overlays.
+            speed: Playback speed; 1 for real time.
+            host: A loopback address.
+            port: Port of the server; the next free one if it is taken.
+            allow_hosts: Accepted host names beside `host`.
         """
         world = world or World()
         if fluid is not None:
             world = World(world.gravity, world.ground, fluid)
         tracks = [Track(model, time, q, forces, thrust), *others]
         self._times = frame_times(tracks, fps, max_frames)
-        self._films = [film_of(track, self._times, cases) for track in tracks]
+        self._motions = [sample_motion(track, self._times, cases) for track in tracks]
         scenes = [scene_of(track.model) for track in tracks]
         self.scene = LiveScene(
             [track.model for track in tracks],
             world=world,
-            cases=[film.poses.shape[1] for film in self._films],
+            cases=[motion.poses.shape[1] for motion in self._motions],
             colors=[track.color for track in tracks],
-            bounds=bounds_of(scenes, self._films, slice(None)),
+            bounds=bounds_of(scenes, self._motions, slice(None)),
             title=title,
             host=host,
             port=port,
@@ -115,17 +115,17 @@ class LiveReplay:
 
     @property
     def url(self) -> str:
-        """Where browsers find it."""
+        """Address of the replay."""
         return self.scene.url
 
     @property
     def duration(self) -> float:
-        """Of the run [s]."""
+        """Duration of the run [s]."""
         return float(self._times[-1] - self._times[0])
 
     @property
     def playing(self) -> bool:
-        """Whether time goes on."""
+        """Whether the replay is playing."""
         return self._playing
 
     @playing.setter
@@ -140,7 +140,7 @@ class LiveReplay:
         self.scene.close()
 
     def wait(self) -> None:
-        """Stay until Ctrl-C, or until `close` is called."""
+        """Wait until Ctrl-C, or until `close` is called."""
         try:
             while not self._ended.wait(0.2):
                 pass
@@ -156,7 +156,7 @@ class LiveReplay:
     # -- time --------------------------------------------------------------------------------------
 
     def seek(self, time: float) -> None:
-        """Go to a time from the start of the run [s]."""
+        """Set the playback time, from the start of the run [s]."""
         with self._lock:
             self.time = min(max(float(time), 0.0), self.duration)
             at = float(self._times[0]) + self.time
@@ -164,14 +164,16 @@ class LiveReplay:
             after = min(frame + 1, len(self._times) - 1)
             gap = float(self._times[after] - self._times[frame])
             share = (at - float(self._times[frame])) / gap if gap > 0.0 else 0.0
-            for number, film in enumerate(self._films):
-                path = film.poses[: frame + 1, 0][:, [0, -1], 4:] if film.poses.shape[2] else None
+            for number, motion in enumerate(self._motions):
+                path = (
+                    motion.poses[: frame + 1, 0][:, [0, -1], 4:] if motion.poses.shape[2] else None
+                )
                 self.scene.place(
-                    _mixed(film.poses[frame], film.poses[after], share),
+                    _mixed(motion.poses[frame], motion.poses[after], share),
                     robot=number,
                     time=at,
-                    forces={name: table[frame, 0] for name, table in film.forces.items()},
-                    thrust=None if film.thrust is None else film.thrust[frame, 0],
+                    forces={name: table[frame, 0] for name, table in motion.forces.items()},
+                    thrust=None if motion.thrust is None else motion.thrust[frame, 0],
                     paths=() if path is None else (path[:, 0], path[:, 1]),
                 )
             self._slider.value = self.time
@@ -179,10 +181,10 @@ class LiveReplay:
 
     def _play(self) -> None:
         before = clock.perf_counter()
-        while not self._ended.wait(1.0 / RATE):
+        while not self._ended.wait(1.0 / FRAME_RATE):
             now = clock.perf_counter()
             passed, before = now - before, now
-            # nobody looks: time stands still, so that whoever comes sees the start
+            # paused without browsers, so that the first one to connect sees the start
             if not self.playing or not self.scene.browsers:
                 continue
             time = self.time + passed * self.speed
@@ -207,13 +209,13 @@ class LiveReplay:
         speed = gui.add_dropdown("Speed", speeds, initial_value=f"{self.speed:g}", visible=moves)
         bodies = [body.name for body in self.scene.robots[0].scene.bodies]
         look = gui.add_dropdown("Camera", CAMERAS, initial_value=camera)
-        mount = gui.add_dropdown("On board of", bodies, visible=camera == "on-board")
+        mount = gui.add_dropdown("Mounted on", bodies, visible=camera == "on-board")
 
         def pause(_: Any) -> None:
             self.playing = not self.playing
 
         def scrub(event: Any) -> None:
-            # moved by a person, not by the thread that plays
+            # moved by a user, not by the playback thread
             if event.client is not None:
                 self.seek(self._slider.value)
 
@@ -247,7 +249,7 @@ class LiveReplay:
 
 
 def _mixed(first: Array, second: Array, share: float) -> Array:
-    """Return poses between two frames; a case that ends stays at its last pose."""
+    """Interpolate poses between two frames; a case that ends stays at its last pose."""
     if share <= 0.0:
         return first
     other = np.where(np.isfinite(second), second, first)

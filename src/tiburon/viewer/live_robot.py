@@ -1,4 +1,8 @@
-"""One robot in the live scene: its solids, and what can be shown beside them."""
+"""A robot in the live scene: its solids as triangle meshes, and its overlays.
+
+Meshes of solids have slightly rounded edges and shared vertices, so that averaged normals shade
+faces flat and edges smooth.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,39 +10,47 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.viewer.live_solids import center_mark, surface_of, thruster
-from tiburon.viewer.scene import Color, Scene
-from tiburon.viewer.scene_mesh import Mesh
+from tiburon.viewer.scene import Color, Mesh, Scene, ScenePart
 
-__all__ = ["LiveRobot"]
+__all__ = ["LiveRobot", "box", "center_mark", "lathe", "sphere", "surface_of", "thruster"]
 
 Array = NDArray[np.float64]
 
-GHOST = 0.18
+OTHER_CASES_OPACITY = 0.18
 """Opacity of all cases of a batch but the first."""
 
-LAYER = 0.005
-"""Solids of neighbors overlap at joints: each is drawn a little larger than the one before, or
-surfaces that coincide would flicker."""
+SCALE_STEP = 0.005
+"""Relative size step between overlapping solids of adjacent links, whose coincident surfaces would
+flicker otherwise."""
 
 TRAIL_POINTS = 240
-"""Points of a trail, however long it is."""
+"""Points of a trail."""
 
-FORCE, MOMENT, THRUST = (240, 100, 10), (130, 70, 215), (236, 160, 0)
+FORCE_COLOR, MOMENT_COLOR, THRUST_COLOR = (240, 100, 10), (130, 70, 215), (236, 160, 0)
 """Colors of arrows."""
 
-TRAILS = ((242, 177, 52), (229, 72, 77))
-"""Colors of the paths of the first and of the last body."""
+TRAIL_COLORS = ((242, 177, 52), (229, 72, 77))
+"""Colors of the trails of the first and the last body."""
+
+
+CIRCLE_SEGMENTS = 36
+"""Segments of a circle."""
+
+EDGE_SEGMENTS = 4
+"""Segments of a rounded edge."""
+
+PLANE_HALF_LENGTH = 20.0
+"""Half the edge length of an infinite plane in the drawing [m]."""
 
 
 class LiveRobot:
-    """Nodes of one robot; poses go in, the browser follows.
+    """The scene nodes of one robot.
 
     Attributes:
-        scene: What is drawn.
-        cases: How many of them, the first solid.
+        scene: The robot's scene.
+        cases: Number of cases; the first is solid.
         center: Center of mass of the first case, world axes [m], shape (3,).
-        poses: Of the bodies of the first case, as last shown, shape (bodies, 7).
+        poses: Displayed poses of the bodies of the first case, shape (bodies, 7).
     """
 
     def __init__(
@@ -70,14 +82,18 @@ class LiveRobot:
         self._build_frames()
         self._arrows = {
             kind: self._build_arrows(kind, shade)
-            for kind, shade in (("force", FORCE), ("moment", MOMENT), ("thrust", THRUST))
+            for kind, shade in (
+                ("force", FORCE_COLOR),
+                ("moment", MOMENT_COLOR),
+                ("thrust", THRUST_COLOR),
+            )
         }
-        self._trails = [self._build_trail(k, shade) for k, shade in enumerate(TRAILS)]
+        self._trails = [self._build_trail(k, shade) for k, shade in enumerate(TRAIL_COLORS)]
         self._on = dict.fromkeys(self.kinds, False)
         for kind in self.kinds:
             self.show(kind, False)
 
-    # -- building ----------------------------------------------------------------------------------
+    # -- construction ------------------------------------------------------------------------------
 
     def _build_case(
         self, root: str, surfaces: list[list[Mesh]], color: Color | None, *, ghost: bool
@@ -95,17 +111,17 @@ class LiveRobot:
             )
             for k, part in enumerate(body.parts):
                 shade = part.color if color is None else color
-                opacity = GHOST if ghost else shade[3]
+                opacity = OTHER_CASES_OPACITY if ghost else shade[3]
                 self._add_surface(
                     f"{name}/part {k}",
                     surfaces[number][k],
                     shade,
                     opacity=None if opacity >= 1.0 else opacity,
-                    # corners of files are joined: each triangle keeps its own normal
+                    # vertices of files are merged: flat shading keeps their edges
                     flat_shading=part.kind == "mesh",
                     cast_shadow=not ghost and part.kind != "plane",
                     receive_shadow=not ghost,
-                    scale=1.0 + LAYER * ((number + 3 * k) % 7),
+                    scale=1.0 + SCALE_STEP * ((number + 3 * k) % 7),
                     position=part.position,
                     wxyz=part.quaternion,
                 )
@@ -118,7 +134,7 @@ class LiveRobot:
         )
 
     def _carrier(self, body: str) -> str:
-        """Return the node that things fixed in a body hang on."""
+        """Return the node of a body, or of the world."""
         case = f"{self._root}/case 0"
         return f"{case}/{self._places[body]}" if body in self._places else case
 
@@ -185,14 +201,14 @@ class LiveRobot:
         self.kinds["trails"].append(node)
         return node
 
-    # -- showing -----------------------------------------------------------------------------------
+    # -- display -----------------------------------------------------------------------------------
 
     def show(self, kind: str, on: bool) -> None:
         """Switch one of "frames", "labels", "centers", "forces", "trails" on or off."""
         self._on[kind] = on
         for node in self.kinds[kind]:
             if kind == "frames":
-                # a body's own frame carries its solids: only its axes come and go
+                # a body's node carries its solids: only the axes are switched
                 node.show_axes = on
             elif kind != "forces" or not on:
                 node.visible = on
@@ -231,7 +247,7 @@ class LiveRobot:
             total = weights.sum()
             if total > 0.0:
                 points = np.array([getattr(body, point) for body in self.scene.bodies])
-                places = self.poses[:, 4:] + turned(self.poses[:, :4], points)
+                places = self.poses[:, 4:] + rotate(self.poses[:, :4], points)
                 node.position = middle = weights @ places / total
                 if weight == "mass":
                     self.center = middle
@@ -240,12 +256,12 @@ class LiveRobot:
                 if weight == "mass" and len(self.poses):
                     self.center = self.poses[0, 4:]
 
-    def push(self, forces: Mapping[str, Array], thrust: Array | None) -> None:
-        """Show what pushes the first case; the longest arrow so far sets the scale.
+    def show_forces(self, forces: Mapping[str, Array], thrust: Array | None) -> None:
+        """Show forces, moments and thrust on the first case; the largest so far sets the scale.
 
         Args:
             forces: Wrenches [n; f] at the origin of frames, frame axes [N m, N], by name.
-            thrust: Of the thrusters [N], shape (thrusters,); None for no arrows.
+            thrust: Thrust of the thrusters [N], shape (thrusters,); None for no arrows.
         """
         frames = {frame.name: frame for frame in self.scene.frames}
         found: dict[str, list[tuple[Array, Array]]] = {"force": [], "moment": [], "thrust": []}
@@ -258,17 +274,17 @@ class LiveRobot:
                 quaternion, origin = pose[:4], pose[4:]
             parts = np.asarray(wrench, dtype=np.float64).reshape(2, 3)
             if frame is not None:
-                origin = origin + turned(quaternion, np.array(frame.position))
-                parts = turned(np.array(frame.quaternion), parts)
-            moment, force = turned(quaternion, parts)
+                origin = origin + rotate(quaternion, np.array(frame.position))
+                parts = rotate(np.array(frame.quaternion), parts)
+            moment, force = rotate(quaternion, parts)
             found["moment"].append((origin, moment))
             found["force"].append((origin, force))
         for item, value in zip(
             self.scene.thrusters, [] if thrust is None else thrust, strict=False
         ):
             pose = self.poses[self._places[item.body]]
-            point = pose[4:] + turned(pose[:4], np.array(item.position))
-            found["thrust"].append((point, value * turned(pose[:4], np.array(item.direction))))
+            point = pose[4:] + rotate(pose[:4], np.array(item.position))
+            found["thrust"].append((point, value * rotate(pose[:4], np.array(item.direction))))
         for kind, arrows in found.items():
             self._draw_arrows(kind, arrows)
 
@@ -287,11 +303,11 @@ class LiveRobot:
             node.points = points.astype(np.float32)
         node.visible = visible
 
-    def trail(self, paths: tuple[Array, ...]) -> None:
-        """Draw where bodies went.
+    def show_trails(self, paths: tuple[Array, ...]) -> None:
+        """Draw trails.
 
         Args:
-            paths: Of the first and of the last body, world axes [m], shape (n, 3) each.
+            paths: Positions of the first and the last body, world axes [m], shape (n, 3) each.
         """
         if not self._on["trails"]:
             return
@@ -305,8 +321,8 @@ class LiveRobot:
             node.visible = True
 
 
-def turned(quaternion: Array, vector: Array) -> Array:
-    """Return vectors turned by unit quaternions (w, x, y, z), shape (..., 3)."""
+def rotate(quaternion: Array, vector: Array) -> Array:
+    """Rotate vectors by unit quaternions (w, x, y, z), shape (..., 3)."""
     w, xyz = quaternion[..., :1], quaternion[..., 1:]
     twice = 2.0 * np.cross(xyz, vector)
     result: Array = vector + w * twice + np.cross(xyz, twice)
@@ -314,9 +330,165 @@ def turned(quaternion: Array, vector: Array) -> Array:
 
 
 def _along(direction: tuple[float, float, float]) -> tuple[float, ...]:
-    """Return the quaternion that turns z to a unit vector by the shortest way."""
+    """Return the quaternion of the smallest rotation from z to a unit vector."""
     x, y, z = direction
     if z < -1.0 + 1e-12:
         return (0.0, 1.0, 0.0, 0.0)
     quaternion = np.array([1.0 + z, -y, x, 0.0])
     return tuple((quaternion / np.linalg.norm(quaternion)).tolist())
+
+
+def surface_of(part: ScenePart) -> Mesh:
+    """Return the mesh of a solid, in its own axes [m]."""
+    if part.kind == "mesh" and part.mesh is not None:
+        return part.mesh
+    if part.kind == "box":
+        return box(part.size)
+    if part.kind == "sphere":
+        return sphere((part.size[0],) * 3)
+    if part.kind == "ellipsoid":
+        return sphere(part.size)
+    if part.kind == "cylinder":
+        return cylinder(*part.size)
+    if part.kind == "capsule":
+        return capsule(*part.size)
+    return _mesh(
+        [
+            [-PLANE_HALF_LENGTH, -PLANE_HALF_LENGTH, 0],
+            [PLANE_HALF_LENGTH, -PLANE_HALF_LENGTH, 0],
+            [PLANE_HALF_LENGTH, PLANE_HALF_LENGTH, 0],
+            [-PLANE_HALF_LENGTH, PLANE_HALF_LENGTH, 0],
+        ],
+        [[0, 1, 2], [0, 2, 3]],
+    )
+
+
+def box(size: tuple[float, ...]) -> Mesh:
+    """Return a box with rounded edges.
+
+    Each face is a grid whose outer lines lie on spheres around the corners of a smaller box.
+
+    Args:
+        size: Edge lengths [m].
+    """
+    radius = 0.06 * min(size)
+    half = 0.5 * np.array(size) - radius
+    turn = np.tan(np.linspace(-1.0, 0.0, EDGE_SEGMENTS) * np.pi / 4.0)
+    # grid lines: direction of the normal, and the corner of the inner box they belong to
+    lines = np.concatenate([turn, -turn[::-1]])
+    sides = np.concatenate([-np.ones(EDGE_SEGMENTS), np.ones(EDGE_SEGMENTS)])
+    count = len(lines)
+    a, b = (grid.reshape(-1) for grid in np.meshgrid(lines, lines, indexing="ij"))
+    at_a, at_b = (grid.reshape(-1) for grid in np.meshgrid(sides, sides, indexing="ij"))
+    corner = (np.arange(count - 1)[:, None] * count + np.arange(count - 1)).reshape(-1)
+    squares = np.stack([corner, corner + count, corner + count + 1, corner + 1], axis=-1)
+    points: list[Array] = []
+    triangles: list[NDArray[np.intp]] = []
+    for axis in range(3):
+        u, w = (axis + 1) % 3, (axis + 2) % 3
+        for sign in (1.0, -1.0):
+            direction, inner = np.empty((count**2, 3)), np.empty((count**2, 3))
+            direction[:, axis], direction[:, u], direction[:, w] = sign, a, b
+            inner[:, axis], inner[:, u], inner[:, w] = sign, at_a, at_b
+            direction /= np.linalg.norm(direction, axis=1, keepdims=True)
+            oriented = squares if sign > 0.0 else squares[:, ::-1]
+            faces = np.concatenate([oriented[:, [0, 1, 2]], oriented[:, [0, 2, 3]]])
+            triangles.append(faces + len(points) * count**2)
+            points.append(inner * half + radius * direction)
+    return _mesh(np.concatenate(points), np.concatenate(triangles))
+
+
+def lathe(outline: Array) -> Mesh:
+    """Return the surface of revolution of an outline about z.
+
+    Args:
+        outline: Radius and height of its points [m], from bottom to top with the outside on the
+            right, shape (n, 2).
+    """
+    angle = np.arange(CIRCLE_SEGMENTS) * (2.0 * np.pi / CIRCLE_SEGMENTS)
+    ring = np.stack([np.cos(angle), np.sin(angle)], axis=-1)
+    points = np.concatenate(
+        [
+            np.column_stack([across * ring, np.full(CIRCLE_SEGMENTS, height)])
+            for across, height in outline.tolist()
+        ]
+    )
+    here = np.arange(CIRCLE_SEGMENTS)
+    after = (here + 1) % CIRCLE_SEGMENTS
+    triangles = []
+    for k in range(len(outline) - 1):
+        low, high = k * CIRCLE_SEGMENTS, (k + 1) * CIRCLE_SEGMENTS
+        if outline[k, 0] > 0.0:
+            triangles.append(np.stack([low + here, low + after, high + after], axis=-1))
+        if outline[k + 1, 0] > 0.0:
+            triangles.append(np.stack([low + here, high + after, high + here], axis=-1))
+    return _mesh(points, np.concatenate(triangles))
+
+
+def cylinder(radius: float, length: float) -> Mesh:
+    """Return a cylinder along z with rounded rims; radius and length in m."""
+    rim = 0.12 * min(radius, length)
+    half = 0.5 * length
+    outline = [[0.0, -half]]
+    for height, start in ((rim - half, -0.5 * np.pi), (half - rim, 0.0)):
+        for angle in start + np.linspace(0.0, 0.5 * np.pi, EDGE_SEGMENTS + 1):
+            outline.append(
+                [radius - rim + rim * np.cos(angle), height + rim * float(np.sin(angle))]
+            )
+    outline.append([0.0, half])
+    return lathe(np.array(outline))
+
+
+def capsule(radius: float, length: float) -> Mesh:
+    """Return a capsule along z; length between the centers of its hemispheres [m]."""
+    angle = np.linspace(-0.5 * np.pi, 0.5 * np.pi, CIRCLE_SEGMENTS // 2 + 2)
+    side = np.where(angle < 0.0, -0.5, 0.5) * length
+    across = np.maximum(radius * np.cos(angle), 0.0)
+    across[[0, -1]] = 0.0
+    return lathe(np.column_stack([across, side + radius * np.sin(angle)]))
+
+
+def sphere(radii: tuple[float, ...]) -> Mesh:
+    """Return an ellipsoid with semi-axes along x, y, z [m]."""
+    ball = capsule(1.0, 0.0)
+    return _mesh(ball.vertices * np.array(radii), ball.triangles)
+
+
+def thruster(radius: float) -> tuple[Mesh, Mesh]:
+    """Return the meshes of a duct and its propeller, thrust along z; radius in m."""
+    wall = [(0.86, 0), (0.9, -0.55), (1.0, -0.5), (1.06, 0), (1.0, 0.5), (0.9, 0.55), (0.86, 0)]
+    duct = lathe(radius * np.array(wall))
+    parts = [capsule(0.16 * radius, 0.5 * radius)]
+    blade = box((0.7 * radius, 0.24 * radius, 0.04 * radius))
+    pitch = _about(0, 0.6)
+    for k in range(4):
+        placed = (blade.vertices @ pitch.T + [0.47 * radius, 0.0, 0.0]) @ _about(2, k * np.pi / 2).T
+        parts.append(_mesh(placed, blade.triangles))
+    return duct, _joined(parts)
+
+
+def center_mark(radius: float) -> tuple[Mesh, Mesh]:
+    """Return the symbol of a center of mass: light and dark octants of a sphere."""
+    ball = sphere((radius,) * 3)
+    middle = ball.vertices[ball.triangles].mean(axis=1)
+    dark = np.prod(middle, axis=1) > 0.0
+    return Mesh(ball.vertices, ball.triangles[~dark]), Mesh(ball.vertices, ball.triangles[dark])
+
+
+def _about(axis: int, angle: float) -> Array:
+    """Return the rotation about a coordinate axis [rad], shape (3, 3)."""
+    u, w = (axis + 1) % 3, (axis + 2) % 3
+    R = np.eye(3)
+    R[u, u] = R[w, w] = np.cos(angle)
+    R[w, u], R[u, w] = np.sin(angle), -np.sin(angle)
+    return R
+
+
+def _joined(parts: list[Mesh]) -> Mesh:
+    offsets = np.cumsum([0, *(len(part.vertices) for part in parts)])
+    triangles = [part.triangles + at for part, at in zip(parts, offsets[:-1], strict=True)]
+    return _mesh(np.concatenate([part.vertices for part in parts]), np.concatenate(triangles))
+
+
+def _mesh(vertices: object, triangles: object) -> Mesh:
+    return Mesh(np.asarray(vertices, dtype=np.float32), np.asarray(triangles, dtype=np.int32))

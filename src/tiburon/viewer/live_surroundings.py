@@ -1,14 +1,23 @@
-"""What is around the robots of the live scene: light, floor, water, currents."""
+"""Surroundings in the live scene: light, floor, water, currents, and the background."""
 
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.model import Water, World
-from tiburon.viewer.live_solids import lathe
-from tiburon.viewer.replay_surroundings import DENSE, Bounds, view_rotation
-from tiburon.viewer.scene_mesh import Mesh
+from tiburon.model import World
+from tiburon.viewer.live_robot import lathe
+from tiburon.viewer.scene import Mesh
+from tiburon.viewer.surroundings import (
+    Bounds,
+    current_grid,
+    current_velocities,
+    floor_height,
+    is_upright,
+    is_weightless,
+    view_rotation,
+    water_of,
+)
 
 __all__ = ["LiveSurroundings"]
 
@@ -19,24 +28,21 @@ LAND: tuple[Shade, Shade, Shade] = ((143, 176, 207), (217, 227, 234), (185, 195,
 SHALLOW: tuple[Shade, Shade, Shade] = ((128, 210, 222), (44, 128, 156), (14, 60, 86))
 DEEP: tuple[Shade, Shade, Shade] = ((18, 66, 92), (8, 38, 60), (3, 16, 28))
 SPACE: tuple[Shade, Shade, Shade] = ((11, 16, 32), (18, 26, 46), (7, 10, 20))
-"""Colors of the background: above, at the horizon, below."""
+"""Background colors: above, at the horizon, below."""
 
-FADING = 40.0
-"""Depth at which water is about two thirds on its way from SHALLOW to DEEP [m]."""
+FADING_DEPTH = 40.0
+"""Depth over which the color of water changes from SHALLOW to DEEP by a factor e [m]."""
 
-TINTS = 10
-"""Steps between SHALLOW and DEEP: backgrounds are pictures, which are sent whole."""
-
-CURRENT_GRID = (5, 5, 3)
-"""Arrows of a current along x, y and z."""
+TINT_STEPS = 10
+"""Color steps between SHALLOW and DEEP: backgrounds are images, sent as a whole."""
 
 
 class LiveSurroundings:
-    """Floor, water and light, drawn once; the tint follows the camera of each browser.
+    """Floor, water and light, drawn once; the background depends on the camera of each browser.
 
     Attributes:
-        floor: Height of the floor [m]; None in space.
-        water: The water, where there is any; air is not drawn.
+        floor: Height of the floor [m]; None in weightlessness.
+        water: The water, if any; air is not drawn.
     """
 
     def __init__(self, api: Any, root: str, world: World, bounds: Bounds, size: float) -> None:
@@ -44,30 +50,29 @@ class LiveSurroundings:
         self._root = root
         self._size = size
         self._view = view_rotation(world)
-        self._upright = bool(self._view[2, 2] > 1.0 - 1e-9)
-        fluid = world.fluid
-        self.water = fluid if fluid is not None and fluid.density > DENSE else None
-        self.floor = _floor_height(world, self.water, bounds, size)
+        self._upright = is_upright(world)
+        self._space = is_weightless(world)
+        self.water = water_of(world)
+        self.floor = floor_height(world, bounds, size)
         self._bounds = bounds
-        self._moods: dict[int, str] = {}
+        self._backgrounds: dict[int, str] = {}
         self._wet: list[Any] = []
         self._arrows: Any = None
-        self._light(world)
+        self._add_light()
         self._build_floor(world)
         if self.water is not None:
-            self._build_water(self.water)
+            self._build_water(world)
 
     @property
     def surface(self) -> float | None:
         """Height of the water's surface [m]; None without one."""
         return self.water.surface if self.water is not None and self._upright else None
 
-    def _light(self, world: World) -> None:
-        self._space = not any(world.gravity) and self.water is None and world.ground is None
+    def _add_light(self) -> None:
         self._api.configure_default_lights(True, cast_shadow=True)
         self._api.configure_environment_map("studio", environment_intensity=0.16)
         self._api.add_light_hemisphere(
-            "/light from everywhere",
+            "/ambient light",
             sky_color=(205, 234, 242) if self.water is not None else (244, 248, 255),
             ground_color=(61, 100, 112) if self.water is not None else (154, 150, 142),
             intensity=0.35 if self.water is not None else 0.2,
@@ -97,11 +102,11 @@ class LiveSurroundings:
             shadow_opacity=0.35,
             plane_color=(124, 134, 116) if wet else (204, 210, 216),
             plane_opacity=1.0,
-            # a hair below, so that soles that rest on it do not flicker
+            # slightly lower, so that feet on the floor do not flicker
             position=(0.0, 0.0, self.floor - 0.002 * self._size),
         )
 
-    def _build_water(self, water: Water) -> None:
+    def _build_water(self, world: World) -> None:
         if self.surface is not None:
             reach = 20.0 * self._size
             disk = lathe(np.array([[0.0, 0.0], [0.3 * reach, 0.0], [reach, 0.0]]))
@@ -116,33 +121,21 @@ class LiveSurroundings:
                 position=(0.0, 0.0, self.surface),
             )
             self._wet.append(node)
-        margin = 1.2 * self._size
-        low, high = self._bounds.low - margin, self._bounds.high + margin
-        if self.surface is not None:
-            high[2] = min(high[2], self.surface - 0.05 * self._size)
-            low[2] = min(low[2], high[2] - self._size)
-        axes = [
-            np.linspace(a, b, n)
-            for a, b, n in zip(low.tolist(), high.tolist(), CURRENT_GRID, strict=True)
-        ]
-        self._points = np.stack(np.meshgrid(*axes, indexing="ij"), axis=-1).reshape(-1, 3)
+        self._points = current_grid(world, self._bounds, self._size)
         self._fastest = 0.0
         self._flow_time = float("nan")
         self.update(0.0)
 
     def update(self, time: float) -> None:
-        """Show the current at a time [s]."""
+        """Draw the current at a time [s]."""
         water = self.water
         if water is None or (self._flow_time == self._flow_time and not water.depends_on_time):
             return
-        # a current changes over seconds; arrows need not follow every frame
+        # currents change over seconds: arrows are not updated in every frame
         if abs(time - self._flow_time) < 0.1:
             return
         self._flow_time = time
-        flow = []
-        for x, y, z in (self._points @ self._view).tolist():
-            flow.append([float(part) for part in water.motion.velocity(time, (x, y, z))])
-        vectors = np.array(flow) @ self._view.T
+        vectors = current_velocities(water, self._view, self._points, time)
         sizes = np.linalg.norm(vectors, axis=-1)
         self._fastest = max(self._fastest, float(sizes[np.isfinite(sizes)].max(initial=0.0)))
         seen = np.isfinite(sizes) & (sizes > 0.03 * self._fastest)
@@ -169,40 +162,40 @@ class LiveSurroundings:
         for node in self._wet:
             node.visible = on
 
-    # -- tint --------------------------------------------------------------------------------------
+    # -- background --------------------------------------------------------------------------------
 
-    def tint(self, client: Any, client_id: int, height: float) -> None:
-        """Give one browser the background and fog of where its camera is.
+    def set_background(self, client: Any, client_id: int, height: float) -> None:
+        """Set background and fog of one browser according to the height of its camera.
 
         Args:
             client: Its scene.
-            client_id: Number of the browser.
-            height: Of its camera, in axes of the scene [m].
+            client_id: Identifier of the browser.
+            height: Height of its camera, page axes [m].
         """
-        mood, colors = self._mood(height)
-        if self._moods.get(client_id) == mood:
+        name, colors = self._background(height)
+        if self._backgrounds.get(client_id) == name:
             return
-        self._moods[client_id] = mood
+        self._backgrounds[client_id] = name
         client.set_background_image(_gradient(colors), format="png")
-        near, far = (3.5, 22.0) if mood.startswith("sea") else (8.0, 45.0)
+        near, far = (3.5, 22.0) if name.startswith("sea") else (8.0, 45.0)
         client.configure_fog(
-            near * self._size, far * self._size, color=colors[1], enabled=mood != "space"
+            near * self._size, far * self._size, color=colors[1], enabled=name != "space"
         )
 
-    def forget(self, client_id: int) -> None:
-        """Forget a browser that is gone."""
-        self._moods.pop(client_id, None)
+    def remove_client(self, client_id: int) -> None:
+        """Remove a disconnected browser."""
+        self._backgrounds.pop(client_id, None)
 
-    def _mood(self, height: float) -> tuple[str, tuple[Shade, Shade, Shade]]:
+    def _background(self, height: float) -> tuple[str, tuple[Shade, Shade, Shade]]:
         if self._space:
             return "space", SPACE
         top = self.surface
         if self.water is None or (top is not None and height > top):
             return "land", LAND
-        # without a surface nobody knows the depth: it is drawn as shallow
+        # without a surface the depth is unknown: drawn as shallow
         depth = 0.0 if top is None else top - height
-        step = round(TINTS * (1.0 - float(np.exp(-depth / FADING))))
-        share = step / TINTS
+        step = round(TINT_STEPS * (1.0 - float(np.exp(-depth / FADING_DEPTH))))
+        share = step / TINT_STEPS
         first, second, third = (_mixed(a, b, share) for a, b in zip(SHALLOW, DEEP, strict=True))
         return f"sea {step}", (first, second, third)
 
@@ -210,18 +203,6 @@ class LiveSurroundings:
         return self._api.add_mesh_simple(
             f"{self._root}/{name}", mesh.vertices, mesh.triangles, color=color, **options
         )
-
-
-def _floor_height(world: World, water: Water | None, bounds: Bounds, size: float) -> float | None:
-    """Return where the floor is, as in replay pages [m]."""
-    lowest = float(bounds.low[2])
-    if world.ground is not None:
-        return world.ground.height
-    if water is not None:
-        return lowest - 1.6 * size
-    if not any(world.gravity):
-        return None
-    return 0.0 if lowest > -0.02 * size else lowest - 0.05 * size
 
 
 def _round_length(length: float) -> float:
@@ -251,7 +232,7 @@ def _mixed(a: Shade, b: Shade, share: float) -> Shade:
 
 
 def _gradient(colors: tuple[Shade, Shade, Shade]) -> NDArray[np.uint8]:
-    """Return a picture that goes from the first color to the last, shape (256, 8, 3)."""
+    """Return an image with a vertical gradient of colors, shape (256, 8, 3)."""
     rows = np.linspace(0.0, 2.0, 256)
     channels = [np.interp(rows, [0.0, 1.0, 2.0], [c[k] for c in colors]) for k in range(3)]
     picture = np.stack(channels, axis=-1).round().astype(np.uint8)

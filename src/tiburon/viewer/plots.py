@@ -1,8 +1,8 @@
-"""Figures of quantities over time: a panel for each quantity and unit, batches as bands.
+"""Figures of quantities over time: one panel per quantity and unit, batches as bands.
 
-What is drawn comes as xarray arrays with the dimension "time", dimensions of cases whose names
-begin with "case", and dimensions with names of coordinates. Nothing is computed here but what the
-eye needs: fewer points than were recorded, and the middle and spread of many cases.
+Quantities are xarray arrays with the dimension "time", batch dimensions whose names begin with
+"case", and dimensions with named coordinates. Long curves are decimated; batches are summarized by
+median and percentiles.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,26 +36,29 @@ PALETTE = (
     "#7f8c3f",
     "#4d5d6c",
 )
-"""Colors that stay apart on white, for eyes of all kinds as far as ten can."""
+"""Colors that are distinguishable on white, also with color vision deficiency."""
 
-GHOSTS = 12
-"""Up to so many cases are drawn one by one, as thin lines; more make a band."""
+MAX_CASE_LINES = 12
+"""Most cases drawn as single thin lines; more are drawn as a band."""
 
-BAND = (5.0, 95.0)
-"""Between which percentiles of the cases a band lies."""
+BAND_PERCENTILES = (5.0, 95.0)
+"""Percentiles of the cases that bound a band."""
 
-POINTS = 1600
-"""Points of a line at most; of more, the least and the largest of each stretch are drawn."""
+MAX_POINTS = 1600
+"""Most points of a line; longer curves are decimated to minima and maxima of intervals."""
 
 PANEL_HEIGHT = 2.25
 WIDTH = 9.0
 """Size of figures [inch]."""
 
 LEGEND_ROWS = 12
-"""Lines in one column of a legend."""
+"""Entries in one column of a legend."""
 
-POWERS = {ord("^"): None, **{ord(digit): power for digit, power in zip("23", "²³", strict=True)}}
-"""How powers in units are shown."""
+SUPERSCRIPTS = {
+    ord("^"): None,
+    **{ord(digit): power for digit, power in zip("23", "²³", strict=True)},
+}
+"""Translation of powers in units to superscripts."""
 
 STYLE: dict[Any, Any] = {
     "font.family": "sans-serif",
@@ -69,16 +72,16 @@ STYLE: dict[Any, Any] = {
     "ytick.color": "#555555",
     "legend.fontsize": 8.5,
     "svg.fonttype": "none",
-    # the same figure gives the same bytes
+    # reproducible output
     "svg.hashsalt": "tiburon",
 }
 
 
 class Curve(NamedTuple):
-    """One number over time."""
+    """A scalar over time."""
 
     label: str
-    """Its name; "" where the panel says it."""
+    """Its name; "" where the title of the panel suffices."""
 
     values: Array
     """Shape (n, cases)."""
@@ -93,14 +96,14 @@ class Panel(NamedTuple):
 
 
 def panels_of(array: "xarray.DataArray", labels: str | Iterable[str] | None = None) -> list[Panel]:
-    """Return the panels of a quantity, one for each unit.
+    """Return the panels of a quantity, one per unit.
 
     Args:
         array: The quantity.
-        labels: Parts of names of coordinates: only curves whose name holds one of them are shown.
+        labels: Parts of names of coordinates: only curves whose name contains one are shown.
 
     Raises:
-        UnknownNameError: If no curve is left.
+        UnknownNameError: If no curve matches.
     """
     wanted = None if labels is None else [labels] if isinstance(labels, str) else list(labels)
     title = str(array.attrs.get("long_name", array.name))
@@ -116,7 +119,7 @@ def panels_of(array: "xarray.DataArray", labels: str | Iterable[str] | None = No
 
 
 def _curves(array: "xarray.DataArray") -> Iterator[tuple[str, str, Array]]:
-    """Give name, unit and values, shape (n, cases), of each number of a quantity."""
+    """Yield name, unit and values, shape (n, cases), of each scalar of a quantity."""
     cases = [str(name) for name in array.dims if str(name).startswith("case")]
     named = [str(name) for name in array.dims if name != "time" and name not in cases]
     ordered = array.transpose("time", *cases, *named)
@@ -139,14 +142,14 @@ def plot_dataset(
     marks: Mapping[str, Iterable[float]] | None = None,
     width: float = WIDTH,
 ) -> "Figure":
-    """Draw quantities over time, one below the other.
+    """Plot quantities over time, one panel below the other.
 
     Args:
         arrays: Quantities by name, with the same times.
         labels: Parts of names of coordinates to show; all by default.
-        title: Stands above all.
+        title: Heading of the figure.
         marks: Times to mark by a vertical line [s], by name.
-        width: Of the figure [inch].
+        width: Width of the figure [inch].
     """
     from matplotlib import rc_context
     from matplotlib.figure import Figure
@@ -176,19 +179,20 @@ def plot_dataset(
 
 
 def _spread(cases: int) -> str:
-    """Say what is drawn of many cases."""
-    if cases <= GHOSTS:
-        return "median and each one (thin)"
-    return f"median and {BAND[0]:.0f} to {BAND[1]:.0f} % of them"
+    """Return a description of how a batch is drawn."""
+    if cases <= MAX_CASE_LINES:
+        return "median and single cases (thin)"
+    low, high = BAND_PERCENTILES
+    return f"median and band from {low:.0f}th to {high:.0f}th percentile"
 
 
 def _draw(axes: Any, panel: Panel, time: Array) -> None:
     colors = _colors(len(panel.curves))
-    # many bands on top of each other would hide the lines
+    # many overlapping bands would hide the lines
     shade = 0.22 if len(panel.curves) <= 3 else 0.1
     for curve, color in zip(panel.curves, colors, strict=True):
         _draw_curve(axes, time, curve, color, shade)
-    unit = f" [{panel.unit.translate(POWERS)}]" if panel.unit not in ("", "1") else ""
+    unit = f" [{panel.unit.translate(SUPERSCRIPTS)}]" if panel.unit not in ("", "1") else ""
     axes.set_title(f"{panel.title}{unit}", loc="left", color="#222222")
     axes.margins(x=0.0, y=0.08)
     axes.grid(alpha=0.25, linewidth=0.6)
@@ -208,43 +212,44 @@ def _draw(axes: Any, panel: Panel, time: Array) -> None:
 def _draw_curve(axes: Any, time: Array, curve: Curve, color: Any, shade: float) -> None:
     cases = curve.values.shape[1]
     if cases == 1:
-        axes.plot(*thinned(time, curve.values[:, 0]), color=color, label=curve.label, linewidth=1.4)
+        axes.plot(
+            *decimated(time, curve.values[:, 0]), color=color, label=curve.label, linewidth=1.4
+        )
         return
-    # ended cases are NaN from there on: the rest still has a middle
+    # rows of ended cases are NaN and ignored
     there = np.isfinite(curve.values).any(axis=1)
-    if cases <= GHOSTS:
+    if cases <= MAX_CASE_LINES:
         for case in range(cases):
-            line = thinned(time, curve.values[:, case])
+            line = decimated(time, curve.values[:, case])
             axes.plot(*line, color=color, alpha=0.3, linewidth=0.7)
     elif there.any():
-        stride = max(1, len(time) // POINTS)
+        stride = max(1, len(time) // MAX_POINTS)
         shown = np.flatnonzero(there)[::stride]
-        low, high = np.nanpercentile(curve.values[shown], BAND, axis=1)
+        low, high = np.nanpercentile(curve.values[shown], BAND_PERCENTILES, axis=1)
         axes.fill_between(time[shown], low, high, color=color, alpha=shade, linewidth=0)
     middle = np.full(len(time), np.nan)
     if there.any():
         middle[there] = np.nanmedian(curve.values[there], axis=1)
-    axes.plot(*thinned(time, middle), color=color, label=curve.label, linewidth=1.6)
+    axes.plot(*decimated(time, middle), color=color, label=curve.label, linewidth=1.6)
 
 
-def thinned(time: Array, values: Array) -> tuple[Array, Array]:
-    """Return fewer points that look the same: of each stretch the least and the largest.
+def decimated(time: Array, values: Array) -> tuple[Array, Array]:
+    """Decimate a curve to the minimum and maximum of each interval.
 
     Args:
         time: Times, shape (n,).
-        values: Values, NaN where there is none, shape (n,).
+        values: Values, NaN where missing, shape (n,).
     """
     count = len(time)
-    if count <= POINTS:
+    if count <= MAX_POINTS:
         return time, values
-    stretches = POINTS // 2
-    edges = np.linspace(0, count, stretches + 1).astype(int)
+    edges = np.linspace(0, count, MAX_POINTS // 2 + 1).astype(int)
     kept = {0, count - 1}
     for start, stop in pairwise(edges):
         part = values[start:stop]
         if np.isfinite(part).any():
             kept.update((start + int(np.nanargmin(part)), start + int(np.nanargmax(part))))
-        # a gap stays a gap
+        # keep gaps
         if not np.isfinite(part).all():
             kept.add(start + int(np.argmin(np.isfinite(part))))
     places = np.array(sorted(kept))
@@ -252,7 +257,7 @@ def thinned(time: Array, values: Array) -> tuple[Array, Array]:
 
 
 def _mark(axes: Any, marks: Mapping[str, Iterable[float]], *, named: bool) -> None:
-    """Draw vertical lines, with their names at the top of the first panel."""
+    """Draw vertical lines, labeled in the first panel."""
     for name, times in marks.items():
         for k, time in enumerate(times):
             axes.axvline(time, color="#777777", linewidth=0.8, linestyle=(0, (4, 3)))
@@ -270,7 +275,7 @@ def _mark(axes: Any, marks: Mapping[str, Iterable[float]], *, named: bool) -> No
 
 
 def _colors(count: int) -> Sequence[Any]:
-    """Return colors that can be told apart, or follow an order where there are many."""
+    """Return distinct colors, or a color map for many curves."""
     if count <= len(PALETTE):
         return PALETTE[:count]
     from matplotlib import colormaps
@@ -279,14 +284,14 @@ def _colors(count: int) -> Sequence[Any]:
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
-    """Write a figure to a file; the ending of its name decides the format, ".png" without one.
+    """Write a figure to a file; its suffix selects the format, ".png" by default.
 
     Args:
-        figure: What was drawn.
-        path: Where to; an existing file is replaced once the new one is whole.
+        figure: The figure.
+        path: File to write; an existing one is replaced once the new one is complete.
 
     Raises:
-        OptionError: If there is no such format.
+        OptionError: If the format is unknown.
         RunFileError: If the file cannot be written.
     """
     file = path if path.suffix else path.with_suffix(".png")

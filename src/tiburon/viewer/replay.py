@@ -1,6 +1,7 @@
-"""Replays as one HTML file that plays in any browser, without server and without network.
+"""Replay pages: one HTML file that plays in any browser, without server and without network.
 
-The page holds the drawing library, its own code and the recorded motion; `page/` has the sources.
+The page contains the drawing library, its own code and the recorded motion; `page/` has the
+sources.
 """
 
 import html
@@ -13,31 +14,35 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import OptionError, RunFileError
+from tiburon.errors import OptionError, RunFileError, ShapeError
 from tiburon.model import Model, Water, World
-from tiburon.viewer.replay_data import Packer, compressed
-from tiburon.viewer.replay_motion import Film, Track, film_of, frame_times
-from tiburon.viewer.replay_plots import Plots, default_plots, plots_json
-from tiburon.viewer.replay_surroundings import bounds_of, surroundings, view_rotation
+from tiburon.viewer.motion import Motion, Track, frame_times, sample_motion
+from tiburon.viewer.packing import Packer, compressed
 from tiburon.viewer.scene import Scene, ScenePart, SceneThruster, quaternions, scene_of
+from tiburon.viewer.surroundings import bounds_of, surroundings, view_rotation
 from tiburon.written_file import write_file
 
 __all__ = [
     "CAMERAS",
     "OVERLAYS",
     "PAGE",
+    "Plots",
     "Track",
+    "default_plots",
     "page_text",
+    "plots_json",
     "replay_html",
     "robot_json",
     "save_html",
 ]
 
+Array = NDArray[np.float64]
+
 CAMERAS = ("auto", "orbit", "follow", "on-board")
-"""How the page may look at first; "auto" follows robots that travel far."""
+"""Initial cameras; "auto" follows robots that travel far."""
 
 OVERLAYS = ("frames", "forces", "trails", "centers", "water", "labels")
-"""What a page can show beside the robots; all can be switched in the page."""
+"""Overlays beside the robots; all can be switched in the page."""
 
 PAGE = Path(__file__).parent / "page"
 
@@ -55,9 +60,16 @@ MODULES = (
     "controls",
     "main",
 )
-"""Sources of the page, each after those it imports."""
+"""Source modules of the page, in order of import."""
 
 SOURCES = tuple(PAGE / f"{module}.js" for module in MODULES)
+
+
+Plots = Mapping[str, "Mapping[str, ArrayLike] | ArrayLike"]
+"""Curves by title, such as "depth [m]": shape (n,), or (n, k), or one of shape (n,) by label."""
+
+MAX_CURVES = 16
+"""Most curves in one plot."""
 
 
 def save_html(
@@ -66,10 +78,10 @@ def save_html(
     """Write a replay as one HTML file that plays without server and without network.
 
     Args:
-        path: Where to write; an existing file is replaced.
+        path: File to write; an existing one is replaced.
         model: The robot.
-        time: Of the rows [s], shape (n,); None for one position.
-        q: Positions [m or rad], shape (n, ..., nq).
+        time: Times of the rows [s], shape (n,); None for a single configuration.
+        q: Configurations [m or rad], shape (n, ..., nq).
         **options: As in `replay_html`.
 
     Returns:
@@ -107,24 +119,24 @@ def replay_html(
 
     Args:
         model: The robot.
-        time: Of the rows [s], shape (n,), not decreasing; None for one position.
-        q: Positions [m or rad], shape (n, ..., nq), or (..., nq) if `time` is None. The first case
-            of a batch is drawn solid, the others as ghosts; rows of NaN hide a case.
-        v: Velocities, shape (n, ..., nv), for the curves of speed.
+        time: Times of the rows [s], shape (n,), not decreasing; None for a single configuration.
+        q: Configurations [m or rad], shape (n, ..., nq), or (..., nq) if `time` is None. The first
+            case of a batch is drawn solid, the others transparent; rows of NaN hide a case.
+        v: Joint velocities, shape (n, ..., nv), for the plots of speed.
         world: Gravity, ground and fluid; flat ground in air by default.
         fluid: Short for ``world=World(fluid=...)``.
         forces: Wrenches [n; f] at frames, frame axes [N m, N], by name, shape (n, ..., 6).
-        thrust: Of the model's thrusters [N], shape (n, ..., number of thrusters).
+        thrust: Thrust of the model's thrusters [N], shape (n, ..., number of thrusters).
         plots: Curves below the scene by title, shape (n,) or by label; by default positions and
             speeds of the first case. Pass {} for none.
-        others: More robots in the same scene.
+        others: Further robots in the same scene.
         title: Heading of the page; the robot's name by default.
-        fps: Frames per second that are kept of densely recorded runs; the page interpolates.
+        fps: Frames per second of densely recorded runs; the page interpolates.
         max_frames: Largest number of frames: long runs get fewer per second.
-        cases: Largest number of cases of a batch that are drawn.
-        camera: How the page looks at first: one of `CAMERAS`.
-        show: Which of `OVERLAYS` are on at first.
-        speed: Of the replay; 1 for real time.
+        cases: Largest number of cases of a batch to draw.
+        camera: Initial camera: one of `CAMERAS`.
+        show: Initially visible `OVERLAYS`.
+        speed: Playback speed; 1 for real time.
     """
     if camera not in CAMERAS:
         raise OptionError("camera", CAMERAS, camera)
@@ -137,10 +149,10 @@ def replay_html(
         world = World(world.gravity, world.ground, fluid)
     tracks = [Track(model, time, q, forces, thrust), *others]
     times = frame_times(tracks, fps, max_frames)
-    films = [_turned(film_of(t, times, cases), view_rotation(world)) for t in tracks]
+    motions = [_rotated(sample_motion(t, times, cases), view_rotation(world)) for t in tracks]
     scenes = [scene_of(t.model) for t in tracks]
     packer = Packer()
-    whole = bounds_of(scenes, films, slice(None))
+    whole = bounds_of(scenes, motions, slice(None))
     size = max(scene.size for scene in scenes)
     document = {
         "version": 1,
@@ -149,11 +161,11 @@ def replay_html(
         "start": float(times[0]),
         "times": packer.add(times - times[0]),
         "robots": [
-            robot_json(scene, film, track, packer)
-            for scene, film, track in zip(scenes, films, tracks, strict=True)
+            robot_json(scene, motion, track, packer)
+            for scene, motion, track in zip(scenes, motions, tracks, strict=True)
         ],
         "bounds": whole.json(),
-        "first": bounds_of(scenes, films, slice(1)).json(),
+        "first": bounds_of(scenes, motions, slice(1)).json(),
         "surroundings": surroundings(world, whole, size, times, packer),
         "plots": _plots(model, time, q, v, plots, times, packer),
         "camera": camera,
@@ -163,14 +175,16 @@ def replay_html(
     return page_text(document, packer)
 
 
-def _turned(film: Film, view: NDArray[np.float64]) -> Film:
-    """Return a film in axes of the page."""
+def _rotated(motion: Motion, view: NDArray[np.float64]) -> Motion:
+    """Return a motion in page axes."""
     if np.array_equal(view, np.eye(3)):
-        return film
+        return motion
     w, x, y, z = quaternions(view)
     left = np.array([[w, -x, -y, -z], [x, w, -z, y], [y, z, w, -x], [z, -y, x, w]])
-    poses = np.concatenate([film.poses[..., :4] @ left.T, film.poses[..., 4:] @ view.T], axis=-1)
-    return Film(poses, film.forces, film.thrust)
+    poses = np.concatenate(
+        [motion.poses[..., :4] @ left.T, motion.poses[..., 4:] @ view.T], axis=-1
+    )
+    return Motion(poses, motion.forces, motion.thrust)
 
 
 def _plots(
@@ -194,12 +208,12 @@ def _plots(
     return plots_json(plots, rows, times, packer)
 
 
-def robot_json(scene: Scene, film: Film, track: Track, packer: Packer) -> dict[str, Any]:
+def robot_json(scene: Scene, motion: Motion, track: Track, packer: Packer) -> dict[str, Any]:
     """Return one robot for the page."""
     places = {body.name: number for number, body in enumerate(scene.bodies)}
     frames = {frame.name: frame for frame in scene.frames}
     pushed = []
-    for name, wrench in film.forces.items():
+    for name, wrench in motion.forces.items():
         frame = frames.get(name)
         body = name if frame is None else frame.body
         pushed.append(
@@ -217,7 +231,7 @@ def robot_json(scene: Scene, film: Film, track: Track, packer: Packer) -> dict[s
         "name": scene.name,
         "size": scene.size,
         "notes": list(scene.notes),
-        "poses": packer.add(film.poses),
+        "poses": packer.add(motion.poses),
         "bodies": [
             {
                 "name": body.name,
@@ -239,14 +253,14 @@ def robot_json(scene: Scene, film: Film, track: Track, packer: Packer) -> dict[s
             for frame in scene.frames
         ],
         "thrusters": [_thruster(thruster, places) for thruster in scene.thrusters],
-        "thrust": None if film.thrust is None else packer.add(film.thrust),
-        "largestThrust": 0.0 if film.thrust is None else _largest(np.abs(film.thrust)),
+        "thrust": None if motion.thrust is None else packer.add(motion.thrust),
+        "largestThrust": 0.0 if motion.thrust is None else _largest(np.abs(motion.thrust)),
         "forces": pushed,
     }
 
 
 def _largest(values: NDArray[np.float64]) -> float:
-    """Return the largest finite number, 0 if there is none."""
+    """Return the largest finite value; 0 if there is none."""
     return float(values[np.isfinite(values)].max(initial=0.0))
 
 
@@ -272,7 +286,7 @@ def _part(
     }
     if part.mesh is not None:
         written["vertices"] = packer.add(part.mesh.vertices)
-        # whole numbers up to 2^24 are exact in float32
+        # integers up to 2^24 are exact in float32
         written["triangles"] = packer.add(part.mesh.triangles)
     return written
 
@@ -284,16 +298,16 @@ def page_text(
     styles: Sequence[Path] = (PAGE / "style.css",),
     modules: Sequence[Path] = SOURCES,
 ) -> str:
-    """Put code and data into a page.
+    """Insert code and data into a page template.
 
     Args:
-        document: What the page shows.
-        packer: Its tables.
-        template: The page without them.
+        document: Content of the page.
+        packer: Its arrays.
+        template: The template.
         styles: Style sheets, in order.
-        modules: Sources of the page, each after those it imports; the last one is called main.js.
+        modules: Source modules of the page in order of import; the last one is main.js.
     """
-    # "<" never appears inside a script: neither names nor titles can end it
+    # without "<", neither names nor titles can end the script element
     text = json.dumps(document, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c")
     page = template.read_text(encoding="utf-8")
     inserted = {
@@ -304,15 +318,88 @@ def page_text(
         "document": text,
         "numbers": packer.text(),
     }
-    # one pass over the template alone: what is inserted is never searched
+    # one pass over the template: inserted text is never searched for markers
     parts = page.split("@@")
     return "".join(inserted[part] if i % 2 else part for i, part in enumerate(parts))
 
 
 @cache
 def _code(sources: tuple[Path, ...]) -> str:
-    """Return the modules of the page, the drawing library first, compressed."""
+    """Return the compressed modules of the page, the drawing library first."""
     modules = [["three", (PAGE / "three" / "three.module.min.js").read_text(encoding="utf-8")]]
     for path in sources:
         modules.append([f"./{path.name}", path.read_text(encoding="utf-8")])
     return compressed(json.dumps(modules).encode("utf-8"))
+
+
+def default_plots(model: Model, q: Array, v: Array | None) -> Plots:
+    """Return the default plots of a robot: joint positions, base position and speeds.
+
+    Args:
+        model: The robot.
+        q: Configurations of one case, shape (n, nq).
+        v: Joint velocities of that case, shape (n, nv).
+    """
+    found: dict[str, dict[str, Array]] = {}
+
+    def put(title: str, label: str, values: Array) -> None:
+        found.setdefault(title, {})[label] = values
+
+    for joint in model.joints:
+        if joint.follows is not None or not joint.nq:
+            continue
+        at, rate = model.slice(joint.name), model.slice(joint.name, of="v")
+        if joint.kind == "free":
+            for axis, column in zip("xyz", range(at.start + 4, at.start + 7), strict=True):
+                put("position [m]", f"{joint.name} {axis}", q[:, column])
+            if v is not None:
+                put("speed [m/s]", joint.name, np.linalg.norm(v[:, rate][:, 3:], axis=-1))
+        elif joint.nq == 1:
+            turns = joint.kind not in ("prismatic", "screw")
+            title = "joint angle [rad]" if turns else "joint travel [m]"
+            put(title, joint.name, q[:, at.start])
+            if v is not None:
+                title = "joint speed [rad/s]" if turns else "joint speed [m/s]"
+                put(title, joint.name, v[:, rate.start])
+    return {title: dict(list(curves.items())[:MAX_CURVES]) for title, curves in found.items()}
+
+
+def plots_json(plots: Plots, rows: Array, times: Array, packer: Packer) -> list[dict[str, Any]]:
+    """Return the curves sampled at the times of the frames, for the page.
+
+    Args:
+        plots: Curves at the times of the rows.
+        rows: Times of the rows [s], shape (n,).
+        times: Times of the frames [s].
+        packer: Receives the arrays.
+    """
+    written = []
+    for title, given in plots.items():
+        labels, curves = _curves(title, given, len(rows))
+        sampled = [np.interp(times, rows, curve) for curve in curves]
+        if sampled:
+            table = packer.add(np.stack(sampled, axis=-1))
+            written.append({"title": str(title), "labels": labels, "data": table})
+    return written
+
+
+def _curves(
+    title: str, given: "Mapping[str, ArrayLike] | ArrayLike", rows: int
+) -> tuple[list[str], Sequence[Array]]:
+    if isinstance(given, Mapping):
+        labels = [str(label) for label in given]
+        curves = [np.asarray(curve, dtype=np.float64) for curve in given.values()]
+    else:
+        table = np.asarray(given, dtype=np.float64)
+        table = table[:, None] if table.ndim == 1 else table
+        labels = [""] if table.shape[-1] == 1 else [str(k) for k in range(table.shape[-1])]
+        curves = list(np.moveaxis(table, -1, 0))
+    for label, curve in zip(labels, curves, strict=True):
+        if curve.shape != (rows,):
+            raise ShapeError(
+                f"plots[{title!r}] {label}".rstrip(),
+                f"{rows} values, as time has",
+                curve.shape,
+                advice="give one curve per label",
+            )
+    return labels[:MAX_CURVES], curves[:MAX_CURVES]

@@ -1,4 +1,4 @@
-"""One-page reports: tables and figures in a single HTML file that needs nothing else."""
+"""Reports: tables and figures in a single self-contained HTML file."""
 
 import io
 import re
@@ -12,7 +12,7 @@ from tiburon.viewer.plots import STYLE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["Section", "Verdict", "figure_markup", "report_html", "table_markup"]
+__all__ = ["Section", "Verdict", "facts_markup", "figure_markup", "report_html", "table_markup"]
 
 CSS = """
 :root { --ink: #1d2730; --soft: #5d6b78; --line: #dfe5ea; --paper: #ffffff; --ground: #f4f6f8;
@@ -50,12 +50,12 @@ footer { color: var(--soft); font-size: 13px; }
 
 
 class Verdict(NamedTuple):
-    """A number or word worth a card at the top of the page."""
+    """A key figure, shown as a card at the top of the page."""
 
     value: str
     label: str
     mood: str = ""
-    """"good", "bad", or "" for neither."""
+    """"good", "bad", or "" for neutral."""
 
 
 class Section(NamedTuple):
@@ -63,10 +63,10 @@ class Section(NamedTuple):
 
     title: str
     text: str = ""
-    """A paragraph before the rest."""
+    """A paragraph before the body."""
 
     body: str = ""
-    """Markup, as the functions of this file make it."""
+    """Markup, as returned by the functions of this module."""
 
 
 def table_markup(rows: Sequence[Sequence[object]], head: Sequence[str] = ()) -> str:
@@ -84,21 +84,21 @@ def _cells(entries: Sequence[object], tag: str) -> str:
 
 
 def figure_markup(figure: "Figure", described: str) -> str:
-    """Return a figure as part of a page: lines and letters as curves, sharp at any size.
+    """Return a figure as inline SVG, with text as paths.
 
     Args:
-        figure: What was drawn.
-        described: The same in words, for those who cannot see it.
+        figure: The figure.
+        described: Alternative text.
     """
     from matplotlib import rc_context
 
     content = io.StringIO()
-    # letters as curves: no other font can break the layout
+    # text as paths: the layout does not depend on installed fonts
     with rc_context({**STYLE, "svg.fonttype": "path"}):
         figure.savefig(content, format="svg", metadata={"Date": None, "Creator": None})
     text = content.getvalue()
     drawing = text[text.index("<svg") :]
-    # two figures of one page must not share names
+    # identifiers must be unique in the page
     mark = f"f{zlib.crc32(described.encode()):08x}"
     drawing = re.sub(r'\bid="', f'id="{mark}-', drawing)
     drawing = re.sub(r'(url\(#|href="#)', rf"\g<1>{mark}-", drawing)
@@ -120,9 +120,9 @@ def report_html(
     Args:
         title: Heading.
         about: A sentence below it.
-        verdicts: Cards above everything else.
-        sections: The rest, in order.
-        foot: What made the page.
+        verdicts: Cards at the top.
+        sections: Sections, in order.
+        foot: Footer.
     """
     cards = "".join(
         f"<div class='card'><b class='{v.mood}'>{escape(v.value)}</b>"
@@ -155,5 +155,5 @@ def report_html(
 
 
 def facts_markup(facts: Mapping[str, object]) -> str:
-    """Return a table of names and what they are."""
+    """Return a table of names and values."""
     return table_markup(list(facts.items()))

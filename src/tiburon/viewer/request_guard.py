@@ -1,9 +1,9 @@
-"""Checks on HTTP requests to servers of this machine: under which name, and from which page.
+"""Checks of the Host and Origin of HTTP requests to local servers.
 
 A browser sends requests to 127.0.0.1 for any page that asks it to. Their Origin identifies pages of
-other sites. A site that gives its own name the address 127.0.0.1 (DNS rebinding) has an Origin that
-agrees with the Host it asks for, so both are compared with names the server knows to be its own,
-never with each other.
+other sites. A site that resolves its own name to 127.0.0.1 (DNS rebinding) has an Origin that
+agrees with the requested Host, so both are compared with the names of the server, never with each
+other.
 """
 
 import ipaddress
@@ -16,7 +16,7 @@ from tiburon.errors import DomainError
 __all__ = ["LOOPBACK", "RequestGuard", "is_loopback"]
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-"""Hosts that only this machine reaches, and that no DNS server can give another meaning."""
+"""Loopback hosts, which DNS cannot redirect."""
 
 _AUTHORITY = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[0-9A-Za-z._-]+)(?::([0-9]{1,5}))?")
 _PORTS = {"http": 80, "https": 443}
@@ -31,10 +31,10 @@ class Headers(Protocol):
 
 
 class RequestGuard:
-    """Refuses requests under names that are not the server's, and those of other sites' pages.
+    """Rejects requests for other host names, and requests from pages of other sites.
 
     Attributes:
-        hosts: Names and addresses that are allowed beside those of the loopback interface.
+        hosts: Accepted names and addresses beside those of the loopback interface.
     """
 
     def __init__(self, hosts: Iterable[str] = (), bound: str | None = None) -> None:
@@ -45,7 +45,7 @@ class RequestGuard:
             bound: The address that the server binds.
 
         Raises:
-            DomainError: If one is no host name.
+            DomainError: If one is not a host name.
         """
         given = [hosts] if isinstance(hosts, str) else hosts
         self.hosts = tuple(_checked(host) for host in given)
@@ -55,11 +55,11 @@ class RequestGuard:
         self._own = frozenset(own)
 
     def refusal(self, headers: Headers, local: object = None) -> str | None:
-        """Return why a request is refused, None if it is not.
+        """Return the reason to reject a request, or None to accept it.
 
         Args:
-            headers: Of the request.
-            local: Address and port at which the connection arrived, as sockets report it.
+            headers: Headers of the request.
+            local: Local address and port of the connection, as sockets report it.
         """
         address, port = local[:2] if isinstance(local, tuple) and len(local) >= 2 else (None, None)
         known = self._own | {_plain(address)} if isinstance(address, str) else self._own
@@ -69,7 +69,7 @@ class RequestGuard:
             return f"Host: expected a name of this server, got {_short(hosts)}"
         origins = headers.get_all("Origin")
         if not origins:
-            # no page of a browser, or one that asks its own server
+            # not a browser, or a page of this server
             return None
         scheme, _, rest = origins[0].partition("://")
         page = _split(rest, _PORTS[scheme]) if len(origins) == 1 and scheme in _PORTS else None
@@ -80,7 +80,7 @@ class RequestGuard:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether only this machine can reach an address."""
+    """Return whether an address belongs to the loopback interface."""
     if host == "localhost":
         return True
     try:
@@ -93,7 +93,7 @@ def _checked(host: str) -> str:
     found = _AUTHORITY.fullmatch(host)
     if found is None or found[2] is not None:
         try:
-            # addresses of six words are given without brackets, too
+            # IPv6 addresses may be given without brackets
             return _plain(str(ipaddress.ip_address(host)))
         except ValueError:
             raise DomainError(
@@ -103,13 +103,13 @@ def _checked(host: str) -> str:
 
 
 def _split(authority: str, default: int) -> tuple[str, int] | None:
-    """Return name and port of `name:port`, None if it is neither a name nor an address."""
+    """Return name and port of `name:port`; None if it is malformed."""
     found = _AUTHORITY.fullmatch(authority)
     return None if found is None else (_plain(found[1]), int(found[2] or default))
 
 
 def _plain(host: str) -> str:
-    """Return a host in the one way of writing it that is compared."""
+    """Return a host in canonical form."""
     name = host.strip("[]").lower().removesuffix(".")
     try:
         address = ipaddress.ip_address(name.partition("%")[0])

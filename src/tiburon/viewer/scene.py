@@ -1,15 +1,21 @@
-"""What is to be drawn of a robot: solids with colors, frames, centers and thrusters, as plain data.
+"""The scene of a robot: solids with colors, frames, centers and thrusters, as plain data.
 
-Poses are fixed in their body; where the bodies are is the business of who draws. Both the replay
-page and the live scene draw from this, so that a robot looks the same everywhere.
+All poses are fixed in their body. The replay page and the live scene both draw this scene, so that
+a robot looks the same in both. Mesh files are untrusted: a damaged one adds a note and no surface.
+Bodies without shapes get placeholders.
 """
 
+import math
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.model import Body, Model, Shape
+from tiburon.errors import ModelFileError
+from tiburon.hydro.mesh_file import read_triangles
+from tiburon.model import Body, LoopClosure, Model, Shape
 from tiburon.model.pose import Pose
 from tiburon.model.shape import (
     BoxShape,
@@ -19,24 +25,27 @@ from tiburon.model.shape import (
     MeshShape,
     SphereShape,
 )
-from tiburon.model.value_checks import Vec3
+from tiburon.model.value_checks import Matrix3, Vec3, matrix3
 from tiburon.record import record
 from tiburon.spatial.rotations import matrix_to_quaternion
-from tiburon.viewer.scene_mesh import Mesh, read_mesh
-from tiburon.viewer.scene_stand_in import robot_size, stand_in
 
 __all__ = [
+    "Mesh",
     "Scene",
     "SceneBody",
     "SceneFrame",
     "ScenePart",
     "SceneThruster",
     "half_extents",
+    "placeholder_shapes",
     "quaternions",
+    "read_mesh",
+    "robot_size",
     "scene_of",
 ]
 
 Array = NDArray[np.float64]
+
 Color = tuple[float, float, float, float]
 Quaternion = tuple[float, float, float, float]
 
@@ -48,10 +57,25 @@ PALETTE: tuple[Color, ...] = (
     (0.55, 0.58, 0.63, 1.0),
     (0.52, 0.42, 0.66, 1.0),
 )
-"""Colors of bodies that have none of their own, one after the other: red, green, blue, opacity."""
+"""Colors of bodies without one, in turn: red, green, blue, opacity."""
 
-ONLY_COLLISION: Color = (0.55, 0.60, 0.66, 1.0)
-"""Color of shapes that were meant for collisions alone."""
+COLLISION_COLOR: Color = (0.55, 0.60, 0.66, 1.0)
+"""Color of collision shapes, drawn where a body has no visual ones."""
+
+
+Points = NDArray[np.float32]
+Corners = NDArray[np.int32]
+
+
+@record(eq=False)
+class Mesh:
+    """A triangle mesh."""
+
+    vertices: Points
+    """Vertices in shape axes [m], shape (n, 3)."""
+
+    triangles: Corners
+    """Vertex indices, counterclockwise seen from outside, shape (m, 3)."""
 
 
 @record
@@ -62,28 +86,28 @@ class ScenePart:
     """ "box", "sphere", "cylinder", "capsule", "ellipsoid", "plane" or "mesh"."""
 
     size: tuple[float, ...]
-    """Edge lengths; radius; radius and length along z; half axes; nothing for plane and mesh [m].
+    """Edge lengths; radius; radius and length along z; semi-axes; () for plane and mesh [m].
 
-    The length of a capsule is that between the centers of its half balls."""
+    The length of a capsule is the distance between the centers of its hemispheres."""
 
     position: Vec3
-    """Its middle, body axes [m]."""
+    """Center, body axes [m]."""
 
     quaternion: Quaternion
-    """(w, x, y, z), axes of the solid to body axes."""
+    """(w, x, y, z), from solid axes to body axes."""
 
     color: Color
-    """Red, green, blue and opacity, each between 0 and 1, as on a screen (sRGB)."""
+    """Red, green, blue (sRGB) and opacity, each between 0 and 1."""
 
-    stand_in: bool = False
-    """Whether it was made up because the body has no shape of its own."""
+    placeholder: bool = False
+    """Whether it stands for a body without shapes."""
 
     mesh: Mesh | None = None
-    """The surface, where the kind is "mesh"."""
+    """The surface of a "mesh"."""
 
     @property
     def rotation(self) -> Array:
-        """Axes of the solid in body axes, shape (3, 3)."""
+        """Rotation from solid axes to body axes, shape (3, 3)."""
         w, x, y, z = self.quaternion
         return np.array(
             [
@@ -106,39 +130,39 @@ class SceneFrame:
     """Origin in body axes [m]."""
 
     quaternion: Quaternion
-    """(w, x, y, z), axes of the frame to body axes."""
+    """(w, x, y, z), from frame axes to body axes."""
 
 
 @record
 class SceneThruster:
-    """A propeller, fixed in a body."""
+    """A thruster, fixed in a body."""
 
     name: str
     body: str
     position: Vec3
-    """Where it pushes, body axes [m]."""
+    """Point of application, body axes [m]."""
 
     direction: Vec3
     """Unit vector of positive thrust on the body, body axes."""
 
     radius: float
-    """How large it is drawn [m]; models do not say."""
+    """Radius in the drawing [m]; models do not specify it."""
 
 
 @record
 class SceneBody:
-    """A body: what it looks like, and what its centers follow from."""
+    """A body: its solids, and its centers of mass and buoyancy."""
 
     name: str
     parts: tuple[ScenePart, ...]
     mass: float
-    """[kg]."""
+    """Mass [kg]."""
 
     center_of_mass: Vec3
     """Body axes [m]."""
 
     volume: float
-    """Of water it displaces [m^3]; 0 where water does nothing to it."""
+    """Displaced volume [m^3]; 0 for bodies without hydrodynamics."""
 
     center_of_buoyancy: Vec3
     """Body axes [m]."""
@@ -146,7 +170,7 @@ class SceneBody:
 
 @record
 class Scene:
-    """A robot as it is drawn."""
+    """The drawing of a robot."""
 
     name: str
     about: str
@@ -156,24 +180,24 @@ class Scene:
     frames: tuple[SceneFrame, ...]
     thrusters: tuple[SceneThruster, ...]
     size: float
-    """Rough extent of the robot [m]: how large arrows, axes and labels should be."""
+    """Approximate extent of the robot [m], which scales arrows, axes and labels."""
 
     notes: tuple[str, ...]
-    """What could not be drawn as the model says, one sentence each."""
+    """Shapes that could not be drawn, one sentence each."""
 
 
 def scene_of(
     model: Model, *, colors: Sequence[Color] | None = None, triangles: int = 8000
 ) -> Scene:
-    """Return what is to be drawn of a robot.
+    """Return the scene of a robot.
 
-    Bodies show their visual shapes, or those for collision if they have no other. A body without
-    any gets a stand-in from its joints, its inertia or the water it displaces.
+    Bodies show their visual shapes, or their collision shapes if they have no others. A body
+    without shapes gets a placeholder from its joints, its inertia or its displaced volume.
 
     Args:
         model: The robot.
-        colors: Given in turn to bodies that have no color; `PALETTE` by default.
-        triangles: Largest number of triangles kept of one mesh file.
+        colors: Colors in turn for bodies without one; `PALETTE` by default.
+        triangles: Largest number of triangles of one mesh file; finer meshes are coarsened.
     """
     palette = tuple(colors) if colors else PALETTE
     size = robot_size(model)
@@ -183,8 +207,8 @@ def scene_of(
         color = palette[number % len(palette)]
         parts = _parts(body, color, triangles, notes)
         if not parts:
-            made = stand_in(model, body, size)
-            parts = [_part(shape, color, triangles, notes, stand_in=True) for shape in made]
+            made = placeholder_shapes(model, body, size)
+            parts = [_part(shape, color, triangles, notes, placeholder=True) for shape in made]
         bodies.append(_scene_body(body, [part for part in parts if part is not None]))
     frames = [
         SceneFrame(f.name, f.body, f.pose.translation, _quaternion(f.pose)) for f in model.frames
@@ -202,7 +226,7 @@ def scene_of(
 
 def _parts(body: Body, color: Color, triangles: int, notes: list[str]) -> list[ScenePart | None]:
     seen = [shape for shape in body.shapes if shape.role != "collision"]
-    for shapes, default in ((seen, color), (body.shapes, ONLY_COLLISION)):
+    for shapes, default in ((seen, color), (body.shapes, COLLISION_COLOR)):
         found = [_part(shape, default, triangles, notes) for shape in shapes]
         if any(found):
             return found
@@ -210,9 +234,9 @@ def _parts(body: Body, color: Color, triangles: int, notes: list[str]) -> list[S
 
 
 def _part(
-    shape: Shape, color: Color, triangles: int, notes: list[str], *, stand_in: bool = False
+    shape: Shape, color: Color, triangles: int, notes: list[str], *, placeholder: bool = False
 ) -> ScenePart | None:
-    """Return a shape as it is drawn; None for a mesh that cannot be read."""
+    """Return the solid of a shape; None for a mesh that cannot be read."""
     geometry, mesh = shape.geometry, None
     if isinstance(geometry, BoxShape):
         kind, size = "box", tuple(geometry.size)
@@ -236,7 +260,7 @@ def _part(
         shape.pose.translation,
         _quaternion(shape.pose),
         color if shape.color is None else shape.color,
-        stand_in,
+        placeholder,
         mesh,
     )
 
@@ -254,7 +278,7 @@ def _scene_body(body: Body, parts: Sequence[ScenePart]) -> SceneBody:
 
 
 def _thrusters(model: Model, size: float) -> list[SceneThruster]:
-    """Find the thrusters in axes of their bodies: models may fix them to frames."""
+    """Return the thrusters in body axes: models may fix them to frames."""
     frames = {frame.name: frame for frame in model.frames}
     found = []
     for thruster in model.thrusters:
@@ -275,26 +299,26 @@ def _quaternion(pose: Pose) -> Quaternion:
 
 
 def quaternions(R: Array) -> Array:
-    """Return unit quaternions (w, x, y, z) of rotation matrices, shape (..., 4), w not negative.
+    """Return unit quaternions (w, x, y, z) of rotation matrices, shape (..., 4), w >= 0.
 
     Args:
         R: Shape (..., 3, 3).
     """
-    # all at once: each entry of the matrix is an array
+    # vectorized: each entry of the matrix is an array
     entries = np.moveaxis(R, (-2, -1), (0, 1))
     return np.stack(matrix_to_quaternion([list(row) for row in entries]), axis=-1)
 
 
 def half_extents(part: ScenePart, R: Array) -> tuple[Array, Array]:
-    """Return how far a solid reaches along the axes of another frame.
+    """Return the center and half extents of a solid along the axes of another frame.
 
     Args:
         part: The solid.
-        R: Body axes to the axes of that frame, shape (..., 3, 3).
+        R: Rotation from body axes to the axes of that frame, shape (..., 3, 3).
 
     Returns:
-        From the body's origin to the middle of the solid, and the half extents around it, both in
-        those axes [m], shape (..., 3).
+        The vector from the body's origin to the center of the solid, and the half extents around
+        it, both in the axes of that frame [m], shape (..., 3).
     """
     turned = R @ part.rotation
     middle = np.array(part.position)
@@ -316,6 +340,202 @@ def half_extents(part: ScenePart, R: Array) -> tuple[Array, Array]:
         middle = middle + part.rotation @ (0.5 * (low + high))
         reach = np.abs(turned) @ (0.5 * (high - low))
     else:
-        # a plane has no end: it says nothing about the size of the robot
+        # a plane is unbounded and does not count
         reach = np.zeros(along.shape)
     return R @ middle, reach
+
+
+def read_mesh(
+    path: str, scale: tuple[float, float, float], triangles: int, notes: list[str]
+) -> Mesh | None:
+    """Read a mesh file; if it cannot be drawn, add a note and return None.
+
+    Args:
+        path: Path of the file.
+        scale: Factors along x, y, z.
+        triangles: Largest number of triangles; finer meshes are coarsened.
+        notes: List to which a sentence is added if the file cannot be drawn.
+    """
+    try:
+        vertices, corners = read_triangles(Path(path))
+    except ModelFileError as problem:
+        notes.append(f"mesh not drawn: {problem}")
+        return None
+    inside = corners.min() >= 0 and corners.max() < len(vertices)
+    if not inside or not np.isfinite(vertices[corners]).all():
+        notes.append(
+            f"mesh not drawn: {path}: its triangles refer to missing or non-finite vertices"
+        )
+        return None
+    vertices = np.where(np.isfinite(vertices), vertices, 0.0)
+    points = (vertices * np.array(scale)).astype(np.float32)
+    if np.prod(scale) < 0.0:
+        # mirroring reverses the orientation of triangles
+        corners = corners[:, ::-1]
+    return coarsened(Mesh(points, np.ascontiguousarray(corners, dtype=np.int32)), triangles)
+
+
+def coarsened(mesh: Mesh, triangles: int) -> Mesh:
+    """Return a mesh with at most the given number of triangles, by vertex clustering.
+
+    The vertices in one cell of a grid are replaced by their mean; cells grow until few enough
+    triangles are left. The first grid is so fine that it only merges coincident vertices.
+    """
+    low = mesh.vertices.min(axis=0)
+    extent = float((mesh.vertices.max(axis=0) - low).max()) or 1.0
+    cells = 4096.0
+    while True:
+        place = np.round((mesh.vertices - low) * (cells / extent)).astype(np.int64)
+        _, owner = np.unique(place @ np.array([1, 8192, 8192**2]), return_inverse=True)
+        owner = owner.reshape(-1)
+        count = np.bincount(owner)
+        sums = [np.bincount(owner, weights=mesh.vertices[:, k]) for k in range(3)]
+        vertices = (np.stack(sums, axis=1) / count[:, None]).astype(np.float32)
+        corners = owner[mesh.triangles]
+        a, b, c = corners.T
+        kept = corners[(a != b) & (b != c) & (c != a)]
+        kept = np.unique(_least_first(kept), axis=0) if len(kept) else kept
+        if len(kept) <= triangles or cells < 2.0:
+            return Mesh(vertices, kept.astype(np.int32))
+        cells *= 0.7
+
+
+def _least_first(corners: NDArray[Any]) -> NDArray[Any]:
+    """Rotate the vertices of each triangle so that the smallest index is first."""
+    start = np.argmin(corners, axis=1)[:, None]
+    return np.take_along_axis(corners, (start + np.arange(3)) % 3, axis=1)
+
+
+ROD_RADIUS = 0.07
+"""Radius of a placeholder rod over its length."""
+
+MAX_ROD_RADIUS = 0.035
+"""Largest radius of a rod over the size of the robot."""
+
+MIN_SIZE = 0.02
+"""Radius of a placeholder sphere, and least length of a rod, over the size of the robot."""
+
+
+def robot_size(model: Model) -> float:
+    """Return the approximate extent of a robot [m], at least 0.05 m.
+
+    Independent of the configuration: half the longest chain of joint offsets plus the largest
+    shape.
+    """
+    reach: dict[str, float] = {}
+    largest = 0.0
+    for body in model.bodies:
+        offset = _norm(body.joint.pose.translation) if body.parent != "world" else 0.0
+        reach[body.name] = reach.get(body.parent, 0.0) + offset
+        largest = max([largest, *(_shape_radius(shape) for shape in body.shapes)])
+        largest = max(largest, _norm(body.inertia.com))
+    for frame in model.frames:
+        if frame.body in reach:
+            largest = max(largest, _norm(frame.pose.translation))
+    return max(0.5 * max(reach.values(), default=0.0) + largest, 0.05)
+
+
+def placeholder_shapes(model: Model, body: Body, size: float) -> list[Shape]:
+    """Return shapes for a body that has none.
+
+    In order of preference: rods from joint to joint; the solid box of the same inertia; a sphere
+    of the displaced volume; a small sphere at the center of mass.
+
+    Args:
+        model: The robot.
+        body: One of its bodies.
+        size: Approximate extent of the robot [m].
+    """
+    ends = [end for end in _ends(model, body) if np.linalg.norm(end) > MIN_SIZE * size]
+    floats = body.joint.kind == "free"
+    box = _inertia_box(body)
+    shapes: list[Shape] = []
+    if floats and box is not None:
+        shapes.append(box)
+    shapes += [_rod(end, size) for end in ends]
+    if shapes:
+        return shapes
+    com = np.array(body.inertia.com)
+    if body.inertia.mass > 0.0 and np.linalg.norm(com) > 2.0 * MIN_SIZE * size:
+        # the last link of an arm: its center of mass is in the middle of the rod
+        return [_rod(2.0 * com, size)]
+    if box is not None:
+        return [box]
+    if body.fluid is not None and body.fluid.volume > 0.0:
+        radius = (0.75 * body.fluid.volume / math.pi) ** (1.0 / 3.0)
+        pose = Pose(translation=body.fluid.center_of_buoyancy)
+        return [Shape(SphereShape(radius), pose)]
+    if body.joint.kind == "fixed" and body.inertia.mass == 0.0:
+        # a fixed frame without mass
+        return []
+    return [Shape(SphereShape(MIN_SIZE * size), Pose(translation=body.inertia.com))]
+
+
+def _ends(model: Model, body: Body) -> list[Array]:
+    """Return the points where joints, frames, contacts and loops attach, body axes [m]."""
+    places = {frame.name: frame for frame in model.frames}
+    ends = [child.joint.pose.translation for child in model.bodies if child.parent == body.name]
+    ends += [frame.pose.translation for frame in model.frames if frame.body == body.name]
+    ends += [point.position for point in model.contacts if point.body == body.name]
+    for loop in model.loops:
+        if isinstance(loop, LoopClosure):
+            for name, pose in ((loop.first, loop.joint.pose), (loop.second, loop.second_pose)):
+                frame = places.get(name)
+                if (name if frame is None else frame.body) == body.name:
+                    place = pose if frame is None else frame.pose @ pose
+                    ends.append(place.translation)
+    distinct: dict[tuple[float, ...], Array] = {}
+    for end in ends:
+        distinct.setdefault(tuple(round(x, 6) for x in end), np.array(end))
+    return list(distinct.values())
+
+
+def _rod(end: Array, size: float) -> Shape:
+    """Return a rod from the origin of a body to a point, body axes."""
+    length = float(np.linalg.norm(end))
+    radius = min(ROD_RADIUS * length, MAX_ROD_RADIUS * size)
+    return Shape(CapsuleShape(radius, length), Pose(_along(end / length), tuple(0.5 * end)))
+
+
+def _along(z: Array) -> Matrix3:
+    """Return a rotation whose third axis has a given direction."""
+    across = np.eye(3)[int(np.argmin(np.abs(z)))]
+    x = np.cross(across, z)
+    x /= np.linalg.norm(x)
+    return matrix3(np.column_stack([x, np.cross(z, x), z]))
+
+
+def _inertia_box(body: Body) -> Shape | None:
+    """Return the solid box of the same mass and inertia; None unless all edges are positive.
+
+    A box of edges a, b, c has the principal moments m (b^2 + c^2) / 12 and so on.
+    """
+    mass = body.inertia.mass
+    if mass <= 0.0:
+        return None
+    moments, axes = np.linalg.eigh(body.inertia.matrix)
+    if np.linalg.det(axes) < 0.0:
+        axes = -axes
+    squares = 6.0 / mass * (moments.sum() - 2.0 * moments)
+    if squares.min() <= 1e-6 * max(float(squares.max()), 1e-12):
+        return None
+    x, y, z = np.sqrt(squares).tolist()
+    pose = Pose(matrix3(axes), body.inertia.com)
+    return Shape(BoxShape((x, y, z)), pose)
+
+
+def _shape_radius(shape: Shape) -> float:
+    """Return the approximate distance from the body origin to the end of a shape [m]."""
+    geometry = shape.geometry
+    if isinstance(geometry, BoxShape):
+        reach = 0.5 * _norm(geometry.size)
+    elif isinstance(geometry, SphereShape):
+        reach = geometry.radius
+    else:
+        length, radius = getattr(geometry, "length", 0.0), getattr(geometry, "radius", 0.0)
+        reach = max(0.5 * length + radius, *getattr(geometry, "radii", (0.0,)), 0.0)
+    return reach + _norm(shape.pose.translation) if reach else 0.0
+
+
+def _norm(vector: tuple[float, ...]) -> float:
+    return math.sqrt(sum(x * x for x in vector))

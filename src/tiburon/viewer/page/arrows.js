@@ -27,7 +27,7 @@ export class Arrow {
     parent.add(this.mesh);
   }
 
-  // Shows a vector at a point; `length` is that of the arrow for a vector of length `whole`.
+  // Draws a vector at a point; an arrow for a vector of size `whole` has the length `length`.
   show(point, vector, whole) {
     const size = vector.length();
     const long = whole > 0 ? (size / whole) * this.size : 0;
@@ -35,7 +35,7 @@ export class Arrow {
     if (!this.mesh.visible) return;
     this.mesh.position.copy(point);
     this.mesh.quaternion.setFromUnitVectors(UP, vector.clone().divideScalar(size));
-    // short arrows stay slender, long ones do not get fat
+    // limit the thickness of long arrows
     const thick = Math.min(0.8 * long, 0.4 * this.size);
     this.mesh.scale.set(thick, thick, long);
   }

@@ -1,4 +1,4 @@
-// Where the page looks from: around a place, around the moving robot, or from aboard.
+// Cameras: around a fixed point, around the moving robot, or on board.
 
 import * as THREE from "three";
 
@@ -11,13 +11,13 @@ export class CameraRig {
     this.mode = "orbit";
     this.home = { center: center.clone(), distance };
     this.target = center.clone();
-    this.offset = new THREE.Vector3(); // of the target from the robot, while following
+    this.offset = new THREE.Vector3(); // from the robot to the target, in follow mode
     this.size = size;
     this.distance = distance;
     this.azimuth = -0.9;
     this.elevation = 0.34;
     this.floor = -Infinity;
-    this.version = 0; // counts what the user changed
+    this.version = 0; // incremented by user input
     this.pointers = new Map();
     canvas.addEventListener("pointerdown", (event) => this.press(event));
     canvas.addEventListener("pointermove", (event) => this.drag(event));
@@ -41,7 +41,7 @@ export class CameraRig {
     this.elevation = 0.34;
   }
 
-  // Steps back until the robot fits the part of the window that is free.
+  // Moves back until the robot fits into the free part of the window.
   fit(factor) {
     this.home.distance *= Math.min(factor, 3);
     this.reset();
@@ -59,7 +59,7 @@ export class CameraRig {
     const dx = event.clientX - last.x;
     const dy = event.clientY - last.y;
     if (this.pointers.size === 2) {
-      // two fingers: their distance zooms, their middle shifts
+      // two fingers: pinch to zoom, drag to pan
       const other = [...this.pointers.entries()].find(([id]) => id !== event.pointerId)[1];
       const before = Math.hypot(last.x - other.x, last.y - other.y);
       const after = Math.hypot(event.clientX - other.x, event.clientY - other.y);
@@ -95,7 +95,7 @@ export class CameraRig {
     this.mode = mode;
   }
 
-  // Moves the camera; `mount` is what the on-board camera is fixed to, and which axis it looks along.
+  // Moves the camera; `mount` is the object that carries the on-board camera, and its viewing axis.
   update(robotCenter, mount) {
     if (this.mode === "on-board" && mount) {
       this.ride(mount);

@@ -1,4 +1,4 @@
-// Buttons, sliders and keys; texts come from strangers and are only ever set as text.
+// Buttons, sliders and keys; texts are untrusted and only ever set as text content.
 
 import { MODES } from "./camera.js";
 
@@ -10,7 +10,7 @@ const NAMES = {
 export class Controls {
   constructor(record, player, rig, mounts, switchOverlay) {
     this.player = player;
-    this.version = 0; // counts what was switched
+    this.version = 0; // incremented by every switch
     this.elements = Object.fromEntries(["play", "scrub", "clock", "speed", "camera", "mount", "panel", "strip", "strip-toggle"]
       .map((id) => [id, document.getElementById(id)]));
     const [heading, about] = document.getElementById("heading").children;

@@ -1,12 +1,12 @@
-// Tables of float32 numbers from the packed bytes of the page; replay_data.py is the other half.
+// Unpacks float32 arrays from the bytes of the page; packing.py packs them.
 
 export class Tables {
   constructor(bytes) {
     this.bytes = bytes;
   }
 
-  // Returns the numbers of a table row by row. Stored are the differences of the bit patterns of
-  // neighboring rows, column by column, the first bytes of all of them, then the second, and so on.
+  // Returns an array row by row. Stored are the differences of the bit patterns of consecutive rows,
+  // column by column, in byte planes.
   read({ offset, shape }) {
     const rows = shape[0];
     const columns = shape.slice(1).reduce((product, length) => product * length, 1);
@@ -27,7 +27,7 @@ export class Tables {
   }
 }
 
-// Finds the frames on both sides of a time and how far it is between them.
+// Returns the frames around a time and the fraction between them.
 export function bracket(times, time) {
   let low = 0;
   let high = times.length - 1;

@@ -2,7 +2,7 @@
 
 import * as THREE from "three";
 
-// 1, 2 or 5 times a power of ten, not larger than a length.
+// Returns 1, 2 or 5 times a power of ten, at most a length.
 export function roundLength(length) {
   const power = 10 ** Math.floor(Math.log10(length));
   const times = [5, 2, 1].find((factor) => factor * power <= length);
@@ -102,7 +102,7 @@ export class Floor {
     const geometry = grid ? unevenGeometry(grid, tables) : new THREE.PlaneGeometry(2 * extent, 2 * extent);
     this.mesh = new THREE.Mesh(geometry, this.material);
     this.flat = !grid;
-    // a hair below, so that soles that rest on it do not flicker
+    // slightly lower, so that feet on the floor do not flicker
     this.mesh.position.z = (this.flat ? surroundings.floor : 0) - 0.002 * size;
     this.mesh.receiveShadow = true;
     this.mesh.renderOrder = -1;

@@ -1,4 +1,4 @@
-// Unpacks the modules of the page, ties them together and starts the last one.
+// Unpacks the modules of the page, links them and starts the last one.
 "use strict";
 (async () => {
   const message = document.getElementById("message");
@@ -23,7 +23,7 @@
     const modules = JSON.parse(new TextDecoder().decode(code));
     const places = {};
     for (const [name, source] of modules) {
-      // imports name modules that came before: put the addresses they have got
+      // replace imports of earlier modules by their object URLs
       const tied = source.replace(/from "([^"]+)";/g, (whole, other) =>
         other in places ? `from "${places[other]}";` : whole);
       places[name] = URL.createObjectURL(new Blob([tied], { type: "text/javascript" }));

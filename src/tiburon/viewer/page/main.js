@@ -1,4 +1,4 @@
-// Puts the page together and runs it: scene, robots, surroundings, camera, player.
+// Builds and runs the page: scene, robots, surroundings, camera, player.
 
 import * as THREE from "three";
 import { CameraRig } from "./camera.js";
@@ -11,7 +11,7 @@ import { Sea } from "./sea.js";
 import { Sky } from "./sky.js";
 import { Tables, bracket } from "./decode.js";
 
-// Time of the replay, from 0 to its duration; at its end it starts again.
+// Playback time, from 0 to the duration, in a loop.
 class Player {
   constructor(times, start, speed) {
     this.duration = times[times.length - 1] - times[0];
@@ -40,7 +40,7 @@ class Player {
   }
 }
 
-// Places for the on-board camera: named frames and bodies; vehicles look along x, tools along z.
+// Mounts of the on-board camera: named frames and bodies; vehicles look along x, tools along z.
 function mountsOf(robot) {
   const { record } = robot;
   const x = new THREE.Vector3(1, 0, 0);
@@ -64,7 +64,7 @@ function mountsOf(robot) {
   }));
 }
 
-// Draws more simply where frames take too long: on computers without a graphics processor.
+// Reduces quality where frames take too long, as without a GPU.
 class Quality {
   constructor(renderer, scene, sun, resize) {
     const { shadow } = sun;
@@ -115,7 +115,7 @@ export function start(record, bytes) {
   const first = box(record.first);
   const whole = box(record.bounds);
   const size = Math.max(first.radius, 0.02);
-  // who travels far is followed; all that others reach is in view from the beginning
+  // follow robots that travel far; otherwise the whole range of motion is in view
   const far = whole.radius > 2.5 * size;
   const mode = record.camera === "auto" ? (far ? "follow" : "orbit") : record.camera;
   const seen = far ? first : whole;
@@ -161,7 +161,7 @@ export function start(record, bytes) {
   const resize = () => {
     renderer.setSize(window.innerWidth, window.innerHeight, false);
     camera.aspect = window.innerWidth / window.innerHeight;
-    // the panel covers the lower part: look a little lower, so that the robot is in the free part
+    // the panel covers the lower part: shift the view so that the robot is in the free part
     const covered = document.getElementById("panel").offsetHeight;
     camera.setViewOffset(window.innerWidth, window.innerHeight, 0, 0.5 * covered, window.innerWidth, window.innerHeight);
     camera.updateProjectionMatrix();
@@ -175,11 +175,11 @@ export function start(record, bytes) {
   let last = null;
   let shown = "";
   renderer.setAnimationLoop((now) => {
-    // a tab that was hidden goes on where it was
+    // a hidden tab resumes where it stopped
     const seconds = last === null ? 0 : Math.min((now - last) / 1000, 0.25);
     last = now;
     player.advance(seconds);
-    // nothing is drawn again while nothing changes: a page left open costs no power
+    // redraw only on changes: an idle page consumes no power
     const wanted = [player.time, player.playing, rig.version, controls.version, window.innerWidth, window.innerHeight,
       document.getElementById("panel").offsetHeight].join(" ");
     if (wanted === shown) return;

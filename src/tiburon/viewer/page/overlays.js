@@ -1,4 +1,4 @@
-// What can be switched on beside the robots: frames, labels, centers, trails, force arrows.
+// Overlays: frames, labels, centers, trails, force arrows.
 
 import * as THREE from "three";
 import { Arrow } from "./arrows.js";
@@ -41,7 +41,7 @@ function label(text, size) {
   return sprite;
 }
 
-// The usual mark of a center: a ball in quarters.
+// The symbol of a center of mass: a sphere in light and dark octants.
 function centerMark(radius, color) {
   const canvas = document.createElement("canvas");
   canvas.width = 128;
@@ -113,7 +113,7 @@ export class Overlays {
     record.frames.forEach((frame) => mark(frame.name, this.robot.carrier(frame.body), frame.position, frame.quaternion));
   }
 
-  // Switches one kind on or off.
+  // Switches one overlay on or off.
   show(kind, on) {
     if (kind === "frames") this.frames.forEach((node) => { node.visible = on; });
     if (kind === "labels") this.labels.forEach((node) => { node.visible = on; });

@@ -1,9 +1,9 @@
-// The strip of curves below the scene, with a cursor at the time shown.
+// Plots below the scene, with a cursor at the playback time.
 
 const COLORS = ["#5aa9e6", "#ffb454", "#7bd389", "#ff6b6b", "#c49bff", "#5fd3c8", "#f29fc5", "#b0bec5"];
 const EDGE = { left: 58, right: 14, top: 8, bottom: 18 };
 
-// Round steps for the marks of an axis.
+// Returns round tick positions of an axis.
 function marks(low, high, count) {
   const raw = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(raw));
@@ -37,7 +37,7 @@ export class PlotStrip {
     };
     for (const kind of ["pointerdown", "pointermove"]) this.canvas.addEventListener(kind, go);
     if (this.plots.length) {
-      // first what changes: a robot that stands has nothing to tell about its place
+      // plots that change come first
       const index = Math.max(0, this.plots.findIndex(({ values, labels }) => values.some((value, k) => k >= labels.length
         && Math.abs(value - values[k % labels.length]) > 1e-3 * Math.max(1, Math.abs(value)))));
       this.choice.value = String(index);
@@ -78,7 +78,7 @@ export class PlotStrip {
     }
     if (!(low <= high)) [low, high] = [0, 1];
     const largest = Math.max(Math.abs(low), Math.abs(high));
-    // what only rounds differently is a straight line, not noise blown up to full height
+    // a minimum range, so that rounding noise is drawn as a straight line
     const flat = high - low <= 1e-6 * largest;
     const margin = flat ? Math.max(0.2 * largest, 0.1) : 0.06 * (high - low);
     this.scale = { low: low - margin, high: high + margin };

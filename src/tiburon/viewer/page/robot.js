@@ -4,7 +4,7 @@ import * as THREE from "three";
 import { bracket } from "./decode.js";
 import { geometryOf, materialOf, thrusterSolid } from "./solids.js";
 
-const NUMBERS = 7; // of one pose: quaternion (w, x, y, z) and position
+const POSE_SIZE = 7; // quaternion (w, x, y, z) and position
 
 export class Robot {
   constructor(scene, record, tables) {
@@ -48,7 +48,7 @@ export class Robot {
     return { whole, bodies, propellers };
   }
 
-  // Moves everything to a time; a case that has ended is hidden.
+  // Moves all bodies to their poses at a time; ended cases are hidden.
   update(times, time, seconds) {
     const { first, second, share } = bracket(times, time);
     const one = new THREE.Quaternion();
@@ -56,10 +56,10 @@ export class Robot {
     this.shown.forEach(({ whole, bodies, propellers }, number) => {
       let present = true;
       bodies.forEach((group, index) => {
-        const a = ((first * this.cases + number) * this.bodyCount + index) * NUMBERS;
-        const b = ((second * this.cases + number) * this.bodyCount + index) * NUMBERS;
+        const a = ((first * this.cases + number) * this.bodyCount + index) * POSE_SIZE;
+        const b = ((second * this.cases + number) * this.bodyCount + index) * POSE_SIZE;
         const p = this.poses;
-        // the frame after the last good one may be empty: stay at the last good one
+        // after the last valid frame, hold it
         const s = share > 0 && Number.isNaN(p[b]) ? 0 : share;
         if (Number.isNaN(p[a])) present = false;
         one.set(p[a + 1], p[a + 2], p[a + 3], p[a]);
@@ -81,7 +81,7 @@ export class Robot {
     return Math.sign(value) * Math.sqrt(Math.abs(value) / this.record.largestThrust) * 25 * seconds;
   }
 
-  // Mean of a point of the first case's bodies, each with its weight; null if nothing has any.
+  // Weighted mean of a point of the first case's bodies; null if all weights are zero.
   weightedCenter(weight, point) {
     if (!this.shown[0].whole.visible) return null;
     const sum = new THREE.Vector3();
@@ -95,16 +95,16 @@ export class Robot {
     return total > 0 ? sum.divideScalar(total) : null;
   }
 
-  // Object that a frame or thruster is fixed to: a body of the first case, or the world (-1).
+  // Object that carries a frame or thruster: a body of the first case, or the world (-1).
   carrier(index) {
     return index < 0 ? this.shown[0].whole : this.shown[0].bodies[index];
   }
 
-  // Path of the center of mass (or of a body) over all frames, for trails: number of points and numbers.
+  // Path of the center of mass or of a body over all frames, for trails: point count and coordinates.
   path(number, body) {
     const points = [];
     for (let frame = 0; frame < this.frames; frame++) {
-      const a = ((frame * this.cases + number) * this.bodyCount + body) * NUMBERS;
+      const a = ((frame * this.cases + number) * this.bodyCount + body) * POSE_SIZE;
       points.push(this.poses[a + 4], this.poses[a + 5], this.poses[a + 6]);
     }
     return points;

@@ -1,4 +1,4 @@
-// The water: its surface, drifting specks that show how one moves, and arrows of the current.
+// The water: its surface, drifting particles as a motion cue, and arrows of the current.
 
 import * as THREE from "three";
 import { ArrowField } from "./arrows.js";
@@ -113,7 +113,7 @@ export class Sea {
     return this.water.surface === null || camera.position.z < this.water.surface;
   }
 
-  // Velocity of the water at a sampled point, between two instants.
+  // Velocity of the water at a sampled point, interpolated in time.
   flow(i, { first, second, share }) {
     const count = this.points.length;
     const mixed = [0, 1, 2].map((k) => (1 - share) * this.velocity[first * count + 3 * i + k]
@@ -144,7 +144,7 @@ export class Sea {
     this.moveSpecks(around);
   }
 
-  // Specks fill a box around what is watched: those that leave at one side enter at the other.
+  // Particles fill a periodic box around the camera target.
   moveSpecks(around) {
     const box = 8 * this.size;
     const places = this.cloud.points.geometry.attributes.position;

@@ -8,7 +8,7 @@ export const MOODS = {
   space: { top: 0x0b1020, middle: 0x121a2e, bottom: 0x070a14, sun: 2.6, fill: 0.45, fog: null },
 };
 
-// what surfaces mirror under water: paler than the water itself, or yellow would turn green
+// reflections under water: paler than the water, or yellow would look green
 const SHALLOW = { top: 0xe4f4f6, middle: 0x9fc0c8, bottom: 0x5c8088 };
 
 const GRADIENT_VERTEX = `
@@ -16,7 +16,7 @@ const GRADIENT_VERTEX = `
   void main() {
     direction = position;
     gl_Position = projectionMatrix * vec4(mat3(viewMatrix) * position, 1.0);
-    gl_Position.z = gl_Position.w; // behind everything
+    gl_Position.z = gl_Position.w; // far plane
   }`;
 
 const GRADIENT_FRAGMENT = `
@@ -45,7 +45,7 @@ function gradient(mood) {
   return ball;
 }
 
-// What surfaces mirror: a room with bright panels above and a softer one at the side.
+// Environment map: a room with bright panels above and a softer one at the side.
 function environment(renderer, mood) {
   const room = new THREE.Scene();
   const wall = gradient(mood);
@@ -99,7 +99,7 @@ export class Sky {
     scene.add(this.sun, this.sun.target, this.fill);
   }
 
-  // Changes between land, sea and space; what was made once is kept.
+  // Switches between land, sea and space; textures are cached.
   setMood(name) {
     if (name === this.mood) return;
     this.mood = name;
@@ -122,7 +122,7 @@ export class Sky {
     this.fill.groundColor.set(name === "sea" ? 0x3d6470 : 0x9a968e);
   }
 
-  // The sun's shadow is drawn around one place alone: that of the robot.
+  // The shadow map covers the surroundings of the robot only.
   follow(place) {
     this.sun.target.position.copy(place);
     this.sun.position.set(place.x + 2.2 * this.size, place.y - 3.2 * this.size, place.z + 5.5 * this.size);

@@ -2,9 +2,9 @@
 
 import * as THREE from "three";
 
-const ROUND = 40; // sides of round things
+const CIRCLE_SEGMENTS = 40;
 
-// A box with rounded edges: its corner points lie on small balls around the corners of a smaller box.
+// A box with rounded edges: its vertices lie on spheres around the corners of a smaller box.
 function roundedBox([x, y, z]) {
   const radius = 0.06 * Math.min(x, y, z);
   const steps = 3;
@@ -43,7 +43,7 @@ function roundedCylinder([radius, length]) {
     }
   }
   outline.push(new THREE.Vector2(0.98 * (radius - rim), half), new THREE.Vector2(0, half));
-  return new THREE.LatheGeometry(outline, ROUND).rotateX(Math.PI / 2);
+  return new THREE.LatheGeometry(outline, CIRCLE_SEGMENTS).rotateX(Math.PI / 2);
 }
 
 function meshGeometry(part, tables) {
@@ -51,7 +51,7 @@ function meshGeometry(part, tables) {
   const geometry = new THREE.BufferGeometry();
   geometry.setAttribute("position", new THREE.BufferAttribute(tables.read(part.vertices), 3));
   geometry.setIndex(new THREE.BufferAttribute(corners, 1));
-  // sharp edges stay sharp: each triangle keeps its own corners
+  // flat shading: each triangle has its own vertices
   const flat = geometry.toNonIndexed();
   flat.computeVertexNormals();
   return flat;
@@ -59,10 +59,10 @@ function meshGeometry(part, tables) {
 
 const MAKERS = {
   box: (part) => roundedBox(part.size),
-  sphere: (part) => new THREE.SphereGeometry(part.size[0], ROUND, ROUND / 2),
+  sphere: (part) => new THREE.SphereGeometry(part.size[0], CIRCLE_SEGMENTS, CIRCLE_SEGMENTS / 2),
   cylinder: (part) => roundedCylinder(part.size),
-  capsule: (part) => new THREE.CapsuleGeometry(part.size[0], part.size[1], 12, ROUND).rotateX(Math.PI / 2),
-  ellipsoid: (part) => new THREE.SphereGeometry(1, ROUND, ROUND / 2).scale(...part.size),
+  capsule: (part) => new THREE.CapsuleGeometry(part.size[0], part.size[1], 12, CIRCLE_SEGMENTS).rotateX(Math.PI / 2),
+  ellipsoid: (part) => new THREE.SphereGeometry(1, CIRCLE_SEGMENTS, CIRCLE_SEGMENTS / 2).scale(...part.size),
   plane: () => new THREE.PlaneGeometry(40, 40),
   mesh: meshGeometry,
 };
@@ -75,8 +75,8 @@ export function colorOf([red, green, blue]) {
   return new THREE.Color().setRGB(red, green, blue, THREE.SRGBColorSpace);
 }
 
-// Painted metal; ghosts are glassy and throw no shadow.
-// Solids of neighbors overlap at joints: `layer` says which one is seen where surfaces coincide.
+// Painted metal; other cases of a batch are transparent and cast no shadow.
+// Solids of adjacent links overlap: `layer` decides which one is visible where surfaces coincide.
 export function materialOf(color, ghost, layer) {
   const opacity = ghost ? 0.18 : color[3];
   return new THREE.MeshPhysicalMaterial({
@@ -100,7 +100,7 @@ export function thrusterSolid(radius) {
   const bright = new THREE.MeshStandardMaterial({ color: 0xd8a13a, roughness: 0.35, metalness: 0.5 });
   const wall = [[0.9, -0.55], [1.0, -0.5], [1.06, 0], [1.0, 0.5], [0.9, 0.55], [0.86, 0], [0.9, -0.55]];
   const outline = wall.map(([across, along]) => new THREE.Vector2(across * radius, along * radius));
-  const duct = new THREE.Mesh(new THREE.LatheGeometry(outline, ROUND).rotateX(Math.PI / 2), dark);
+  const duct = new THREE.Mesh(new THREE.LatheGeometry(outline, CIRCLE_SEGMENTS).rotateX(Math.PI / 2), dark);
   const propeller = new THREE.Group();
   propeller.add(new THREE.Mesh(new THREE.CapsuleGeometry(0.16 * radius, 0.5 * radius, 6, 16)
     .rotateX(Math.PI / 2), bright));

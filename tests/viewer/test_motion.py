@@ -1,12 +1,12 @@
-"""Recorded rows as frames of a film: which times are kept, and what is shown between rows."""
+"""Recorded rows as frames of a motion: which times are kept, and what is shown between rows."""
 
 import numpy as np
 import pytest
 
 import tiburon as tb
-from tiburon.viewer.replay_motion import Track, film_of, frame_times
-from tiburon.viewer.replay_surroundings import bounds_of, surroundings, view_rotation
+from tiburon.viewer.motion import Track, frame_times, sample_motion
 from tiburon.viewer.scene import scene_of
+from tiburon.viewer.surroundings import bounds_of, surroundings, view_rotation
 
 INTERPOLATED = 2e-4
 """A chord of an arc of 0.02 rad is off by its square over eight; bodies are a few meters away."""
@@ -43,10 +43,10 @@ def test_frames_between_rows_lie_on_the_motion():
         return model.integrate(q0, v * (t[:, None] - 1.0))
 
     times = np.linspace(1.0, 2.0, 34)
-    film = film_of(Track(model, rows, path(rows)), times, 1)
+    motion = sample_motion(Track(model, rows, path(rows)), times, 1)
     _, p = tb.forward_kinematics(model, path(times), model.body_names)
-    np.testing.assert_allclose(film.poses[:, 0, :, 4:], p, atol=INTERPOLATED)
-    np.testing.assert_allclose(np.linalg.norm(film.poses[..., :4], axis=-1), 1.0, atol=1e-12)
+    np.testing.assert_allclose(motion.poses[:, 0, :, 4:], p, atol=INTERPOLATED)
+    np.testing.assert_allclose(np.linalg.norm(motion.poses[..., :4], axis=-1), 1.0, atol=1e-12)
 
 
 def test_a_case_that_ended_is_hidden_from_then_on():
@@ -56,10 +56,10 @@ def test_a_case_that_ended_is_hidden_from_then_on():
     q, _ = model.random_state(rng, (6, 2))
     q[3:, 1] = np.nan
     rows = np.arange(6.0)
-    film = film_of(Track(model, rows, q), rows, 2)
-    assert np.isfinite(film.poses[:, 0]).all()
-    assert np.isfinite(film.poses[:3, 1]).all()
-    assert np.isnan(film.poses[3:, 1]).all()
+    motion = sample_motion(Track(model, rows, q), rows, 2)
+    assert np.isfinite(motion.poses[:, 0]).all()
+    assert np.isfinite(motion.poses[:3, 1]).all()
+    assert np.isnan(motion.poses[3:, 1]).all()
 
 
 def test_of_rows_at_one_instant_the_last_is_shown():
@@ -69,22 +69,22 @@ def test_of_rows_at_one_instant_the_last_is_shown():
     q = np.array([[0.0], [0.1], [0.5], [0.6]])
     times = frame_times([Track(model, rows, q)], 30.0, 100)
     np.testing.assert_array_equal(times, [0.0, 1.0, 2.0])
-    film = film_of(Track(model, rows, q), times, 1)
-    expected = film_of(Track(model, None, np.array([0.5])), np.zeros(1), 1)
-    np.testing.assert_allclose(film.poses[1], expected.poses[0], atol=1e-15)
+    motion = sample_motion(Track(model, rows, q), times, 1)
+    expected = sample_motion(Track(model, None, np.array([0.5])), np.zeros(1), 1)
+    np.testing.assert_allclose(motion.poses[1], expected.poses[0], atol=1e-15)
 
 
 def test_of_many_cases_an_even_choice_is_shown():
     """First and last are among them."""
     model = tb.load("pendulum")
     q = np.linspace(0.0, 1.0, 101)[None, :, None] * np.ones((2, 1, 1))
-    film = film_of(Track(model, np.array([0.0, 1.0]), q), np.array([0.0, 1.0]), 5)
-    angles = 2.0 * np.arccos(np.abs(film.poses[0, :, 0, 0]))
+    motion = sample_motion(Track(model, np.array([0.0, 1.0]), q), np.array([0.0, 1.0]), 5)
+    angles = 2.0 * np.arccos(np.abs(motion.poses[0, :, 0, 0]))
     np.testing.assert_allclose(angles, [0.0, 0.25, 0.5, 0.75, 1.0], atol=1e-7)
 
 
 def test_joints_moved_by_time_are_where_the_time_puts_them():
-    """A driven joint has no number in q: the film asks for it at the time of each row."""
+    """A driven joint has no number in q: the motion asks for it at the time of each row."""
     wheel = tb.Body(
         "wheel",
         joint=tb.Driven(
@@ -97,8 +97,8 @@ def test_joints_moved_by_time_are_where_the_time_puts_them():
     )
     model = tb.Model("driven", [wheel, swing])
     rows = np.array([0.0, 1.0, 2.0])
-    film = film_of(Track(model, rows, np.zeros((3, model.nq))), rows, 1)
-    np.testing.assert_allclose(film.poses[:, 0, 0, 3], np.sin([0.0, 0.25, 0.5]), atol=1e-12)
+    motion = sample_motion(Track(model, rows, np.zeros((3, model.nq))), rows, 1)
+    np.testing.assert_allclose(motion.poses[:, 0, 0, 3], np.sin([0.0, 0.25, 0.5]), atol=1e-12)
 
 
 @pytest.mark.parametrize("gravity", [(0, 0, -9.81), (0, 0, 9.81), (0, -9.81, 0), (3.0, 1.0, -2.0)])
@@ -114,14 +114,14 @@ def test_up_is_up_whatever_gravity_says(gravity):
 
 def test_the_floor_is_under_the_robot():
     """Given ground is kept; hanging robots get a floor they do not touch; space has none."""
-    from tiburon.viewer.replay_data import Packer
+    from tiburon.viewer.packing import Packer
 
     def floor(name, world):
         model = tb.load(name)
         q = np.array(model.poses.get("stand", model.neutral()))
-        film = film_of(Track(model, None, q), np.zeros(1), 1)
+        motion = sample_motion(Track(model, None, q), np.zeros(1), 1)
         scene = scene_of(model)
-        bounds = bounds_of([scene], [film], slice(None))
+        bounds = bounds_of([scene], [motion], slice(None))
         found = surroundings(world, bounds, scene.size, np.zeros(1), Packer())
         return found, bounds
 

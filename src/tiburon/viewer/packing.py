@@ -1,8 +1,8 @@
-"""Numbers for the replay page: float32, packed so that films of slow robots are small.
+"""Packing of arrays for web pages: float32, compressed losslessly.
 
-A table goes into the page as the differences of the bit patterns of neighboring rows, sorted by
-bytes: what hardly changes becomes long runs of equal bytes, which deflate then removes. The way
-back gives every float32 to the bit. `page/decode.js` is the other half.
+An array is written as the differences of the bit patterns of consecutive rows, sorted by byte
+planes: values that hardly change become long runs of equal bytes, which deflate compresses well.
+Unpacking restores every float32 bitwise; `page/decode.js` does it in the browser.
 """
 
 import base64
@@ -12,26 +12,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["Packer", "pack", "unpack"]
+__all__ = ["Packer", "compressed", "pack", "unpack"]
 
 
 def pack(table: NDArray[np.float32]) -> bytes:
-    """Return the bytes of a table, neighbors along its first dimension subtracted.
+    """Return the bytes of an array, with consecutive rows subtracted.
 
     Args:
-        table: At least one dimension; rows are compared along the first.
+        table: At least one dimension; rows are along the first.
     """
     rows = np.ascontiguousarray(table, dtype="<f4").view("<u4").reshape(len(table), -1)
     steps = rows.copy()
-    # whole numbers modulo 2^32: nothing is rounded, so nothing is lost
+    # integers modulo 2^32: no rounding
     steps[1:] -= rows[:-1]
-    # one row per column of the table, then one plane per byte of its numbers
+    # one row per column of the array, then one plane per byte of its entries
     planes = np.ascontiguousarray(steps.T).view("u1").reshape(-1, 4).T
     return np.ascontiguousarray(planes).tobytes()
 
 
 def unpack(data: bytes, shape: tuple[int, ...]) -> NDArray[np.float32]:
-    """Return the table of a shape from its bytes: the inverse of `pack`."""
+    """Return the array of a shape from its bytes: the inverse of `pack`."""
     count = int(np.prod(shape))
     planes = np.frombuffer(data, dtype="u1", count=4 * count).reshape(4, count)
     steps = np.ascontiguousarray(planes.T).view("<u4").reshape(-1, shape[0]).T
@@ -40,14 +40,14 @@ def unpack(data: bytes, shape: tuple[int, ...]) -> NDArray[np.float32]:
 
 
 class Packer:
-    """Collects tables; the page finds them by offset and shape."""
+    """Collects arrays; the page finds them by offset and shape."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
         self._length = 0
 
     def add(self, values: ArrayLike) -> dict[str, Any]:
-        """Add a table and return what the page needs to find it."""
+        """Add an array and return its offset and shape."""
         table = np.asarray(values, dtype=np.float32)
         data = pack(table)
         found = {"offset": self._length, "shape": list(table.shape)}
@@ -56,10 +56,10 @@ class Packer:
         return found
 
     def text(self) -> str:
-        """Return everything, deflated and as base64."""
+        """Return all arrays, deflated, as base64."""
         return compressed(b"".join(self._parts))
 
 
 def compressed(data: bytes) -> str:
-    """Return bytes deflated and as base64."""
+    """Return bytes, deflated, as base64."""
     return base64.b64encode(zlib.compress(data, 9)).decode("ascii")

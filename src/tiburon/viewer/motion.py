@@ -1,4 +1,4 @@
-"""Recorded motion as frames of a film: common times, and the pose of every body at each of them."""
+"""Motion sampled at frame times: the pose of every body in each frame."""
 
 from collections.abc import Mapping, Sequence
 
@@ -11,17 +11,17 @@ from tiburon.model import Model
 from tiburon.record import record
 from tiburon.viewer.scene import quaternions
 
-__all__ = ["Film", "Track", "film_of", "frame_times"]
+__all__ = ["Motion", "Track", "frame_times", "sample_motion"]
 
 Array = NDArray[np.float64]
 
-LEAST_STEP = 1e-9
-"""Shortest time between two rows that are both kept [s]: rows of one instant show its end."""
+MIN_INTERVAL = 1e-9
+"""Shortest time between two rows that are both kept [s]; of rows at one time the last is kept."""
 
 
 @record(eq=False)
 class Track:
-    """A robot and how it moved.
+    """A robot and its motion.
 
     Example:
         ``Track(arm, run.time, run.q, color=(0.8, 0.3, 0.2, 1.0))``
@@ -31,44 +31,44 @@ class Track:
     """The robot."""
 
     time: ArrayLike | None
-    """Of the rows, not decreasing [s], shape (n,); None for one position that does not move."""
+    """Times of the rows, not decreasing [s], shape (n,); None for a single configuration."""
 
     q: ArrayLike
-    """Positions [m or rad], shape (n, ..., nq), or (..., nq) where `time` is None; rows of NaN
-    where a case has ended. The first case is drawn solid, the others as ghosts."""
+    """Configurations [m or rad], shape (n, ..., nq), or (..., nq) where `time` is None; NaN after
+    the end of a case. The first case is drawn solid, the others transparent."""
 
     forces: Mapping[str, ArrayLike] | None = None
     """Wrenches [n; f] at the origin of frames, frame axes [N m, N], by name; shape (n, ..., 6)."""
 
     thrust: ArrayLike | None = None
-    """Of the model's thrusters [N], shape (n, ..., number of thrusters)."""
+    """Thrust of the model's thrusters [N], shape (n, ..., number of thrusters)."""
 
     color: tuple[float, float, float, float] | None = None
     """Replaces all colors of the robot: red, green, blue, opacity."""
 
 
 @record(eq=False)
-class Film:
-    """A track at the common times, cases side by side."""
+class Motion:
+    """A track sampled at frame times."""
 
     poses: Array
     """Quaternion (w, x, y, z) and origin [m] of each body in the world, shape (frames, cases,
-    bodies, 7); NaN where a case has ended."""
+    bodies, 7); NaN after the end of a case."""
 
     forces: dict[str, Array]
-    """By frame name, shape (frames, cases, 6)."""
+    """Wrenches by frame name, shape (frames, cases, 6)."""
 
     thrust: Array | None
-    """[N], shape (frames, cases, thrusters)."""
+    """Thrust [N], shape (frames, cases, thrusters)."""
 
 
 def frame_times(tracks: Sequence[Track], fps: float, most: int) -> Array:
-    """Choose the times of the frames [s]: rows as they are if they are rare, else an even rate.
+    """Return the times of the frames [s]: those of sparse rows, otherwise a constant rate.
 
     Args:
-        tracks: What is shown.
+        tracks: Tracks to show.
         fps: Frames per second where rows are denser than that.
-        most: Largest number of frames; a long run gets fewer per second.
+        most: Largest number of frames; long runs get fewer per second.
     """
     if not fps > 0.0:
         raise DomainError("fps", "a positive number", f"{fps!r}", advice="30 suits most runs")
@@ -85,21 +85,21 @@ def frame_times(tracks: Sequence[Track], fps: float, most: int) -> Array:
     return np.linspace(start, end, max(frames, 2))
 
 
-def film_of(track: Track, times: Array, most_cases: int) -> Film:
-    """Return a track at given times.
+def sample_motion(track: Track, times: Array, most_cases: int) -> Motion:
+    """Sample a track at given times.
 
-    Poses between two rows are interpolated; beyond its ends a track stands still.
+    Poses are interpolated between rows and constant beyond the ends of the track.
 
     Args:
-        track: What is shown.
-        times: Of the frames [s], shape (frames,).
-        most_cases: Largest number of cases; of more, an even choice is shown.
+        track: The track.
+        times: Times of the frames [s], shape (frames,).
+        most_cases: Largest number of cases; of more, evenly spaced ones are shown.
     """
     rows = _times(track)
     model = track.model
     q = _by_case("q", track.q, len(rows), model.nq, model.describe_q(), track.time is None)
-    # rows of one instant: the last one is what came of it
-    kept = np.append(np.diff(rows) > LEAST_STEP, True)
+    # of rows at one time, as at an event, the last is kept
+    kept = np.append(np.diff(rows) > MIN_INTERVAL, True)
     chosen = np.unique(np.linspace(0, q.shape[1] - 1, min(q.shape[1], most_cases)).astype(int))
     at, before, after, share = _brackets(rows[kept], times)
     q = q[kept][:, chosen][at]
@@ -127,7 +127,7 @@ def film_of(track: Track, times: Array, most_cases: int) -> Film:
     if track.thrust is not None:
         count = len(model.thrusters)
         thrust = sampled("thrust", track.thrust, count, f"{count} thrusters")
-    return Film(_between(poses[before], poses[after], share), forces, thrust)
+    return Motion(_between(poses[before], poses[after], share), forces, thrust)
 
 
 def _times(track: Track) -> Array:
@@ -174,9 +174,9 @@ def _by_case(
 def _brackets(
     rows: Array, times: Array
 ) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp], Array]:
-    """Return the rows that are needed, which two of them each frame is between, and how far."""
+    """Return the needed rows, the two of them around each frame, and the fraction between."""
     after = np.clip(np.searchsorted(rows, times, side="left"), 0, len(rows) - 1)
-    exact = rows[after] <= times + LEAST_STEP
+    exact = rows[after] <= times + MIN_INTERVAL
     before = np.where(exact | (after == 0), after, after - 1)
     length = np.where(after > before, rows[after] - rows[before], 1.0)
     share = np.clip((times - rows[before]) / length, 0.0, 1.0) * (after > before)
@@ -191,7 +191,7 @@ def _poses(model: Model, times: Array, q: Array) -> Array:
     poses = np.full((*q.shape[:2], len(names), 7), np.nan)
     good = np.isfinite(q).all(axis=-1)
     if not good.any():
-        raise NonFiniteError("q", advice="no row of it can be shown")
+        raise NonFiniteError("q", advice="no row can be shown")
     moved = any(joint.depends_on_time for joint in model.joints)
     when = np.broadcast_to(times[:, None], q.shape[:2])[good] if moved else None
     R, p = forward_kinematics(model, q[good], names, time=when)
@@ -200,11 +200,11 @@ def _poses(model: Model, times: Array, q: Array) -> Array:
 
 
 def _between(first: Array, second: Array, share: Array) -> Array:
-    """Return poses between two, and make quaternions go on without jumps of their sign."""
+    """Interpolate poses, and remove sign changes of quaternions between frames."""
     s = share[:, None, None, None]
     turn, other = first[..., :4], second[..., :4]
     other = np.where((turn * other).sum(axis=-1, keepdims=True) < 0.0, -other, other)
-    # a frame that hits a row takes it alone: the next one may be beyond the end of a case
+    # a frame at a row uses that row alone: the next may be NaN after the end of a case
     turn = np.where(s > 0.0, (1.0 - s) * turn + s * other, turn)
     turn = turn / np.linalg.norm(turn, axis=-1, keepdims=True)
     place = np.where(s > 0.0, (1.0 - s) * first[..., 4:] + s * second[..., 4:], first[..., 4:])
