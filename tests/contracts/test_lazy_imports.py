@@ -96,7 +96,7 @@ def test_forward_dynamics_loads_only_what_a_call_from_the_cache_needs():
         "tiburon.native.llvm_module",
         "tiburon.native.tape",
         "tiburon.trace.derivative",
-        "tiburon.trace.primitives.least_squares",
+        "tiburon.trace.primitives.orthogonal",
     }
     assert not late & loaded
 

@@ -121,5 +121,5 @@ def test_a_table_nobody_holds_is_not_read():
     assert read_outside(handle[0], 2.0) == table.places[2]
     del table
     gc.collect()
-    with pytest.raises(tb.DomainError, match="an array that somebody holds"):
+    with pytest.raises(tb.DomainError, match="the address of a living array"):
         read_outside(handle[0], 2.0)

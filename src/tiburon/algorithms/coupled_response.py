@@ -16,7 +16,7 @@ from tiburon.algorithms.ties import Closing, Handle, Released, closings
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Transform
-from tiburon.trace.primitives.least_squares import RANK_CUT
+from tiburon.trace.primitives.orthogonal import RANK_CUT
 
 __all__ = ["CoupledResponse", "Rates", "Response", "response", "tied_response"]
 

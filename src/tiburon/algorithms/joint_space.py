@@ -40,8 +40,7 @@ from tiburon.record import record
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.spd import INLINE_SIZE
-from tiburon.trace.primitives.tree import FactorTree, SolveTree
-from tiburon.trace.primitives.tree_inverse import InvertTree
+from tiburon.trace.primitives.tree import FactorTree, InvertTree, SolveTree
 from tiburon.trace.program import Input
 
 __all__ = [

@@ -43,7 +43,7 @@ from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives import factor_orthogonal
-from tiburon.trace.primitives.least_squares import RANK_CUT
+from tiburon.trace.primitives.orthogonal import RANK_CUT
 from tiburon.trace.program import Input
 from tiburon.trace.value import require
 

@@ -1,7 +1,7 @@
 """Traced values, the graph they build, regions, primitives, derivatives, counts, interpreter.
 
 An algorithm is a Python function over NumPy values. `trace` runs it once on traced values and
-keeps what it computed as a `Program`; everything else here reads programs or makes new ones.
+records the computation as a `Program`; everything else here reads programs or creates new ones.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
-"""Arrays of traced numbers that behave like NumPy arrays.
+"""Arrays of traced values that behave like NumPy arrays.
 
 `TracedArray` is an ndarray of dtype object whose elements are floats and `Value`s. NumPy's
 elementwise functions and array functions are redirected here, so the same lines of an algorithm
-run on floats and on traced values. What cannot be traced is refused by name, with the cure.
+run on floats and on traced values. Functions that cannot be traced raise an error with a remedy.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _refuse_traced_index(index: Any) -> None:
 
 
 def as_traced(values: Any) -> TracedArray:
-    """View or copy nested numbers and traced values as a `TracedArray`."""
+    """Return nested floats and traced values as a `TracedArray`, as a view if possible."""
     if isinstance(values, TracedArray):
         return values
     if isinstance(values, Value):
@@ -163,7 +163,7 @@ _ELEMENTWISE: dict[Any, Callable[..., Any]] = {
     np.rad2deg: lambda a: a * (180.0 / np.pi),
     np.degrees: lambda a: a * (180.0 / np.pi),
 }
-# what an empty reduction gives; None allows a reduction over several axes but not over nothing
+# result of an empty reduction; None raises for empty input but allows several axes
 _IDENTITIES: dict[Any, Any] = {
     np.add: 0.0,
     np.multiply: 1.0,

@@ -1,7 +1,7 @@
-"""What a call node calls: a region (function, loop) or a primitive (solver, factorization).
+"""Callees of call nodes: regions (functions, loops) and primitives (solvers, factorizations).
 
-`Callee` is what every one of them offers. The protocols after it are offered by those that can be
-differentiated, counted, or looked into; each is asked for only where it is needed.
+`Callee` is the interface of all of them. The other protocols are those of callees that can be
+differentiated, counted or inspected.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Callee(Protocol):
-    """Something that turns a fixed number of floats into a fixed number of floats.
+    """A function from a fixed number of floats to a fixed number of floats.
 
     Callees are compared by identity or by `key`: equal keys must mean equal behavior.
     """
@@ -31,11 +31,11 @@ class Callee(Protocol):
 
     @property
     def argument_count(self) -> int:
-        """Number of floats it takes."""
+        """Number of arguments."""
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
 
     def evaluate(self, arguments: list[Any]) -> list[Any]:
         """Compute the results on floats, or on arrays of one float per case."""
@@ -58,18 +58,18 @@ class DifferentiableCallee(Protocol):
 
 @runtime_checkable
 class CountedCallee(Protocol):
-    """A callee that knows what one call costs."""
+    """A callee with an operation count."""
 
     def count(self) -> OperationCount:
-        """Return the operations of one call; of one iteration if their number is not fixed."""
+        """Return the operations of one call; of one iteration if their number is variable."""
 
 
 @runtime_checkable
 class ExplainingCallee(Protocol):
-    """A callee that can say why it has no result."""
+    """A callee that can explain a failed requirement."""
 
     def explain(self, arguments: list[float]) -> str | None:
-        """Return what it requires of its arguments and they do not fulfill, None if nothing."""
+        """Return the requirement that its arguments violate, None if they violate none."""
 
 
 @runtime_checkable
@@ -78,7 +78,7 @@ class Region(Callee, Protocol):
 
     @property
     def inputs(self) -> Sequence[int]:
-        """Nodes of the body that stand for the arguments, in the order of the call."""
+        """Nodes of the body for the arguments, in the order of the call."""
 
     @property
     def graph(self) -> Graph:

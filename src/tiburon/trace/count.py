@@ -1,7 +1,7 @@
-"""Exact operation counts of a graph: the numbers the sources' tables compare.
+"""Exact operation counts of a graph, as the tables of the sources compare them.
 
-Counted is what runs: nodes no result depends on are free, and divisions by one thing share its
-reciprocal as in `tiburon.trace.lower`. A fused multiply-add counts as its product and its sum.
+Only executed operations count: dead nodes cost nothing, and divisions by the same value share its
+reciprocal as in `tiburon.trace.lower`. A fused multiply-add counts as a product and a sum.
 """
 
 from __future__ import annotations
@@ -103,13 +103,13 @@ _PLAIN_FIELDS = tuple(item.name for item in fields(OperationCount) if item.name 
 def count(program: Program, constants: Iterable[str] = ()) -> OperationCount:
     """Count the operations of one evaluation of a program.
 
-    A call of a region or primitive counts what the callee says one call costs; a `while_loop`
-    counts one iteration, because their number depends on the data.
+    A call of a region or primitive counts the operations of its callee; a `while_loop` counts one
+    iteration, because the number of iterations depends on the data.
 
     Args:
         program: The traced program.
-        constants: Names of inputs known long before the others, such as masses and lengths: what
-            depends on them alone is computed beforehand and costs nothing.
+        constants: Names of inputs that are known in advance, such as masses and lengths: operations
+            on them alone are precomputed and cost nothing.
 
     Returns:
         The count.
@@ -131,7 +131,7 @@ def count_graph(
 
     Args:
         graph: The graph.
-        roots: The nodes wanted.
+        roots: The nodes to compute.
         constants: Places of the inputs that are known beforehand.
     """
     live = graph.live(roots)

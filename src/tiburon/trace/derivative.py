@@ -1,6 +1,6 @@
 """Derivatives of programs, which are programs again: run, compile, count or differentiate them.
 
-All forms are exact derivatives of what was traced, on a copy of the program's graph:
+All forms are exact derivatives of the traced program, on a copy of its graph:
 
 - `forward_derivative`: change of the results along one direction of the inputs;
 - `reverse_derivative`: a weighted sum of results differentiated by every input;
@@ -29,7 +29,6 @@ from tiburon.trace.graph import Graph
 from tiburon.trace.interpret import evaluate_graph
 from tiburon.trace.program import Input, Output, Program, trace
 from tiburon.trace.regions.region import as_value, float_node
-from tiburon.trace.splice import splice
 from tiburon.trace.value import common_graph
 
 __all__ = [
@@ -55,13 +54,13 @@ def forward_derivative(
 
     Args:
         program: The program.
-        of: Outputs to differentiate, by name or place; all by default.
-        by: Inputs that change, by name or place; all but parameters by default.
+        of: Outputs to differentiate, by name or index; all by default.
+        by: Inputs that change, by name or index; all but parameters by default.
         values: Whether to return the program's own results first.
 
     Returns:
         A program that takes the inputs and then one direction `<input>_tangent` per changing
-        input, and gives one `<output>_tangent` per output: Jacobian times direction.
+        input, and returns one `<output>_tangent` per output: Jacobian times direction.
     """
     setting = _prepare(program, of, by)
     graph = setting.graph
@@ -89,13 +88,13 @@ def reverse_derivative(
 
     Args:
         program: The program.
-        of: Outputs to differentiate, by name or place; all by default.
-        by: Inputs to differentiate by, by name or place; all but parameters by default.
+        of: Outputs to differentiate, by name or index; all by default.
+        by: Inputs to differentiate by, by name or index; all but parameters by default.
         values: Whether to return the program's own results first.
 
     Returns:
         A program that takes the inputs and then the weights `<output>_adjoint` of each output, and
-        gives one `<input>_adjoint` per input: transposed Jacobian times weights.
+        returns one `<input>_adjoint` per input: transposed Jacobian times weights.
     """
     setting = _prepare(program, of, by)
     graph = setting.graph
@@ -127,13 +126,13 @@ def jacobian(
 ) -> Program:
     """Derive every element of some outputs by every element of some inputs.
 
-    Only what depends on an element is differentiated by it, so a sparse Jacobian costs what its
-    non-zero part costs; the outputs are dense all the same, with constant zeros.
+    Only values that depend on an element are differentiated by it, so the cost is that of the
+    non-zero part of the Jacobian; the outputs are dense, with constant zeros.
 
     Args:
         program: The program.
-        of: Outputs to differentiate, by name or place; all by default.
-        by: Inputs to differentiate by, by name or place; all but parameters by default.
+        of: Outputs to differentiate, by name or index; all by default.
+        by: Inputs to differentiate by, by name or index; all but parameters by default.
         values: Whether to return the program's own results first.
         mode: "forward" (a sweep per input element), "reverse" (a sweep per result), or "auto" for
             the one with fewer operations.
@@ -181,8 +180,8 @@ def sparsity(program: Program, *, of: Choice = None, by: Choice = None) -> NDArr
 
     Args:
         program: The program.
-        of: Outputs, by name or place; all by default.
-        by: Inputs, by name or place; all but parameters by default.
+        of: Outputs, by name or index; all by default.
+        by: Inputs, by name or index; all but parameters by default.
 
     Returns:
         Pattern of the Jacobian, shape (number of result elements, number of input elements), in
@@ -195,7 +194,7 @@ def sparsity(program: Program, *, of: Choice = None, by: Choice = None) -> NDArr
 
 @record
 class _Setting:
-    """A private copy of a program's graph, and what to differentiate by what."""
+    """A private copy of a program's graph, with the outputs and inputs to differentiate."""
 
     program: Program
     graph: Graph
@@ -298,7 +297,7 @@ def dependence(graph: Graph, roots: Sequence[int], leaves: Sequence[int]) -> NDA
 def cheaper_mode(
     graph: Graph, roots: Sequence[int], leaves: Sequence[int]
 ) -> Literal["forward", "reverse"]:
-    """Return the mode that gives the whole Jacobian with fewer products and sums.
+    """Return the mode that computes the whole Jacobian with fewer products and sums.
 
     Forward mode works once per edge of the graph and leaf behind it, reverse mode once per edge
     and root in front of it. Edges of sums and choices need no product; where k terms meet, k - 1
@@ -316,7 +315,7 @@ def cheaper_mode(
     for node in reversed(order):
         if not behind[node]:
             continue
-        # every user has been visited: what arrives here is complete
+        # all users were visited, so the adjoint is complete
         rows = front[node].bit_count()
         reverse += max(arriving[node] - rows, 0)
         moving = [a for a in differentiable_arguments(graph, node) if behind[a]]
@@ -336,11 +335,11 @@ Scalars = tuple[Any, ...]
 
 
 def rate_program(function: Callable[..., Any], arguments: int, name: str = "") -> Program:
-    """Trace a function of scalars, and how it changes; for `rate_along`.
+    """Trace a function of scalars with its tangents, for `rate_along`.
 
     Args:
-        function: Takes scalars, gives a sequence of scalars.
-        arguments: How many it takes.
+        function: Takes scalars and returns a sequence of scalars.
+        arguments: Number of its arguments.
         name: Name of the program.
     """
     inputs = [Input("x", (arguments,))]
@@ -356,8 +355,7 @@ def rate_along(
     Args:
         program: From `rate_program`.
         arguments: Scalars, traced or not.
-        rates: Gives the rate of change of each argument from the results, which may say how the
-            arguments move.
+        rates: Returns the rate of change of each argument from the results.
 
     Returns:
         Results and their rates.
@@ -368,7 +366,7 @@ def rate_along(
 
 
 def evaluate_nodes(program: Program, nodes: Sequence[int], *given: Sequence[Any]) -> Scalars:
-    """Return the values of some nodes of a program, on floats or written into the graph at hand.
+    """Return the values of some nodes of a program, on floats or added to the current graph.
 
     Args:
         program: The program.
@@ -387,3 +385,64 @@ def evaluate_nodes(program: Program, nodes: Sequence[int], *given: Sequence[Any]
         for element, scalar in enumerate(scalars)
     }
     return tuple(as_value(graph, node) for node in splice(graph, program.graph, nodes, inputs))
+
+
+_COMPARISONS = ("less", "less_equal", "equal")
+_METHODS: dict[str, Callable[..., int]] = {
+    "neg": Graph.neg,
+    "add": Graph.add,
+    "sub": Graph.sub,
+    "mul": Graph.mul,
+    "div": Graph.div,
+    "pow": Graph.pow,
+    "not": Graph.not_,
+    "and": Graph.and_,
+    "or": Graph.or_,
+    "where": Graph.where,
+}
+
+
+def splice(
+    graph: Graph, inner: Graph, roots: Sequence[int], inputs: Mapping[tuple[int, int], int]
+) -> list[int]:
+    """Copy the computation of some nodes to another graph, where it is folded again.
+
+    Args:
+        graph: Receives the nodes.
+        inner: Graph of the nodes; it captures nothing.
+        roots: The nodes to compute.
+        inputs: Node of `graph` for each input of `inner`, by argument and element.
+
+    Returns:
+        Nodes of `graph`, one for each root.
+    """
+    placed: dict[int, int] = {}
+    calls: dict[int, list[int]] = {}
+    for node in inner.live(roots):
+        op, payload = inner.ops[node], inner.payloads[node]
+        if op == "result":
+            placed[node] = calls[inner.args[node][0]][payload]
+            continue
+        args = [placed[a] for a in inner.args[node]]
+        if op == "input":
+            placed[node] = inputs[payload]
+        elif op == "const":
+            placed[node] = graph.const(payload)
+        elif op == "truth":
+            placed[node] = graph.truth(payload)
+        elif op == "call":
+            calls[node] = graph.call(payload, args)
+            # never read: calls are referred to by their results
+            placed[node] = -1
+        elif op == "require":
+            condition, value = args
+            placed[node] = graph.require(condition, value, payload)
+        elif op in _METHODS:
+            placed[node] = _METHODS[op](graph, *args)
+        elif op in _COMPARISONS:
+            placed[node] = graph.compare(op, *args)
+        elif len(args) == 1:
+            placed[node] = graph.unary(op, *args)
+        else:
+            placed[node] = graph.binary(op, *args)
+    return [placed[root] for root in roots]

@@ -1,7 +1,7 @@
-"""Why a result is not finite: the requirement, the operation or the input at fault.
+"""Diagnosis of non-finite results: the requirement, the operation or the input at fault.
 
-Native code only finds that something went wrong; it then comes here with the one case, which is
-evaluated again node by node.
+Native code only detects that a result is not finite; the failed case is then evaluated again here,
+node by node.
 """
 
 from __future__ import annotations
@@ -23,22 +23,22 @@ from tiburon.trace.program import Program
 
 __all__ = ["Diagnosis", "diagnose"]
 
-_MOST_PASSES = 1000
-"""How far into a loop to look for what went wrong: about a second for a robot's dynamics."""
+_MAX_ITERATIONS = 1000
+"""Iterations of a loop to search for the cause: about a second for a robot's dynamics."""
 
 
 @record
 class Diagnosis:
-    """Where a non-finite result comes from.
+    """The cause of a non-finite result.
 
     Attributes:
         kind: "input" if an input holds NaN or infinity, "requirement" if a `require` failed,
-            "operation" if finite numbers gave a non-finite one.
-        message: What happened, in words; the requirement's own message if one failed.
+            "operation" if finite arguments gave a non-finite result.
+        message: Description; the requirement's own message if one failed.
         operation: Name of the operation at fault; "input" or "require" for the other kinds.
         values: Its arguments.
         inputs: Names of the inputs it depends on; for a bad input, that one.
-        index: Place of the bad value in its input; None for other kinds or a single number.
+        index: Index of the bad value in its input; None for other kinds or a scalar.
     """
 
     kind: Literal["input", "requirement", "operation"]
@@ -50,7 +50,7 @@ class Diagnosis:
 
 
 def diagnose(program: Program, inputs: Sequence[Any] | Mapping[str, Any]) -> Diagnosis | None:
-    """Find why a program gives a non-finite result for one case.
+    """Find the cause of a non-finite result for one case.
 
     Args:
         program: The traced program.
@@ -94,7 +94,7 @@ class _Fault:
         node: The node at fault, or the call it happened in.
         operation: Name of the operation.
         values: Its arguments.
-        description: What happened.
+        description: Description of the fault.
         requirement: Message of the requirement that failed, if one did.
     """
 
@@ -112,7 +112,7 @@ def _find(graph: Graph, roots: Sequence[int], values: dict[int, Any]) -> _Fault 
     # arguments come before users, so the first suspect has only finite arguments
     first = _operation_fault(graph, suspects[0], values)
     if first.operation in ANGLE_FUNCTIONS:
-        # an input out of range: requirements fail of what follows from it
+        # an input out of range: requirements on dependent values fail as a consequence
         return first
     for node in suspects:
         if _fails(graph, node, values):
@@ -122,7 +122,7 @@ def _find(graph: Graph, roots: Sequence[int], values: dict[int, Any]) -> _Fault 
 
 
 def _operation_fault(graph: Graph, node: int, values: dict[int, Any]) -> _Fault:
-    """Return the fault of an operation that makes a non-finite number of finite ones."""
+    """Return the fault of an operation with finite arguments and a non-finite result."""
     args = tuple(float(values[a]) for a in graph.args[node])
     if graph.ops[node] == "call":
         return _find_in_call(node, graph.payloads[node], args)
@@ -135,16 +135,16 @@ def _operation_fault(graph: Graph, node: int, values: dict[int, Any]) -> _Fault:
 
 
 def _find_in_call(node: int, callee: Any, args: tuple[float, ...]) -> _Fault:
-    """Run the body of a region pass by pass until something in it goes wrong."""
+    """Run the body of a region, iteration by iteration, until a fault occurs in it."""
     if isinstance(callee, Region):
         graph = callee.graph
         leaves = dict(zip(callee.inputs, args, strict=True))
         states: Sequence[int] = getattr(callee, "states", ())
-        for repetition in range(_MOST_PASSES if states else 1):
+        for repetition in range(_MAX_ITERATIONS if states else 1):
             places = {(graph.ops[n], graph.payloads[n]): v for n, v in leaves.items()}
 
             def read(op: str, at: Any, known: Any = places, now: float = float(repetition)) -> Any:
-                # what is no argument is the number of the repetition
+                # the input that is not an argument is the iteration index
                 return known.get((op, at), now)
 
             values = _evaluate_all(graph, callee.roots, read)

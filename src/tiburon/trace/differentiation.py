@@ -1,7 +1,7 @@
 """Differentiation of a graph: derivative rules, forward mode and reverse mode.
 
-Tangents and adjoints are nodes of the same graph, so that whatever a derivative has in common with
-the values (sines, quotients, intermediate products) is computed once.
+Tangents and adjoints are nodes of the same graph, so that terms that a derivative shares with the
+values (sines, quotients, intermediate products) are computed once.
 
 A rule multiplies a value by the partial derivative of a node with respect to one argument. In
 forward mode the value is that argument's tangent, and the products add up to the node's tangent; in
@@ -36,7 +36,7 @@ __all__ = [
 ]
 
 Rule = Callable[[Graph, int, int], int]
-"""Takes the graph, the node and the number to multiply; returns the product's node."""
+"""Takes the graph, the node and the value to multiply; returns the product's node."""
 
 
 def _same(_graph: Graph, _node: int, t: int) -> int:
@@ -190,9 +190,9 @@ def push_forward(
 
     Args:
         graph: The graph; nodes are added to it.
-        roots: The nodes whose tangents are wanted.
+        roots: The nodes whose tangents to compute.
         tangents: Tangent node of each node that changes, usually inputs and captures.
-        live: What the roots depend on, arguments first, if the caller has it already.
+        live: Nodes that the roots depend on, arguments first, if known.
 
     Returns:
         The tangent node of each root; the constant 0 where nothing changes.
@@ -282,7 +282,7 @@ def pull_back(
         roots: The nodes that are differentiated.
         adjoints: Weight node of each root.
         leaves: The nodes to differentiate by, usually inputs and captures.
-        live: What the roots depend on, arguments first, if the caller has it already.
+        live: Nodes that the roots depend on, arguments first, if known.
 
     Returns:
         For each leaf the node of its derivative: the sum over roots of weight times partial
@@ -312,7 +312,7 @@ def active_nodes(graph: Graph, order: Iterable[int], leaves: Iterable[int]) -> s
 
 
 class _Sweep:
-    """What has been gathered on the way down: for each node, weights by their condition."""
+    """Adjoints in the reverse sweep: for each node, weights by their condition."""
 
     def __init__(self, graph: Graph, order: Iterable[int], leaves: Iterable[int]) -> None:
         self.graph = graph
@@ -321,7 +321,7 @@ class _Sweep:
         self.results: dict[int, dict[int, tuple[int, int]]] = {}
 
     def give(self, node: int, condition: int, part: int) -> None:
-        """Add to what a node has gathered under a condition."""
+        """Add to the adjoint of a node under a condition."""
         if node in self.active and self.graph.constant_of(part) != 0.0:
             groups = self.gathered.setdefault(node, {})
             known = groups.get(condition)
@@ -341,7 +341,7 @@ class _Sweep:
         return total
 
     def visit(self, node: int) -> None:
-        """Pass on to its arguments what a node has gathered."""
+        """Propagate the adjoint of a node to its arguments."""
         graph = self.graph
         op, args = graph.ops[node], graph.args[node]
         if op == "call":
@@ -362,7 +362,7 @@ class _Sweep:
             self.give(args[-2], graph.and_(condition, first), weight)
             self.give(args[-1], graph.and_(condition, graph.not_(first)), weight)
         elif op == "div" and args[0] in self.active and args[1] in self.active:
-            # the weight is divided once, for numerator and divisor alike
+            # the weight is divided once, for both numerator and divisor
             share = graph.div(weight, args[1])
             self.give(args[0], condition, share)
             self.give(args[1], condition, graph.neg(graph.mul(node, share)))

@@ -1,4 +1,4 @@
-"""The digest of a traced program: a key for its machine code that every process computes alike.
+"""The digest of a traced program: a key for its machine code, equal in all processes.
 
 It covers all that code generation reads: inputs and outputs with their names and shapes, every live
 node with its operation, arguments and constant, the body of every region and the form of every
@@ -68,14 +68,14 @@ def _callee_digest(callee: Callee, known: dict[Any, bytes]) -> bytes:
     """Return the digest of a region or primitive.
 
     Args:
-        callee: What is called.
+        callee: The region or primitive.
         known: Digests of regions so far: most calls of a function share one graph.
     """
     kind = type(callee)
     form: tuple[int, ...] = getattr(callee, "form", ())
     written: tuple[Any, ...] = (kind.__module__, kind.__qualname__, form)
     if not kind.__module__.startswith(_ROOM):
-        # what it does is written outside of this room, in files that no stamp covers
+        # it is implemented outside of this package, in files that no stamp covers
         written = (*written, _THIS_PROCESS)
     if not isinstance(callee, GraphRegion):
         return _digest((*written, callee.name, callee.key))

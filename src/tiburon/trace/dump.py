@@ -1,7 +1,7 @@
-"""A graph for human eyes: as text, or as a drawing for Graphviz.
+"""Human-readable dumps of a graph: as text, or as a Graphviz drawing.
 
-Nodes are numbered in the order they are computed and only what the results depend on is shown, so
-equal programs have equal dumps, whatever else was traced around them.
+Nodes are numbered in the order of computation, and only live nodes are shown, so equal programs
+have equal dumps, whatever else was traced around them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LEAVES = frozenset({"const", "truth", "input", "capture"})
 def dump(program: Program) -> str:
     """Write a program as text, one node per line.
 
-    Constants stand where they are used, inputs appear by name, and the body of every region is
+    Constants appear where they are used, inputs by name, and the body of every region is
     written once, indented, after the program that calls it::
 
         pendulum(q (1,), length ()) -> result (1,)
@@ -112,7 +112,7 @@ def _region_name(region: Region) -> Name:
 
     def name(op: str, payload: Any) -> str:
         place = places.get((op, payload))
-        # what is no argument is the number of the repetition, which the loop itself counts
+        # the input that is not an argument is the iteration index, which the loop counts
         return "repetition" if place is None else f"argument[{place}]"
 
     return name

@@ -1,13 +1,13 @@
-"""The expression graph: hash-consed nodes that fold as they are made.
+"""The expression graph: hash-consed nodes that are folded on creation.
 
 A node is an integer. It has an operation, arguments (other nodes) and a payload (the value of a
-constant, the place of an input, the callee of a call). Equal expressions are one node; constants
-fold; products with 0, 1 and -1, double negations and differences of a thing with itself vanish, so
-an algorithm written for the general case leaves only the work its model needs.
+constant, the index of an input, the callee of a call). Equal expressions are one node; constants
+fold; products with 0, 1 and -1, double negations and differences of equal values vanish, so that an
+algorithm written for the general case leaves only the operations that its model needs.
 
-Each node also has a structural key, a 64-bit number made from its operation and its arguments'
-keys only. Commutative operands are ordered by it and kernels are cached under it, so neither
-depends on what else was traced before.
+Each node also has a structural key, a 64-bit hash of its operation and its arguments' keys.
+Commutative operands are ordered by it and kernels are cached under it, so neither depends on what
+was traced before.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Graph:
     Attributes:
         ops: Operation of each node.
         args: Argument nodes of each node.
-        payloads: Constant value, input place, callee or result number of each node, else None.
+        payloads: Constant value, input index, callee or result index of each node, else None.
         keys: Structural key of each node.
         parent: The graph this region is traced inside of, or None.
         captures: For a region: the parent's nodes it reads, in the order of its capture nodes.
@@ -88,7 +88,7 @@ class Graph:
         return len(self.ops)
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave out what serves further tracing only: functions do not pickle."""
+        """Drop the state that only tracing needs: functions do not pickle."""
         kept = ("ops", "args", "payloads", "keys", "parent", "captures")
         return {name: getattr(self, name) for name in kept}
 
@@ -156,11 +156,11 @@ class Graph:
         return self.payloads[node] if self.ops[node] == "const" else None
 
     def is_boolean(self, node: int) -> bool:
-        """Tell whether a node is a truth value."""
+        """Return whether a node is a bool."""
         return self.ops[node] in BOOLEAN_OPS
 
     def adopt(self, graph: Graph, node: int) -> int:
-        """Return the node of this graph that stands for a node of this or a surrounding graph."""
+        """Return the node of this graph for a node of this or a surrounding graph."""
         if graph is self:
             return node
         if self.parent is None:
@@ -425,10 +425,10 @@ class Graph:
         return sorted(seen)
 
     def extract(self, roots: Iterable[int]) -> tuple[Graph, dict[int, int]]:
-        """Copy what some nodes depend on into a graph of its own.
+        """Copy the nodes that some nodes depend on to a new graph.
 
         Returns:
-            The new graph, and the number there of each node copied.
+            The new graph, and the new index of each copied node.
         """
         copy = Graph(self.parent)
         copy.captures = list(self.captures)

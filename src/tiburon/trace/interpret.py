@@ -1,7 +1,7 @@
 """The NumPy interpreter: one elementwise call per node over the whole batch.
 
 It computes the graph as it was traced (no fused multiply-adds, no shared reciprocals), needs no
-compiler, and is the oracle native code is tested against.
+compiler, and is the reference for tests of native code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Read = Callable[[str, Any], Any]
 
 
 def _of_angle(function: Any) -> Any:
-    """Give NaN for angles beyond the limit, as native code does."""
+    """Return NaN for angles beyond the limit, as native code does."""
 
     def evaluate(angle: Any) -> Any:
         return np.where(np.abs(angle) <= ANGLE_LIMIT, function(angle), np.nan)[()]
@@ -105,8 +105,8 @@ def evaluate_graph(
 
     Args:
         graph: The graph.
-        roots: The nodes wanted.
-        read: Gives the value of an `input` or `capture` node from its operation and payload: a
+        roots: The nodes to compute.
+        read: Returns the value of an `input` or `capture` node from its operation and payload: a
             float, or an array with one float per case.
         batch: Shape of the cases; callees get arrays of this shape (floats if it is empty).
 
@@ -119,12 +119,12 @@ def evaluate_graph(
         for argument in graph.args[node]:
             uses[argument] = uses.get(argument, 0) + 1
     values: dict[int, Any] = {}
-    # branches that are not chosen may divide by zero; what matters shows in the results
+    # branches that are not selected may divide by zero; results are checked
     with np.errstate(all="ignore"):
         for node in live:
             args = graph.args[node]
             values[node] = evaluate_node(graph, node, [values[a] for a in args], read, batch)
-            # a large batch must not keep every intermediate number alive
+            # a large batch must not keep every intermediate array alive
             for argument in args:
                 uses[argument] -= 1
                 if not uses[argument]:
@@ -135,7 +135,7 @@ def evaluate_graph(
 def evaluate_node(
     graph: Graph, node: int, args: list[Any], read: Read, batch: tuple[int, ...] = ()
 ) -> Any:
-    """Evaluate one node from the values of its arguments (a `call` gives a list of results)."""
+    """Evaluate one node from the values of its arguments (a `call` returns a list of results)."""
     op = graph.ops[node]
     ufunc = _UFUNCS.get(op)
     if ufunc is not None:
@@ -183,7 +183,7 @@ def ordered_inputs(program: Program, inputs: Sequence[Any] | Mapping[str, Any]) 
 
 
 def batch_shape(program: Program, arrays: Sequence[Any]) -> tuple[int, ...]:
-    """Return the shape of the cases: what the leading dimensions broadcast to."""
+    """Return the shape of the batch: the broadcast leading dimensions."""
     leading = [
         array.shape[: array.ndim - len(item.shape)]
         for array, item in zip(arrays, program.inputs, strict=True)

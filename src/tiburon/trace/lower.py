@@ -1,11 +1,11 @@
 """From the graph to the instructions that run: sharing reciprocals, fusing products into sums.
 
-The graph keeps what the algorithm said, so that it can be counted and differentiated. What runs
-differs in two ways, each decided by a local rule so that the bits of a result do not depend on
-what else is compiled with it:
+The graph keeps the operations of the algorithm, so that it can be counted and differentiated. The
+instructions differ in two ways, each decided by a local rule so that the bits of a result do not
+depend on what else is compiled with it:
 
 - a sum with a product becomes one fused multiply-add, rounded once;
-- several divisions by one thing become products with its reciprocal.
+- several divisions by the same value become products with its reciprocal.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class Instruction:
     Attributes:
         op: Name of the operation: those of the graph, and fused_*, reciprocal and copy.
             fused_add a*b + c, fused_sub a*b - c, fused_negative_add c - a*b.
-        target: Number of the result; a node, or a fresh number above all nodes.
-        args: Numbers of the arguments.
+        target: Index of the result; a node, or a new index above all nodes.
+        args: Indices of the arguments.
         payload: As in the graph.
     """
 
@@ -42,9 +42,9 @@ def lower(graph: Graph, roots: Iterable[int], order: Order = "traced") -> list[I
 
     Args:
         graph: The graph.
-        roots: The nodes wanted.
-        order: "traced" keeps the order of the algorithm; "depth_first" finishes what it starts,
-            which keeps fewer numbers alive at a time.
+        roots: The nodes to compute.
+        order: "traced" keeps the order of the algorithm; "depth_first" finishes each subexpression
+            first, which keeps fewer values live at a time.
 
     Returns:
         Instructions, each after those it uses.
@@ -95,7 +95,7 @@ def _select(graph: Graph, node: int) -> Instruction:
 
 
 def _shared_divisors(graph: Graph, roots: list[int]) -> set[int]:
-    """Find what more than one thing is divided by."""
+    """Find values that divide more than one other value."""
     count: dict[int, int] = {}
     for node in graph.live(roots):
         if graph.ops[node] == "div":
@@ -164,7 +164,7 @@ def _early_angles(instructions: dict[int, Instruction]) -> set[int]:
 
 
 def _traced_place(instruction: Instruction) -> float:
-    # a fresh reciprocal belongs right after what it inverts
+    # a new reciprocal is placed right after its argument
     if instruction.op == "reciprocal":
         return instruction.args[0] + 0.5
     return float(instruction.target)

@@ -1,4 +1,4 @@
-"""What each operation of a graph means, on floats.
+"""The operations of a graph on floats.
 
 Constants fold with these functions; native code and the interpreter agree with them.
 """
@@ -18,7 +18,7 @@ ANGLE_FUNCTIONS = ("sin", "cos", "tan")
 
 
 def _quiet(function: Callable[[float], float]) -> Callable[[float], float]:
-    """Give the NaN or infinity that hardware would give where Python's math raises."""
+    """Return the NaN or infinity of IEEE arithmetic where Python's math raises."""
 
     def evaluate(a: float) -> float:
         try:
@@ -26,7 +26,7 @@ def _quiet(function: Callable[[float], float]) -> Callable[[float], float]:
         except ValueError:
             return math.nan
         except OverflowError:
-            # exp and cosh grow to plus infinity; sinh and floor keep the sign of what they got
+            # exp and cosh grow to plus infinity; sinh and floor keep the sign of their argument
             even = function is math.exp or function is math.expm1 or function is math.cosh
             return math.inf if even else math.copysign(math.inf, a)
 
@@ -34,7 +34,7 @@ def _quiet(function: Callable[[float], float]) -> Callable[[float], float]:
 
 
 def _of_angle(function: Callable[[float], float]) -> Callable[[float], float]:
-    """Give NaN for angles beyond the limit, as native code does."""
+    """Return NaN for angles beyond the limit, as native code does."""
     return lambda a: function(a) if abs(a) <= ANGLE_LIMIT else math.nan
 
 
@@ -42,7 +42,7 @@ def _pow(a: float, b: float) -> float:
     try:
         return math.pow(a, b)
     except ValueError:
-        # 0 to a negative power is a pole, a negative number to a broken power has no value
+        # 0 to a negative power is a pole; a negative base with a fractional exponent is NaN
         return math.inf if a == 0.0 else math.nan
     except OverflowError:
         return -math.inf if a < 0.0 and b % 2.0 == 1.0 else math.inf
@@ -92,7 +92,7 @@ FLOAT_FUNCTIONS: dict[str, Callable[..., float]] = {
     "min": lambda a, b: a if a < b or a != a else b,
     "max": lambda a, b: a if a > b or a != a else b,
 }
-"""What each operation on floats means; the native code and the interpreter agree with it."""
+"""Operations on floats; native code and the interpreter agree with them."""
 
 BOOL_FUNCTIONS: dict[str, Callable[..., bool]] = {
     "less": lambda a, b: a < b,
@@ -102,4 +102,4 @@ BOOL_FUNCTIONS: dict[str, Callable[..., bool]] = {
     "or": lambda a, b: a or b,
     "not": lambda a: not a,
 }
-"""What each operation with a truth value as result means."""
+"""Operations with a bool result."""

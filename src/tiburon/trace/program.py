@@ -1,6 +1,6 @@
 """A traced function: named inputs, a graph, named outputs.
 
-`trace` runs a Python function once on traced arrays and keeps what it computed.
+`trace` runs a Python function once on traced arrays and records its computation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tiburon.trace.value import Value, node_of
 _current: ContextVar[Graph | None] = ContextVar("tiburon_trace", default=None)
 
 
-# bound directly: every public call asks this, and a Python function would double its cost
+# bound directly: every public call needs it, and a Python function would double its cost
 current_graph = _current.get
 """Return the graph being traced in this context, None when code runs on floats."""
 
@@ -44,7 +44,7 @@ class Input:
         name: Name in signatures and error messages.
         shape: Shape of one case.
         parameter: Whether it is bound to the kernel (masses, gravity) and not passed by callers.
-        described: What its size means, for error messages: "18 (6 base + 12 joints)".
+        described: Description of its size for error messages: "18 (6 base + 12 joints)".
     """
 
     name: str
@@ -67,7 +67,7 @@ class Input:
 
 @record
 class Output:
-    """One array a program gives.
+    """One result array of a program.
 
     Attributes:
         name: Name in signatures; empty if the function returned a single array.
@@ -87,8 +87,8 @@ class Program:
     Attributes:
         name: Name of the function.
         graph: Its nodes.
-        inputs: What it takes, in order; `input` nodes refer to these by number.
-        outputs: What it gives, in order.
+        inputs: Arguments and parameters, in order; `input` nodes refer to them by index.
+        outputs: Results, in order.
         single: Whether the function returned one array rather than a sequence of them.
     """
 
@@ -130,7 +130,7 @@ def input_array(graph: Graph, argument: int, shape: Sequence[int]) -> Any:
 
 
 def output_nodes(graph: Graph, result: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Return shape and nodes of an array, number or traced value."""
+    """Return shape and nodes of an array, scalar or traced value."""
     array = as_traced(result)
     nodes = []
     for element in array.reshape(-1).view(np.ndarray):
@@ -153,7 +153,7 @@ def trace(
     """Run a function once on traced arrays and keep the graph of its results.
 
     Args:
-        function: Takes one array per input, in order; returns an array, a number, or a tuple,
+        function: Takes one array per input, in order; returns an array, a scalar, or a tuple,
             list or dict of them.
         inputs: Name and shape of each argument of one case, or `Input` records.
         name: Name of the program; the function's own by default.
@@ -191,7 +191,7 @@ def _run(function: Callable[..., Any], arrays: list[Any], title: str) -> Any:
         error.add_note(f"while tracing {title}")
         raise
     except TypeError as error:
-        # NumPy swallows what a traced size answers and reports only that it is no integer
+        # NumPy hides the error of a traced size and reports only that it is not an integer
         if "Value(#" not in str(error):
             raise
         raise TraceError(
@@ -202,5 +202,5 @@ def _run(function: Callable[..., Any], arrays: list[Any], title: str) -> Any:
 
 
 def _is_flat(result: Sequence[Any]) -> bool:
-    """Tell whether a list or tuple is one vector of numbers rather than several arrays."""
+    """Return whether a list or tuple is one vector of scalars rather than several arrays."""
     return isinstance(result, list) and all(not np.ndim(part) for part in result)

@@ -1,8 +1,8 @@
-"""Nested values as a flat list of numbers and a structure, and back.
+"""Nested values as a flat list of scalars and a structure, and back.
 
-Regions take and give whatever algorithms pass around: numbers, arrays, tuples, lists, dicts, named
-tuples and dataclasses of such. A structure is hashable: two values with equal structures differ in
-their numbers only, so a function traced for one serves the other.
+Regions take and return scalars, arrays, tuples, lists, dicts, named tuples and dataclasses of them.
+A structure is hashable: two values with equal structures differ only in their scalars, so a
+function traced for one serves the other.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ _NUMBERS = (float, np.floating, np.integer)
 
 @record
 class Structure:
-    """The shape of a nested value, without its numbers.
+    """The structure of a nested value, without its scalars.
 
     Attributes:
         kind: "number", "truth", "array", "sequence", "named", "dict", "record" or "static".
-        form: What belongs to the kind: shape, type, keys, field names or the static thing itself.
+        form: Depends on the kind: shape, type, keys, field names or the static object itself.
         parts: Structures of the parts, in order.
     """
 
@@ -39,7 +39,7 @@ class Structure:
 
 
 class _Static:
-    """A thing that is no number: compared by identity, plain Python values by equality."""
+    """A static object: compared by identity, plain Python values by equality."""
 
     __slots__ = ("thing",)
 
@@ -64,15 +64,15 @@ def flatten(value: Any, *, numeric: bool = False) -> tuple[list[Any], Structure]
     """Take a nested value apart.
 
     Args:
-        value: Numbers, traced values, arrays, and tuples, lists, dicts or dataclasses of them.
-        numeric: Whether every part must be a number, as in the state of a loop. Otherwise Python
-            integers, texts and foreign objects are static: part of the structure.
+        value: Floats, traced values, arrays, and tuples, lists, dicts or dataclasses of them.
+        numeric: Whether every part must be numeric, as in the state of a loop. Otherwise Python
+            integers, strings and other objects are static: part of the structure.
 
     Returns:
-        The numbers in order, and the structure.
+        The scalars in order, and the structure.
 
     Raises:
-        TraceError: If `numeric` and a part is not a number.
+        TraceError: If `numeric` and a part is not numeric.
     """
     leaves: list[Any] = []
     return leaves, _take(value, leaves, numeric, inside_record=False)
@@ -160,7 +160,7 @@ def _holds_traced(value: Any) -> bool:
 
 
 def rebuild(structure: Structure, leaves: Iterator[Any]) -> Any:
-    """Put a nested value together from its structure and its numbers."""
+    """Rebuild a nested value from its structure and its scalars."""
     return _BUILD[structure.kind](structure, leaves)
 
 

@@ -1,4 +1,4 @@
-"""`traced`: the promise of a function that it may be traced, and so run inside native loops."""
+"""`traced`: marks functions that may be traced, and so run inside native loops."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -15,11 +15,10 @@ MARK = "__tiburon_traced__"
 
 @public
 def traced(function: Function) -> Function:
-    """Mark a function as one that native loops may take in; it runs as ever where it is called.
+    """Mark a function that native loops may inline; direct calls are unaffected.
 
-    Such a function uses only arithmetic and NumPy functions on its values, no `if` on one, and
-    gives the same for the same: it is run once on traced values, and its graph is compiled into
-    the loop.
+    Such a function uses only arithmetic and NumPy functions on its values, no `if` on them, and is
+    deterministic: it runs once on traced values, and its graph is compiled into the loop.
 
     Args:
         function: A function, or a class whose instances are called.

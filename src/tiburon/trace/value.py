@@ -1,7 +1,7 @@
-"""Traced numbers: what flows through an algorithm while it is turned into a graph.
+"""Traced values: the scalars of an algorithm while it is turned into a graph.
 
-A `Value` stands for one number (or truth value) of a graph. Python operators and NumPy's
-elementwise functions on it add nodes; `if`, `float()` and the like cannot be answered and say so.
+A `Value` is one float or bool of a graph. Python operators and NumPy's elementwise functions on it
+add nodes; `if`, `float()` and the like raise an error.
 Arrays of values are `TracedArray` (see `tiburon.trace.array`).
 """
 
@@ -17,11 +17,11 @@ from tiburon.trace.graph import Graph
 from tiburon.trace.operations import FLOAT_FUNCTIONS
 
 Scalar = Any
-"""A float, a bool or a traced `Value`: algorithms do not ask which."""
+"""A float, a bool or a traced `Value`; algorithms accept all of them."""
 
 
 class Value:
-    """One traced number.
+    """One traced scalar.
 
     Attributes:
         graph: The graph it belongs to.
@@ -117,7 +117,7 @@ class Value:
     def __invert__(self) -> Value:
         return Value(self.graph, self.graph.not_(self.graph.to_truth(self.node)))
 
-    # what a traced number cannot answer
+    # operations that need a value at trace time
 
     def __bool__(self) -> bool:
         graph, node = self.graph, self.node
@@ -166,17 +166,17 @@ class Value:
         return apply_function(func, args, kwargs)
 
     def conjugate(self) -> Value:
-        """Return the number itself: traced numbers are real."""
+        """Return the value itself: traced values are real."""
         return self
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of one number."""
+        """Shape of a scalar."""
         return ()
 
     @property
     def ndim(self) -> int:
-        """Number of dimensions of one number."""
+        """Number of dimensions of a scalar."""
         return 0
 
 
@@ -232,7 +232,7 @@ def node_of(graph: Graph, value: Any) -> int | None:
 
 
 def _combine(rule: Callable[[Graph, int, int], int], a: Any, b: Any) -> Any:
-    """Apply a rule for floats; arrays are left to NumPy, truth values count as 0 and 1."""
+    """Apply a rule for floats; arrays use NumPy, bools count as 0 and 1."""
     # the common case first: two values of one graph
     if isinstance(a, Value) and isinstance(b, Value) and a.graph is b.graph:
         graph = a.graph
@@ -298,8 +298,8 @@ def require(condition: Scalar, value: Scalar, message: str) -> Scalar:
 
     Args:
         condition: Truth value, traced or not.
-        value: What to pass on.
-        message: What was expected, what went wrong and what to do.
+        value: The value to return.
+        message: What was expected, what was wrong, and a remedy.
 
     Raises:
         DomainError: If the condition is known to be false.

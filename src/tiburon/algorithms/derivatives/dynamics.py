@@ -44,9 +44,7 @@ from tiburon.spatial.vec3 import IDENTITY3, cross, matrix_vector, transpose
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import push_forward
 from tiburon.trace.interpret import interpret
-from tiburon.trace.primitives.tree import solve_tree
-from tiburon.trace.primitives.tree_columns import solve_tree_columns
-from tiburon.trace.primitives.tree_inverse import invert_tree
+from tiburon.trace.primitives.tree import invert_tree, solve_tree, solve_tree_columns
 from tiburon.trace.program import Input, current_graph, trace
 from tiburon.trace.regions import function
 from tiburon.trace.regions.region import as_value, float_node

@@ -30,8 +30,7 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import pull_back
 from tiburon.trace.primitives.primitive import nodes_of
-from tiburon.trace.primitives.tree import solve_tree
-from tiburon.trace.primitives.tree_columns import solve_tree_columns
+from tiburon.trace.primitives.tree import solve_tree, solve_tree_columns
 from tiburon.trace.program import current_graph
 from tiburon.trace.regions import function
 from tiburon.trace.regions.region import as_value

@@ -1,4 +1,4 @@
-"""What primitives are written in: memory, counted loops and arithmetic.
+"""The language of primitives: memory, counted loops and arithmetic.
 
 A primitive is written once, against `Machine`. On the `DirectMachine` it runs on floats, on arrays
 of one float per case, or on traced values (which inlines it into a graph); on the
@@ -26,54 +26,54 @@ Number = Any
 Truth = Any
 """A truth value in the machine's own form."""
 Index = Any
-"""A whole number: an int, or something that adds, subtracts and multiplies like one."""
+"""An integer, or an object that adds, subtracts and multiplies like one."""
 Memory = Any
 """A row of floats."""
 Table = Any
-"""A row of constant whole numbers."""
+"""A table of constant integers."""
 
 
 class Machine(Protocol):
     """Something that runs, counts or writes the operations of a primitive."""
 
     def constant(self, value: float) -> Number:
-        """Give a constant."""
+        """Return a constant."""
 
     def add(self, a: Number, b: Number) -> Number:
-        """Give a + b."""
+        """Return a + b."""
 
     def mul(self, a: Number, b: Number) -> Number:
-        """Give a * b."""
+        """Return a * b."""
 
     def div(self, a: Number, b: Number) -> Number:
-        """Give a / b."""
+        """Return a / b."""
 
     def add_product(self, a: Number, b: Number, c: Number) -> Number:
-        """Give a * b + c, rounded once in native code."""
+        """Return a * b + c, rounded once in native code."""
 
     def sub_product(self, a: Number, b: Number, c: Number) -> Number:
-        """Give c - a * b, rounded once in native code."""
+        """Return c - a * b, rounded once in native code."""
 
     def sqrt(self, a: Number) -> Number:
-        """Give the square root."""
+        """Return the square root."""
 
     def less(self, a: Number, b: Number) -> Truth:
-        """Give a < b."""
+        """Return a < b."""
 
     def less_equal(self, a: Number, b: Number) -> Truth:
-        """Give a <= b."""
+        """Return a <= b."""
 
     def either(self, p: Truth, r: Truth) -> Truth:
-        """Give p or r."""
+        """Return p or r."""
 
     def choose(self, condition: Truth, a: Number, b: Number) -> Number:
-        """Give a where the condition holds, else b."""
+        """Return a where the condition holds, else b."""
 
     def require(self, condition: Truth, value: Number, message: str) -> Number:
-        """Give the value where the condition holds, else NaN (or raise, on plain floats)."""
+        """Return the value where the condition holds, else NaN (or raise, on plain floats)."""
 
     def memory(self, size: int) -> Memory:
-        """Give a row of floats without content."""
+        """Return a row of floats without content."""
 
     def load(self, memory: Memory, place: Index) -> Number:
         """Read a float."""
@@ -82,10 +82,10 @@ class Machine(Protocol):
         """Write a float."""
 
     def fetch(self, address: Number, place: Number) -> Number:
-        """Read a float of a row that lies outside, at a whole number held as a float."""
+        """Read a float of an external row, at an index held as a float."""
 
     def table(self, values: Sequence[int]) -> Table:
-        """Give a row of constants."""
+        """Return a row of constants."""
 
     def lookup(self, table: Table, place: Index) -> Index:
         """Read a constant."""
@@ -95,8 +95,8 @@ class Machine(Protocol):
     ) -> Iterator[Index]:
         """Run the body of a `for` for each index start <= i < stop, from the top if `down`.
 
-        Where no pass of the loop reads or writes what another writes, `independent` says so:
-        native code then does several at a time, with the same bits.
+        `independent` states that no iteration reads or writes data that another one writes: native
+        code may then vectorize the loop, with the same bits.
         """
 
 
@@ -104,19 +104,19 @@ class DirectMachine:
     """Run a primitive at once, on anything that NumPy's elementwise functions accept."""
 
     def constant(self, value: float) -> Number:
-        """Give a constant."""
+        """Return a constant."""
         return value
 
     def add(self, a: Number, b: Number) -> Number:
-        """Give a + b."""
+        """Return a + b."""
         return a + b
 
     def mul(self, a: Number, b: Number) -> Number:
-        """Give a * b."""
+        """Return a * b."""
         return a * b
 
     def div(self, a: Number, b: Number) -> Number:
-        """Give a / b; infinity or NaN where b is 0."""
+        """Return a / b; infinity or NaN where b is 0."""
         if isinstance(a, Value) or isinstance(b, Value):
             return a / b
         if not _is_array(a, b):
@@ -125,15 +125,15 @@ class DirectMachine:
             return a / b
 
     def add_product(self, a: Number, b: Number, c: Number) -> Number:
-        """Give a * b + c."""
+        """Return a * b + c."""
         return a * b + c
 
     def sub_product(self, a: Number, b: Number, c: Number) -> Number:
-        """Give c - a * b."""
+        """Return c - a * b."""
         return c - a * b
 
     def sqrt(self, a: Number) -> Number:
-        """Give the square root."""
+        """Return the square root."""
         if isinstance(a, Value):
             return np.sqrt(a)
         if not _is_array(a):
@@ -142,31 +142,31 @@ class DirectMachine:
             return np.sqrt(a)
 
     def less(self, a: Number, b: Number) -> Truth:
-        """Give a < b."""
+        """Return a < b."""
         return a < b
 
     def less_equal(self, a: Number, b: Number) -> Truth:
-        """Give a <= b."""
+        """Return a <= b."""
         return a <= b
 
     def either(self, p: Truth, r: Truth) -> Truth:
-        """Give p or r."""
+        """Return p or r."""
         return p | r
 
     def choose(self, condition: Truth, a: Number, b: Number) -> Number:
-        """Give a where the condition holds, else b."""
+        """Return a where the condition holds, else b."""
         if _is_array(condition, a, b):
             return np.where(condition, a, b)
         return where(condition, a, b)
 
     def require(self, condition: Truth, value: Number, message: str) -> Number:
-        """Give the value where the condition holds, else NaN."""
+        """Return the value where the condition holds, else NaN."""
         if common_graph((condition, value)) is not None:
             return require(condition, value, message)
         return self.choose(condition, value, np.nan)
 
     def memory(self, size: int) -> Memory:
-        """Give a row of floats without content."""
+        """Return a row of floats without content."""
         return [None] * size
 
     def load(self, memory: Memory, place: Index) -> Number:
@@ -178,7 +178,7 @@ class DirectMachine:
         memory[place] = value
 
     def fetch(self, address: Number, place: Number) -> Number:
-        """Read a float of a row that lies outside, for each case from its own."""
+        """Read a float of an external row, for each case from its own."""
         if _is_array(address, place):
             where = np.broadcast_arrays(address, place)
             found = [read_outside(a, k) for a, k in zip(*map(np.ravel, where), strict=True)]
@@ -186,7 +186,7 @@ class DirectMachine:
         return read_outside(address, place)
 
     def table(self, values: Sequence[int]) -> Table:
-        """Give a row of constants."""
+        """Return a row of constants."""
         return tuple(values)
 
     def lookup(self, table: Table, place: Index) -> Index:
@@ -201,10 +201,10 @@ class DirectMachine:
 
 
 class FloatMachine(DirectMachine):
-    """Run a primitive on plain floats; what it cannot solve raises."""
+    """Run a primitive on plain floats; raise errors for requirements that fail."""
 
     def require(self, condition: Truth, value: Number, message: str) -> Number:
-        """Give the value if the condition holds.
+        """Return the value if the condition holds.
 
         Raises:
             DomainError: If it does not.
@@ -215,23 +215,23 @@ class FloatMachine(DirectMachine):
 
 
 class CountReached(Exception):
-    """There are more operations than somebody cares to count."""
+    """The limit of the operation count was reached."""
 
 
 class CountingMachine(DirectMachine):
-    """Count the operations of a primitive; numbers are all zero."""
+    """Count the operations of a primitive; all values are zero."""
 
     def __init__(self, limit: float = math.inf) -> None:
         """Start at zero.
 
         Args:
-            limit: Number of operations beyond which to give up with `CountReached`.
+            limit: Number of operations beyond which to raise `CountReached`.
         """
         self._counts: Counter[str] = Counter()
         self._left = limit
 
     def count(self) -> OperationCount:
-        """Give what was counted so far."""
+        """Return the counts so far."""
         return OperationCount(
             multiplications=self._counts["multiplications"],
             additions=self._counts["additions"],
@@ -291,7 +291,7 @@ class CountingMachine(DirectMachine):
         return self._counted("selections")
 
     def fetch(self, address: Number, place: Number) -> Number:
-        """Read nothing: moves of numbers are not counted."""
+        """Return zero: moves are not counted."""
         return 0.0
 
     def require(self, condition: Truth, value: Number, message: str) -> Number:
@@ -300,14 +300,14 @@ class CountingMachine(DirectMachine):
 
 
 _OUTSIDE: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
-"""Rows that code reads by their address, as long as somebody holds them."""
+"""External rows by address; weak references, so that owners keep them alive."""
 
 
 def address_of(row: Any) -> float:
-    """Return the address of an array of floats, which it keeps as long as it lives.
+    """Register an array of floats and return its address, valid as long as the array lives.
 
     Args:
-        row: Float64, contiguous; whoever hands the address to code must hold it.
+        row: Float64, contiguous; the caller must keep it alive while code uses the address.
 
     Raises:
         DomainError: If no float can hold the address exactly.
@@ -320,14 +320,14 @@ def address_of(row: Any) -> float:
 
 
 def read_outside(address: float, place: float) -> float:
-    """Return one float of an array that `address_of` has seen.
+    """Return one float of an array that `address_of` registered.
 
     Raises:
-        DomainError: If nobody holds such an array.
+        DomainError: If no such array is alive.
     """
     row = _OUTSIDE.get(int(address))
     if row is None:
-        raise DomainError("table", "an array that somebody holds", f"address {address:.0f}")
+        raise DomainError("table", "the address of a living array", f"address {address:.0f}")
     return float(row.reshape(-1)[int(place)])
 
 

@@ -1,7 +1,7 @@
-"""`norm`: the Euclidean length, safe at zero and at the ends of the number range.
+"""`norm`: the Euclidean norm, without overflow or underflow, and safe at zero.
 
-It needs no call: the formula is short, and open to folding and fusing. What makes it safe is built
-into the formula, so that its derivative is safe too: x/|x| away from zero, and 0 at zero.
+It is inlined: the formula is short, and can be folded and fused. Scaling is part of the formula, so
+that its derivative is safe, too: x/|x| away from zero, and 0 at zero.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tiburon.trace.value import Value, binary, unary, where
 
 __all__ = ["norm"]
 
-# squares of numbers outside of this range overflow or lose digits; powers of two scale exactly
+# squares of values outside of this range overflow or lose digits; powers of two scale exactly
 _SMALL, _LARGE = 2.0**-480, 2.0**480
 _DOWN, _UP = 2.0**-600, 2.0**600
 
@@ -25,7 +25,7 @@ def norm(x: Any) -> Any:
     start from rest without NaN.
 
     Args:
-        x: Numbers or traced values, any shape; taken as one vector.
+        x: Floats or traced values, any shape; treated as one vector.
 
     Returns:
         The length, in the unit of x: a float or a traced value.
@@ -45,7 +45,7 @@ def norm(x: Any) -> Any:
     for value in numbers:
         scaled = value * scale
         total = total + scaled * scaled
-    # the root is taken of a number that is never zero: the rule for its derivative divides by it
+    # the argument of the root is never zero: the rule for its derivative divides by it
     at_zero = total == 0.0
     length = unary("sqrt", where(at_zero, 1.0, total)) * back
     return where(at_zero, 0.0, length)

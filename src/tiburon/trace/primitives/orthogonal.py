@@ -1,26 +1,41 @@
-"""`factor_orthogonal`: equations of any shape and rank, by orthogonal factors with pivoting.
+"""Linear equations of any shape and rank, by an orthogonal factorization with pivoting.
 
 A = Q T Z^T with orthonormal columns in Q and Z and a lower triangle T of the size of the rank.
 First A = Q R by modified Gram-Schmidt with column pivoting, each pivot column orthogonalized once
 more (Daniel, Gragg, Kaufman and Stewart 1976); then R = T Z^T, each row orthogonalized twice. This
 is Stewart's pivoted QLP decomposition (1999), whose diagonal tracks the singular values. Columns
 that remain smaller than the cut times the first pivot count as dependent and are left out. The cut
-is an argument: how exactly a matrix is known may differ from case to case.
+is an argument: the accuracy of a matrix may differ from case to case.
 
 The solution x = Z T^-1 Q^T b is the least-squares solution of smallest length. Nothing is squared,
-so the error grows with the condition of A, not with its square.
+so the error grows with the condition number of A, not with its square.
 
-Derivative. A factor is a handle whose tangent and adjoint are, by agreement, those of the matrix;
-`tiburon.trace.primitives.orthogonal_apply` uses them. Cut, rank and ratio count as constant.
+Derivatives. A factor is a handle whose tangent and adjoint are, by convention, those of the matrix.
+Cut, rank and ratio count as constants. The derivatives of the pseudo-inverse P = A^+ and of the two
+projections, at constant rank, are (Golub and Pereyra 1973)
+
+    dP     = -P dA P + P P^T dA^T (1 - A P) + (1 - P A) dA^T P^T P
+    d(A P) = (1 - A P) dA P + transpose
+    d(P A) = P dA (1 - P A) + transpose
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from tiburon.errors import ShapeError
 from tiburon.trace.graph import Graph
 from tiburon.trace.primitives.machine import Index, Machine, Memory, Number
-from tiburon.trace.primitives.primitive import Primitive
-
-__all__ = ["FactorOrthogonal", "factor_size"]
+from tiburon.trace.primitives.primitive import (
+    Primitive,
+    dot,
+    is_zero_row,
+    numbers_of,
+    right_hand_sides,
+    shape_of,
+    solve_columns,
+)
 
 
 class FactorOrthogonal(Primitive):
@@ -37,12 +52,12 @@ class FactorOrthogonal(Primitive):
 
     @property
     def argument_count(self) -> int:
-        """Number of floats it takes."""
+        """Number of arguments."""
         return self.rows * self.columns + 1
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
         return factor_size(self.rows, self.columns) + 2
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
@@ -81,7 +96,7 @@ class FactorOrthogonal(Primitive):
             length = m.sqrt(_square(m, column, rows))
             first = m.choose(m.less(m.load(largest, 0), length), length, m.load(largest, 0))
             m.store(largest, 0, first)
-            # asked this way round, NaN is kept and shows in the result
+            # this form of the comparison propagates NaN to the result
             negligible = m.less_equal(length, m.mul(cut, first))
             negligible = m.either(negligible, m.less(zero, m.load(stopped, 0)))
             m.store(stopped, 0, m.choose(negligible, one, zero))
@@ -98,7 +113,7 @@ class FactorOrthogonal(Primitive):
     def _orthogonalize_again(
         self, m: Machine, q: Memory, column: Memory, upper: Memory, chosen: Memory, k: Index
     ) -> None:
-        """Take out of the pivot column what rounding left along the k columns before it."""
+        """Orthogonalize the pivot column once more against the k columns before it."""
         rows, columns, small = self.rows, self.columns, self.small
         parts = m.memory(small)
         for j in m.loop(0, k):
@@ -129,7 +144,7 @@ class FactorOrthogonal(Primitive):
         chosen: Memory,
         k: Index,
     ) -> None:
-        """Take column k of Q out of all that remains, and measure what is left anew."""
+        """Orthogonalize all remaining columns against column k of Q, and update their norms."""
         rows, columns, small = self.rows, self.columns, self.small
         start = k * columns
         for i in m.loop(0, rows):
@@ -194,7 +209,7 @@ class FactorOrthogonal(Primitive):
         return self._triangle + self.small * self.small
 
     def _finish(self, m: Machine, found: Memory, rank: Number) -> None:
-        """Give rank and ratio: smallest over largest diagonal element of T within the rank."""
+        """Return rank and ratio: smallest over largest diagonal element of T within the rank."""
         small = self.small
         zero, one = m.constant(0.0), m.constant(1.0)
         triangle, end = self._triangle, self._right + small * self.columns
@@ -219,7 +234,7 @@ class FactorOrthogonal(Primitive):
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
     ) -> list[int]:
-        """Return the tangent of the matrix, padded: it stands for that of the factor."""
+        """Return the tangent of the matrix, padded: by convention that of the factor."""
         zero = graph.const(0.0)
         count = self.rows * self.columns
         return [*tangents[:count], *[zero] * (self.result_count - count)]
@@ -227,12 +242,12 @@ class FactorOrthogonal(Primitive):
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
-        """Return the adjoint of the matrix, which stands for that of the factor."""
+        """Return the adjoint of the matrix, by convention that of the factor."""
         return [*adjoints[: self.rows * self.columns], graph.const(0.0)]
 
 
 def factor_size(rows: int, columns: int) -> int:
-    """Return how many numbers Q, T and Z have together."""
+    """Return the number of elements of Q, T and Z together."""
     small = min(rows, columns)
     return rows * small + small * small + small * columns
 
@@ -257,7 +272,7 @@ def _mark_largest(m: Machine, values: Memory, marks: Memory, size: int) -> None:
         m.store(best_number, 0, chosen)
         m.store(marks, j, m.load(number, 0))
         m.store(number, 0, m.add(m.load(number, 0), one))
-    # marks hold whole numbers: the right one differs by less than a half
+    # marks are integers held as floats: compare with a tolerance of a half
     for j in m.loop(0, size):
         distance = m.sub_product(one, m.load(best_number, 0), m.load(marks, j))
         below = m.less(distance, half)
@@ -272,3 +287,269 @@ def _square(m: Machine, vector: Memory, size: int) -> Number:
         value = m.load(vector, i)
         m.store(total, 0, m.add_product(value, value, m.load(total, 0)))
     return m.load(total, 0)
+
+
+_NAMES = {"P": "solve", "T": "solve_transpose", "R": "project_range", "W": "project_rows"}
+
+# each term: sign, factors on the left, whether dA is transposed, factors on the right;
+# P = A^+, T = A^+ transposed, r = 1 - A A^+, w = 1 - A^+ A, applied from right to left
+_CHANGES: dict[str, tuple[tuple[int, str, bool, str], ...]] = {
+    "P": ((-1, "P", False, "P"), (1, "PT", True, "r"), (1, "w", True, "TP")),
+    "T": ((-1, "T", True, "T"), (1, "r", False, "PT"), (1, "TP", False, "w")),
+    "R": ((1, "r", False, "P"), (1, "T", True, "r")),
+    "W": ((1, "P", False, "w"), (1, "w", True, "T")),
+}
+_TRANSPOSED = {"P": "T", "T": "P", "R": "R", "W": "W", "r": "r", "w": "w"}
+
+
+class ApplyOrthogonal(Primitive):
+    """Apply a factor to a vector.
+
+    Attributes:
+        mode: "P" for A^+ b, "T" for its transpose, "R" for A A^+ b, "W" for A^+ A c.
+    """
+
+    def __init__(self, rows: int, columns: int, mode: str) -> None:
+        super().__init__(f"orthogonal_{_NAMES[mode]}", rows, columns)
+        self.rows, self.columns, self.mode = rows, columns, mode
+        self.small = min(rows, columns)
+        self.factor_size = factor_size(rows, columns)
+
+    @property
+    def length(self) -> int:
+        """Length of the vector it is applied to."""
+        return self.rows if self.mode in "PR" else self.columns
+
+    @property
+    def argument_count(self) -> int:
+        """Number of arguments."""
+        return self.factor_size + self.length
+
+    @property
+    def result_count(self) -> int:
+        """Number of results."""
+        return self.columns if self.mode in "PW" else self.rows
+
+    def _place(self, in_range: bool, i: Index, k: Index) -> Index:
+        """Place of element i of column k of Q or of Z."""
+        if in_range:
+            return i * self.small + k
+        return k * self.columns + i + self.small * (self.rows + self.small)
+
+    def write(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Transform to coordinates of Q or Z, solve with the triangle, transform back by Z or Q."""
+        small, mode, zero = self.small, self.mode, m.constant(0.0)
+        triangle = self.rows * small
+        y = m.memory(small)
+        for k in m.loop(0, small):
+            m.store(y, k, zero)
+        for i in m.loop(0, self.length):
+            value = m.load(given, i + self.factor_size)
+            for k in m.loop(0, small):
+                entry = m.load(given, self._place(mode in "PR", i, k))
+                m.store(y, k, m.add_product(entry, value, m.load(y, k)))
+        if mode == "P":
+            for k in m.loop(0, small):
+                known = m.mul(m.load(y, k), m.load(given, k * small + k + triangle))
+                m.store(y, k, known)
+                for i in m.loop(k + 1, small):
+                    entry = m.load(given, i * small + k + triangle)
+                    m.store(y, i, m.sub_product(entry, known, m.load(y, i)))
+        elif mode == "T":
+            for k in m.loop(0, small, down=True):
+                known = m.mul(m.load(y, k), m.load(given, k * small + k + triangle))
+                m.store(y, k, known)
+                for i in m.loop(0, k):
+                    entry = m.load(given, k * small + i + triangle)
+                    m.store(y, i, m.sub_product(entry, known, m.load(y, i)))
+        for i in m.loop(0, self.result_count):
+            m.store(found, i, zero)
+        for k in m.loop(0, small):
+            value = m.load(y, k)
+            for i in m.loop(0, self.result_count):
+                entry = m.load(given, self._place(mode in "TR", i, k))
+                m.store(found, i, m.add_product(entry, value, m.load(found, i)))
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return the operator times the vector's tangent plus its own change times the vector."""
+        factor, vector = args[: self.factor_size], args[self.factor_size :]
+        total = self._applied(graph, factor, self.mode, tangents[self.factor_size :])
+        change = tangents[: self.rows * self.columns]
+        for sign, after, transposed, before in _CHANGES[self.mode]:
+            inner = self._applied(graph, factor, before, vector)
+            moved = self._times(graph, change, inner, transposed)
+            part = self._applied(graph, factor, after, moved)
+            combine = graph.add if sign > 0 else graph.sub
+            total = [combine(a, b) for a, b in zip(total, part, strict=True)]
+        return total
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return the adjoints of matrix (in place of the factor) and vector."""
+        factor, vector = args[: self.factor_size], args[self.factor_size :]
+        zero = graph.const(0.0)
+        matrix = [zero] * (self.rows * self.columns)
+        for sign, after, transposed, before in _CHANGES[self.mode]:
+            mirrored = "".join(_TRANSPOSED[op] for op in reversed(after))
+            left = self._applied(graph, factor, mirrored, adjoints)
+            right = self._applied(graph, factor, before, vector)
+            if transposed:
+                left, right = right, left
+            combine = graph.add if sign > 0 else graph.sub
+            for i in range(self.rows):
+                for j in range(self.columns):
+                    place = i * self.columns + j
+                    matrix[place] = combine(matrix[place], graph.mul(left[i], right[j]))
+        padding = [zero] * (self.factor_size - len(matrix))
+        back = self._applied(graph, factor, _TRANSPOSED[self.mode], adjoints)
+        return [*matrix, *padding, *back]
+
+    def _applied(
+        self, graph: Graph, factor: list[int], operators: str, vector: Sequence[int]
+    ) -> list[int]:
+        """Apply operators to a vector, the last one first."""
+        found = list(vector)
+        for operator in reversed(operators):
+            projection = operator.upper() if operator in "rw" else operator
+            if is_zero_row(graph, found):
+                length = ApplyOrthogonal(self.rows, self.columns, projection).result_count
+                found = [graph.const(0.0)] * length
+                continue
+            callee = ApplyOrthogonal(self.rows, self.columns, projection)
+            images = graph.call(callee, [*factor, *found])
+            if operator in "rw":
+                images = [graph.sub(a, b) for a, b in zip(found, images, strict=True)]
+            found = images
+        return found
+
+    def _times(
+        self, graph: Graph, change: list[int], vector: list[int], transposed: bool
+    ) -> list[int]:
+        rows, columns = self.rows, self.columns
+        if transposed:
+            return [
+                dot(graph, [(change[i * columns + j], vector[i]) for i in range(rows)])
+                for j in range(columns)
+            ]
+        return [
+            dot(graph, [(change[i * columns + j], vector[j]) for j in range(columns)])
+            for i in range(rows)
+        ]
+
+
+RANK_CUT = 1e-10
+"""Columns whose independent part is shorter than this times the longest column are dependent."""
+
+
+class OrthogonalFactor:
+    """A factored matrix of any shape and rank.
+
+    Attributes:
+        shape: Rows and columns of the matrix A.
+        rank: Its rank at the cut, a float or traced value; constant in derivatives.
+        ratio: Estimate of the smallest kept over the largest singular value (0 for a zero
+            matrix): a measure of the distance to rank deficiency. Constant in derivatives, too.
+    """
+
+    def __init__(self, shape: tuple[int, int], numbers: Sequence[Any]) -> None:
+        """Store the values of the factor; see `factor_orthogonal`."""
+        self.shape = shape
+        self.rank = numbers[-2]
+        self.ratio = numbers[-1]
+        self._numbers = list(numbers[:-2])
+
+    def solve(self, b: Any) -> Any:
+        """Return A^+ b: of all x with the smallest |A x - b|, the shortest.
+
+        Args:
+            b: Right-hand sides, shape (rows,) or (rows, more).
+
+        Returns:
+            Shape (columns,) or (columns, more).
+        """
+        return self._apply("P", b)
+
+    def solve_transpose(self, c: Any) -> Any:
+        """Return A^+T c: of all y with the smallest |A^T y - c|, the shortest.
+
+        Args:
+            c: Right-hand sides, shape (columns,) or (columns, more).
+
+        Returns:
+            Shape (rows,) or (rows, more).
+        """
+        return self._apply("T", c)
+
+    def project_range(self, b: Any) -> Any:
+        """Return A A^+ b: the part of b that A can produce, shape of b."""
+        return self._apply("R", b)
+
+    def project_rows(self, x: Any) -> Any:
+        """Return A^+ A x: the part of x that A can see, shape of x."""
+        return self._apply("W", x)
+
+    def _apply(self, mode: str, vectors: Any) -> Any:
+        primitive = ApplyOrthogonal(*self.shape, mode)
+        shape, columns = right_hand_sides("vector", primitive.length, vectors)
+        return solve_columns(
+            shape,
+            primitive.result_count,
+            columns,
+            lambda column: primitive.apply([*self._numbers, *column]),
+        )
+
+
+class LeastSquares(NamedTuple):
+    """A least-squares solution and how sure it is."""
+
+    x: Any
+    """The solution, shape (columns,) or (columns, more)."""
+    rank: Any
+    """Rank of the matrix at the cut."""
+    ratio: Any
+    """Estimate of the smallest kept over the largest singular value."""
+
+
+def factor_orthogonal(matrix: Any, *, cut: Any = RANK_CUT) -> OrthogonalFactor:
+    """Factor a matrix of any shape and rank.
+
+    Works on lengths, not on their squares, so the rank decision uses the full precision of the
+    elements. These must have magnitudes between about 1e-150 and 1e150, or be zero.
+
+    Args:
+        matrix: A, shape (rows, columns).
+        cut: Columns whose independent part is at most this times the longest count as dependent.
+
+    Returns:
+        The factor, which solves and projects.
+
+    Raises:
+        ShapeError: If it is not a matrix, or empty.
+    """
+    shape = shape_of(matrix)
+    if len(shape) != 2 or 0 in shape:
+        raise ShapeError("matrix", "(rows, columns), both at least 1", shape)
+    rows, columns = shape
+    numbers = FactorOrthogonal(rows, columns).apply([*numbers_of(matrix), cut])
+    return OrthogonalFactor((rows, columns), numbers)
+
+
+def solve_least_squares(matrix: Any, b: Any, *, cut: Any = RANK_CUT) -> LeastSquares:
+    """Solve A x = b in the least-squares sense; of several solutions, return the shortest.
+
+    Args:
+        matrix: A, shape (rows, columns).
+        b: Right-hand sides, shape (rows,) or (rows, more).
+        cut: See `factor_orthogonal`.
+
+    Returns:
+        Solution, rank and ratio.
+
+    Raises:
+        ShapeError: If the shapes do not fit.
+    """
+    factor = factor_orthogonal(matrix, cut=cut)
+    return LeastSquares(factor.solve(b), factor.rank, factor.ratio)

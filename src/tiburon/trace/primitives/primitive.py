@@ -1,4 +1,4 @@
-"""What all primitives share: one written form that is run, counted and compiled."""
+"""The base of all primitives: one written form that is run, counted and compiled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tiburon.trace.primitives.machine import (
 from tiburon.trace.value import Value, common_graph, node_of
 
 UNROLLED_OPERATIONS = 800
-"""Largest number of operations that native code spells out; longer primitives keep their loops."""
+"""Operations up to which native code unrolls a primitive; longer ones keep their loops."""
 
 
 class Primitive(ABC):
@@ -33,7 +33,7 @@ class Primitive(ABC):
 
     Attributes:
         name: Name for dumps and error messages.
-        form: Whole numbers that, with the class, say exactly what it computes.
+        form: Integers that, with the class, determine the computation.
         key: Structural key.
     """
 
@@ -51,12 +51,12 @@ class Primitive(ABC):
     @property
     @abstractmethod
     def argument_count(self) -> int:
-        """Number of floats it takes."""
+        """Number of arguments."""
 
     @property
     @abstractmethod
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
 
     @abstractmethod
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
@@ -127,18 +127,18 @@ class Primitive(ABC):
 
 
 class Factorization(Primitive):
-    """A symmetric matrix to its factor, number by number: a handle for all that use it."""
+    """A symmetric matrix to its factor: a handle for solving and for derivatives."""
 
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
     ) -> list[int]:
-        """Return the tangent of the matrix, which stands for that of the factor."""
+        """Return the tangent of the matrix, by convention that of the factor."""
         return tangents
 
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
-        """Return the adjoint of the matrix, which stands for that of the factor."""
+        """Return the adjoint of the matrix, by convention that of the factor."""
         return adjoints
 
 
@@ -172,7 +172,7 @@ def array_of(values: Sequence[Any], shape: tuple[int, ...]) -> Any:
 
 
 def shape_of(array: Any) -> tuple[int, ...]:
-    """Return the shape of an array, nested list or number."""
+    """Return the shape of an array, nested list or scalar."""
     return tuple(np.shape(array if isinstance(array, np.ndarray) else as_traced(array)))
 
 
@@ -215,7 +215,7 @@ def solve_columns(
         shape: Shape of the right-hand side.
         height: Length of a solution.
         columns: The right-hand sides.
-        solve: Gives the solution of one.
+        solve: Returns the solution for one.
 
     Returns:
         Solutions, shape (height,) or (height, columns).
@@ -230,7 +230,7 @@ def solve_columns(
 
 
 def _is_zero(value: Any) -> bool:
-    # only what is known to be zero while tracing counts
+    # only values that are known to be zero while tracing count
     return not isinstance(value, Value) and value == 0.0
 
 
@@ -243,5 +243,5 @@ def dot(graph: Graph, pairs: Sequence[tuple[int, int]]) -> int:
 
 
 def is_zero_row(graph: Graph, nodes: Sequence[int]) -> bool:
-    """Tell whether all nodes are the constant 0."""
+    """Return whether all nodes are the constant 0."""
     return all(graph.constant_of(node) == 0.0 for node in nodes)

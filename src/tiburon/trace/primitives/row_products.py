@@ -1,13 +1,12 @@
-"""`RowProducts`: a large matrix of scalar products, of which only a pattern is wanted.
+"""`RowProducts`: a large sparse matrix of scalar products.
 
 Mass matrices, Coriolis matrices and derivatives of dynamics have an entry for each pair of a joint
-and one that carries it, and each entry is the product of two short vectors. Said whole, such a
-matrix is one node with as many results as it has entries; spelled out, it would be a node per
-product.
+and one of its ancestors, and each entry is the product of two short vectors. As a primitive, such a
+matrix is one node with as many results as it has entries; inlined, it would be a node per product.
 
-Vectors come as arrays of one row per component, so that neighbors in a row of the result read
-neighbors in memory. A row of the result is made of pieces of neighboring columns; a piece has a
-kind, which says which arrays are multiplied.
+Vectors are arrays with one row per component, so that a row of the result reads contiguous memory.
+A row of the result consists of runs of adjacent columns; each run has a kind, which determines the
+arrays that are multiplied.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ class RowProducts(Primitive):
 
     Attributes:
         sizes: Components and vectors of each array.
-        kinds: What entries are made of.
+        kinds: Arrays that are multiplied, for each kind of entry.
         pieces: Which entries there are; together they fill the results.
     """
 
@@ -73,22 +72,22 @@ class RowProducts(Primitive):
         form = [len(self.sizes), *(x for size in self.sizes for x in size), len(self.kinds)]
         for kind in self.kinds:
             form += [len(kind), *(x for pair in kind for x in pair)]
-        # whole numbers in a form are not negative
+        # the integers of a form are not negative
         form += [x + 1 for piece in self.pieces for x in piece]
         super().__init__("row_products", *form)
 
     @property
     def argument_count(self) -> int:
-        """Number of floats it takes."""
+        """Number of arguments."""
         return self._offsets[-1]
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
         return sum(piece.stop - piece.start for piece in self.pieces)
 
     def _terms(self, kind: int) -> Iterator[tuple[int, int]]:
-        """Yield where the arguments of each product begin: component of the row, of the column."""
+        """Yield the offsets of the factors of each product: component of the row, of the column."""
         for a, b in self.kinds[kind]:
             for k in range(min(self.sizes[a][0], self.sizes[b][0])):
                 yield (

@@ -1,18 +1,17 @@
-"""`factor_saddle`: equations of motion and constraints together, with many zeros, by K = L D L^T.
+"""Sparse saddle-point systems of equations of motion and constraints, by K = L D L^T.
 
-K = [[H, J^T], [J, 0]] with H positive definite is eliminated in a given order without looking for
-pivots: unknowns of H have positive pivots, those of constraints negative ones as long as each comes
-after enough of the unknowns it binds (such orders are found once, see
-`tiburon.loops.augmented`). Zeros stay zeros unless the order fills them in; what is stored, and
-every update, is listed in tables while the code is written (Duff, Erisman and Reid 2017, Direct
-Methods for Sparse Matrices, chapters 5 and 7).
+K = [[H, J^T], [J, 0]] with H positive definite is eliminated in a given order without pivot search:
+unknowns of H have positive pivots, those of constraints negative ones as long as each is eliminated
+after enough of the unknowns that it constrains (such orders are found once, see
+`tiburon.loops.augmented`). Zeros remain unless the order causes fill-in; stored entries and updates
+are listed in tables at code generation (Duff, Erisman and Reid 2017, Direct Methods for Sparse
+Matrices, chapters 5 and 7).
 
-A constraint that repeats others has no pivot of its own. Where the pivot of a constraint falls
-below a share of what it was formed from, its row is left out and its unknown is zero; `worst` tells
-the smallest such share, so that callers can take another way, `least` the smallest pivot that was
-kept.
+A redundant constraint has no pivot of its own. If the pivot of a constraint falls below a fraction
+of the terms it is the sum of, its row is dropped and its unknown is zero. `worst` is the smallest
+such fraction, so that callers can use another method; `least` is the smallest pivot that was kept.
 
-Derivative. A factor is a handle, as in `tiburon.trace.primitives.spd`: x = K^-1 b gives
+Derivatives. A factor is a handle, as in `tiburon.trace.primitives.spd`: x = K^-1 b implies
 dx = K^-1 (db - dK x).
 """
 
@@ -29,8 +28,8 @@ from tiburon.trace.primitives.spd import LOST_PIVOT
 __all__ = ["FactorSaddle", "SaddleFactor", "SaddlePattern", "SolveSaddle"]
 
 
-LARGEST = 1e300
-"""Stands for the size of pivots that are not there."""
+ABSENT_PIVOT = 1e300
+"""Size of pivots of constraints that do not exist."""
 
 
 class SaddlePattern:
@@ -49,7 +48,7 @@ class SaddlePattern:
     def __init__(
         self, size: int, bound: int, entries: Sequence[tuple[int, int]], order: Sequence[int]
     ) -> None:
-        """Find what is filled in.
+        """Find the fill-in.
 
         Args:
             size: Number of unknowns.
@@ -95,7 +94,7 @@ class SaddlePattern:
         return unknown >= self.size - self.bound
 
     def form(self) -> list[int]:
-        """Return whole numbers that tell patterns apart."""
+        """Return integers that distinguish patterns."""
         return [self.size, self.bound, *self.order, *(x for pair in self.entries for x in pair)]
 
 
@@ -111,12 +110,12 @@ class FactorSaddle(Primitive):
 
     @property
     def argument_count(self) -> int:
-        """Number of floats it takes."""
+        """Number of arguments."""
         return len(self.pattern.entries) + self.pattern.bound + 1
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
         return self.pattern.stored + 2
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
@@ -130,8 +129,8 @@ class FactorSaddle(Primitive):
         homes = m.table([pattern.places[pair] for pair in pattern.entries])
         for place in m.loop(0, len(pattern.entries)):
             m.store(found, m.lookup(homes, place), m.load(given, place))
-        # the size of what each pivot is formed from; that of a constraint is told: where it goes
-        # before joints it binds, those before it may form nothing but rounding
+        # magnitude of the terms of each pivot; given for constraints: if one is eliminated before
+        # joints that it constrains, those before it may contribute rounding errors only
         formed = m.memory(pattern.size)
         free = pattern.size - pattern.bound
         for k in m.loop(0, free):
@@ -140,7 +139,7 @@ class FactorSaddle(Primitive):
             size = m.load(given, k + len(pattern.entries))
             m.store(formed, k + free, m.sub_product(one, size, zero))
         m.store(found, worst_place, one)
-        m.store(found, worst_place + 1, m.constant(LARGEST))
+        m.store(found, worst_place + 1, m.constant(ABSENT_PIVOT))
         order, starts = m.table(pattern.order), m.table(pattern.starts)
         targets, target_rows, bound, bound_starts = self._tables()
         targets, target_rows = m.table(targets), m.table(target_rows)
@@ -193,7 +192,7 @@ class FactorSaddle(Primitive):
         m.store(found, worst_place, m.choose(m.less(share, worst), share, worst))
         gone = m.less_equal(share, lost)
         size = m.sub_product(one, pivot, zero)
-        kept, least = m.choose(gone, m.constant(LARGEST), size), m.load(found, worst_place + 1)
+        kept, least = m.choose(gone, m.constant(ABSENT_PIVOT), size), m.load(found, worst_place + 1)
         m.store(found, worst_place + 1, m.choose(m.less(kept, least), kept, least))
         return m.div(m.choose(gone, zero, one), m.choose(gone, one, pivot))
 
@@ -226,7 +225,7 @@ class FactorSaddle(Primitive):
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
     ) -> list[int]:
-        """Return the tangent of the matrix, padded: it stands for that of the factor."""
+        """Return the tangent of the matrix, padded: by convention that of the factor."""
         zero = graph.const(0.0)
         count = len(self.pattern.entries)
         return [*tangents[:count], *[zero] * (self.result_count - count)]
@@ -234,7 +233,7 @@ class FactorSaddle(Primitive):
     def adjoint(
         self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
     ) -> list[int]:
-        """Return the adjoint of the matrix, which stands for that of the factor."""
+        """Return the adjoint of the matrix, by convention that of the factor."""
         zero = graph.const(0.0)
         return [*adjoints[: len(self.pattern.entries)], *[zero] * (self.pattern.bound + 1)]
 
@@ -249,7 +248,7 @@ class _Run:
 
 
 class SolveSaddle(Primitive):
-    """Solve: a factor without its last two numbers, and a vector, to the solution."""
+    """Solve: a factor without its last two values, and a vector, to the solution."""
 
     def __init__(self, pattern: SaddlePattern) -> None:
         super().__init__("solve_saddle", *pattern.form())
@@ -257,12 +256,12 @@ class SolveSaddle(Primitive):
 
     @property
     def argument_count(self) -> int:
-        """Number of floats it takes."""
+        """Number of arguments."""
         return self.pattern.stored + self.pattern.size
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
         return self.pattern.size
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
@@ -324,10 +323,10 @@ class SaddleFactor:
     """A factored system.
 
     Attributes:
-        pattern: Where its entries are.
-        worst: Smallest pivot of a constraint relative to what it was formed from: the squared sine
-            of the angle between it and those before it, seen by the unknowns before it.
-        least: Size of the smallest pivot of a constraint that was not lost; very large if all were.
+        pattern: Positions of its entries.
+        worst: Smallest pivot of a constraint relative to its terms: the squared sine of the angle
+            between it and the constraints before it, in the metric of the unknowns before it.
+        least: Smallest pivot of a constraint that was kept; very large if none was.
     """
 
     def __init__(
@@ -342,12 +341,12 @@ class SaddleFactor:
         """Factor.
 
         Args:
-            pattern: Where the entries are.
-            entries: Their numbers, in the order of `pattern.entries`.
-            lost: Share of what formed it below which the pivot of a constraint is lost.
-            inline: Whether to spell the operations out in the graph instead of calling.
-            sizes: What the pivot of each constraint is about, if nothing takes from it; what the
-                unknowns before it form by default.
+            pattern: Positions of the entries.
+            entries: Their values, in the order of `pattern.entries`.
+            lost: Fraction of its terms below which the pivot of a constraint is dropped.
+            inline: Whether to inline the operations in the graph instead of calling.
+            sizes: Expected magnitude of the pivot of each constraint; by default the contribution
+                of the unknowns before it.
         """
         self.pattern = pattern
         self._inline = inline

@@ -1,12 +1,12 @@
 """`solve_spd`: linear equations with a symmetric positive definite matrix, by A = L D L^T.
 
 Golub and Van Loan 2013, Matrix Computations, section 4.1.2; no square roots. The matrix is stored
-by its lower triangle, row by row. A factor keeps the rows of L below the diagonal and the
+by its lower triangle, row by row. A factor stores the rows of L below the diagonal and the
 reciprocals of D on it.
 
-Derivative. A factor is a handle: its tangent and its adjoint are, by agreement, those of the matrix
-it was made from. So x = A^-1 b gives dx = A^-1 (db - dA x), and one factorization serves the
-solution and all its derivatives.
+Derivatives. A factor is a handle: its tangent and its adjoint are, by convention, those of the
+matrix. So x = A^-1 b implies dx = A^-1 (db - dA x), and one factorization serves the solution and
+all its derivatives.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from tiburon.trace.primitives.primitive import (
 __all__ = ["FactorSpd", "SolveSpd", "SpdFactor", "factor_spd", "solve_spd"]
 
 LOST_PIVOT = 2.0**-49
-"""A pivot this small against its diagonal element has no digits left: the matrix is singular."""
+"""Ratio of a pivot to its diagonal element below which the matrix is numerically singular."""
 INLINE_SIZE = 6
-"""Up to this size the operations are worth more spelled out, open to folding, than a call."""
+"""Up to this size the operations are worth more unrolled, open to folding, than a call."""
 
 
 def _place(i: int, j: int) -> int:
@@ -40,7 +40,7 @@ def _place(i: int, j: int) -> int:
 
 
 class FactorSpd(Factorization):
-    """Factor: n(n+1)/2 numbers of A to as many of L and 1/D; NaN if not positive definite."""
+    """Factor: n(n+1)/2 elements of A to as many of L and 1/D; NaN if not positive definite."""
 
     def __init__(self, size: int) -> None:
         super().__init__("factor_spd", size)
@@ -48,12 +48,12 @@ class FactorSpd(Factorization):
 
     @property
     def argument_count(self) -> int:
-        """Number of floats it takes."""
+        """Number of arguments."""
         return self.size * (self.size + 1) // 2
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
         return self.argument_count
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
@@ -87,7 +87,7 @@ class FactorSpd(Factorization):
 
 
 class SolveSpd(Primitive):
-    """Solve: a factor and a vector of n numbers to the solution."""
+    """Solve: a factor and a vector of n elements to the solution."""
 
     def __init__(self, size: int) -> None:
         super().__init__("solve_spd", size)
@@ -96,12 +96,12 @@ class SolveSpd(Primitive):
 
     @property
     def argument_count(self) -> int:
-        """Number of floats it takes."""
+        """Number of arguments."""
         return self.factor_size + self.size
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
         return self.size
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
@@ -162,7 +162,7 @@ class SpdFactor:
     """
 
     def __init__(self, size: int, numbers: Sequence[Any], inline: bool) -> None:
-        """Keep the numbers of the factor; see `factor_spd`."""
+        """Store the values of the factor; see `factor_spd`."""
         self.size = size
         self._numbers = list(numbers)
         self._inline = inline
@@ -190,7 +190,7 @@ def factor_spd(matrix: Any, *, inline: bool | None = None) -> SpdFactor:
     """Factor a symmetric positive definite matrix into L D L^T.
 
     A matrix that is not positive definite to working precision raises on floats; in native code it
-    gives NaN, which the border check reports.
+    returns NaN, which the check of results reports.
 
     Args:
         matrix: Shape (n, n); only the lower triangle is read.

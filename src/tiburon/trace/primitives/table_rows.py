@@ -1,10 +1,10 @@
-"""Tables that native code reads: any number of rows, as data that lies outside of the code.
+"""Lookup tables that native code reads from memory, with any number of rows.
 
-Numbers of a kernel are loaded one by one, which suits masses and gains and not a log of an hour. A
-table stays where it is; code gets its address, finds the place of a number by halving, and reads
-the two rows around it. Rows may change without compiling, and each case may have a table of its
-own. The two rows are numbers without derivatives: what is made of them, a straight line in x, has
-those of its formula.
+Parameters of a kernel are loaded one by one, which suits masses and gains but not a log of an hour.
+A table stays in its array; code gets its address, finds the interval of x by bisection, and reads
+the two rows around it. Rows may change without compiling, and each case may have its own table. The
+two rows count as constants in derivatives; the derivative of linear interpolation in x is that of
+its formula.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ from tiburon.trace.value import where
 __all__ = ["HANDLE", "Table", "TableForm", "TableRows", "read_rows", "table_form"]
 
 HANDLE = 3
-"""Numbers that lead code to a table: address of its places, address of its rows, row count."""
+"""Values that identify a table: address of its abscissas, address of its rows, row count."""
 
 LEVELS = 8
 """Code is the same for tables that take up to this many halvings more."""
 
 TableForm = tuple[int, int]
-"""What code depends on of a table: numbers per row, and halvings."""
+"""Properties of a table that code depends on: values per row, and bisection steps."""
 
 
 def table_form(count: int, width: int) -> TableForm:
-    """Return the form of a table by its rows and numbers per row."""
+    """Return the form of a table from its rows and values per row."""
     return width, -(-count.bit_length() // LEVELS) * LEVELS
 
 
 class Table:
-    """Rows of numbers at rising places; immutable, compared by value.
+    """Rows of values at increasing abscissas; immutable, compared by value.
 
-    Arrays that nobody may write are taken as they are, others are copied.
+    Read-only arrays are shared, others are copied.
 
     Whoever calls code with its `handle` must hold the table meanwhile.
 
@@ -58,11 +58,11 @@ class Table:
 
         Args:
             places: Shape (n,), rising.
-            rows: Shape (n, width), or (n,) for rows of one number.
+            rows: Shape (n, width), or (n,) for rows of one value.
 
         Raises:
             ShapeError: If there is not one row for each place.
-            NonFiniteError: If a number is not finite.
+            NonFiniteError: If a value is not finite.
             DomainError: If places do not rise.
         """
         x, y = _own(places), _own(rows)
@@ -96,17 +96,17 @@ class Table:
 
     @property
     def form(self) -> TableForm:
-        """What code depends on."""
+        """Properties that code depends on."""
         return table_form(*self.rows.shape)
 
     @property
     def handle(self) -> tuple[float, ...]:
-        """Numbers that lead code to it, as long as it is held."""
+        """Values that identify it in code, as long as it is alive."""
         return address_of(self.places), address_of(self.rows), float(len(self))
 
 
 def _own(numbers: ArrayLike) -> NDArray[np.float64]:
-    """Return numbers as an array that nobody else may write."""
+    """Return values as a read-only array."""
     known = isinstance(numbers, np.ndarray) and numbers.dtype == np.float64
     if known and numbers.flags.c_contiguous and not numbers.flags.writeable:  # type: ignore[union-attr]
         return numbers  # type: ignore[return-value]
@@ -114,7 +114,7 @@ def _own(numbers: ArrayLike) -> NDArray[np.float64]:
 
 
 class TableRows(Primitive):
-    """Find the rows around a number.
+    """Find the rows around a value.
 
     From a handle and x to: the last place at or before x, or the first of all; the place after it,
     or the last of all; and the rows of both.
@@ -125,17 +125,17 @@ class TableRows(Primitive):
 
     @property
     def argument_count(self) -> int:
-        """Number of floats it takes."""
+        """Number of arguments."""
         return HANDLE + 1
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
         return 2 + 2 * self.form[0]
 
     @functools.cached_property
     def is_short(self) -> bool:
-        """Whether it may be spelled out in its caller: not what reads memory from outside."""
+        """Whether it may be unrolled in its caller; False, since it reads external memory."""
         return False
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
@@ -145,7 +145,7 @@ class TableRows(Primitive):
         last = m.add(count, m.constant(-1.0))
 
         def capped(k: Any) -> Any:
-            # a number that is none leads nowhere, and stays at the first row
+            # NaN stays at the first row
             return m.choose(m.less(k, last), k, last)
 
         k = m.constant(0.0)
@@ -163,7 +163,7 @@ class TableRows(Primitive):
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
     ) -> list[int]:
-        """Return zeros: rows do not change with the number that is looked up."""
+        """Return zeros: the rows are constant in the value that is looked up."""
         return [graph.const(0.0)] * self.result_count
 
     def adjoint(
@@ -174,26 +174,25 @@ class TableRows(Primitive):
 
 
 def read_rows(form: TableForm, handle: Sequence[Any], x: Any, *, line: bool) -> list[Any]:
-    """Return the numbers of a table at x; on floats or traced values.
+    """Return the values of a table at x; on floats or traced values.
 
     Before the first row the first holds, after the last the last. The derivative by x is that of
     the line, in a row that of the line to the next.
 
     Args:
         form: `Table.form`.
-        handle: `Table.handle`, or traced values that stand for it.
-        x: Where.
-        line: Whether numbers follow straight lines from row to row; else each row holds up to the
-            next.
+        handle: `Table.handle`, or traced values in its place.
+        x: Abscissa.
+        line: Whether to interpolate linearly between rows; else each row holds up to the next.
 
     Returns:
-        One number for each of a row.
+        One value for each column.
 
     Raises:
         ShapeError: If the handle is not that of one table.
     """
     if len(handle) != HANDLE:
-        # native code would read whatever lies there
+        # native code would read arbitrary memory
         raise ShapeError(
             "handle of a table",
             f"{HANDLE} numbers",

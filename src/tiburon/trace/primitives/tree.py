@@ -1,13 +1,19 @@
-"""`solve_tree`: linear equations with the mass matrix of a tree, by H = L^T D L without fill-in.
+"""Linear equations with the mass matrix of a tree, by H = L^T D L without fill-in.
 
 Featherstone 2005, "Efficient factorization of the joint-space inertia matrix for branched kinematic
 trees", Int. J. Robotics Research 24(6). H[i, j] is zero unless one of the two is an ancestor of the
 other; eliminating from the leaves to the root keeps exactly those zeros.
 
 Row i is stored as its ancestors' elements from the root down, then the diagonal, so that the rows
-of a body and of any of its ancestors begin with the same columns. A factor keeps the rows of L left
-of the diagonal and the reciprocals of D on it. For derivatives a factor is a handle, as in
-`tiburon.trace.primitives.spd`.
+of a body and of any of its ancestors start with the same columns. A factor stores the rows of L
+left of the diagonal and the reciprocals of D on it.
+
+`solve_tree` has one right-hand side. `solve_tree_columns` has many: the same substitutions on whole
+rows of them, with the innermost loop over contiguous memory. `invert_tree` computes
+H^-1 = W D^-1 W^T with W = L^-1, which has the zeros of L: the row of a body holds its ancestors
+only, so that two bodies share as many terms as they share ancestors.
+
+Derivatives. A factor is a handle, as in `tiburon.trace.primitives.spd`; d(H^-1) = -H^-1 dH H^-1.
 """
 
 from __future__ import annotations
@@ -21,22 +27,16 @@ from tiburon.trace.primitives.machine import Machine, Memory
 from tiburon.trace.primitives.primitive import (
     Factorization,
     Primitive,
+    array_of,
+    dot,
     is_zero_row,
     numbers_of,
     right_hand_sides,
+    shape_of,
     solve_columns,
     square_size,
 )
 from tiburon.trace.primitives.spd import INLINE_SIZE, LOST_PIVOT
-
-__all__ = [
-    "FactorTree",
-    "SolveTree",
-    "TreeFactor",
-    "TreePrimitive",
-    "factor_tree",
-    "solve_tree",
-]
 
 
 class _Layout:
@@ -90,12 +90,12 @@ class FactorTree(TreePrimitive, Factorization):
 
     @property
     def argument_count(self) -> int:
-        """Number of floats it takes."""
+        """Number of arguments."""
         return self.layout.stored
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
         return self.layout.stored
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
@@ -136,12 +136,12 @@ class SolveTree(TreePrimitive):
 
     @property
     def argument_count(self) -> int:
-        """Number of floats it takes."""
+        """Number of arguments."""
         return self.layout.stored + self.layout.size
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
         return self.layout.size
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
@@ -206,7 +206,7 @@ class TreeFactor:
     """
 
     def __init__(self, parents: Sequence[int], numbers: Sequence[Any], inline: bool) -> None:
-        """Keep the numbers of the factor; see `factor_tree`."""
+        """Store the values of the factor; see `factor_tree`."""
         self.parents = tuple(parents)
         self._numbers = list(numbers)
         self._inline = inline
@@ -235,10 +235,10 @@ def factor_tree(parents: Sequence[int], matrix: Any, *, inline: bool | None = No
     """Factor the mass matrix of a tree into L^T D L, keeping its zeros.
 
     A matrix that is not positive definite to working precision raises on floats; in native code it
-    gives NaN, which the border check reports.
+    returns NaN, which the check of results reports.
 
     Args:
-        parents: For each row (degree of freedom) the row it hangs on, -1 for none; a parent comes
+        parents: For each row (degree of freedom) its parent row, -1 for none; a parent comes
             before its children. A joint with several degrees of freedom is a chain of rows.
         matrix: H, shape (n, n); only elements of a row and its ancestors are read, lower triangle.
         inline: Whether to spell the operations out in the graph instead of calling; by default up
@@ -283,3 +283,242 @@ def solve_tree(parents: Sequence[int], matrix: Any, b: Any, *, inline: bool | No
         DomainError: If the matrix is not positive definite, on floats.
     """
     return factor_tree(parents, matrix, inline=inline).solve(b)
+
+
+class InvertTree(TreePrimitive):
+    """Invert: the values of a factor to all of H^-1, row by row."""
+
+    def __init__(self, parents: Sequence[int]) -> None:
+        super().__init__("invert_tree", parents)
+
+    @property
+    def argument_count(self) -> int:
+        """Number of arguments."""
+        return self.layout.stored
+
+    @property
+    def result_count(self) -> int:
+        """Number of results."""
+        return self.layout.size**2
+
+    def write(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Invert L row by row from the root, then add up the products of rows."""
+        layout = self.layout
+        n = layout.size
+        starts = m.table(layout.starts)
+        # the row that each stored column belongs to; the rows of two bodies start with the same
+        # columns
+        rows = m.table([layout.starts[j] for _, j in layout.elements()])
+        diagonals = m.table([layout.starts[j + 1] - 1 for _, j in layout.elements()])
+        W, V = m.memory(layout.stored), m.memory(layout.stored)
+        zero, one = m.constant(0.0), m.constant(1.0)
+        for i in m.loop(0, n):
+            start = m.lookup(starts, i)
+            depth = m.lookup(starts, i + 1) - start - 1
+            for s in m.loop(0, depth):
+                m.store(W, start + s, zero)
+            m.store(W, start + depth, one)
+            for t in m.loop(0, depth):
+                entry = m.load(given, start + t)
+                row = m.lookup(rows, start + t)
+                for s in m.loop(0, t + 1, independent=True):
+                    old = m.load(W, start + s)
+                    m.store(W, start + s, m.sub_product(entry, m.load(W, row + s), old))
+        for place in m.loop(0, layout.stored):
+            inverse = m.load(given, m.lookup(diagonals, place))
+            m.store(V, place, m.mul(m.load(W, place), inverse))
+        shared = m.table(self._shared())
+        for i in m.loop(0, n):
+            start = m.lookup(starts, i)
+            for j in m.loop(0, i + 1):
+                place = i * n + j
+                other = m.lookup(starts, j)
+                m.store(found, place, zero)
+                for s in m.loop(0, m.lookup(shared, place)):
+                    old = m.load(found, place)
+                    product = m.load(V, start + s), m.load(W, other + s)
+                    m.store(found, place, m.add_product(*product, old))
+                m.store(found, j * n + i, m.load(found, place))
+
+    def _shared(self) -> list[int]:
+        """Return how many rows each pair of rows hangs on in common, itself included."""
+        paths, n = self.layout.columns, self.layout.size
+        shared = [0] * (n * n)
+        for i, path in enumerate(paths):
+            if len(path) > 1:
+                # as many as the row it hangs on, whose counts are known already
+                above = path[-2] * n
+                shared[i * n : i * n + i] = shared[above : above + i]
+            for j in range(i):
+                shared[j * n + i] = shared[i * n + j]
+            shared[i * n + i] = len(path)
+        return shared
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return -H^-1 dH H^-1."""
+        n = self.layout.size
+        zero = graph.const(0.0)
+        change = [[zero] * n for _ in range(n)]
+        for (i, j), entry in zip(self.layout.elements(), tangents, strict=True):
+            change[i][j] = change[j][i] = entry
+        product = self._between(graph, results, change)
+        return [graph.neg(product[max(i, j)][min(i, j)]) for i in range(n) for j in range(n)]
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return -(H^-1 A H^-1) and its transpose, once on the diagonal; A holds the adjoints."""
+        n = self.layout.size
+        rows = [adjoints[i * n : (i + 1) * n] for i in range(n)]
+        product = self._between(graph, results, rows)
+        return [
+            graph.neg(product[i][i] if i == j else graph.add(product[i][j], product[j][i]))
+            for i, j in self.layout.elements()
+        ]
+
+    def _between(
+        self, graph: Graph, results: list[int], matrix: list[list[int]]
+    ) -> list[list[int]]:
+        """Return H^-1 matrix H^-1."""
+        n = self.layout.size
+        inverse = [results[i * n : (i + 1) * n] for i in range(n)]
+        right = [
+            [dot(graph, [(matrix[i][k], inverse[k][j]) for k in range(n)]) for j in range(n)]
+            for i in range(n)
+        ]
+        return [
+            [dot(graph, [(inverse[i][k], right[k][j]) for k in range(n)]) for j in range(n)]
+            for i in range(n)
+        ]
+
+
+def invert_tree(parents: Sequence[int], matrix: Any, *, inline: bool | None = None) -> Any:
+    """Invert the mass matrix of a tree.
+
+    Args:
+        parents: For each row its parent row, -1 for none; a parent comes before its children.
+        matrix: H, shape (n, n); only elements of a row and its ancestors are read, lower triangle.
+        inline: Whether to spell the operations out in the graph instead of calling; by default up
+            to n = 6.
+
+    Returns:
+        The inverse, shape (n, n), symmetric in bits.
+
+    Raises:
+        ShapeError: If the matrix is not square.
+        DomainError: If the matrix is not positive definite, on floats.
+    """
+    size = square_size("matrix", matrix)
+    spelled = size <= INLINE_SIZE if inline is None else inline
+    factor = FactorTree(parents)
+    flat = numbers_of(matrix)
+    stored = [flat[i * size + j] for i, j in factor.layout.elements()]
+    found = InvertTree(parents).apply(factor.apply(stored, inline=spelled), inline=spelled)
+    return array_of(found, (size, size))
+
+
+class SolveTreeColumns(TreePrimitive):
+    """Solve: a factor and the rows of a matrix to the rows of the solution."""
+
+    def __init__(self, parents: Sequence[int], columns: int) -> None:
+        # the name distinguishes forms, too
+        super().__init__(f"solve_tree_{columns}_columns", parents)
+        self.columns = columns
+
+    @property
+    def argument_count(self) -> int:
+        """Number of arguments."""
+        return self.layout.stored + self.result_count
+
+    @property
+    def result_count(self) -> int:
+        """Number of results."""
+        return self.layout.size * self.columns
+
+    def write(self, m: Machine, given: Memory, found: Memory) -> None:
+        """Substitute with L^T from the leaves, divide by D, substitute with L from the root."""
+        layout, width = self.layout, self.columns
+        n = layout.size
+        starts = m.table(layout.starts)
+        # start of the row of each stored column in the result
+        others = m.table([j * width for _, j in layout.elements()])
+        for place in m.loop(0, n * width):
+            m.store(found, place, m.load(given, layout.stored + place))
+        for i in m.loop(0, n, down=True):
+            for place in m.loop(m.lookup(starts, i), m.lookup(starts, i + 1) - 1):
+                entry, other = m.load(given, place), m.lookup(others, place)
+                for k in m.loop(0, width, independent=True):
+                    known, old = m.load(found, i * width + k), m.load(found, other + k)
+                    m.store(found, other + k, m.sub_product(entry, known, old))
+        for i in m.loop(0, n):
+            inverse = m.load(given, m.lookup(starts, i + 1) - 1)
+            for k in m.loop(0, width, independent=True):
+                m.store(found, i * width + k, m.mul(m.load(found, i * width + k), inverse))
+            for place in m.loop(m.lookup(starts, i), m.lookup(starts, i + 1) - 1):
+                entry, other = m.load(given, place), m.lookup(others, place)
+                for k in m.loop(0, width, independent=True):
+                    known, old = m.load(found, other + k), m.load(found, i * width + k)
+                    m.store(found, i * width + k, m.sub_product(entry, known, old))
+
+    def tangent(
+        self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
+    ) -> list[int]:
+        """Return dX = H^-1 (dB - dH X)."""
+        stored, width = self.layout.stored, self.columns
+        right = list(tangents[stored:])
+        for (i, j), change in zip(self.layout.elements(), tangents[:stored], strict=True):
+            for k in range(width):
+                a, b = i * width + k, j * width + k
+                right[a] = graph.sub(right[a], graph.mul(change, results[b]))
+                if i != j:
+                    right[b] = graph.sub(right[b], graph.mul(change, results[a]))
+        return self._again(graph, args, right)
+
+    def adjoint(
+        self, graph: Graph, args: list[int], results: list[int], adjoints: list[int]
+    ) -> list[int]:
+        """Return W = H^-1 Xbar for B and -(W X^T + X W^T) for H, once on the diagonal."""
+        w, x = self._again(graph, args, adjoints), results
+        width = self.columns
+        matrix = []
+        for i, j in self.layout.elements():
+            rows = range(i * width, (i + 1) * width), range(j * width, (j + 1) * width)
+            terms = [(w[a], x[b]) for a, b in zip(*rows, strict=True)]
+            if i != j:
+                terms += [(w[b], x[a]) for a, b in zip(*rows, strict=True)]
+            matrix.append(graph.neg(dot(graph, terms)))
+        return [*matrix, *w]
+
+    def _again(self, graph: Graph, args: list[int], right: list[int]) -> list[int]:
+        if is_zero_row(graph, right):
+            return right
+        return graph.call(self, [*args[: self.layout.stored], *right])
+
+
+def solve_tree_columns(parents: Sequence[int], matrix: Any, b: Any, *, inline: bool = False) -> Any:
+    """Solve H X = B with the mass matrix of a tree.
+
+    Args:
+        parents: For each row its parent row, -1 for none; a parent comes before its children.
+        matrix: H, shape (n, n); only elements of a row and its ancestors are read, lower triangle.
+        b: Right-hand sides, shape (n, columns).
+        inline: Whether to spell the operations out in the graph instead of calling.
+
+    Returns:
+        The solution X, shape (n, columns).
+
+    Raises:
+        ShapeError: If the shapes do not fit.
+        DomainError: If the matrix is not positive definite, on floats.
+    """
+    size, shape = square_size("matrix", matrix), shape_of(b)
+    if len(shape) != 2 or shape[0] != size:
+        raise ShapeError("b", f"({size}, columns)", shape)
+    factor = FactorTree(parents)
+    flat = numbers_of(matrix)
+    stored = [flat[i * size + j] for i, j in factor.layout.elements()]
+    numbers = factor.apply(stored, inline=inline)
+    solve = SolveTreeColumns(parents, shape[1])
+    return array_of(solve.apply([*numbers, *numbers_of(b)], inline=inline), shape)

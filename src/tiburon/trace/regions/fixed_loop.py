@@ -26,12 +26,12 @@ __all__ = ["FixedLoop", "check_state", "fixed_loop"]
 
 
 class FixedLoop(GraphRegion):
-    """A body that is repeated: arguments are the state, then what the body reads around it.
+    """A body that is repeated: arguments are the state, then the values it captures.
 
     Attributes:
         repetitions: How many times the body runs.
-        index: Node of the body that stands for the number of the repetition, from 0.
-        states: Nodes of the body that stand for the state; one root gives each next one.
+        index: Node of the body for the iteration index, from 0.
+        states: Nodes of the body for the state; each root is an element of the next state.
     """
 
     __slots__ = ("index", "repetitions", "states")
@@ -60,7 +60,7 @@ class FixedLoop(GraphRegion):
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
         return len(self.states)
 
     def evaluate(self, arguments: list[Any]) -> list[Any]:
@@ -152,17 +152,17 @@ def call_fixed_loop(
     first: Sequence[int],
     around: Sequence[int],
 ) -> list[int]:
-    """Add a loop to a graph, without what its body does not read.
+    """Add a loop to a graph, without arguments that its body does not read.
 
     Args:
         graph: Where the call is added.
         name: Name of the loop.
         inner: Graph of the body.
         repetitions: How many times the body runs.
-        index: Node of the body that stands for the number of the repetition.
-        states: Nodes of the body that stand for the state.
+        index: Node of the body for the iteration index.
+        states: Nodes of the body for the state.
         others: Nodes of the body that stay the same.
-        roots: Nodes of the body that give the next state.
+        roots: Nodes of the body for the next state.
         first: Nodes of `graph`: the state at the start.
         around: Nodes of `graph`: the values of `others`.
 
@@ -197,11 +197,10 @@ def fixed_loop(repetitions: int, body: Callable[[Any, Any], Any], state: Any) ->
     """Run a body a known number of times.
 
     Args:
-        repetitions: How many times; a plain integer.
-        body: Takes the number of the repetition (a float, from 0) and the state, gives the next
-            state. It may read traced values around it.
-        state: The state at the start: numbers, arrays, and tuples, lists, dicts or dataclasses of
-            them.
+        repetitions: Number of iterations; a plain integer.
+        body: Takes the iteration index (a float, from 0) and the state, and returns the next state.
+            It may capture traced values.
+        state: Initial state: scalars, arrays, and tuples, lists, dicts or dataclasses of them.
 
     Returns:
         The last state.

@@ -31,7 +31,7 @@ class FunctionRegion(GraphRegion):
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
         return len(self.roots)
 
     def evaluate(self, arguments: list[Any]) -> list[Any]:
@@ -88,15 +88,15 @@ def call_function(
 ) -> list[int]:
     """Call some nodes of another graph as a function.
 
-    What needs no call is not called: constant results, results that are arguments, unused
-    arguments, functions of constants.
+    Constant results, results that are arguments, unused arguments and functions of constants need
+    no call.
 
     Args:
-        graph: Where the call is added.
+        graph: Receives the call.
         name: Name of the function.
         inner: Graph of the body.
-        inputs: Nodes of the body that stand for the arguments.
-        roots: Nodes of the body that are wanted.
+        inputs: Nodes of the body for the arguments.
+        roots: Nodes of the body to compute.
         arguments: Nodes of `graph`, one for each input.
 
     Returns:
@@ -128,7 +128,7 @@ def call_function(
 
 
 class _Traced:
-    """What a function became for one structure of arguments inside one graph."""
+    """The region of a function for one structure of arguments in one graph."""
 
     def __init__(
         self, graph: Graph, call: Callable[..., Any], size: int, structure: Structure
@@ -144,16 +144,16 @@ class _Traced:
 
 
 def function(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Make a function a region: traced once for each structure of arguments, called many times.
+    """Turn a function into a region: traced once per structure of arguments, called many times.
 
-    A Runge-Kutta step that calls its dynamics four times then holds them once: compile time and
-    code shrink fourfold. The function may read traced values around it. Outside of a trace it runs
+    A Runge-Kutta step that calls its dynamics four times then contains them once: compile time and
+    code size shrink fourfold. The function may capture traced values. Outside of a trace it runs
     directly, on floats.
 
     Args:
-        call: Takes and gives numbers, arrays, and tuples, lists, dicts or dataclasses of them.
-            Python integers, texts and other objects are fixed when it is traced. It must depend
-            on its arguments and on what it reads around it only.
+        call: Takes and returns scalars, arrays, and tuples, lists, dicts or dataclasses of them.
+            Python integers, strings and other objects are fixed when it is traced. It must depend
+            only on its arguments and captured values.
 
     Returns:
         A function with the same arguments and results.

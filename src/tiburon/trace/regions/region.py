@@ -1,4 +1,4 @@
-"""What all regions share: a graph of their own, whose leaves are the arguments of the call."""
+"""The base of all regions: a graph of their own, whose leaves are the arguments of the call."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ class GraphRegion:
     Attributes:
         name: Name for dumps and error messages.
         graph: Graph of the body.
-        inputs: Nodes of the body that stand for the arguments, in the order of the call.
+        inputs: Nodes of the body for the arguments, in the order of the call.
         roots: Nodes of the body that it computes.
-        form: Whole numbers that tell regions of one class with equal bodies apart.
+        form: Integers that distinguish regions of one class with equal bodies.
         key: Structural key.
     """
 
@@ -50,14 +50,14 @@ class GraphRegion:
 
     @property
     def argument_count(self) -> int:
-        """Number of floats it takes."""
+        """Number of arguments."""
         return len(self.inputs)
 
     def evaluate_roots(self, roots: Sequence[int], values: dict[int, Any]) -> list[Any]:
         """Compute some nodes of the body on floats or on arrays of one float per case.
 
         Args:
-            roots: The nodes wanted.
+            roots: The nodes to compute.
             values: Value of each input node.
 
         Returns:
@@ -77,7 +77,7 @@ def as_value(graph: Graph, node: int) -> Any:
 
 
 def float_node(graph: Graph, leaf: Any) -> int:
-    """Return the node of a number or traced value; truth values count as 0 and 1."""
+    """Return the node of a scalar or traced value; bools count as 0 and 1."""
     node = node_of(graph, leaf)
     if node is None:
         raise TraceError(f"expected a number or a traced value, got {type(leaf).__name__}")
@@ -95,7 +95,7 @@ def trace_body(
         body: Takes one list of traced values per argument.
 
     Returns:
-        The graph, the arguments, and what the function returned.
+        The graph, the arguments, and the function's result.
     """
     graph = Graph(parent)
     arguments: list[list[Any]] = [
@@ -108,12 +108,12 @@ def trace_body(
 
 
 def capture_nodes(graph: Graph) -> list[int]:
-    """Return the nodes that stand for captured values, in the order of `graph.captures`."""
+    """Return the nodes of captured values, in the order of `graph.captures`."""
     return [graph.node("capture", (), place, place + 1) for place in range(len(graph.captures))]
 
 
 def fresh_argument(graph: Graph, inputs: Sequence[int]) -> int:
-    """Return an argument number that none of a region's inputs has, the same for equal regions."""
+    """Return an argument index that no input of a region has, the same for equal regions."""
     numbers = [graph.payloads[node][0] for node in inputs if graph.ops[node] == "input"]
     return max(numbers, default=-1) + 1
 

@@ -1,10 +1,11 @@
-"""`while_loop`: a body that runs until a condition fails, each case for itself.
+"""`while_loop`: a body that runs until a condition fails, separately for each case.
 
-Derivative. Iterations are taken to have converged to a fixed point x = body(x, theta), so that
+Derivatives. Iterations are assumed to have converged to a fixed point x = body(x, theta), so that
 
     dx = (1 - d body/dx)^-1 (d body/dtheta) dtheta        (implicit function theorem)
 
-whatever the way to it. One orthogonal factorization serves all directions, forward and reverse.
+independent of the iterates. One orthogonal factorization serves all directions, forward and
+reverse.
 """
 
 from __future__ import annotations
@@ -34,14 +35,14 @@ from tiburon.trace.value import Value, node_of
 __all__ = ["WhileLoop", "WhileResult", "while_loop"]
 
 if TYPE_CHECKING:
-    from tiburon.trace.primitives.least_squares import OrthogonalFactor
+    from tiburon.trace.primitives.orthogonal import OrthogonalFactor
 
 FIXED_POINT_TOLERANCE = 1e-6
 """How far, relative to 1 + |x|, one more iteration may move a state that is differentiated."""
 
 
 class WhileResult(NamedTuple):
-    """What a `while_loop` gives."""
+    """Result of a `while_loop`."""
 
     state: Any
     """The last state."""
@@ -52,14 +53,14 @@ class WhileResult(NamedTuple):
 
 
 class WhileLoop(GraphRegion):
-    """A conditional loop: arguments are the state, then what condition and body read around it.
+    """A conditional loop: arguments are the state, then the captures of condition and body.
 
     The roots are the condition, then the next state. Results are the last state, the number of
     iterations and whether the condition failed in time.
 
     Attributes:
         max_iterations: Most times the body runs.
-        states: Nodes of the body that stand for the state.
+        states: Nodes of the body for the state.
     """
 
     __slots__ = ("max_iterations", "states")
@@ -89,7 +90,7 @@ class WhileLoop(GraphRegion):
 
     @property
     def result_count(self) -> int:
-        """Number of floats it gives."""
+        """Number of results."""
         return len(self.states) + 2
 
     def evaluate(self, arguments: list[Any]) -> list[Any]:
@@ -151,12 +152,12 @@ class _FixedPoint:
     """One more iteration from the last state, and the equations its derivative obeys.
 
     Attributes:
-        constant: Places in the state that the body passes on: parameters, in effect.
-        moving: Places in the state that depend on those or on what is read around the loop. The
-            others, such as counters, have no derivative.
+        constant: Indices of the state that the body returns unchanged: parameters, in effect.
+        moving: Indices of the state that depend on those or on captured values. The others, such as
+            counters, have no derivative.
         body: The body as a function of state and other arguments.
         arguments: Its arguments at the last state.
-        following: The state it gives.
+        following: The state after it.
     """
 
     def __init__(self, loop: WhileLoop, graph: Graph, args: list[int], results: list[int]) -> None:
@@ -186,14 +187,14 @@ class _FixedPoint:
         return graph.compare("less_equal", change, allowed)
 
     def carried(self, tangents: list[int], zero: int) -> list[int]:
-        """Return the tangents of what stays the same in all iterations."""
+        """Return the tangents of the values that are constant in all iterations."""
         kept = {*self.constant, *range(len(self.following), len(self.arguments))}
         return [t if place in kept else zero for place, t in enumerate(tangents)]
 
     def _factored(self) -> OrthogonalFactor:
         if self._factor is None:
             # only derivatives of iterations need it
-            from tiburon.trace.primitives.least_squares import factor_orthogonal
+            from tiburon.trace.primitives.orthogonal import factor_orthogonal
 
             graph, size = self.graph, len(self.moving)
             zero, one = graph.const(0.0), graph.const(1.0)
@@ -235,7 +236,7 @@ class _FixedPoint:
 
 
 def _dependent_places(loop: WhileLoop, constant: list[int]) -> list[int]:
-    """Find the states that change when what stays the same in all iterations changes."""
+    """Find the states that depend on the values that are constant in all iterations."""
     graph, roots = loop.graph, loop.roots[1:]
     order = graph.live(roots)
     leaves = {*loop.others, *(loop.states[place] for place in constant)}
@@ -256,15 +257,15 @@ def while_loop(
 ) -> WhileResult:
     """Run a body as long as a condition holds.
 
-    In a batch each case stops for itself. Derivatives take the last state for a fixed point of the
-    body; a loop that did not converge to one gives NaN there, which the border check reports.
+    In a batch each case stops separately. Derivatives assume that the last state is a fixed point
+    of the body; for a loop that did not converge to one they are NaN, which the check of results
+    reports.
 
     Args:
-        condition: Takes the state, tells whether to go on.
-        body: Takes the state, gives the next one. Both may read traced values around them.
-        state: The state at the start: numbers, arrays, and tuples, lists, dicts or dataclasses of
-            them.
-        max_iterations: Most times the body runs.
+        condition: Takes the state and returns whether to continue.
+        body: Takes the state and returns the next one. Both may capture traced values.
+        state: Initial state: scalars, arrays, and tuples, lists, dicts or dataclasses of them.
+        max_iterations: Maximum number of iterations.
 
     Returns:
         The last state, how often the body ran, and whether the condition failed in time: before
