@@ -2,7 +2,7 @@
 
 The errors are those of `pose_error`, brought to zero by `levenberg_marquardt`; together they are
 the Newton iteration of Nahon 1991, eqs. 3.18-3.20, with linear invariants (see
-`tiburon.spatial.invariants` for the corrected rates), damped and held within joint limits.
+`tiburon.spatial.rotations` for the corrected rates), damped and held within joint limits.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,7 @@
 """Structured six-dimensional (spatial) algebra; knows no robots.
 
 Motions, forces, inertias and the transforms between frames, as small immutable values of scalars.
-A scalar is a float or a traced value: the same lines compute numbers, or record how to.
+A scalar is a float or a traced value: the same lines compute floats or build a graph.
 Everything is in SI units, angular part first, in the axes and about the origin of one frame.
 """
 
@@ -25,13 +25,14 @@ from tiburon.spatial.exponential import (
 )
 from tiburon.spatial.factors import AxisRotation, Factor, Rotation, Translation
 from tiburon.spatial.inertia import RigidInertia
-from tiburon.spatial.invariants import linear_invariant_rates, linear_invariants, turn_error
 from tiburon.spatial.rotations import (
     Quaternion,
     axis_angle_to_matrix,
     axis_angle_to_quaternion,
     axis_rotation_matrix,
     check_rotation,
+    linear_invariant_rates,
+    linear_invariants,
     matrix_to_quaternion,
     matrix_to_roll_pitch_yaw,
     quaternion_conjugate,
@@ -43,6 +44,7 @@ from tiburon.spatial.rotations import (
     quaternion_to_matrix,
     roll_pitch_yaw_to_matrix,
     roll_pitch_yaw_to_quaternion,
+    turn_error,
 )
 from tiburon.spatial.screws import (
     Screw,

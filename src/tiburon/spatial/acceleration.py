@@ -1,13 +1,13 @@
-"""Spatial and classical accelerations, and the way between them.
+"""Spatial and classical accelerations, and conversion between them.
 
 The spatial acceleration of a body is the rate of its spatial velocity seen from a fixed frame;
-its linear part follows the stream of body points through the origin. The classical one is the
-acceleration of the one body point that happens to be there. They differ by omega x v (Featherstone
-1987, sec. 2.7, eq. 2.29): a body turning steadily about a fixed axis has no spatial acceleration.
+its linear part follows the stream of body points through the origin. The classical acceleration is
+that of the one body point at the origin. They differ by omega x v (Featherstone 1987, sec. 2.7,
+eq. 2.29): a body in steady rotation about a fixed axis has no spatial acceleration.
 
-Most algorithms are told in spatial accelerations. Those that must be fast use classical ones,
-because then no velocity of a point is needed: what the turning of a body adds to the acceleration
-of its points is a matrix times their position (`rate_matrix`, `centripetal_matrix`).
+Most algorithms use spatial accelerations. Those optimized for speed use classical ones, which need
+no velocity of a point: the rotation of a body contributes to the acceleration of its points a
+matrix times their position (`rate_matrix`, `centripetal_matrix`).
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def classical_acceleration_at(
         velocity: Spatial velocity [rad/s, m/s], same frame.
     """
     p = vec3(point, "point")
-    # what the stream of points gains at the place, and what the point gains by moving in it
+    # spatial acceleration at the point, plus omega x v for the motion of the point
     return add_cross(acceleration.at_point(p), velocity.angular, velocity.at_point(p))
 
 
@@ -100,7 +100,7 @@ def centripetal_matrix(w: Vec3) -> Sym3:
 
 
 def rate_matrix(w: Vec3, wd: Vec3) -> Mat3:
-    """Return Omega = wd~ + w~ w~, which maps the position of a body point to what it adds.
+    """Return Omega = wd~ + w~ w~, which maps positions of body points to accelerations.
 
     The classical acceleration of the body point at r is that of the origin plus Omega r (McMillan
     1994, eq. B.9). Costs 6 multiplications and 9 additions.

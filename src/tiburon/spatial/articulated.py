@@ -1,4 +1,4 @@
-"""Articulated-body inertia: any symmetric 6x6 inertia, kept as its 21 distinct numbers.
+"""Articulated-body inertia: any symmetric 6x6 inertia, stored as its 21 distinct elements.
 
     I = [ A    B ]      A rotational inertia about the origin, symmetric [kg m^2]
         [ B^T  M ]      B coupling [kg m], M mass block, symmetric [kg]
@@ -43,10 +43,10 @@ _ZERO6: Sym3 = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 @runtime_checkable
 class ConvertibleInertia(Protocol):
-    """An inertia that can be written with 21 numbers."""
+    """An inertia that can be expanded to 21 elements."""
 
     def articulated(self) -> "ArticulatedInertia":
-        """Return the same inertia with 21 numbers."""
+        """Return the same inertia with 21 elements."""
         ...
 
 
@@ -74,8 +74,8 @@ class ArticulatedInertia:
 
         Args:
             matrix: Inertia about the origin [kg m^2, kg m, kg], shape (6, 6).
-            tolerance: Largest asymmetry accepted, relative to the largest entry; what is
-                accepted is averaged out.
+            tolerance: Largest accepted asymmetry, relative to the largest entry; it is averaged
+                out.
 
         Raises:
             ShapeError: The matrix is not 6x6.
@@ -108,7 +108,7 @@ class ArticulatedInertia:
         )
 
     def articulated(self) -> "ArticulatedInertia":
-        """Return the same inertia with 21 numbers: itself."""
+        """Return the same inertia with 21 elements: itself."""
         return self
 
     def rows(self) -> tuple[tuple[Scalar, ...], ...]:
@@ -124,18 +124,18 @@ class ArticulatedInertia:
 
     @property
     def array(self) -> NDArray[Any]:
-        """The 21 numbers A, B (by rows), M as an array, shape (21,)."""
+        """The 21 elements A, B (by rows), M as an array, shape (21,)."""
         return pack(self, (21,))
 
     @classmethod
     def from_array(cls, values: Sequence[Scalar] | NDArray[Any]) -> "ArticulatedInertia":
-        """Build from the 21 numbers A, B (by rows), M."""
+        """Build from the 21 elements A, B (by rows), M."""
         x = unpack(values, (21,), "articulated inertia")
         B = ((x[6], x[7], x[8]), (x[9], x[10], x[11]), (x[12], x[13], x[14]))
         return cls((x[0], x[1], x[2], x[3], x[4], x[5]), B, (x[15], x[16], x[17], *x[18:21]))
 
     def __iter__(self) -> Iterator[Scalar]:
-        """Go through the 21 numbers A, B (by rows), M."""
+        """Iterate over the 21 elements A, B (by rows), M."""
         yield from self.A
         for row in self.B:
             yield from row
@@ -171,7 +171,7 @@ class ArticulatedInertia:
         """Return I m: the momentum of a velocity, the force of an acceleration.
 
         Args:
-            motion: What moves.
+            motion: Spatial motion vector.
             start: A force to add it to; the sum then runs on from there.
         """
         w, v = motion.angular, motion.linear
@@ -196,11 +196,11 @@ class ArticulatedInertia:
         return Force((row[0], row[1], row[2]), (row[3], row[4], row[5]))
 
     def reduce(self, U: Force, D: Scalar) -> "ArticulatedInertia":
-        """Return I - U U^T / D: what a body shows through a joint that is free along one axis.
+        """Return I - U U^T / D: the inertia of a body felt across a one-DoF joint.
 
         Featherstone 1987, eqs. 6.47-6.52. With U = I s and D = s . U for a coordinate axis s, one
-        row and column of the result vanish; a tracer finds those zeros by itself, because U holds
-        the very entries of I and U_i / D * D folds back to U_i.
+        row and column of the result vanish; folding finds those zeros, because the entries of U are
+        those of I and U_i / D * D folds to U_i.
         """
         W = Force(
             (U.moment[0] / D, U.moment[1] / D, U.moment[2] / D),
@@ -211,7 +211,7 @@ class ArticulatedInertia:
     def subtract_products(self, U: Sequence[Force], W: Sequence[Force]) -> "ArticulatedInertia":
         """Return I - sum_r W_r U_r^T, known to be symmetric.
 
-        With W = U D^-1, D = S^T U, this is the multi-freedom form of :meth:`reduce` (Featherstone
+        With W = U D^-1, D = S^T U, this is the multi-DoF form of :meth:`reduce` (Featherstone
         1987, eq. 7.19).
         """
         A, B, M = self.A, self.B, self.M

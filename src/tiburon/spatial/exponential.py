@@ -109,7 +109,7 @@ def matrix_to_rotation_vector(R: Any) -> Vec3:
 
 
 def left_jacobian_product(phi: Sequence[Scalar], a: Sequence[Scalar]) -> Vec3:
-    """Return V(phi) a: how far a body gets that turns by phi while it moves by a in body axes.
+    """Return V(phi) a: the displacement of a body that rotates by phi and moves by a in body axes.
 
     With constant body-axes velocity [omega; v] for a time dt, the origin moves by
     R V(omega dt) v dt, R the orientation at the start. V = 1 + (1 - cos)/theta^2 (phi x) +

@@ -97,7 +97,7 @@ class Factor(ABC):
 
 
 class _Turn(Factor):
-    """What all rotations share: the origin stays, so every 3-D part turns alike."""
+    """Base of rotations: the origin is fixed, so every 3-D part rotates in the same way."""
 
     __slots__ = ()
 

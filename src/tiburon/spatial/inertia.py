@@ -1,4 +1,4 @@
-"""Rigid-body inertia, kept as its ten numbers.
+"""Rigid-body inertia, stored as its ten parameters.
 
     I = [ Ibar    h x ]      m mass [kg], h = m c first mass moment [kg m], c center of mass,
         [ (h x)^T m 1 ]      Ibar rotational inertia about the frame's origin [kg m^2]
@@ -71,8 +71,8 @@ class RigidInertia:
             mass: Mass [kg].
             com: Center of mass, frame axes [m], shape (3,).
             inertia_about_com: Rotational inertia about the center of mass, frame axes [kg m^2]:
-                a 3x3 matrix (its upper part is read), six numbers xx, xy, xz, yy, yz, zz, or the
-                three numbers of a diagonal.
+                a 3x3 matrix (its upper part is read), six elements xx, xy, xz, yy, yz, zz, or the
+                three elements of a diagonal.
         """
         c = vec3(com, "com")
         about_com = cls(mass, ZERO3, _symmetric(inertia_about_com))
@@ -80,17 +80,17 @@ class RigidInertia:
 
     @classmethod
     def from_array(cls, values: Sequence[Scalar] | NDArray[Any]) -> "RigidInertia":
-        """Build from ten numbers m, h, Ibar (xx, xy, xz, yy, yz, zz)."""
+        """Build from ten parameters m, h, Ibar (xx, xy, xz, yy, yz, zz)."""
         m, hx, hy, hz, xx, xy, xz, yy, yz, zz = unpack(values, (10,), "rigid inertia")
         return cls(m, (hx, hy, hz), (xx, xy, xz, yy, yz, zz))
 
     @property
     def array(self) -> NDArray[Any]:
-        """The ten numbers m, h, Ibar (xx, xy, xz, yy, yz, zz) as an array, shape (10,)."""
+        """The ten parameters m, h, Ibar (xx, xy, xz, yy, yz, zz) as an array, shape (10,)."""
         return pack(self, (10,))
 
     def __iter__(self) -> Iterator[Scalar]:
-        """Go through the ten numbers m, h, Ibar."""
+        """Iterate over the ten parameters m, h, Ibar."""
         yield self.mass
         yield from self.h
         yield from self.Ibar
@@ -110,7 +110,7 @@ class RigidInertia:
         return self * -1.0
 
     def __sub__(self, other: "RigidInertia") -> "RigidInertia":
-        """Return what is left when a part of the body is taken away."""
+        """Return the inertia without that of a part of the body."""
         if not isinstance(other, RigidInertia):
             return NotImplemented
         return self + (-other)
@@ -133,7 +133,7 @@ class RigidInertia:
         return self.shifted((-c[0], -c[1], -c[2])).Ibar
 
     def articulated(self) -> ArticulatedInertia:
-        """Return the same inertia with 21 numbers."""
+        """Return the same inertia with 21 elements."""
         m = self.mass
         return ArticulatedInertia(self.Ibar, skew(self.h), (m, 0.0, 0.0, m, 0.0, m))
 
@@ -164,10 +164,10 @@ class RigidInertia:
         )
 
     def gyroscopic_force(self, w: Vec3) -> Force:
-        """Return the force that keeps a body turning while its point at the origin rests.
+        """Return the force that keeps a body rotating while its point at the origin is at rest.
 
-        [w x Ibar w; w x (w x h)] (McMillan 1994, sec. 7.2.1, with the opposite sign): what a body
-        needs at no classical acceleration. Costs 27 multiplications and 15 additions.
+        [w x Ibar w; w x (w x h)] (McMillan 1994, sec. 7.2.1, with the opposite sign): the force
+        at zero classical acceleration. Costs 27 multiplications and 15 additions.
 
         Args:
             w: Angular velocity, frame axes [rad/s].
@@ -180,10 +180,10 @@ class RigidInertia:
         In classical terms: force = m a + Omega h and moment = u + h x a, where u = Ibar wd +
         w x Ibar w depends on Omega alone (McMillan 1994, eqs. B.11-B.18, after He and Goldenberg).
         Ixy, Ixz and Iyz are entries of the tensor, not products of inertia. Costs 33
-        multiplications and 30 additions, and 1 and 5 for what depends on the body alone.
+        multiplications and 30 additions, and 1 and 5 for terms of the body alone.
 
         Args:
-            Omega: What the body's motion adds per position, from `rate_matrix` [1/s^2].
+            Omega: Acceleration per position due to rotation, from `rate_matrix` [1/s^2].
             acceleration: Classical acceleration of the body point at the origin, frame axes
                 [m/s^2].
         """
@@ -306,7 +306,7 @@ def _skew_product(a: Vec3, m: Mat3) -> Mat3:
 
 
 def _symmetric(values: Any) -> Sym3:
-    """Read a symmetric 3x3 matrix given in full, by its six distinct numbers or by its diagonal."""
+    """Read a symmetric 3x3 matrix given in full, by its six elements or by its diagonal."""
     rows = tuple(values)
     if len(rows) == 6:
         return (rows[0], rows[1], rows[2], rows[3], rows[4], rows[5])

@@ -2,8 +2,8 @@
 
 A rotation matrix R here is body-to-world (its columns are the body's axes in world axes), as rows
 of scalars. A quaternion is (w, x, y, z), body-to-world. Both are plain tuples; ``numpy.array``
-makes arrays of them. Every function but :func:`matrix_to_roll_pitch_yaw` runs on floats and on
-traced values alike.
+converts them to arrays. All functions but :func:`matrix_to_roll_pitch_yaw` accept floats and traced
+values.
 
 Symbols: q quaternion, R rotation matrix, c and s cosine and sine.
 """
@@ -22,6 +22,8 @@ __all__ = [
     "axis_angle_to_quaternion",
     "axis_rotation_matrix",
     "check_rotation",
+    "linear_invariant_rates",
+    "linear_invariants",
     "matrix_to_quaternion",
     "matrix_to_roll_pitch_yaw",
     "quaternion_conjugate",
@@ -34,6 +36,7 @@ __all__ = [
     "roll_pitch_yaw_to_matrix",
     "roll_pitch_yaw_to_quaternion",
     "select",
+    "turn_error",
 ]
 
 Quaternion: TypeAlias = tuple[Scalar, Scalar, Scalar, Scalar]
@@ -63,8 +66,8 @@ def quaternion_to_matrix(q: Sequence[Scalar], square: Scalar | None = None) -> M
     """Return the rotation matrix of a quaternion of any length but zero.
 
     Scale-free: R belongs to q / |q|, by one division and no square root, so that a quaternion that
-    has drifted from unit length still gives a rotation (Featherstone 1987, eq. 8.2, for |q| = 1 and
-    transposed).
+    has drifted from unit length still yields a rotation (Featherstone 1987, eq. 8.2, for |q| = 1
+    and transposed).
 
     Args:
         q: Quaternion (w, x, y, z), shape (4,).
@@ -259,3 +262,61 @@ def check_rotation(R: Any, argument: str = "rotation", tolerance: float = 1e-6) 
             "a reflection (determinant -1)",
             advice="swap the sign of one axis: frames are right-handed",
         )
+
+
+def linear_invariants(Q: Mat3) -> tuple[Vec3, Scalar]:
+    """Return the linear invariants vect Q = e sin phi and q0 = cos phi of a rotation matrix.
+
+    They are polynomial in the matrix and smooth everywhere (Nahon 1991, sec. 3.2).
+
+    Args:
+        Q: Rows of the rotation matrix.
+    """
+    (a, b, c), (d, e, f), (g, h, i) = Q
+    return (0.5 * (h - f), 0.5 * (c - g), 0.5 * (d - b)), 0.5 * (a + e + i - 1.0)
+
+
+def linear_invariant_rates(Q: Mat3) -> tuple[Vec3, Vec3, Vec3, Vec3]:
+    """Return the rows of H: the rates of the four linear invariants per angular velocity.
+
+    ::
+
+        d/dt [vect Q; q0] = H omega,    H = [ (tr(Q) 1 - Q) / 2 ]
+                                            [    -vect(Q)^T     ]
+
+    This corrects the printed eq. 3.20b of Nahon 1991, which lacks the factor 1/2 and the minus
+    sign.
+
+    Args:
+        Q: Rows of the rotation matrix, which turns with omega in the axes it maps to.
+    """
+    (a, b, c), (d, e, f), (g, h, i) = Q
+    (x, y, z), _ = linear_invariants(Q)
+    return (
+        (0.5 * (e + i), -0.5 * b, -0.5 * c),
+        (-0.5 * d, 0.5 * (a + i), -0.5 * f),
+        (-0.5 * g, -0.5 * h, 0.5 * (a + e)),
+        (-x, -y, -z),
+    )
+
+
+def turn_error(Q: Any) -> tuple[Vec3, Scalar]:
+    """Return a corrective rotation for a rotation error Q, and the size of the error.
+
+    The correction is vect Q. With f = [vect Q; q0 - 1], the error of Q from the identity, both the
+    least-squares solution of H omega = f and the gradient H^T f are vect Q, so that no
+    factorization of H is needed. It vanishes towards half a turn, where it determines no axis;
+    beyond a quarter turn the Euler parameters 2 e sin(phi/2) replace it.
+
+    Args:
+        Q: Rows of the rotation matrix.
+
+    Returns:
+        The correction, along e [rad for small angles], and |f|^2 = (2 sin(phi/2))^2.
+    """
+    (x, y, z), q0 = linear_invariants(Q)
+    square = x * x + y * y + z * z + (1.0 - q0) * (1.0 - q0)
+    _, a, b, c = matrix_to_quaternion(Q)
+    far = q0 < 0.0
+    turn = (select(far, 2.0 * a, x), select(far, 2.0 * b, y), select(far, 2.0 * c, z))
+    return turn, square

@@ -3,8 +3,8 @@
 Analysis on floats. A sub-space is a matrix of shape (6, r) whose columns span it. The scalar
 product is defined between a motion and a force only, so the complement and the reciprocal basis of
 a motion sub-space are force sub-spaces and the other way round (Featherstone 1987, sec. 3.10).
-Where the book writes the spatial transpose, the ordinary one stands here, because moments come
-before forces.
+The spatial transpose of the book is the ordinary transpose here, because moments come before
+forces.
 
 Symbols: S, T sub-space matrices, I inertia, Phi inverse inertia.
 """
@@ -83,7 +83,7 @@ def _check_independent(matrix: Array, argument: str) -> None:
 def orthogonal_complement(columns: Columns) -> Array:
     """Return a basis of all vectors of the opposite kind that do no work on a sub-space.
 
-    S^T S_perp = 0 (Featherstone 1987, eq. 3.25). For the freedoms of a joint these are its
+    S^T S_perp = 0 (Featherstone 1987, eq. 3.25). For the motion subspace of a joint these are its
     reaction forces.
 
     Args:
@@ -104,7 +104,7 @@ def resolve(vector: Any, columns: Columns, dual: Columns) -> tuple[Array, Array]
     a = S alpha + rest, T^T rest = 0, alpha = (T^T S)^-1 T^T a (Featherstone 1987, eq. 3.27).
 
     Args:
-        vector: Six numbers, or a motion or force, of the kind of S.
+        vector: Six elements, or a motion or force, of the kind of S.
         columns: S, shape (6, r).
         dual: T, of the opposite kind, shape (6, r).
 
@@ -137,7 +137,7 @@ def resolve(vector: Any, columns: Columns, dual: Columns) -> tuple[Array, Array]
 def reciprocal_basis(columns: Columns) -> Array:
     """Return the vectors of the opposite kind with f_i . e_j = 1 if i = j, else 0.
 
-    Featherstone 1987, eq. 3.28. They read off components: v = sum e_i v_i gives v_i = f_i . v
+    Featherstone 1987, eq. 3.28. They extract components: v = sum e_i v_i implies v_i = f_i . v
     (eq. 3.29). For fewer than six vectors the reciprocal ones are taken in the same span.
 
     Args:
@@ -179,7 +179,7 @@ def inertia_orthogonal_basis(columns: Columns, inertia: Inertia) -> Array:
     S, I = subspace_matrix(columns).copy(), _inertia_matrix(inertia)
     _check_independent(S, "sub-space")
     for i in range(S.shape[1]):
-        # twice is enough: the second sweep removes what rounding left of the first
+        # twice is enough: the second sweep removes rounding errors of the first
         for _ in range(2):
             S[:, i] -= S[:, :i] @ (S[:, :i].T @ (I @ S[:, i]))
         square = float(S[:, i] @ I @ S[:, i])

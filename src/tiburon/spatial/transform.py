@@ -51,10 +51,10 @@ class Transform:
 
     @classmethod
     def screw(cls, axis: int, angle: Scalar, distance: Scalar) -> "Transform":
-        """Build the turn about and the move along one coordinate axis.
+        """Build the rotation about and the translation along one coordinate axis.
 
-        McMillan 1994, eqs. A.6 and A.7. Turn and move commute; the turn comes first on the way
-        out, so that inertias on the way in are moved before they meet the angle.
+        McMillan 1994, eqs. A.6 and A.7. Rotation and translation commute; the rotation comes first
+        outward, so that inertias are translated before they are rotated inward.
 
         Args:
             axis: Index of the coordinate axis: 0, 1, 2 for x, y, z.
@@ -151,7 +151,7 @@ class Transform:
     def inertia_to_parent(self, inertia: AnyInertia) -> AnyInertia:
         """Return an inertia given in the child frame in the parent frame: X^T I X.
 
-        Featherstone 1987, eq. 3.5; McMillan 1994, eq. 1.8. Rigid stays rigid (ten numbers).
+        Featherstone 1987, eq. 3.5; McMillan 1994, eq. 1.8. Rigid stays rigid (ten parameters).
         """
         for factor in reversed(self.factors):
             inertia = factor.inertia_to_parent(inertia)

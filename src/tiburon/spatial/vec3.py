@@ -2,11 +2,11 @@
 
 A scalar is a float or a traced value; every function here uses only ``+ - *`` so that both run
 through the same lines. Zeros and ones among the entries cost nothing once traced: the formulas
-stay general and the tracer drops what is known. Sums run on from a start value (``add_cross``,
-``add_matrix_vector``) rather than joining two finished halves: each product then meets a sum and
-the pair becomes one fused instruction.
+stay general and folding removes known terms. Sums continue from a start value (``add_cross``,
+``add_matrix_vector``) rather than adding two finished halves: each product is then added to a sum,
+and the pair becomes one fused multiply-add.
 
-A symmetric matrix keeps its six distinct numbers once, so that one value serves both places.
+A symmetric matrix stores its six distinct elements once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,7 +52,7 @@ __all__ = [
 ]
 
 Scalar: TypeAlias = Any
-"""A float or a traced value. Traced values live in a room this one does not know, hence Any."""
+"""A float or a traced value; Any, because this package does not import `tiburon.trace`."""
 
 Vec3: TypeAlias = tuple[Scalar, Scalar, Scalar]
 Mat3: TypeAlias = tuple[Vec3, Vec3, Vec3]
@@ -210,8 +210,8 @@ def add_symmetric_vector(start: Vec3, k: Sym3, a: Vec3) -> Vec3:
 def rotate_symmetric(r: Mat3, k: Sym3) -> Sym3:
     """Return R K R^T for a symmetric matrix and a rotation R.
 
-    A rotation keeps the trace, which gives the last entry: 33 multiplications and 26 additions
-    instead of 45 and 30.
+    A rotation preserves the trace, which determines the last entry: 33 multiplications and 26
+    additions instead of 45 and 30.
     """
     p, q = symmetric_vector(k, r[0]), symmetric_vector(k, r[1])
     xx, yy = dot(p, r[0]), dot(q, r[1])
@@ -272,7 +272,7 @@ def rotate_general_planar(k: int, c: Scalar, s: Scalar, b: Mat3) -> Mat3:
     """Return R B R^T, R the rotation about coordinate axis k, B any 3x3 matrix.
 
     The sum of the off-diagonal entries of the turned 2x2 block and the difference of its diagonal
-    ones turn by twice the angle, the other two combinations stay, which gives 12 multiplications
+    ones rotate by twice the angle, the other two combinations are invariant: 12 multiplications
     and 11 additions; McMillan 1994, app. A.4, needs 14 and 12 (12 and 12 if the angle is
     constant).
     """

@@ -48,7 +48,7 @@ class Motion:
     linear: Vec3
     """Linear part of the body point at the frame's origin, frame axes [m/s for a velocity]."""
 
-    # NumPy scalars on the left of * leave the product to this class
+    # NumPy scalars on the left of * defer to this class
     __array_ufunc__: ClassVar[None] = None
 
     @classmethod
@@ -58,17 +58,17 @@ class Motion:
 
     @classmethod
     def from_array(cls, values: Sequence[Scalar] | NDArray[Any]) -> "Motion":
-        """Build from six numbers ``[omega; v]``."""
+        """Build from six elements ``[omega; v]``."""
         a, b, c, d, e, f = unpack(values, (6,), "motion")
         return cls((a, b, c), (d, e, f))
 
     @property
     def array(self) -> NDArray[Any]:
-        """The six numbers ``[omega; v]`` as an array, shape (6,)."""
+        """The six elements ``[omega; v]`` as an array, shape (6,)."""
         return pack(self, (6,))
 
     def __iter__(self) -> Iterator[Scalar]:
-        """Go through the six numbers, angular first."""
+        """Iterate over the six elements, angular first."""
         yield from self.angular
         yield from self.linear
 
@@ -136,8 +136,8 @@ class Motion:
     def at_point(self, point: Sequence[Scalar]) -> Vec3:
         """Return the linear velocity [m/s] of the body point at a position [m], frame axes.
 
-        The same map gives the displacement of a point by a small displacement of the body. It
-        does not give a point's acceleration: see :mod:`tiburon.spatial.acceleration`.
+        The same map applies to the displacement of a point by a small displacement of the body. It
+        does not apply to a point's acceleration: see :mod:`tiburon.spatial.acceleration`.
         """
         return add_cross(self.linear, self.angular, vec3(point, "point"))
 
@@ -152,12 +152,12 @@ class Force:
     force: Vec3
     """Linear force, frame axes [N], three scalars."""
 
-    # NumPy scalars on the left of * leave the product to this class
+    # NumPy scalars on the left of * defer to this class
     __array_ufunc__: ClassVar[None] = None
 
     @classmethod
     def zero(cls) -> "Force":
-        """Return no force at all."""
+        """Return the zero force."""
         return cls(ZERO3, ZERO3)
 
     @classmethod
@@ -181,17 +181,17 @@ class Force:
 
     @classmethod
     def from_array(cls, values: Sequence[Scalar] | NDArray[Any]) -> "Force":
-        """Build from six numbers ``[n; f]``."""
+        """Build from six elements ``[n; f]``."""
         a, b, c, d, e, f = unpack(values, (6,), "force")
         return cls((a, b, c), (d, e, f))
 
     @property
     def array(self) -> NDArray[Any]:
-        """The six numbers ``[n; f]`` as an array, shape (6,)."""
+        """The six elements ``[n; f]`` as an array, shape (6,)."""
         return pack(self, (6,))
 
     def __iter__(self) -> Iterator[Scalar]:
-        """Go through the six numbers, moment first."""
+        """Iterate over the six elements, moment first."""
         yield from self.moment
         yield from self.force
 
