@@ -275,12 +275,12 @@ if TYPE_CHECKING:
     from tiburon.results.outcome import EventRecord as EventRecord
     from tiburon.results.outcome import Outcome as Outcome
     from tiburon.results.trajectory import Trajectory as Trajectory
-    from tiburon.simulation import StateRecord as StateRecord
-    from tiburon.simulation import integrate_rk4 as integrate_rk4
     from tiburon.simulation.events import Event as Event
     from tiburon.simulation.events import TimeEvent as TimeEvent
     from tiburon.simulation.events import latch as latch
     from tiburon.simulation.events import release as release
+    from tiburon.simulation.integrate import StateRecord as StateRecord
+    from tiburon.simulation.integrate import integrate_rk4 as integrate_rk4
     from tiburon.simulation.linearization import Linearization as Linearization
     from tiburon.simulation.linearization import linearize as linearize
     from tiburon.simulation.modes import Mode as Mode

@@ -30,13 +30,12 @@ def wind():
 
 def main(path, kind):
     """Run into a store with frequent checkpoints, and say how it ended."""
-    from tiburon.simulation import lone_run, plain_steps, recorder
+    from tiburon.simulation import fixed_run, recorder
     from tiburon.simulation import run as run_module
 
     # a run without a controller in Python waits in its progress, after every native call
-    run_module.INTERVAL = lone_run.INTERVAL = 0.0
-    lone_run.BREATH = 1
-    plain_steps.MOST_STEPS = 32
+    run_module.INTERVAL = 0.0
+    fixed_run.PLAN_STEPS = 32
     recorder.FLUSH_SECONDS = 0.02
     recorder.HAND_ON_SECONDS = 0.02
     run = tb.simulate(

@@ -1,4 +1,4 @@
-"""The kernel behind fixed steps: the same code on floats, interpreted and native; what it holds."""
+"""The kernel of a step: the same code on floats, interpreted and native; what it holds."""
 
 import pickle
 
@@ -8,8 +8,10 @@ import pytest
 import tiburon as tb
 from tests.robots import ROBOTS, kicked, rover
 from tests.tolerances import assert_close
-from tiburon.simulation.fixed_step import FixedStepSource, fixed_step_kernel, take_steps
-from tiburon.simulation.integrators.rk4 import rk4_step
+from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.recent_systems import known_step
+from tiburon.simulation.step import Stepping, StepSource
+from tiburon.simulation.system import System
 from tiburon.trace import interpret
 from tiburon.trace.callee import Region
 
@@ -19,9 +21,19 @@ ROUNDING = 1e-11
 NAMES = ["pendulum", "cart_pendulum", "top", "balloon", "forest", "rover"]
 
 
-def on_floats(model, q, v, tau, dt, counts):
-    found = take_steps(model, rk4_step, q.tolist(), v.tolist(), tau.tolist(), dt, counts)
-    return np.array(found[0]), np.array(found[1])
+STEPS = 4
+
+
+def clock(done):
+    return np.array([0.0, 0.01, 0.01, float(done)])
+
+
+def on_floats(model, q, v, tau):
+    step = Stepping(System(model), METHODS["rk4"]).step
+    q, v = tuple(q.tolist()), tuple(v.tolist())
+    for done in range(STEPS):
+        q, v, _ = step(q, v, (), tuple(tau.tolist()), 0.01, 0.01 * done)
+    return np.array(q), np.array(v)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -29,19 +41,17 @@ def test_floats_interpreter_and_native_code_agree(name):
     """One source, three ways to run it."""
     model = ROBOTS[name]
     q, v, tau = kicked(model, 1)
-    counts = np.array([1.0, 0.0, 3.0])
-    floats = on_floats(model, q, v, tau, 0.01, counts.tolist())
-    source = FixedStepSource(model, tb.World(), "rk4", len(counts))
-    arguments = {"q": q, "v": v, "tau": tau, "dt": 0.01, "counts": counts}
-    interpreted = interpret(source.program(), arguments | source.parameters())
-    native = fixed_step_kernel(model, tb.World(), "rk4", len(counts))(
-        q, v, tau, np.array(0.01), counts
-    )
+    floats = on_floats(model, q, v, tau)
+    source = StepSource(System(model), "rk4")
+    program, kernel = source.program(), known_step(source)
+    interpreted = native = (q, v)
+    for done in range(STEPS):
+        given = {"q": interpreted[0], "v": interpreted[1], "u": tau, "clock": clock(done)}
+        interpreted = interpret(program, given | source.system.parameters())
+        native = kernel(*native, tau, clock(done))
     for expected, other, fast in zip(floats, interpreted, native, strict=True):
         assert_close(other, expected, ROUNDING)
         assert_close(fast, expected, ROUNDING)
-        # no steps before the second state: it is the first
-        np.testing.assert_array_equal(fast[0], fast[1])
 
 
 def regions_of(graph, roots):
@@ -56,8 +66,8 @@ def regions_of(graph, roots):
 
 def test_the_dynamics_is_called_four_times_a_step_and_held_once():
     """A step does not inline the dynamics: the same region is called at every stage."""
-    program = FixedStepSource(rover(), tb.World(), "rk4", 1).program()
-    calls = [r for r in regions_of(program.graph, program.roots) if r.name == "acceleration"]
+    program = StepSource(System(rover()), "rk4").program()
+    calls = [r for r in regions_of(program.graph, program.roots) if r.name == "rates"]
     assert len(calls) == 4
     assert len({region.key for region in calls}) == 1
 
@@ -72,13 +82,14 @@ def test_masses_and_gravity_do_not_change_the_code():
 
     moon = tb.World(gravity=(0.0, 0.0, -1.62))
     keys = {
-        FixedStepSource(arm(mass), world, "rk4", 8).key
+        StepSource(System(arm(mass), world), "rk4").key
         for mass in (1.0, 2.5)
         for world in (tb.World(), moon)
     }
     assert len(keys) == 1
-    assert FixedStepSource(arm(1.0), tb.World(gravity=(1, 0, -9)), "rk4", 8).key not in keys
-    assert FixedStepSource(arm(1.0), moon, "rk4", 1).key not in keys
+    tilted = System(arm(1.0), tb.World(gravity=(1, 0, -9)))
+    assert StepSource(tilted, "rk4").key not in keys
+    assert StepSource(System(arm(1.0), moon), "euler").key not in keys
     falls = [
         tb.integrate_rk4(arm(2.0), [0.5], [0.0], dt=0.01, steps=10, world=world).v[-1, 0]
         for world in (tb.World(), moon)
@@ -91,8 +102,8 @@ def test_kernels_travel_between_processes():
     """A pickled kernel computes the same bits."""
     model = rover()
     q, v, tau = kicked(model, 2)
-    kernel = fixed_step_kernel(model, tb.World(), "rk4", 1)
+    kernel = known_step(StepSource(System(model), "rk4"))
     copy = pickle.loads(pickle.dumps(kernel))
-    arguments = (q, v, tau, np.array(0.01), np.array([5.0]))
+    arguments = (q, v, tau, clock(5))
     for expected, found in zip(kernel(*arguments), copy(*arguments), strict=True):
         np.testing.assert_array_equal(found, expected)

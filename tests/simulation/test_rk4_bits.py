@@ -5,8 +5,11 @@ import pytest
 
 import tiburon as tb
 from tests.robots import kicked, rover
-from tiburon.simulation import chunks
-from tiburon.simulation.fixed_step import fixed_step_kernel
+from tiburon.simulation import run as run_module
+from tiburon.simulation.fixed_run import FixedRun
+from tiburon.simulation.recent_systems import known_step
+from tiburon.simulation.step import StepSource
+from tiburon.simulation.system import System
 
 STEPS = 40
 
@@ -33,39 +36,27 @@ def assert_same_bits(run, q, v):
 
 
 def test_a_call_of_n_steps_equals_n_calls_of_one_step(model, start, whole):
-    """The kernels themselves, for one state and for several states a call."""
+    """The native loop gives what its kernel gives, called once for each step."""
     q, v, tau = start
-    dt = np.array(2e-3)
-    one = fixed_step_kernel(model, tb.World(), "rk4", 1)
-    several = fixed_step_kernel(model, tb.World(), "rk4", chunks.SLOTS)
-    position, velocity = q, v
-    for _ in range(STEPS):
-        (position,), (velocity,) = one(position, velocity, tau, dt, np.ones(1))
-    np.testing.assert_array_equal(position, whole.q[-1])
-    np.testing.assert_array_equal(velocity, whole.v[-1])
-    at_once = one(q, v, tau, dt, np.array([float(STEPS)]))
-    np.testing.assert_array_equal(at_once[0][0], position)
-    np.testing.assert_array_equal(at_once[1][0], velocity)
-    counts = np.array([1, 0, 2, 3, 5, 0, 8, 21], dtype=float)
-    states_q, states_v = several(q, v, tau, dt, counts)
-    marks = np.cumsum(counts).astype(int)
-    np.testing.assert_array_equal(states_q, whole.q[marks])
-    np.testing.assert_array_equal(states_v, whole.v[marks])
+    step = known_step(StepSource(System(model), "rk4"))
+    for done in range(STEPS):
+        q, v = step(q, v, tau, np.array([0.0, 2e-3, 2e-3, float(done)]))
+        np.testing.assert_array_equal(q, whole.q[done + 1])
+        np.testing.assert_array_equal(v, whole.v[done + 1])
 
 
 @pytest.mark.parametrize("seconds", [0.0, 1e-4, 1e3])
 def test_the_length_of_calls_changes_no_bit(model, start, whole, monkeypatch, seconds):
     """Calls of one step each, of a few, of all steps."""
-    monkeypatch.setattr(chunks, "CHUNK_SECONDS", seconds)
+    monkeypatch.setattr(run_module, "CHUNK_SECONDS", seconds)
     assert_same_bits(
         tb.integrate_rk4(model, *start, dt=2e-3, steps=STEPS, record_every=1), whole.q, whole.v
     )
 
 
-@pytest.mark.parametrize("quick", [0, 3])
-def test_the_way_into_the_kernel_changes_no_bit(model, start, whole, monkeypatch, quick):
-    """The quick way in and the checked one give the same."""
-    monkeypatch.setattr(chunks, "QUICK_STEPS", quick)
+def test_the_way_into_the_kernel_changes_no_bit(model, start, whole, monkeypatch):
+    """The native loop and the checked call give the same."""
+    monkeypatch.setattr(FixedRun, "_run", FixedRun._run_interpreted)
     run = tb.integrate_rk4(model, *start, dt=2e-3, steps=STEPS)
     assert_same_bits(run, whole.q, whole.v)
 
@@ -105,6 +96,6 @@ def test_batches_cut_up_differently_are_equal(model, monkeypatch):
     q, v, tau = kicked(model, 8, (5,))
     runs = []
     for seconds in (0.0, 1e3):
-        monkeypatch.setattr(chunks, "CHUNK_SECONDS", seconds)
+        monkeypatch.setattr(run_module, "CHUNK_SECONDS", seconds)
         runs.append(tb.integrate_rk4(model, q, v, tau, dt=2e-3, steps=STEPS, record_every=8))
     assert_same_bits(runs[0], runs[1].q, runs[1].v)

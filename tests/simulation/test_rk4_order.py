@@ -13,9 +13,11 @@ from tests.simulation.samples import (
     symmetric_top_closed_form,
     world_momentum,
 )
-from tiburon.simulation.fixed_step import take_steps
 from tiburon.simulation.integrators.manifold import Manifold
+from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.rk4 import rk4_step
+from tiburon.simulation.step import Stepping
+from tiburon.simulation.system import System
 
 # the next power of dt bends the fit; halving dt four times leaves less than a tenth of an order
 ORDER_SLACK = 0.15
@@ -72,17 +74,20 @@ class _Commuting(Manifold):
 def test_without_brackets_the_order_of_a_free_top_is_lost():
     """The corrections are needed: the same code without them has order 2 on rotations."""
     model, q, v, (q_end, _) = tumbling_top(1.0)
-    start = q.tolist(), v.tolist(), [0.0] * 6
 
-    def naive_step(manifold, acceleration, q, v, dt):
-        return rk4_step(_Commuting(model), acceleration, q, v, dt)
+    def naive_step(manifold, acceleration, q, v, dt, time):
+        return rk4_step(_Commuting(model), acceleration, q, v, dt, time)
+
+    step = Stepping(System(model), Method("naive", 4, 4, naive_step)).step
 
     counts = np.array([20, 40, 80])
     errors = []
     for n in counts:
-        positions, _ = take_steps(model, naive_step, *start, 1.0 / n, [float(n)])
+        position, velocity = tuple(q.tolist()), tuple(v.tolist())
+        for _ in range(n):
+            position, velocity, _ = step(position, velocity, (), (0.0,) * 6, 1.0 / n, 0.0)
         # only the turning: gravity, which acts here, moves the place alone
-        errors.append(np.abs(model.difference(q_end, positions[-1])[:3]).max())
+        errors.append(np.abs(model.difference(q_end, np.array(position))[:3]).max())
     assert fitted_order(counts, errors) == pytest.approx(2.0, abs=ORDER_SLACK)
 
 

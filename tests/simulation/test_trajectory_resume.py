@@ -13,8 +13,7 @@ import pytest
 import tiburon as tb
 from tests.robots import double_pendulum, kicked
 from tests.simulation.slow_run import DURATION, START, control, wind
-from tiburon.simulation import lone_run as lone_run_module
-from tiburon.simulation import plain_steps as plain_steps_module
+from tiburon.simulation import fixed_run as fixed_run_module
 from tiburon.simulation import recorder as recorder_module
 from tiburon.simulation import run as run_module
 
@@ -84,9 +83,7 @@ def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, 
     monkeypatch.setattr(recorder_module, "FLUSH_SECONDS", 0.0)
     monkeypatch.setattr(recorder_module, "MOST_GATHERED", 5)
     monkeypatch.setattr(run_module, "INTERVAL", 0.0)
-    monkeypatch.setattr(lone_run_module, "INTERVAL", 0.0)
-    monkeypatch.setattr(lone_run_module, "BREATH", 1)
-    monkeypatch.setattr(plain_steps_module, "MOST_STEPS", 32)
+    monkeypatch.setattr(fixed_run_module, "PLAN_STEPS", 32)
     left = [calls]
 
     def crash(done, duration):

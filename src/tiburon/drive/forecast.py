@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.drive.dashboard import Dashboard
+from tiburon.drive.tick_source import TickClock
 from tiburon.drive.ticker import DONE, Ticker
 from tiburon.errors import DomainError
-from tiburon.simulation.loop import CLOCK
 
 __all__ = ["Forecast", "forecast"]
 
@@ -20,6 +20,8 @@ LONGEST = 600.0
 """Furthest look ahead [s]."""
 
 MOST_ROWS = 1000
+
+COUNT = TickClock._fields.index("count")
 
 GLANCE = 0.02
 """Wall time between two looks at the clock [s]."""
@@ -121,14 +123,14 @@ class _Ahead:
             if stop is not None and stop.is_set():
                 return "stopped"
             count = min(self._portion, steps - self.steps)
-            self._clock[CLOCK] = count
+            self._clock[COUNT] = count
             self._clock[DONE] = self.steps
             found, failed = self._kernel.evaluate(
                 self.state, self._held, self._clock, errors="flag", **self._numbers
             )
             if bool(failed):
                 return "diverged"
-            self.state = np.array(found[0]).reshape(-1)
+            self.state = np.array(found)
             self.steps += count
             if wall.perf_counter() - start < 0.5 * GLANCE:
                 self._portion = max(self._portion, 2 * count)

@@ -18,11 +18,11 @@ from tiburon.drive.board import (
     Board,
     Word,
 )
-from tiburon.simulation.loop import Clock
+from tiburon.drive.tick_source import TickClock
 
 __all__ = ["clear_counts", "run_ticks", "write_row"]
 
-DONE = Clock._fields.index("done")
+DONE = TickClock._fields.index("done")
 IDLE = 1e-3
 """How long the loop sleeps at once while it is paused [s]."""
 

@@ -13,18 +13,18 @@ from numpy.typing import NDArray
 from tiburon.drive.board import AWAKE, Board, Word
 from tiburon.drive.footing import Footing
 from tiburon.drive.machine_time import MachineTime, Reading, read_machine, time_between
+from tiburon.drive.tick_source import TickClock, TickSource
 from tiburon.drive.timing import TickReport, tick_report
 from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.native.kernel import Kernel
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.loop import CLOCK, Clock, LoopSource
 from tiburon.simulation.system import System
 
 __all__ = ["WAITS", "Row", "Ticker"]
 
 Array = NDArray[np.float64]
 
-DONE = Clock._fields.index("done")
+DONE = TickClock._fields.index("done")
 STACK_BYTES = 16 << 20
 """Stack of the thread: work arrays of long mechanisms lie there."""
 
@@ -131,10 +131,8 @@ class Ticker:
         if system.held:
             raise OptionError("control of ticks", ("at every stage",), "sampled")
         self.system, self.dt, self.steps, self.begin = system, dt, steps, begin
-        self.kernel = Kernel(LoopSource(system, method, 1), system.parameters())
-        clock = np.zeros(CLOCK + 1)
-        clock[:CLOCK] = Clock(begin, dt, dt, 0.0, 1.0, 0.0, 0.0, 1.0)
-        clock[CLOCK] = steps
+        self.kernel = Kernel(TickSource(system, method), system.parameters())
+        clock = np.array(TickClock(begin, dt, 0.0, float(steps)))
         self._names = list(self.kernel.parameters)
         self.board = Board(
             np.asarray(state, dtype=np.float64),
@@ -220,7 +218,7 @@ class Ticker:
         )
         if bool(failed):
             return False
-        board.found[:] = np.reshape(found[0], -1)
+        board.found[:] = found
         return True
 
     @property

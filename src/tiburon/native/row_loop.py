@@ -1,8 +1,12 @@
-"""The native loop over calls of a kernel whose results are the inputs of the next call.
+"""A native loop over a kernel whose outputs are the inputs of its next call.
 
-The steps of a simulation are such calls: each writes its row of the result array and reads the
-previous row. The loop is machine code, without Python between two steps. Batches are processed in
-blocks of cases: the next step finds the results of the previous one in the L2 cache.
+The steps of a simulation are such calls: each reads the row before it and writes its own row where
+it finally stays. The loop is machine code, so that no Python runs between two steps. A batch is
+processed in blocks of cases: what one step of a block wrote is still in the nearest cache when the
+next step reads it.
+
+Addresses of inputs and outputs come from a table with one line per call. The table repeats: after
+its last line it starts again from the first, each address increased by its own stride.
 """
 
 from __future__ import annotations
@@ -21,12 +25,12 @@ from tiburon.native.engine import LoadedCode, host, load_module
 from tiburon.native.layout import object_layout
 from tiburon.native.pool import default_threads, run_in_parts
 
-__all__ = ["BLOCK_BYTES", "Calls", "RowLoop", "address_of"]
+__all__ = ["BLOCK_BYTES", "AddressTable", "RowLoop", "address_of"]
 
 BLOCK_BYTES = 200_000
-"""Data that one step of a block of cases reads and writes: a part of the L2 cache [bytes]."""
+"""Bytes that one step of a block of cases may read and write: they stay in a near cache."""
 
-# %place is the current row of the address table, %turn how often the table was completed
+# %place is the next line of the table, %turn the number of times the table was repeated
 _NEXT_ADDRESSES = """
   %line = mul i64 %place, %width
   %lines = getelementptr i64, ptr %table, i64 %line
@@ -56,16 +60,18 @@ ready:
 
 _ASSEMBLY = f"""
 define i64 @loop_of_one(ptr %one, ptr %table, ptr %rises, i64 %inputs, i64 %width, i64 %period,
-                        i64 %calls) {{
+                        i64 %begin_call, i64 %end_call) {{
 entry:
+  %place_first = urem i64 %begin_call, %period
+  %turn_first = udiv i64 %begin_call, %period
   %given = alloca i64, i64 %width, align 16
   %made = getelementptr i64, ptr %given, i64 %inputs
   br label %head
 head:
-  %call = phi i64 [ 0, %entry ], [ %next, %ready ]
-  %place = phi i64 [ 0, %entry ], [ %place_next, %ready ]
-  %turn = phi i64 [ 0, %entry ], [ %turn_next, %ready ]
-  %more = icmp slt i64 %call, %calls
+  %call = phi i64 [ %begin_call, %entry ], [ %next, %ready ]
+  %place = phi i64 [ %place_first, %entry ], [ %place_next, %ready ]
+  %turn = phi i64 [ %turn_first, %entry ], [ %turn_next, %ready ]
+  %more = icmp slt i64 %call, %end_call
   br i1 %more, label %body, label %done
 body:
 {_NEXT_ADDRESSES}
@@ -77,15 +83,17 @@ done:
 }}
 
 define i64 @loop_of_many(ptr %many, ptr %table, ptr %rises, i64 %inputs, i64 %width, i64 %period,
-                         i64 %calls, ptr %steps_in, ptr %steps_out, i64 %begin, i64 %end,
-                         i64 %block) {{
+                         i64 %begin_call, i64 %end_call, ptr %steps_in, ptr %steps_out,
+                         i64 %begin, i64 %end, i64 %block) {{
 entry:
+  %place_first = urem i64 %begin_call, %period
+  %turn_first = udiv i64 %begin_call, %period
   %given = alloca i64, i64 %width, align 16
   %made = getelementptr i64, ptr %given, i64 %inputs
   br label %outer
 outer:
   %first = phi i64 [ %begin, %entry ], [ %last, %after ]
-  %fewest = phi i64 [ %calls, %entry ], [ %call, %after ]
+  %fewest = phi i64 [ %end_call, %entry ], [ %call, %after ]
   %left = icmp slt i64 %first, %end
   br i1 %left, label %start, label %done
 start:
@@ -93,9 +101,9 @@ start:
   %last = call i64 @llvm.smin.i64(i64 %beyond, i64 %end)
   br label %head
 head:
-  %call = phi i64 [ 0, %start ], [ %next, %ready ]
-  %place = phi i64 [ 0, %start ], [ %place_next, %ready ]
-  %turn = phi i64 [ 0, %start ], [ %turn_next, %ready ]
+  %call = phi i64 [ %begin_call, %start ], [ %next, %ready ]
+  %place = phi i64 [ %place_first, %start ], [ %place_next, %ready ]
+  %turn = phi i64 [ %turn_first, %start ], [ %turn_next, %ready ]
   %more = icmp slt i64 %call, %fewest
   br i1 %more, label %body, label %after
 body:
@@ -114,9 +122,9 @@ declare i64 @llvm.smin.i64(i64, i64)
 """
 
 _INTEGER, _POINTER = ctypes.c_longlong, ctypes.c_void_p
-_LOOP_OF_ONE = ctypes.CFUNCTYPE(_INTEGER, *[_POINTER] * 3, *[_INTEGER] * 4)
+_LOOP_OF_ONE = ctypes.CFUNCTYPE(_INTEGER, *[_POINTER] * 3, *[_INTEGER] * 5)
 _LOOP_OF_MANY = ctypes.CFUNCTYPE(
-    _INTEGER, *[_POINTER] * 3, *[_INTEGER] * 4, *[_POINTER] * 2, *[_INTEGER] * 3
+    _INTEGER, *[_POINTER] * 3, *[_INTEGER] * 5, *[_POINTER] * 2, *[_INTEGER] * 3
 )
 
 
@@ -129,40 +137,44 @@ def _loops() -> tuple[LoadedCode, Callable[..., int], Callable[..., int]]:
 
 
 def address_of(array: NDArray[Any]) -> int:
-    """Return the address of an array's data; `array.ctypes.data` takes longer."""
+    """Return the address of the first element; `array.ctypes.data` is the same, but slow."""
     layout = object_layout()
     if layout is None:
         return int(array.ctypes.data)
     return ctypes.c_int64.from_address(id(array) + layout.data).value
 
 
-class Calls(NamedTuple):
-    """Consecutive calls of a kernel."""
+class AddressTable(NamedTuple):
+    """Addresses of inputs and outputs for consecutive calls."""
 
-    table: NDArray[np.int64]
-    """Addresses of inputs and outputs of the first calls, shape (period, width)."""
+    lines: NDArray[np.int64]
+    """Inputs, then outputs, of the first calls, shape (period, width)."""
 
-    rises: NDArray[np.int64]
-    """Increment of each address per pass over the table [bytes], shape (period, width)."""
-
-    number: int
-    """Number of calls."""
+    strides: NDArray[np.int64]
+    """Increase of each address when the table repeats [bytes], of the same shape."""
 
 
 class RowLoop:
-    """Runs the code of a kernel in a native loop."""
+    """Runs the code of a kernel many times in a row.
+
+    Attributes:
+        names: Names of the inputs, parameters included, in the order of a line of the table.
+        output_names: Names of the outputs, which follow them.
+        width: Length of a line.
+    """
 
     def __init__(self, code: Code) -> None:
-        """Wrap the code of a kernel."""
+        """Take the code of a kernel."""
         self._code = code
         signature = code.signature
         self.names = [item.name for item in signature.inputs]
-        self.inputs = len(signature.inputs)
-        self.width = self.inputs + len(signature.outputs)
+        self.output_names = [output.name for output in signature.outputs]
+        self._inputs = len(signature.inputs)
+        self.width = self._inputs + len(signature.outputs)
         self._out_steps = np.array(
             [int(np.prod(output.shape)) for output in signature.outputs], dtype=np.int64
         )
-        # time per case and call in a batch, 0 until measured [s]
+        # time of one case in one call of a batch, 0 until it was measured [s]
         self._seconds = 0.0
         self._many: int | None = None
         _, self._of_one, self._of_many = _loops()
@@ -172,70 +184,73 @@ class RowLoop:
         pace = self._seconds or self._code.guess_seconds()
         return pace * (host().lanes if cases is None else cases)
 
-    def run_one(self, calls: Calls) -> int:
-        """Run the calls for one case.
+    def arguments(self, table: AddressTable) -> tuple[int, ...]:
+        """Return what `run_one` and `run_many` take for a table; valid as long as it lives."""
+        lines, strides = table
+        return address_of(lines), address_of(strides), self._inputs, self.width, len(lines)
+
+    def run_one(self, arguments: tuple[int, ...], begin: int, end: int) -> int:
+        """Compute one case again and again.
 
         Args:
-            calls: Addresses of inputs and outputs: contiguous float64 arrays of one case.
+            arguments: Of a table of contiguous float64 arrays of one case.
+            begin: Number of the first call.
+            end: Number of the call before which to stop.
 
         Returns:
-            Number of calls before the first one with a non-finite value.
+            Number of the call that met a non-finite value; `end` if none did.
         """
-        return self._of_one(self._code.one_address, *self._listed(calls))
-
-    def _listed(self, calls: Calls) -> tuple[int, ...]:
-        table, rises, number = calls
-        return (
-            address_of(table),
-            address_of(rises),
-            self.inputs,
-            self.width,
-            len(table),
-            number,
-        )
+        return self._of_one(self._code.one_address, *arguments, begin, end)
 
     def run_many(
         self,
-        calls: Calls,
+        arguments: tuple[int, ...],
+        begin: int,
+        end: int,
         steps: NDArray[np.int64],
         cases: int,
         threads: int | None,
     ) -> int:
-        """Run the calls for a batch.
+        """Compute a batch again and again.
 
         Args:
-            calls: Addresses of inputs and outputs; rows of outputs are contiguous.
-            steps: Stride from one case to the next for each input, in floats.
-            cases: Number of cases.
-            threads: Maximum number of threads; None for as many as are worthwhile.
+            arguments: Of a table; the cases of an output follow each other.
+            begin: Number of the first call.
+            end: Number of the call before which to stop.
+            steps: For each input the distance from one case to the next [elements].
+            cases: How many there are.
+            threads: Cores to use at most; None for as many as pay off.
 
         Returns:
-            Number of calls before the first one with a non-finite value in any case.
+            Number of the first call in which any case met a non-finite value; `end` if none did.
+            Up to that call all rows are written; buffers may hold later results.
         """
         row = int(steps.sum() + self._out_steps.sum())
         lanes = host().lanes
         block = max(lanes, BLOCK_BYTES // (8 * max(row, 1)) // lanes * lanes)
-        listed, good = self._listed(calls), []
+        reached: list[int] = []
         many = self._many = self._many or self._code.many_address
 
-        def part(begin: int, end: int) -> int:
+        def part(first: int, last: int) -> int:
             began = time.perf_counter()
             found = self._of_many(
                 many,
-                *listed,
-                steps.ctypes.data,
-                self._out_steps.ctypes.data,
+                *arguments,
                 begin,
                 end,
+                steps.ctypes.data,
+                self._out_steps.ctypes.data,
+                first,
+                last,
                 block,
             )
-            good.append(found)
-            self._seconds = (time.perf_counter() - began) / (max(found, 1) * (end - begin))
+            reached.append(found)
+            self._seconds = (time.perf_counter() - began) / (max(found - begin, 1) * (last - first))
             return 0
 
         seconds = self._seconds or self._code.guess_seconds()
-        useful = int(calls.number * cases * seconds / WORTH_A_THREAD)
+        useful = int((end - begin) * cases * seconds / WORTH_A_THREAD)
         if useful > 1:
             useful = min(useful, default_threads() if threads is None else threads)
         run_in_parts(part, cases, threads=useful, granule=lanes)
-        return min(good)
+        return min(reached)

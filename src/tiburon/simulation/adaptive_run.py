@@ -1,7 +1,7 @@
 """Runs of steps that adapt: each case its own, all of them on one grid of recorded times."""
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.record import record
-from tiburon.simulation.cases import Cases, CasesOnTheirWay, Rows
+from tiburon.simulation.cases import Cases, CasesOnTheirWay
 from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import (
     MOST_EVENTS,
@@ -36,8 +36,8 @@ from tiburon.simulation.integrators.adaptive import (
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.pair import Pair
-from tiburon.simulation.loop import MOST_STEPS
 from tiburon.simulation.run_parameters import bind_parameters
+from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
@@ -330,6 +330,9 @@ ATTEMPTS = 256.0
 MOST_TRIES = 16
 """Attempts to look one step ahead."""
 
+GRID_STEPS = 8
+"""Steps of the grid of the first native call."""
+
 SLOTS = 16
 """States one native call can give when it runs one robot."""
 
@@ -372,6 +375,8 @@ class AdaptiveRun(CasesOnTheirWay):
         atol: float,
         *,
         one: bool,
+        record_every: int,
+        steps: int,
         memory: Array | None = None,
     ) -> None:
         """Prepare a run; no step is taken yet.
@@ -391,12 +396,15 @@ class AdaptiveRun(CasesOnTheirWay):
             rtol: Tolerated error relative to velocities.
             atol: Tolerated error in the units of the states.
             one: Whether this is one robot rather than a batch of cases.
+            record_every: Steps of the grid between two recorded rows.
+            steps: Step of the grid at which the run ends.
             memory: What cases carried along when an earlier part of the run ended.
         """
         from tiburon.native.kernel import make_kernel
 
         super().__init__(system, state, held, begin, dt, events)
         self.method, self.hold, self._one = method, hold, one
+        self._every, self._last = record_every, steps
         cases = None if one else len(state)
         self._slots = SLOTS if one and events is None else 1
         source = AdaptiveSource(system, method, self._slots, events)
@@ -417,10 +425,14 @@ class AdaptiveRun(CasesOnTheirWay):
         self._pending: dict[int, list[tuple[float, int, float]]] = {}
         self._acted: dict[int, int] = {}
 
-    @property
-    def slots(self) -> int:
-        """How many rows one call of `advance` can give."""
-        return self._slots
+    def first_steps(self, seconds: float) -> int:
+        """Return a number of steps of the grid for the first call."""
+        return GRID_STEPS
+
+    def parts(self) -> list[Array]:
+        """Return position, velocity and inner states of the one robot; to be copied."""
+        model, row = self.system.model, self.state[0]
+        return [row[: model.nq], row[model.nq : model.nq + model.nv], row[model.nq + model.nv :]]
 
     def arrays(self) -> dict[str, Array]:
         """Return the numbers that a checkpoint keeps."""
@@ -465,13 +477,16 @@ class AdaptiveRun(CasesOnTheirWay):
         if found.failed.any():
             self._end_diverged(running[found.failed])
 
-    def advance(self, counts: Sequence[int]) -> Rows:
-        """Go on by steps of the grid, and give a row after each number of them."""
+    def advance(self, end: int) -> None:
+        """Go on by steps of the grid, up to one that is to be reached at most; record rows."""
+        done, every = self.done, self._every
+        ends: list[int] = []
+        while (here := ends[-1] if ends else done) < end and len(ends) < self._slots:
+            ends.append(min(here - here % every + every, self._last, end))
         running = self.running
         self.memory, self.state = self.memory.copy(), self.state.copy()
-        ends = self.done + np.cumsum(counts)
-        times = self.begin + ends * self.dt
-        rows = np.full((len(counts), *self.state.shape), np.nan)
+        times = self.begin + np.array(ends) * self.dt
+        rows = np.full((len(ends), *self.state.shape), np.nan)
         if self._start:
             self._restart(running)
         if self.events is None:
@@ -481,10 +496,16 @@ class AdaptiveRun(CasesOnTheirWay):
                 self._reach_watching(rows[place], float(time))
         running = self.running
         self.state[running] = rows[-1, running]
-        self.done = int(ends[-1])
-        held = np.full((len(counts), *self.held.shape), np.nan)
-        held[:] = self.held
-        return Rows(rows, held)
+        self.done = ends[-1]
+        # the last row waits: commands at its time may be yet to come
+        wanted = [k for k, step in enumerate(ends[:-1]) if step % every == 0]
+        if not len(running):
+            # nothing is recorded of times that no case has reached
+            wanted = [k for k in wanted if not np.isnan(rows[k, :, 0]).all()]
+        if wanted:
+            assert self.writer is not None
+            held = np.broadcast_to(self.held, (len(wanted), *self.held.shape))
+            self.writer.write_many(times[wanted], rows[wanted], held, self.readings)
 
     # native calls
 

@@ -1,30 +1,21 @@
 """Cases on their way: where they are, which go on, and how the others ended."""
 
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.results.outcome import EventRecord, Outcome, Outcomes, SharedOutcome
 from tiburon.simulation.events import Instants, Watch
+from tiburon.simulation.recorder import RowWriter
 from tiburon.simulation.system import System
 
-__all__ = ["Cases", "CasesOnTheirWay", "Rows"]
+__all__ = ["Cases", "CasesOnTheirWay"]
 
 Array = NDArray[np.float64]
 Cases: TypeAlias = NDArray[np.intp]
 """Numbers of cases."""
-
-
-class Rows(NamedTuple):
-    """States at some steps; NaN for cases that have ended before."""
-
-    states: Array
-    """(*q, *v, *x), shape (rows, cases, numbers)."""
-
-    held: Array
-    """What is held from then on, shape (rows, cases, numbers)."""
 
 
 class CasesOnTheirWay:
@@ -45,7 +36,8 @@ class CasesOnTheirWay:
         sides: For each case and event the side of zero to assume, 1 or -1; 0 to go by the value.
         until: Until when that is known [s], shape (cases, events).
         started: Whether the events at the start of the run have happened.
-        seconds_per_step: Wall time of a step of all cases, as far as it is known.
+        writer: Where rows go; set before the first step.
+        readings: Latest sensor readings, shape (cases, channels); None without sensors.
         patience: Called between native calls of unknown length; raises what ends the run.
     """
 
@@ -71,7 +63,8 @@ class CasesOnTheirWay:
         self.sides = np.zeros((len(state), count))
         self.until = np.full((len(state), count), -np.inf)
         self.started = False
-        self.seconds_per_step = np.inf
+        self.writer: RowWriter | None = None
+        self.readings: Array | None = None
         self.patience: Callable[[], None] = _endless
         self._alive: Cases | None = None
         self._others: SharedOutcome | None = None
@@ -82,14 +75,38 @@ class CasesOnTheirWay:
         return self.begin + self.done * self.dt
 
     @property
-    def all_running(self) -> bool:
-        """Whether no case has ended."""
-        return self._alive is None or len(self._alive) == len(self.state)
+    def is_running(self) -> bool:
+        """Whether any case goes on."""
+        return self._alive is None or len(self._alive) > 0
 
     @property
     def running(self) -> Cases:
         """Numbers of the cases that go on."""
         return np.arange(len(self.state)) if self._alive is None else self._alive
+
+    def shown(self) -> Array:
+        """Return the states with NaN for the cases that have ended."""
+        state, running = self.state, self.running
+        if len(running) == len(state):
+            return state
+        shown = np.full_like(state, np.nan)
+        shown[running] = state[running]
+        return shown
+
+    def record(self) -> None:
+        """Record the row of the present step; its commands are known now."""
+        assert self.writer is not None
+        # all cases have reached the start, also those that end there
+        state = self.shown() if self.done else self.state
+        self.writer.write(self.time, state, self.held, self.readings)
+
+    def hand_on(self) -> None:
+        """Hand rows to the recorder if there are many, or if that was long ago."""
+        assert self.writer is not None
+        self.writer.hand_on()
+
+    def hand_rows(self, *, whole: bool) -> None:
+        """Hand rows to the recorder that native code has written; here there are none."""
 
     def end(self, status: str, message: str) -> None:
         """End all cases that go on, in the states they are in."""

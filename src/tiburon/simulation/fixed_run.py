@@ -1,51 +1,263 @@
-"""Runs of equal steps: cases that go on, end by events, or grow beyond all numbers."""
+"""Runs of equal steps: the engine, a native loop over the kernel of one step.
 
-from collections.abc import Mapping, Sequence
+Between two calls of Python code (a controller, a sensor, an event, progress) nothing happens but
+steps. The engine plans where the steps of a long stretch read and write: recorded rows go straight
+into the arrays of the recorder, other states alternate between two buffers. It then runs the plan
+in parts, one native call each, as far as the caller asks. A call stops before the first step with a
+non-finite value; that step is then taken once more with one flag per case.
+
+Where events are watched, each case has its own clock and stops before the step in which one
+happens. That step is searched, and the case catches up with the others.
+"""
+
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.simulation.cases import Cases, CasesOnTheirWay, Rows
+from tiburon.native.code import Code
+from tiburon.native.kernel import Kernel
+from tiburon.native.row_loop import AddressTable, RowLoop, address_of
+from tiburon.simulation.cases import Cases, CasesOnTheirWay
 from tiburon.simulation.diagnosis import first_to_diverge
-from tiburon.simulation.event_search import EventSearch
-from tiburon.simulation.events import Watch
+from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.loop import CLOCK, Clock
-from tiburon.simulation.stepper import Advance, FixedStepper
+from tiburon.simulation.recent_systems import known_step
+from tiburon.simulation.recorder import SENSED, Room
+from tiburon.simulation.run_parameters import bind_parameters
+from tiburon.simulation.step import Clock, StepSource, sample_kernel
 from tiburon.simulation.system import System
 
 __all__ = ["FixedRun"]
 
 Array = NDArray[np.float64]
 
-DONE, START = Clock._fields.index("done"), Clock._fields.index("start")
-WATCH = Clock._fields.index("watch")
-SAMPLE = Clock._fields.index("sample")
-HOLD = Clock._fields.index("hold")
+BEGIN, DT, DONE, HOLD, SAMPLE, START, END, LOOK = (
+    Clock._fields.index(name)
+    for name in ("begin", "dt", "done", "hold", "sample", "start", "end", "look")
+)
+
+PLAN_STEPS = 16_384
+"""Steps of a plan at most: each has an entry in its table of clocks."""
+
+PLAN_BYTES = 16_000_000
+"""Bytes of recorded values that a plan keeps beside the arrays of the recorder, about."""
+
+WATCHED_STEPS = 64
+"""Steps after which cases that have stopped at an event leave the native call."""
+
+THOROUGH_CASES = 32
+"""Diverged cases whose cause is searched by taking the step again."""
+
+MOST_WAITING = 512
+"""Complete rows that wait for being handed to the recorder at most."""
+
+ORDINALS = np.arange(PLAN_STEPS, dtype=np.float64)
+NOTHING = np.zeros(0)
 
 
-def _advice(method: str, quantity: str, tolerance: float) -> str:
-    """Return what to do about steps of a method that grow without end, or open loops."""
-    if quantity.startswith("command "):
-        return "look into the controller, which gave what is no finite number"
-    change = "a smaller dt (`tiburon check` advises one)"
-    if quantity.startswith("gap of loop"):
-        change = "a smaller dt, a motion that its loops can follow"
-        larger = f"a redundancy_tolerance above {tolerance:g}"
-        if not tolerance:
-            larger = "a redundancy_tolerance where constraints nearly repeat each other"
-        change = f"{larger}, {change}"
-    elif method != "rosenbrock":
-        change = f'method="rosenbrock" where springs, dampers or stops are stiff, {change}'
-    return f"take {change}, or check the state at the start and the forces"
+class _Step:
+    """The kernel of one step, with the parameters of a run."""
+
+    def __init__(
+        self, source: StepSource, parameters: Mapping[str, Any], cases: int | None
+    ) -> None:
+        """Compile the step, or find it compiled.
+
+        Args:
+            source: Of the kernel.
+            parameters: Run-time parameters that replace those of model, world and elements.
+            cases: Size of the batch; None for one robot.
+        """
+        kernel, self.rows = bind_parameters(known_step(source), parameters, cases)
+        self.kernel: Kernel = kernel.__self__  # type: ignore[attr-defined]
+        self.widths, self.chained = source.widths, source.chained
+        self.is_native = isinstance(self.kernel._code, Code)
+        self.loop: RowLoop | None = self.kernel.row_loop() if self.is_native else None
+
+    def once(
+        self, named: Mapping[str, Array], cases: Cases, one: bool, threads: int | None
+    ) -> tuple[dict[str, Array], NDArray[np.bool_]]:
+        """Take one step of some cases; return what is passed on, and which cases failed.
+
+        Args:
+            named: Arguments by name, shape (cases, width).
+            cases: Which cases these are.
+            one: Whether this is one robot: its cases are taken one by one.
+            threads: Cores to use at most.
+        """
+        if one and self.is_native:
+            return self._singly(named)
+        given = [named[name][0] if one else named[name] for name in self.widths]
+        rows = {} if one else {name: values[cases] for name, values in self.rows.items()}
+        found, failed = self.kernel.evaluate(*given, errors="flag", threads=threads, **rows)
+        found = found if isinstance(found, tuple) else (found,)
+        shaped = {
+            name: np.reshape(values, (len(cases), -1))
+            for name, values in zip(self.chained, found, strict=True)
+        }
+        return shaped, np.reshape(failed, -1)
+
+    def _singly(self, named: Mapping[str, Array]) -> tuple[dict[str, Array], NDArray[np.bool_]]:
+        """Take one step of each row by itself, without an explanation of failures."""
+        loop = self.loop
+        assert loop is not None
+        count = len(named["clock"])
+        made = {name: np.empty((count, width)) for name, width in self.chained.items()}
+        given = {name: np.ascontiguousarray(values) for name, values in named.items()}
+        lines = np.array(
+            [
+                [
+                    *(
+                        address_of(
+                            given[name][k] if name in given else self.kernel.parameters[name]
+                        )
+                        for name in loop.names
+                    ),
+                    *(address_of(made[name][k]) for name in loop.output_names),
+                ]
+                for k in range(count)
+            ],
+            dtype=np.int64,
+        )
+        table = AddressTable(lines, np.zeros_like(lines))
+        arguments = loop.arguments(table)
+        failed = np.array([loop.run_one(arguments, k, k + 1) == k for k in range(count)])
+        return made, failed
+
+
+class _Plan:
+    """Where the steps of a stretch read and write.
+
+    Call k of the native loop takes the step from ``first + k`` on. A step that reaches a recorded
+    row writes it, and the next step reads it there; the others alternate between two buffers. The
+    first step reads `start`.
+    """
+
+    def __init__(
+        self,
+        first: int,
+        last: int,
+        every: int,
+        chained: Mapping[str, int],
+        cases: int,
+        rows: Mapping[str, Array],
+        clocks: Array,
+    ) -> None:
+        """Lay out a stretch.
+
+        Args:
+            first: Step at which it begins.
+            last: Step at which it ends.
+            every: Steps between two recorded rows.
+            chained: Sizes of what steps pass on, by name.
+            cases: How many cases there are.
+            rows: Arrays of the recorder that steps can write to, shape (rows, cases, width), the
+                first for the first recorded step after `first`.
+            clocks: Clock of each step, shape (steps, fields).
+        """
+        self.first, self.last, self._every, self.clocks = first, last, every, clocks
+        count = last // every - first // every
+        self.rows = {
+            name: rows[name] if name in rows else np.empty((count, cases, width))
+            for name, width in chained.items()
+        }
+        self.start, *self._buffers = (
+            {name: np.empty((cases, width)) for name, width in chained.items()} for _ in range(3)
+        )
+        # steps from row to row are alike if the stretch begins at a row
+        self._alike = first % every == 0 and count > 0
+        self._period = every if self._alike else last - first
+        self.shared: dict[str, Array] = {}
+        """Arguments that are the same in all steps."""
+        self.per_case: set[str] = set()
+        """Those that have one row for each case, rather than one for all."""
+        self.held: Array | None = None
+        """The held values that are among them; None if they are yet to be put there."""
+        self.distances = np.zeros(0, dtype=np.int64)
+        self._calls: tuple[Any, ...] | None = None
+        # rows that are complete, and those that the recorder knows of
+        self.filled = self.handed = 0
+
+    def at(self, step: int) -> Mapping[str, Array]:
+        """Return what steps pass on at a step that was reached, by name, shape (cases, width)."""
+        if step == self.first:
+            return self.start
+        if step % self._every == 0:
+            row = step // self._every - self.first // self._every - 1
+            return {name: values[row] for name, values in self.rows.items()}
+        calls = step - self.first
+        return self._buffers[((calls % self._every if self._alike else calls) - 1) % 2]
+
+    def in_buffer(self, step: int) -> bool:
+        """Return whether later steps overwrite what is at a step."""
+        return step != self.first and step % self._every != 0
+
+    def rows_before(self, step: int) -> int:
+        """Return the number of rows before a step."""
+        return (step - 1) // self._every - self.first // self._every
+
+    def row_times(self, first: int, last: int, begin: float, dt: float) -> Array:
+        """Return the times of some rows [s]."""
+        steps = (
+            self._every * np.arange(1 + first, 1 + last) + self.first // self._every * self._every
+        )
+        times: Array = begin + steps.astype(np.float64) * dt
+        return times
+
+    def share(self, shared: dict[str, Array]) -> None:
+        """Set the arguments that are the same in all steps."""
+        self.shared = shared
+        self._calls = None
+
+    def calls(self, loop: RowLoop) -> tuple[Any, ...]:
+        """Return the arguments of the native loop for the first call, and for all others."""
+        if self._calls is not None:
+            return self._calls
+        every, period = self._every, self._period
+        lines = np.zeros((period, loop.width), dtype=np.int64)
+        strides = np.zeros_like(lines)
+        places = np.arange(period)
+        distances = dict.fromkeys(loop.names, 0)
+        for name, values in self.shared.items():
+            lines[:, loop.names.index(name)] = address_of(values)
+            distances[name] = values[0].size if name in self.per_case else 0
+        for name, rows in self.rows.items():
+            given = loop.names.index(name)
+            made = len(loop.names) + loop.output_names.index(name)
+            distances[name] = rows.shape[-1]
+            buffers = np.array([address_of(one[name]) for one in self._buffers])
+            lines[:, made] = buffers[places % 2]
+            if self._alike:
+                lines[-1, made] = address_of(rows)
+                strides[-1, made] = rows.strides[0]
+            elif len(rows):
+                where = np.arange(every - self.first % every - 1, period, every)
+                lines[where, made] = address_of(rows) + np.arange(len(where)) * rows.strides[0]
+            lines[1:, given] = lines[:-1, made]
+            if self._alike:
+                # the row at the end of the turn before
+                lines[0, given] = address_of(rows) - rows.strides[0]
+                strides[0, given] = rows.strides[0]
+        size, clock = self.clocks.strides[0], loop.names.index("clock")
+        lines[:, clock] = address_of(self.clocks) + places * size
+        strides[:, clock] = period * size
+        head = lines[:1].copy()
+        for name, values in self.start.items():
+            head[0, loop.names.index(name)] = address_of(values)
+        tables = AddressTable(head, np.zeros_like(head)), AddressTable(lines, strides)
+        self.distances = np.array([distances[name] for name in loop.names], dtype=np.int64)
+        # the tables live as long as their addresses are in use
+        self._calls = (*map(loop.arguments, tables), tables)
+        return self._calls
 
 
 class FixedRun(CasesOnTheirWay):
     """All cases of a run of equal steps; one robot is one case.
 
-    The attributes are those of `CasesOnTheirWay`; after what is held, `held` has what a multi-step
-    method remembers.
+    The attributes are those of `CasesOnTheirWay`; after the held values, `held` has the memory of
+    a multi-step method.
     """
 
     def __init__(
@@ -62,191 +274,465 @@ class FixedRun(CasesOnTheirWay):
         hold: int,
         *,
         one: bool,
-        slots: int | None = None,
+        commanded: bool,
+        record_every: int,
+        steps: int,
     ) -> None:
         """Prepare a run; no step is taken yet.
 
         Args:
             system: What moves.
             method: Name of the integrator.
-            events: What to look for on the way; None for nothing.
-            parameters: Run-time numbers that replace those of model, world and elements.
+            events: Events to watch for; None for none.
+            parameters: Run-time parameters that replace those of model, world and elements.
             threads: Cores to use at most.
-            state: Where the cases start, shape (cases, numbers).
-            held: What is held at the start, shape (cases, numbers).
+            state: Where the cases start, shape (cases, states).
+            held: Held values at the start, shape (cases, values).
             begin: Time at the start [s].
             dt: Length of a step [s].
             hold: Steps between two samples of a traced controller.
             one: Whether this is one robot rather than a batch of cases.
-            slots: States that one native call can give; by default what suits.
+            commanded: Whether held values change between native calls.
+            record_every: Steps between two recorded rows.
+            steps: Step at which the run ends.
         """
+        # a plan holds the values of the present step; None where `state` and `held` do
+        self._plan: _Plan | None = None
+        self._room: Room | None = None
+        self._state, self._held = state, held
+        self._is_gathered = True
         super().__init__(system, state, held, begin, dt, events)
+        self.method, self._one, self._threads = method, one, threads
+        self._parameters = parameters
+        self._commanded, self._every, self._steps = commanded, record_every, steps
         cases = None if one else len(state)
-        self.method, self.threads = method, threads
-        self.stepper = FixedStepper(system, method, events, parameters, cases, threads, slots)
-        head = Clock(begin, dt, dt, 0.0, float(hold), 1.0, float(events is not None), 1.0)
-        self._clock = np.array([*map(float, head), *[0.0] * self.stepper.slots])
-        # what a multi-step method remembers comes after what is held; nothing yet
-        room = self.stepper.carried - held.shape[1]
-        self.held = np.concatenate([held, np.zeros((len(held), room))], axis=1) if room else held
+        self._step = _Step(StepSource(system, method, events), parameters, cases)
+        self._passes_held = bool({"u", "memory"} & self._step.chained.keys())
+        memory = self._step.widths.get("memory", 0)
+        if memory and held.shape[1] == system.drive_size:
+            # the memory of a multi-step method follows the held values; there is none yet
+            self._held = np.concatenate([held, np.zeros((len(held), memory))], axis=1)
+        sample = float(system.held and not system.sensed)
+        head = Clock(begin, dt, dt, 0.0, float(hold), sample)
+        self._clock = np.array(head[: self._step.widths["clock"]], dtype=np.float64)
         self._fresh = np.ones(len(state))
-        if system.sensed:
-            self._clock[SAMPLE] = 0.0
-        self._search = None
+        # the step that meets a non-finite value in some case; -1 for none
+        self._failing = -1
+        self._sampler: Any = None
+        self._lasting: tuple[Array, Array] | None = None
+        self.search: EventSearch | None = None
+        self._part = self._step
         if events is not None:
-            part = self.stepper
             if METHODS[method].has_memory:
-                part = FixedStepper(
-                    system, method, events, parameters, cases, threads, 1, plain=True
-                )
-            self._search = EventSearch(
-                part, self.stepper, events, parameters, cases, self.happenings, self._clock
+                source = StepSource(system, method, events, plain=True)
+                self._part = _Step(source, parameters, cases)
+            self.search = EventSearch(
+                self._take, system, events, parameters, cases, self.happenings, self._clock
             )
 
+    # where the cases are
+
     @property
-    def slots(self) -> int:
-        """How many states one call of `advance` can give."""
-        return self.stepper.slots
+    def state(self) -> Array:
+        """Where the cases are, or were when they ended, shape (cases, states)."""
+        self._gather()
+        return self._state
 
-    def advance(self, counts: Sequence[int]) -> Rows:
-        """Take steps.
+    @state.setter
+    def state(self, state: Array) -> None:
+        self._leave_plan()
+        self._state = state
 
-        Args:
-            counts: Steps to take before each row that is given, as many as `slots` at most.
+    @property
+    def held(self) -> Array:
+        """Held values, then the memory of a multi-step method, shape (cases, values)."""
+        if self._passes_held_now:
+            self._gather()
+        return self._held
 
-        Returns:
-            One row for each count.
+    @held.setter
+    def held(self, held: Array) -> None:
+        if self._passes_held_now:
+            self._leave_plan()
+        self._held = held
+
+    @property
+    def _passes_held_now(self) -> bool:
+        return self._plan is not None and self._passes_held
+
+    def parts(self) -> list[Array]:
+        """Return position, velocity and inner states of the one robot; to be copied."""
+        plan = self._plan
+        if plan is None or self._is_gathered:
+            model, row = self.system.model, self._state[0]
+            return [
+                row[: model.nq],
+                row[model.nq : model.nq + model.nv],
+                row[model.nq + model.nv :],
+            ]
+        here = plan.at(self.done)
+        return [here[name][0] if name in here else NOTHING for name in ("q", "v", "x")]
+
+    def _gather(self) -> None:
+        """Collect the values of the present step from the plan."""
+        plan = self._plan
+        if plan is None or self._is_gathered:
+            return
+        here, alive = plan.at(self.done), self._alive
+        parts = [here[name] for name in ("q", "v", "x") if name in here]
+        state = np.concatenate(parts, axis=-1)
+        self._state = self._spread(self._state, state, alive)
+        if self._passes_held:
+            size = self.system.drive_size
+            old = self._held if alive is None else self._held[alive]
+            parts = [here.get("u", old[:, :size]), here.get("memory", old[:, size:])]
+            self._held = self._spread(self._held, np.concatenate(parts, axis=-1), alive)
+        self._is_gathered = True
+
+    @staticmethod
+    def _spread(old: Array, new: Array, alive: Cases | None) -> Array:
+        """Return the values of all cases: new ones of those that go on, old ones of the others."""
+        if alive is None:
+            return new
+        found = old.copy()
+        found[alive] = new
+        return found
+
+    def _named(self, cases: Cases, step: _Step) -> dict[str, Array]:
+        """Return state, held values and memory of some cases as arguments of a step."""
+        return _arguments(step, self.state[cases], self.held[cases], self.system)
+
+    def _leave_plan(self) -> None:
+        """Hand rows to the recorder and go on without the plan."""
+        if self._plan is not None:
+            self._gather()
+            self.hand_rows(whole=False)
+            self._plan = self._room = None
+
+    # steps
+
+    def first_steps(self, seconds: float) -> int:
+        """Return a number of steps that is likely to take no longer than a time [s]."""
+        if self._step.loop is None:
+            return 1
+        pace = self._step.loop.guess_seconds(None if self._one else len(self._state))
+        return max(1, int(seconds / pace))
+
+    def advance(self, end: int) -> None:
+        """Take steps, up to a step that is to be reached at most, and record rows before it.
+
+        Fewer are taken where a plan ends, or before a step that meets a non-finite value.
         """
         if self.events is not None:
-            rows = self._advance_watching(counts[0])
+            self._advance_watching(min(end, self.done - self.done % self._every + self._every))
+            return
+        if self.done == self._failing:
+            self._step_with_flags()
+            return
+        begin, plan = self.done, self._plan
+        if plan is None or begin >= plan.last:
+            plan = self._make_plan()
+        end = min(end, plan.last)
+        if plan.held is not self._held and not self._passes_held:
+            self._put_held(plan)
+        if self._fresh[0] and "memory" in self._step.chained:
+            plan.clocks[begin - plan.first, START] = 1.0
+        kept = None
+        if not self._one and plan.in_buffer(begin):
+            # blocks of cases go on beyond the step at which one fails
+            kept = {name: values.copy() for name, values in plan.at(begin).items()}
+        reached = self._run(plan, begin, end)
+        if reached < end:
+            self._failing = reached
+            if not self._one:
+                for name, values in (kept or {}).items():
+                    plan.at(begin)[name][:] = values
+                self._run(plan, begin, reached)
+        if reached > begin:
+            self.done, self._is_gathered = reached, False
+            self._fresh[:] = 0.0
+            self._fill(plan, plan.rows_before(reached))
+
+    def _run(self, plan: _Plan, begin: int, end: int) -> int:
+        """Take steps of a plan; return the step that was reached."""
+        loop = self._step.loop
+        if loop is None:
+            return self._run_interpreted(plan, begin, end)
+        if begin == end:
+            return begin
+        head, rest, _ = plan.calls(loop)
+        first = plan.first
+        if self._one:
+            if begin == first:
+                if loop.run_one(head, 0, 1) == 0:
+                    return begin
+                begin += 1
+            return first + loop.run_one(rest, begin - first, end - first)
+        cases, threads = len(self.running), self._threads
+        if begin == first:
+            if loop.run_many(head, 0, 1, plan.distances, cases, threads) == 0:
+                return begin
+            begin += 1
+        if begin == end:
+            return begin
+        calls = begin - first, end - first
+        return first + loop.run_many(rest, *calls, plan.distances, cases, threads)
+
+    def _run_interpreted(self, plan: _Plan, begin: int, end: int) -> int:
+        """Take steps of a plan without machine code, or for comparison with it."""
+        kernel = self._step.kernel
+        for step in range(begin, end):
+            here = plan.at(step)
+            if self._one:
+                here = {name: values[0] for name, values in here.items()}
+            given = {**plan.shared, **here, "clock": plan.clocks[step - plan.first]}
+            arguments = [given.pop(name) for name in self._step.widths]
+            found, failed = kernel.evaluate(*arguments, errors="flag", **given)
+            if np.any(failed):
+                return step
+            found = found if isinstance(found, tuple) else (found,)
+            for name, values in zip(self._step.chained, found, strict=True):
+                plan.at(step + 1)[name][:] = values
+        return end
+
+    def _make_plan(self) -> _Plan:
+        """Plan the steps from the present one on."""
+        self._leave_plan()
+        first, every, alive = self.done, self._every, self._alive
+        cases = len(self.running)
+        chained = self._step.chained
+        last = min(self._steps, first + PLAN_STEPS)
+        direct = {} if alive is not None else {"q", "v", "x"} & chained.keys()
+        beside = 8 * cases * sum(width for name, width in chained.items() if name not in direct)
+        count = min(last // every - first // every, PLAN_BYTES // max(beside, 1) + 1)
+        rows: dict[str, Array] = {}
+        if count:
+            assert self.writer is not None
+            self._room = self.writer.room(count)
+            count = self._room.size
+            rows = {name: self._room.views[name] for name in direct}
+            if last < self._steps or count < last // every - first // every:
+                # the next plan begins at a row
+                last = (first // every + count) * every
+        clocks = np.empty((last - first, len(self._clock)))
+        clocks[:] = self._clock
+        clocks[:, DONE] = ORDINALS[: last - first] + float(first)
+        plan = _Plan(first, last, every, chained, cases, rows, clocks)
+        for name, values in self._named(self.running, self._step).items():
+            if name in plan.start:
+                plan.start[name][:] = values
+        own = dict(self._step.kernel.parameters)
+        own |= {
+            name: np.ascontiguousarray(values[self.running])
+            for name, values in self._step.rows.items()
+        }
+        plan.per_case = set(self._step.rows)
+        plan.share(own)
+        self._put_held(plan)
+        self._plan = plan
+        return plan
+
+    def _put_held(self, plan: _Plan) -> None:
+        """Put the held values where the steps of a plan read them."""
+        held, size = self._held, self.system.drive_size
+        plan.held = held
+        if "u" in self._step.chained or not size:
+            return
+        known = plan.shared.get("u")
+        u = held[:, :size] if self._alive is None else held[self._alive, :size]
+        if self._one or not (self._commanded or (u != u[0]).any()):
+            # one row for all cases
+            u = u[0]
+        if known is not None and known.shape == u.shape:
+            known[:] = u
         else:
-            rows = self._advance_all(counts)
-        self.done += sum(counts)
-        self._clock[START] = 0.0
-        return rows
+            plan.per_case = {*self._step.rows, *(("u",) if u.ndim > 1 else ())}
+            plan.share({**plan.shared, "u": np.array(u)})
 
-    def clock(self) -> Array:
-        """Return the numbers that a native call takes, without any steps to take."""
+    def _step_with_flags(self) -> None:
+        """Take one step in which some cases meet a non-finite value; end those."""
+        self._leave_plan()
+        running, step = self.running, self.done
+        self._failing = -1
+        named = self._named(running, self._step)
         clock = self._clock.copy()
-        clock[CLOCK:] = 0.0
-        return clock
+        clock[DONE] = step
+        if "memory" in self._step.chained:
+            clock[START] = self._fresh[0]
+        named["clock"] = np.tile(clock, (len(running), 1))
+        found, failed = self._step.once(named, running, self._one, self._threads)
+        good = running[~failed]
+        if len(good):
+            state, held = self._state.copy(), self._held.copy()
+            self._store(state, held, good, {name: x[~failed] for name, x in found.items()})
+            self._state, self._held = state, held
+            self.done = step + 1
+            self._fresh[:] = 0.0
+        self._end_diverged(running[failed], np.full(int(failed.sum()), float(step)))
 
-    def ask_first(self) -> None:
-        """Ask a sampled controller at the start: what it says is recorded with the first row."""
-        clock = self.clock()
-        clock[SAMPLE], clock[DONE] = 2.0, self.done
-        found = self.stepper.run(self.state, self.held, clock, None, 0.0)
-        good = ~found.failed
-        self.held = self.held.copy()
-        self.held[good] = found.held[-1, good]
-        bad = np.intersect1d(self.running, np.flatnonzero(found.failed))
-        if len(bad):
-            self._end_diverged(bad, np.full(len(bad), float(self.done)))
+    def _store(self, state: Array, held: Array, cases: Cases, found: Mapping[str, Array]) -> None:
+        """Put what a step passed on into the arrays of all cases."""
+        parts = [found[name] for name in ("q", "v", "x") if name in found]
+        state[cases] = np.concatenate(parts, axis=-1)
+        size = self.system.drive_size
+        if "u" in found:
+            held[cases, :size] = found["u"]
+        if "memory" in found:
+            held[cases, size:] = found["memory"]
 
-    def sample(self) -> None:
-        """Ask a controller that reads sensors: only between calls these have something to say."""
-        self.ask_first()
-        self.jump()
+    # rows
 
-    def go_on(self, fresh: Array | None = None) -> None:
-        """Tell that the numbers carried along are those of an earlier part of the run.
+    def record(self) -> None:
+        """Record the row of the present step; its commands are known now."""
+        plan, done = self._plan, self.done
+        if self.events is not None:
+            super().record()
+        elif plan is not None and done > plan.first and done % self._every == 0:
+            self._fill(plan, plan.rows_before(done + 1))
+        else:
+            self._leave_plan()
+            assert self.writer is not None
+            self._room = room = self.writer.room(1)
+            state, place = self._state if not done else self.shown(), 0
+            for name in ("q", "v", "x"):
+                if name in room.views:
+                    width = room.views[name].shape[-1]
+                    room.views[name][0] = state[:, place : place + width]
+                    place += width
+            times = np.array([self.begin + done * self.dt])
+            if "u" in self._step.chained and "u" in room.views:
+                room.views["u"][0] = self._held[:, : room.views["u"].shape[-1]]
+            self._complete(room, 0, 1, times)
+            self._hand(times, whole=True)
+            self._room = None
+
+    def _fill(self, plan: _Plan, last: int) -> None:
+        """Complete the rows of a plan up to one, under the present commands."""
+        first, room = plan.filled, self._room
+        if last <= first or room is None:
+            return
+        plan.filled = last
+        views, alive = room.views, self._alive
+        if alive is not None:
+            for name in ("q", "v", "x"):
+                if name in views:
+                    views[name][first:last] = np.nan
+                    views[name][first:last, alive] = plan.rows[name][first:last]
+        if "u" in plan.rows and "u" in views:
+            count = views["u"].shape[-1]
+            u = plan.rows["u"][first:last, :, :count]
+            views["u"][first:last] = u if alive is None else self._held[:, :count]
+            if alive is not None:
+                views["u"][first:last, alive] = u
+        times = NOTHING
+        if self.writer is not None and self.writer.observes:
+            times = plan.row_times(first, last, self.begin, self.dt)
+        self._complete(room, first, last, times)
+
+    def _complete(self, room: Room, first: int, last: int, times: Array) -> None:
+        """Write commands and readings of rows whose states are in their place."""
+        writer, views = self.writer, room.views
+        assert writer is not None
+        if writer.observes:
+            writer.observe(room, first, last, times, self.held)
+        elif self._commanded and "u" in views and "u" not in self._step.chained:
+            views["u"][first:last] = self._held[:, : views["u"].shape[-1]]
+        if self.readings is not None:
+            views[SENSED][first:last] = self.readings
+
+    def hand_rows(self, *, whole: bool) -> None:
+        """Hand complete rows to the recorder.
 
         Args:
-            fresh: 1 for cases whose multi-step method starts anew, as after an action; else 0.
+            whole: Whether these are all rows before the present step: the run can be resumed from
+                there.
         """
-        self._clock[START] = 0.0
-        self._fresh = np.zeros(len(self.state)) if fresh is None else fresh.copy()
+        plan, room = self._plan, self._room
+        if plan is None or room is None or plan.filled == plan.handed:
+            return
+        first, plan.handed = plan.handed, plan.filled
+        self._hand(plan.row_times(first, plan.filled, self.begin, self.dt), whole=whole)
+
+    def _hand(self, times: Array, *, whole: bool) -> None:
+        """Hand complete rows at some times to the recorder."""
+        writer = self.writer
+        assert writer is not None
+        lasting = None
+        if not (self._commanded or writer.observes or "u" in self._step.chained):
+            if self._lasting is None or self._lasting[0] is not self._held:
+                # the recorder keeps one row as long as it is the same
+                self._lasting = self._held, self._held[:, : len(self.system.command_names)]
+            lasting = self._lasting[1]
+        writer.wrote(times, lasting, whole=whole)
+
+    def hand_on(self) -> None:
+        """Hand rows to the recorder if there are many, or if that was long ago."""
+        plan = self._plan
+        if plan is None:
+            super().hand_on()
+            return
+        waiting = plan.filled - plan.handed
+        if waiting and (waiting > MOST_WAITING or (self.writer and self.writer.is_due())):
+            self.hand_rows(whole=True)
+
+    # controllers in the loop
+
+    def sample_first(self) -> None:
+        """Call a sampled controller at the start: its commands are recorded with the first row."""
+        self._sample(self.running, np.full(len(self.running), float(self.done)))
+
+    def sample(self) -> None:
+        """Call a controller that reads sensors, which only change between native calls."""
+        self.sample_first()
+        self.jump()
+
+    def _sample(self, cases: Cases, steps: Array) -> None:
+        """Call the sampled controller in the states of some cases."""
+        if not len(cases):
+            return
+        if self._sampler is None:
+            kernel = sample_kernel(self.system)
+            known = kernel.__self__.parameters  # type: ignore[attr-defined]
+            own = {name: x for name, x in self._parameters.items() if name in known}
+            self._sampler = bind_parameters(kernel, own, None if self._one else len(self._state))
+        kernel, rows = self._sampler
+        size, held = self.system.drive_size, self.held.copy()
+        given = self.state[cases], np.ascontiguousarray(held[cases, :size])
+        times = self.begin + steps * self.dt
+        if self._one:
+            found, failed = kernel(given[0][0], given[1][0], times[0], errors="flag")
+        else:
+            own = {name: values[cases] for name, values in rows.items()}
+            found, failed = kernel(*given, times, errors="flag", **own)
+        failed = np.reshape(failed, -1)
+        held[cases[~failed], :size] = np.reshape(found, (len(cases), -1))[~failed]
+        self.held = held
+        if failed.any():
+            self._end_diverged(cases[failed], steps[failed])
+
+    # jumps and checkpoints
+
+    def resume(self, fresh: Array | None = None) -> None:
+        """Go on with the memory of an earlier part of the run.
+
+        Args:
+            fresh: 1 for cases whose multi-step method starts again, as after an action; else 0.
+        """
+        self._fresh = np.zeros(len(self._state)) if fresh is None else fresh.copy()
 
     def jump(self) -> None:
-        """Tell that commands or states have jumped: multi-step methods start anew."""
-        self._clock[START] = 1.0
+        """Start multi-step methods again, because commands or states have jumped."""
         self._fresh[:] = 1.0
 
     def arrays(self) -> dict[str, Array]:
-        """Return the numbers that a checkpoint keeps."""
+        """Return the arrays that a checkpoint keeps."""
         own = {"state": self.state, "held": self.held, **self._event_arrays()}
         if self.events is not None:
             own["fresh"] = self._fresh
         return own
 
-    # without events
-
-    def _advance_all(self, counts: Sequence[int]) -> Rows:
-        clock, alive = self._clock, self._alive
-        clock[DONE] = self.done
-        clock[CLOCK:] = 0.0
-        clock[CLOCK : CLOCK + len(counts)] = counts
-        state = self.state if alive is None else self.state[alive]
-        held = self.held if alive is None else self.held[alive]
-        seconds = sum(counts) * self.seconds_per_step
-        found = self.stepper.run(state, held, clock, alive, seconds)
-        if not found.failed.any():
-            return self._accept(found, alive, len(counts))
-        return self._accept_some(found, counts, state, held)
-
-    def _accept(self, found: Advance, alive: Cases | None, count: int) -> Rows:
-        """Go on to the states of a call in which all went well."""
-        states, held = found.states[:count], found.held[:count]
-        if len(held) < count:
-            held = np.broadcast_to(held[-1:], (count, *held.shape[1:]))
-        if alive is None:
-            self.state, self.held = found.states[-1], found.held[-1]
-            return Rows(states, held)
-        self.state[alive], self.held[alive] = found.states[-1], found.held[-1]
-        return Rows(self._spread(states, alive), self._spread(held, alive))
-
-    def _spread(self, rows: Array, alive: Cases) -> Array:
-        """Return rows of all cases, NaN for those that have ended."""
-        full = np.full((len(rows), len(self.state), rows.shape[-1]), np.nan)
-        full[:, alive] = rows
-        return full
-
-    def _accept_some(
-        self, found: Advance, counts: Sequence[int], state: Array, held: Array
-    ) -> Rows:
-        """Go on with the cases that did well; find the last good step of the others."""
-        running = self.running
-        failed = np.flatnonzero(found.failed)
-        good = self._last_good(state[failed], held[failed], running[failed], sum(counts))
-        # once more, up to there: the states on the way, and the last good one
-        ends = np.cumsum(counts)
-        clock = np.tile(self._clock, (len(failed), 1))
-        clock[:, CLOCK : CLOCK + len(counts)] = np.diff(
-            np.minimum(ends, good[:, None]), axis=1, prepend=0.0
-        )
-        again = self.stepper.run(state[failed], held[failed], clock, running[failed])
-        # a case that cannot take one step stays where it is
-        stuck = good < 1.0
-        again.states[:, stuck] = state[failed[stuck]]
-        states, kept = found.states.copy(), np.empty((len(found.states), *held.shape))
-        kept[:] = found.held
-        states[:, failed], kept[:, failed] = again.states, again.held
-        kept[:, failed[stuck]] = held[failed[stuck]]
-        self.state = self.state.copy()
-        self.held = self.held.copy()
-        self.state[running], self.held[running] = states[-1], kept[-1]
-        for place, end in enumerate(ends):
-            states[place, failed[good < end]] = np.nan
-            kept[place, failed[good < end]] = np.nan
-        count = len(counts)
-        rows = Rows(self._spread(states[:count], running), self._spread(kept[:count], running))
-        self._end_diverged(running[failed], self.done + good)
-        return rows
-
-    def _last_good(self, state: Array, held: Array, cases: Cases, steps: int) -> Array:
-        """Return how many steps each case can take until its numbers are not finite."""
-        low, high = np.zeros(len(cases)), np.full(len(cases), float(steps))
-        clock = np.tile(self._clock, (len(cases), 1))
-        clock[:, WATCH] = 0.0
-        while np.any(high - low > 1.0):
-            middle = np.floor(0.5 * (low + high))
-            clock[:, CLOCK:] = 0.0
-            clock[:, CLOCK] = middle
-            failed = self.stepper.run(state, held, clock, cases).failed
-            low, high = np.where(failed, low, middle), np.where(failed, middle, high)
-        return low
-
     def _end_diverged(self, cases: Cases, steps: Array) -> None:
+        """End cases that meet a non-finite value in the step from the given ones on."""
         for number, (case, step) in enumerate(zip(cases, steps, strict=True)):
             time = self.begin + float(step) * self.dt
             cause = first_to_diverge(
@@ -256,7 +742,7 @@ class FixedRun(CasesOnTheirWay):
                 self.held[case],
                 time,
                 self.dt,
-                thorough=number < 32,
+                thorough=number < THOROUGH_CASES,
             )
             message = (
                 f"diverged in the step from {time:.6g} s on: {cause.quantity} first; "
@@ -272,118 +758,182 @@ class FixedRun(CasesOnTheirWay):
             )
         self.leave(cases)
 
-    # with events
+    def leave(self, cases: Cases) -> None:
+        """Take ended cases out of those that go on."""
+        if len(cases):
+            self._leave_plan()
+            super().leave(cases)
 
-    def _advance_watching(self, count: int) -> Rows:
+    # events
+
+    def _advance_watching(self, end: int) -> None:
         """Take steps of cases that stop where events happen, each in its own time."""
-        assert self._search is not None
-        self.state, self.held = self.state.copy(), self.held.copy()
-        taken = np.zeros(len(self.state))
+        self._state, self._held = self._state.copy(), self._held.copy()
+        done = np.full(len(self._state), float(self.done))
         while True:
-            behind = self.running[taken[self.running] < count]
+            behind = self.running[done[self.running] < end]
             if not len(behind):
                 break
             clock = np.tile(self._clock, (len(behind), 1))
-            clock[:, DONE] = self.done + taken[behind]
-            clock[:, CLOCK] = count - taken[behind]
+            clock[:, DONE], clock[:, END], clock[:, LOOK] = done[behind], float(end), 1.0
             clock[:, START] = self._fresh[behind]
-            state, held = self.state[behind], self.held[behind]
-            sides = self.sides[behind]
-            found = self.stepper.run(state, held, clock, behind, sides=sides)
-            if found.failed.any():
-                bad = np.flatnonzero(found.failed)
-                found = self._back_to_good(found, bad, state, held, clock, behind)
-            self.state[behind], self.held[behind] = found.states[-1], found.held[-1]
+            named = self._named(behind, self._step)
+            named |= {"clock": clock, "side": self.sides[behind]}
+            calls = min(WATCHED_STEPS, end - int(done[behind].min()))
+            found, failed = self._watch(named, behind, calls)
+            self._store(self._state, self._held, behind, found)
+            reached = found["clock"][:, DONE]
             # after a step without a crossing the values are on these sides
-            self.sides[behind[found.taken > 0.0]] = 0.0
+            self.sides[behind[reached > done[behind]]] = 0.0
             self._fresh[behind] = 0.0
-            taken[behind] += found.taken
-            met = (found.met > 0.0).any(axis=1) & ~found.failed
-            self._step_over(behind[met], taken)
-            if found.failed.any():
-                self._end_diverged(behind[found.failed], self.done + taken[behind[found.failed]])
-        rows = np.full((1, *self.state.shape), np.nan)
-        held = np.full((1, *self.held.shape), np.nan)
-        running = self.running
-        rows[0, running], held[0, running] = self.state[running], self.held[running]
-        return Rows(rows, held)
+            done[behind] = reached
+            met = (found["clock"][:, END] < end) & ~failed
+            self._step_over(behind[met], done)
+            if failed.any():
+                self._end_diverged(behind[failed], done[behind[failed]])
+        self.done = end
 
-    def _back_to_good(
-        self,
-        found: Advance,
-        bad: Cases,
-        state: Array,
-        held: Array,
-        clock: Array,
-        behind: Cases,
-    ) -> Advance:
-        """Return a call with failed cases in their last good state instead."""
-        low, high = np.zeros(len(bad)), clock[bad, CLOCK].copy()
-        parts, sides = (state[bad], held[bad]), self.sides[behind[bad]]
-        limits = clock[bad].copy()
-        while np.any(high - low > 1.0):
-            limits[:, CLOCK] = np.floor(0.5 * (low + high))
-            failed = self.stepper.run(*parts, limits, behind[bad], sides=sides).failed
-            low = np.where(failed, low, limits[:, CLOCK])
-            high = np.where(failed, limits[:, CLOCK], high)
-        limits[:, CLOCK] = low
-        again = self.stepper.run(*parts, limits, behind[bad], sides=sides)
-        states, kept, met, taken, failed = (
-            found.states.copy(),
-            np.broadcast_to(found.held, (1, *held.shape)).copy(),
-            found.met.copy(),
-            found.taken.copy(),
-            found.failed.copy(),
-        )
-        states[:, bad], kept[:, bad] = again.states, again.held
-        met[bad], taken[bad] = again.met, again.taken
-        # an event before the failure comes first
-        failed[bad] = ~(again.met > 0.0).any(axis=1)
-        return Advance(states, kept, failed, met, taken)
+    def _watch(
+        self, named: Mapping[str, Array], cases: Cases, calls: int
+    ) -> tuple[dict[str, Array], NDArray[np.bool_]]:
+        """Take steps of some cases, each until its event or end.
+
+        Args:
+            named: Arguments by name, shape (cases, width).
+            cases: Which cases these are.
+            calls: Most steps of a case.
+
+        Returns:
+            What steps pass on; and the cases that met a non-finite value in the next step.
+        """
+        step, loop = self._step, self._step.loop
+        found = {name: np.array(named[name]) for name in step.chained}
+        failed = np.zeros(len(cases), dtype=bool)
+        reached = 0
+        if loop is not None:
+            other = {name: np.empty_like(values) for name, values in found.items()}
+            shared = {k: np.ascontiguousarray(v) for k, v in named.items() if k not in found}
+            shared |= step.kernel.parameters
+            shared |= {k: np.ascontiguousarray(v[cases]) for k, v in step.rows.items()}
+            turns = ({**shared, **found}, other), ({**shared, **other}, found)
+            lines = np.array(
+                [
+                    [address_of(given[name]) for name in loop.names]
+                    + [address_of(made[name]) for name in loop.output_names]
+                    for given, made in turns
+                ],
+                dtype=np.int64,
+            )
+            table = AddressTable(lines, np.zeros_like(lines))
+            arguments = loop.arguments(table)
+            if self._one:
+                reached = loop.run_one(arguments, 0, calls)
+            else:
+                # one row for each case, but for parameters that all cases share
+                distances = np.array(
+                    [
+                        given[0].size if name in step.widths or name in step.rows else 0
+                        for name, given in ((name, turns[0][0][name]) for name in loop.names)
+                    ],
+                    dtype=np.int64,
+                )
+                reached = loop.run_many(arguments, 0, calls, distances, len(cases), self._threads)
+            if reached == calls or self._one:
+                failed[:] = reached < calls
+                return (found if reached % 2 == 0 else other), failed
+            if reached:
+                # blocks of cases went on beyond the step at which one failed
+                found, _ = self._watch(named, cases, reached)
+            else:
+                found = {name: np.array(named[name]) for name in step.chained}
+        while reached < calls:
+            given = {**named, **found}
+            after, failed = step.once(given, cases, self._one, self._threads)
+            found = {k: np.where(failed[:, None], found[k], x) for k, x in after.items()}
+            reached += 1
+            if failed.any():
+                break
+        return found, failed
+
+    def _take(self, state: Array, held: Array, clock: Array, cases: Cases, *, whole: bool) -> Taken:
+        """Take one step of some cases without regard to events.
+
+        Args:
+            state: At the start, shape (cases, states).
+            held: Held values and memory, shape (cases, values).
+            clock: Of each case, shape (cases, fields).
+            cases: Which cases these are.
+            whole: Whether this is a whole step of the run, or a part without memory.
+        """
+        step = self._step if whole else self._part
+        named = _arguments(step, state, held, self.system)
+        # an event on no side cannot be crossed
+        named |= {"clock": clock, "side": np.zeros((len(cases), len(self.sides[0])))}
+        found, failed = step.once(named, cases, self._one, self._threads)
+        state, held = np.empty_like(state), held.copy()
+        self._store(state, held, np.arange(len(state)), found)
+        return Taken(state, held, failed)
 
     def start_events(self) -> None:
         """Let the events happen that are due at the start of the run."""
-        if self._search is not None:
-            self._start_events(self._search.instants)
+        if self.search is not None:
+            self._start_events(self.search.instants)
 
-    def _ask_acted(self, cases: Cases, taken: Array) -> None:
-        """Ask a sampled controller where it is due at the end of a step that an event changed."""
-        clock = np.tile(self._clock, (len(cases), 1))
-        clock[:, DONE] = self.done + taken[cases]
-        clock[:, CLOCK:] = 0.0
-        due = (clock[:, DONE] % clock[:, HOLD] == 0.0) & (clock[:, SAMPLE] > 0.5)
-        clock[:, SAMPLE] = 2.0
-        if due.any():
-            asked = cases[due]
-            found = self.stepper.run(self.state[asked], self.held[asked], clock[due], asked)
-            good = ~found.failed
-            self.held[asked[good]] = found.held[-1, good]
-            self._end_diverged(asked[~good], clock[due][~good, DONE])
-
-    def _step_over(self, cases: Cases, taken: Array) -> None:
+    def _step_over(self, cases: Cases, done: Array) -> None:
         """Take the step in which events happen; end the cases that they end."""
-        assert self._search is not None
+        assert self.search is not None
         if not len(cases):
             return
         clock = np.tile(self._clock, (len(cases), 1))
-        clock[:, DONE] = self.done + taken[cases]
-        clock[:, START] = 0.0
-        crossing = self._search.cross(
-            self.state[cases],
-            self.held[cases],
+        clock[:, DONE] = done[cases]
+        crossing = self.search.cross(
+            self._state[cases],
+            self._held[cases],
             clock,
             cases,
             self.sides[cases],
             self.until[cases],
         )
-        self.state[cases], self.held[cases] = crossing.state, crossing.held
+        self._state[cases], self._held[cases] = crossing.state, crossing.held
         self.sides[cases], self.until[cases] = crossing.sides, crossing.until
         self._fresh[cases[crossing.acted]] = 1.0
-        taken[cases] += 1.0
+        done[cases] += 1.0
         over = self._end_by_events(cases, crossing.ended, crossing.endless, crossing.time)
-        if self.system.held:
-            on = crossing.acted & ~crossing.failed & ~np.isin(cases, over)
-            self._ask_acted(cases[on], taken)
+        if self.system.held and self._clock[SAMPLE] > 0.5:
+            # an action changed the state after the controller was called at the end of the step
+            on = cases[crossing.acted & ~crossing.failed & ~np.isin(cases, over)]
+            due = on[done[on] % self._clock[HOLD] == 0.0]
+            self._sample(due, done[due])
         if crossing.failed.any():
             bad = cases[crossing.failed]
-            self._end_diverged(bad, self.done + taken[bad] - 1.0)
+            self._end_diverged(bad, done[bad] - 1.0)
+
+
+def _arguments(step: _Step, state: Array, held: Array, system: System) -> dict[str, Array]:
+    """Return state, held values and memory as arguments of a step."""
+    model, size = system.model, system.drive_size
+    nq, nv = model.nq, model.nq + model.nv
+    parts = {
+        "q": state[:, :nq],
+        "v": state[:, nq:nv],
+        "x": state[:, nv:],
+        "u": held[:, :size],
+        "memory": held[:, size:],
+    }
+    return {name: np.ascontiguousarray(parts[name]) for name in step.widths if name in parts}
+
+
+def _advice(method: str, quantity: str, tolerance: float) -> str:
+    """Return what to do about steps of a method that diverge, or open loops."""
+    if quantity.startswith("command "):
+        return "look into the controller, which gave what is no finite number"
+    change = "a smaller dt (`tiburon check` advises one)"
+    if quantity.startswith("gap of loop"):
+        change = "a smaller dt, a motion that its loops can follow"
+        larger = f"a redundancy_tolerance above {tolerance:g}"
+        if not tolerance:
+            larger = "a redundancy_tolerance where constraints nearly repeat each other"
+        change = f"{larger}, {change}"
+    elif method != "rosenbrock":
+        change = f'method="rosenbrock" where springs, dampers or stops are stiff, {change}'
+    return f"take {change}, or check the state at the start and the forces"

@@ -370,11 +370,14 @@ class _Stream:
     def _write(self) -> None:
         if not self._changed:
             return
-        for array in self._buffer.values():
-            # what is not there yet must not look as if it were
-            array[self._used :] = np.nan
+        chunk = self._buffer
+        if self._used < self._size:
+            # rows to come are NaN on disk; here a run may be writing them
+            chunk = {key: array.copy() for key, array in chunk.items()}
+            for array in chunk.values():
+                array[self._used :] = np.nan
         with self._released_on_error():
-            self.store.write(self._start, self._buffer, self._used)
+            self.store.write(self._start, chunk, self._used)
         self._changed = False
 
     @contextmanager
@@ -456,8 +459,6 @@ class RowWriter:
         self.last_time = np.nan
         """Time of the last row that was written [s]."""
         self._handed = wall.perf_counter()
-        # what is held and the commands among it, as long as they are the same
-        self._lasting: tuple[Array | None, Array] = (None, np.empty((cases, 0)))
         self._observe: Any = None
         self._rows: dict[str, Array] = {}
         if system.control is not None and not system.held:
@@ -519,9 +520,12 @@ class RowWriter:
         To be called where all rows before the present step are written: the run may be gone on
         with from there.
         """
-        long_ago = wall.perf_counter() - self._handed > HAND_ON_SECONDS
-        if self._used > len(self._time) // 2 or (self._used and long_ago):
+        if self._used > len(self._time) // 2 or (self._used and self.is_due()):
             self.flush()
+
+    def is_due(self) -> bool:
+        """Return whether rows were handed on long ago."""
+        return wall.perf_counter() - self._handed > HAND_ON_SECONDS
 
     def room(self, count: int) -> Room:
         """Return where the next rows go that native code writes itself.
@@ -543,33 +547,45 @@ class RowWriter:
         }
         return Room(found.size, views)
 
-    def wrote(
-        self, room: Room, times: Array, held: Array, sensed: Array | None = None, *, whole: bool
-    ) -> None:
-        """Take rows whose states are in their room already.
+    @property
+    def observes(self) -> bool:
+        """Whether commands are computed from the rows: those of a controller at every stage."""
+        return self._observe is not None
+
+    def observe(self, room: Room, first: int, last: int, times: Array, held: Array) -> None:
+        """Write the commands of rows whose states are in their room already.
 
         Args:
-            room: Where they are, the first rows of it.
+            room: Where the rows are.
+            first: Number of the first row.
+            last: Number after that of the last row.
             times: When [s], shape (rows,).
-            held: What is held all the while, shape (cases, numbers).
-            sensed: What sensors say all the while, shape (cases, channels).
-            whole: Whether these are all rows up to the present step.
+            held: Held values all the while, shape (cases, values).
         """
-        steady: dict[str, Array] = {}
-        if self._observe is not None:
-            parts = [room.views[key][: len(times)] for key in ("q", "v", "x") if key in room.views]
-            state, u = np.concatenate(parts, axis=-1), held[:, : self._system.drive_size]
-            found, _ = self._observe(state, u, times[:, None], errors="flag", **self._rows)
-            room.views["u"][: len(times)] = found
-        else:
-            if self._lasting[0] is not held:
-                # whoever changes what is held makes it anew
-                self._lasting = held, held[:, : len(self._system.command_names)]
-            steady["u"] = self._lasting[1]
-        if sensed is not None:
-            steady[SENSED] = sensed.copy()
+        views = room.views
+        if "u" not in views:
+            return
+        state = np.concatenate(
+            [views[key][first:last] for key in ("q", "v", "x") if key in views], axis=-1
+        )
+        u = held[:, : self._system.drive_size]
+        found, _ = self._observe(state, u, times[:, None], errors="flag", **self._rows)
+        views["u"][first:last] = found
+
+    def wrote(self, times: Array, lasting: Array | None, *, whole: bool) -> None:
+        """Take rows that are in their room.
+
+        Args:
+            times: When [s], shape (rows,).
+            lasting: Commands that are the same in all these rows, shape (cases, commands), kept as
+                they are; None if each row has its own already.
+            whole: Whether these are all rows before the present step, or up to it: the run can be
+                resumed from there.
+        """
         self.last_time = float(times[-1])
+        steady = {} if lasting is None else {"u": lasting}
         self._recorder.took(times, steady, self._checkpoint if whole else None)
+        self._handed = wall.perf_counter()
 
     def flush(self) -> None:
         """Hand on what is there."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,22 +19,19 @@ from tiburon.results.header import Column, RunHeader
 from tiburon.results.outcome import Outcome
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.adaptive_run import AdaptiveRun
-from tiburon.simulation.cases import Rows
 from tiburon.simulation.diagnosis import tell_rank_changes
 from tiburon.simulation.events import Watch
 from tiburon.simulation.fixed_run import FixedRun
-from tiburon.simulation.lone_run import fly
-from tiburon.simulation.plain_steps import PlainSteps
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Interruption, Progress, progress_of
 from tiburon.simulation.recent_systems import known_columns
 from tiburon.simulation.recorder import SENSED, Recorder, RowWriter
 from tiburon.simulation.run_parameters import with_named
 from tiburon.simulation.sensing import Sensing, Sensor
-from tiburon.simulation.state import CommandRow, State
+from tiburon.simulation.state import State
 from tiburon.simulation.system import System
 from tiburon.trace.traced import is_traced
 
-__all__ = ["Course", "Run", "RunSetup", "carry_out", "conduct"]
+__all__ = ["Course", "RunSetup", "carry_out", "conduct"]
 
 Array = NDArray[np.float64]
 
@@ -166,6 +163,8 @@ def carry_out(
     *,
     store: str | Path | None = None,
     earlier: Trajectory | None = None,
+    progress_seconds: float | None = None,
+    strict: bool = False,
 ) -> Trajectory:
     """Run from a checkpoint to the end, and return the whole.
 
@@ -178,6 +177,8 @@ def carry_out(
         budget: Wall time [s], or None.
         store: Where rows go on the way; None for memory.
         earlier: The run that is continued, or None.
+        progress_seconds: Wall time between two calls of progress [s]; 0.1 by default.
+        strict: Whether the run stops as soon as a case has ended.
     """
     one = batch == ()
     start = None
@@ -209,8 +210,6 @@ def carry_out(
         keep = math.ceil(checkpoint.step / setup.record_every)
         recorder = Recorder.continued(earlier, header, keep, rows, checkpoint)
     course = Course(
-        setup.begin,
-        setup.dt,
         setup.steps,
         setup.record_every,
         setup.hold or 1,
@@ -221,7 +220,11 @@ def carry_out(
         one,
         batch,
         budget,
+        INTERVAL if progress_seconds is None else progress_seconds,
+        strict,
     )
+    if sensing is not None:
+        run.readings = sensing.row.reshape(len(run.state), -1)
 
     def now() -> Checkpoint:
         return _checkpoint(run, sensing)
@@ -300,10 +303,27 @@ def _run(
             setup.rtol,
             setup.atol,
             one=one,
+            record_every=setup.record_every,
+            steps=setup.steps,
             memory=checkpoint.arrays.get("memory"),
         )
     else:
-        run = _fixed_run(setup, system, watch, state, held, one, jumps)
+        run = FixedRun(
+            system,
+            setup.method,
+            watch,
+            setup.parameters,
+            setup.threads,
+            state,
+            held,
+            setup.begin,
+            setup.dt,
+            setup.hold or 1,
+            one=one,
+            commanded=(setup.control is not None and not setup.traced) or bool(system.sensed),
+            record_every=setup.record_every,
+            steps=setup.steps,
+        )
     with _restoring(earlier, "events"):
         run.restore_events(checkpoint.arrays, checkpoint.notes)
     if watch is not None and not checkpoint.step and not run.started:
@@ -311,9 +331,9 @@ def _run(
     run.started = True
     if isinstance(run, FixedRun):
         if checkpoint.step:
-            run.go_on(checkpoint.arrays.get("fresh"))
+            run.resume(checkpoint.arrays.get("fresh"))
         elif system.held and not system.sensed:
-            run.ask_first()
+            run.sample_first()
     run.done = checkpoint.step
     run.asked = int(checkpoint.notes.get("asked", -1))
     if checkpoint.step and _has_jumped(setup, system, run.asked, checkpoint.step, sensing):
@@ -333,39 +353,6 @@ def _has_jumped(
     # steps that adapt have restarted already where a held controller was asked
     read = system.sensed and not (setup.adaptive and system.held)
     return bool(read) and sensing is not None and sensing.looked == step
-
-
-def _fixed_run(
-    setup: RunSetup,
-    system: System,
-    watch: Watch | None,
-    state: Array,
-    held: Array,
-    one: bool,
-    jumps: int | None,
-) -> FixedRun:
-    """Return cases that take equal steps; jumps are the steps between two jumps of commands."""
-    slots = None
-    outside = setup.control is not None and not setup.traced
-    if jumps is not None and (outside or system.sensed):
-        # a call ends where the controller is asked, or sensors look
-        # one more where intervals begin between two rows
-        odd = bool(jumps % setup.record_every)
-        slots = min(32, math.ceil(jumps / setup.record_every) + odd)
-    return FixedRun(
-        system,
-        setup.method,
-        watch,
-        setup.parameters,
-        setup.threads,
-        state,
-        held,
-        setup.begin,
-        setup.dt,
-        setup.hold or 1,
-        one=one,
-        slots=slots if one and watch is None else None,
-    )
 
 
 def _checkpoint(run: FixedRun | AdaptiveRun, sensing: Sensing | None) -> Checkpoint:
@@ -411,50 +398,16 @@ def _header(
     )
 
 
-# the loop: steps, samples, rows, progress, and the reasons to stop
-
+# the loop: controllers, sensors, rows, steps, progress, and the reasons to stop
 
 CHUNK_SECONDS = 0.02
-"""Wall time after which native code returns to Python."""
+"""Wall time after which native code returns to Python [s]."""
 
-FIRST_STEPS = 8
-"""Steps of the first call, before the pace is known; and how much faster the next call may be."""
+FIRST_STEPS = 1
+"""Steps of the first call at least, before the pace is known."""
 
-
-class Run(Protocol):
-    """Cases on their way, by steps of any kind."""
-
-    system: System
-    state: Array
-    held: Array
-    done: int
-    asked: int
-    seconds_per_step: float
-    patience: Callable[[], None]
-
-    @property
-    def running(self) -> NDArray[np.intp]:
-        """Numbers of the cases that go on."""
-
-    @property
-    def slots(self) -> int:
-        """How many rows one call of `advance` can give."""
-
-    @property
-    def time(self) -> float:
-        """Time that all cases have reached [s]."""
-
-    def advance(self, counts: list[int]) -> Rows:
-        """Go on by numbers of steps of the grid, and give a row after each."""
-
-    def jump(self) -> None:
-        """Tell that commands have jumped."""
-
-    def sample(self) -> None:
-        """Ask a traced controller, whose commands are held from here on."""
-
-    def end(self, status: str, message: str) -> None:
-        """End all cases that go on."""
+GROWTH = 8
+"""Factor by which the number of steps may grow from one call to the next."""
 
 
 class _OutOfBudgetError(Exception):
@@ -462,16 +415,10 @@ class _OutOfBudgetError(Exception):
 
 
 class Course(NamedTuple):
-    """What a run is to do."""
-
-    begin: float
-    """Time at step 0 [s]."""
-
-    dt: float
-    """Distance of two times of the grid [s]."""
+    """What the loop does beside steps."""
 
     steps: int
-    """Where it ends, counted from step 0."""
+    """Step at which the run ends."""
 
     record_every: int
     """Steps between two rows."""
@@ -483,13 +430,13 @@ class Course(NamedTuple):
     """A controller in Python, or None."""
 
     sampling: bool
-    """Whether the run is told when its traced controller is due."""
+    """Whether the loop samples a traced controller, because no native call can."""
 
     sensing: Sensing | None
     """Sensors, or None."""
 
     parameters: dict[str, Any]
-    """Run-time numbers of cases, for sensors."""
+    """Run-time parameters of the cases, for sensors."""
 
     one: bool
     """Whether this is one robot: its controller then sees no dimension of cases."""
@@ -500,16 +447,28 @@ class Course(NamedTuple):
     budget: float | None
     """Wall time after which to stop [s]."""
 
+    progress_seconds: float
+    """Wall time between two calls of progress [s]."""
 
-def conduct(run: Run, course: Course, writer: RowWriter, progress: Progress | None) -> None:
+    strict: bool
+    """Whether the run stops as soon as a case has ended."""
+
+
+def conduct(
+    run: FixedRun | AdaptiveRun, course: Course, writer: RowWriter, progress: Progress | None
+) -> None:
     """Take a run to its end, or to a reason to stop; all its cases have an outcome then.
 
+    How a run is cut into native calls depends on wall-clock time; what it computes does not: a call
+    of n steps does exactly what n calls of one step do.
+
     Args:
-        run: Cases on their way.
-        course: What to do.
+        run: The cases.
+        course: What to do beside steps.
         writer: Where rows go.
-        progress: What to tell how far the run is.
+        progress: Called with simulated time since the start, and in all; or None.
     """
+    run.writer = writer
     with Interruption() as interruption:
         limit = np.inf if course.budget is None else wall.perf_counter() + course.budget
 
@@ -521,233 +480,147 @@ def conduct(run: Run, course: Course, writer: RowWriter, progress: Progress | No
 
         run.patience = patience
         try:
-            _go(run, course, writer, progress, interruption)
+            _go(run, course, progress, interruption, limit)
         except KeyboardInterrupt:
-            _stop(run, course, writer, "interrupted", f"interrupted at {run.time:.6g} s")
+            _stop(run, writer, "interrupted", f"interrupted at {run.time:.6g} s")
         except _OutOfBudgetError:
-            _stop(run, course, writer, *_out_of_budget(run, course))
+            _stop(run, writer, *_out_of_budget(run, course))
         finally:
             if isinstance(progress, FirstSecond):
                 progress.close()
+    run.hand_rows(whole=True)
     writer.flush()
 
 
 def _go(
-    run: Run,
+    run: FixedRun | AdaptiveRun,
     course: Course,
-    writer: RowWriter,
     progress: Progress | None,
     interruption: Interruption,
+    deadline: float,
 ) -> None:
-    steps, every, dt = course.steps, course.record_every, course.dt
-    asking = _Asking(run, course) if course.control is not None else None
-    sensing = course.sensing
-    # a run that ends, or is cut here, gives the row of its last step in any case
-    mark = run.done % every == 0
-    started = told = wall.perf_counter()
-    plain = PlainSteps.of(run, course, writer)
-    first, limit = run.done, FIRST_STEPS if plain is None else plain.first_steps
+    steps, every, hold, sensing = course.steps, course.record_every, course.hold, course.sensing
+    ask = _Asking(run, course).ask if course.control is not None else None
+    # intervals between two calls of Python code
+    waits = [hold] if ask is not None or course.sampling else []
+    if sensing is not None:
+        waits.append(sensing.every)
+    first, told, recorded = run.done, wall.perf_counter(), -1
+    limit = max(FIRST_STEPS, run.first_steps(0.1 * CHUNK_SECONDS))
     while True:
         done = run.done
-        writer.hand_on()
+        run.hand_on()
         if sensing is not None and done % sensing.every == 0:
             _look(run, course, sensing)
-        # a run that goes on has asked here before
-        due = done % course.hold == 0 and run.asked != done
-        if asking is not None and due and not interruption.wanted:
-            if mark == (done % every == 0):
-                mark = not fly(run, course, writer, progress, interruption) and (
-                    run.done % every == 0
-                )
-                done = run.done
-            if run.asked != done and not interruption.wanted:
-                asking.ask(done)
+        # a run that is resumed has called its controller here before
+        if done % hold == 0 and run.asked != done:
+            if ask is not None and not interruption.wanted:
+                ask(done)
                 run.asked = done
-        if course.sampling and due and len(run.running):
-            run.sample()
-            run.asked = done
-        writer.hand_on()
-        if not len(run.running):
+            elif course.sampling and len(run.running):
+                run.sample()
+                run.asked = done
+        if not run.is_running or (course.strict and run.outcomes):
             if not done:
                 # ended by events at the start, which is recorded all the same
-                writer.write(course.begin, run.state, run.held, _sensed(run, course))
+                run.record()
             return
-        if mark and plain is not None and done >= steps:
-            plain.write_here()
-        elif mark and plain is None:
-            time = course.begin + done * dt
-            # all cases have reached the start, also those that end there
-            shown = _shown(run, run.state) if done else run.state
-            writer.write(time, shown, run.held, _sensed(run, course))
+        # commands at this time are known now
+        if (done % every == 0 or done == steps) and recorded != done:
+            run.record()
+            recorded = done
         if done >= steps:
             run.end("finished", f"finished at {run.time:.6g} s")
             return
-        reason = _reason_to_stop(run, course, interruption, started)
-        if reason is not None:
-            _stop(run, course, writer, *reason)
-            return
-        end = min(done + limit, steps)
-        if asking is not None or course.sampling:
-            end = min(end, done - done % course.hold + course.hold)
-        if sensing is not None:
-            end = min(end, done - done % sensing.every + sensing.every)
         called = wall.perf_counter()
-        waiting = asking is not None or course.sampling or sensing is not None
-        if plain is not None and plain.advance(end, mark=mark, waiting=waiting):
-            now, mark = wall.perf_counter(), plain.pending
-        else:
-            counts, marks = _counts(done, end, steps, every, run.slots)
-            called = wall.perf_counter()
-            rows = run.advance(counts)
-            now = wall.perf_counter()
-            # the last row waits: commands at its time may be yet to come
-            mark = marks[-1]
-            _write_on_the_way(run, course, writer, rows, done, counts, marks)
-        # only as many steps as fit, and no leaps on the word of a clock
+        if interruption.wanted:
+            raise KeyboardInterrupt
+        if called > deadline:
+            raise _OutOfBudgetError
+        end = min(done + limit, steps)
+        for wait in waits:
+            end = min(end, done - done % wait + wait)
+        run.advance(end)
+        now = wall.perf_counter()
+        # only as many steps as fit into a call, and no sudden growth
         taken = run.done - done
-        run.seconds_per_step = (now - called) / taken
-        fitting = CHUNK_SECONDS / max(run.seconds_per_step, 1e-12)
-        limit = max(1, min(int(fitting), FIRST_STEPS * limit))
-        if progress is not None and (run.done == steps or now - told >= INTERVAL):
-            progress((run.done - first) * dt, (steps - first) * dt)
+        fitting = CHUNK_SECONDS * taken / max(now - called, 1e-12)
+        limit = max(1, min(int(fitting), GROWTH * limit))
+        if progress is not None and (run.done == steps or now - told >= course.progress_seconds):
+            progress((run.done - first) * run.dt, (steps - first) * run.dt)
             told = now
 
 
-def _sensed(run: Run, course: Course) -> Array | None:
-    """Return what sensors said last, a row for each case."""
-    if course.sensing is None:
-        return None
-    return course.sensing.row.reshape(len(run.state), -1)
-
-
-def _write_on_the_way(
-    run: Run,
-    course: Course,
-    writer: RowWriter,
-    rows: Rows,
-    done: int,
-    counts: list[int],
-    marks: list[bool],
-) -> None:
-    """Write the rows of a call that are recorded, but for the last."""
-    wanted = [place for place, marked in enumerate(marks[:-1]) if marked]
-    if not len(run.running):
-        # nothing is recorded of times that no case has reached
-        wanted = [k for k in wanted if not np.isnan(rows.states[k, :, 0]).all()]
-    if wanted:
-        # marked ones stand together: only the first and the last count of a call may be odd
-        chosen = slice(wanted[0], wanted[-1] + 1)
-        steps = done + np.cumsum(counts)[chosen]
-        # a call ends where sensors look again
-        sensed = _sensed(run, course)
-        times = course.begin + steps * course.dt
-        writer.write_many(times, rows.states[chosen], rows.held[chosen], sensed)
-
-
-def _stop(run: Run, course: Course, writer: RowWriter, status: str, message: str) -> None:
+def _stop(run: FixedRun | AdaptiveRun, writer: RowWriter, status: str, message: str) -> None:
     """End a run that was not to end here; its last state is recorded all the same."""
-    if writer.last_time != run.time:
-        writer.write(run.time, _shown(run, run.state), run.held, _sensed(run, course))
+    run.hand_rows(whole=False)
+    if writer.last_time != run.time and run.is_running:
+        run.record()
     run.end(status, message)
 
 
-def _counts(
-    done: int, end: int, steps: int, every: int, slots: int
-) -> tuple[list[int], list[bool]]:
-    """Fill a call with steps up to the next rows, as far as slots allow.
-
-    Returns:
-        Steps before each state that the call gives, and whether that state is recorded.
-    """
-    if every == 1:
-        count = min(end - done, slots)
-        return [1] * count, [True] * count
-    counts: list[int] = []
-    marks: list[bool] = []
-    here = done
-    while here < end and len(counts) < slots:
-        mark = min(here - here % every + every, steps)
-        counts.append(min(mark, end) - here)
-        here += counts[-1]
-        marks.append(here == mark)
-    return counts, marks
-
-
-def _shown(run: Run, state: Array) -> Array:
-    """Return states with NaN for the cases that have ended."""
-    running = run.running
-    if len(running) == len(state):
-        return state
-    shown = np.full_like(state, np.nan)
-    shown[running] = state[running]
-    return shown
-
-
-def _reason_to_stop(
-    run: Run, course: Course, interruption: Interruption, started: float
-) -> tuple[str, str] | None:
-    if interruption.wanted:
-        return "interrupted", f"interrupted at {run.time:.6g} s"
-    if course.budget is not None and wall.perf_counter() - started > course.budget:
-        return _out_of_budget(run, course)
-    return None
-
-
-def _out_of_budget(run: Run, course: Course) -> tuple[str, str]:
+def _out_of_budget(run: FixedRun | AdaptiveRun, course: Course) -> tuple[str, str]:
     spent = f"{course.budget:g} s of wall time"
     return "budget", f"stopped at {run.time:.6g} s: {spent} were not enough"
 
 
-def _look(run: Run, course: Course, sensing: Sensing) -> None:
+def _look(run: FixedRun | AdaptiveRun, course: Course, sensing: Sensing) -> None:
     """Let sensors look at the cases; those that ended are seen as they were."""
-    nq = run.system.model.nq
+    nq, state = run.system.model.nq, run.state
     u = np.ascontiguousarray(run.held[:, : run.system.drive_size])
-    parts = [run.state[:, :nq], run.state[:, nq:], u]
+    parts = [state[:, :nq], state[:, nq:], u]
     shaped = [np.ascontiguousarray(x).reshape(*course.batch, x.shape[-1]) for x in parts]
     rows = {
         name: np.reshape(values, (*course.batch, -1)) if np.ndim(values) > 1 else values
         for name, values in course.parameters.items()
     }
     q, w, held = shaped
-    sensing.look(run.done, q, w, held, course.begin + run.done * course.dt, **rows)
+    sensing.look(run.done, q, w, held, run.time, **rows)
+    run.readings = sensing.row.reshape(len(state), -1)
     if run.system.sensed:
-        # a controller inside the loop finds what sensors say among what is held
-        run.held = run.held.copy()
-        run.held[:, run.system.readings] = _sensed(run, course)
+        # a controller inside the loop finds the readings among the held values
+        held = run.held.copy()
+        held[:, run.system.readings] = run.readings
+        run.held = held
         run.jump()
 
 
 class _Asking:
     """Calls a controller in Python and puts its commands where the next steps find them."""
 
-    def __init__(self, run: Run, course: Course) -> None:
+    def __init__(self, run: FixedRun | AdaptiveRun, course: Course) -> None:
         self._run, self._course = run, course
-        self._row: CommandRow = run.system.commands
         model = run.system.model
         self._nq, self._nv = model.nq, model.nq + model.nv
-        self._commands = len(self._row)
+        self._commands = len(run.system.commands)
 
     def ask(self, done: int) -> None:
         """Call the controller in the state of the run."""
-        run, course = self._run, self._course
-        system, nq, nv = run.system, self._nq, self._nv
-        time = course.begin + done * course.dt
+        run, course, system = self._run, self._course, self._run.system
+        time = run.begin + done * run.dt
         # a controller gets arrays of its own, and may calculate in them
         sensors = None if course.sensing is None else course.sensing.latest.copied()
         assert course.control is not None
-        held, states = run.held.copy(), run.state.copy()
+        held = run.held.copy()
         if course.one:
-            y, u = states[0], held[0, : self._commands]
-            state = State(system, time, y[:nq], y[nq:nv], y[nv:], u.copy(), None, sensors)
-            answer = course.control(state)
-            self._row.write(u, answer)
+            q, v, x = (part.copy() for part in run.parts())
+            u = held[0, : self._commands]
+            answer = course.control(State(system, time, q, v, x, u.copy(), None, sensors))
+            if type(answer) is np.ndarray and answer.shape == v.shape and answer.dtype == FLOAT:
+                u[: len(answer)] = answer
+            else:
+                system.commands.write(u, answer)
         else:
-            y = states.reshape(*course.batch, -1)
+            nq, nv = self._nq, self._nv
+            y = run.state.copy().reshape(*course.batch, -1)
             u = held[:, : self._commands].reshape(*course.batch, -1)
             state = State(
                 system, time, y[..., :nq], y[..., nq:nv], y[..., nv:], u.copy(), None, sensors
             )
-            self._row.write(u, course.control(state))
+            system.commands.write(u, course.control(state))
             held[:, : self._commands] = u.reshape(len(held), -1)
         run.held = held
         run.jump()
+
+
+FLOAT = np.dtype(np.float64)

@@ -31,13 +31,13 @@ from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.loop import MOST_STEPS
 from tiburon.simulation.progress import Progress
 from tiburon.simulation.recent_systems import surrounded
 from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sensors
 from tiburon.simulation.run_parameters import RunNumbers, vary_run
 from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.state import State
+from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.system import System
 from tiburon.trace.traced import is_traced
 

@@ -8,16 +8,11 @@ Symbols:
 
 from collections.abc import Callable, Sequence
 
-from numpy.typing import ArrayLike
-
-from tiburon.arguments import public
-from tiburon.model import Model, Water, World
 from tiburon.simulation.integrators.manifold import Manifold, Scalars, Steps
-from tiburon.simulation.record import StateRecord
 from tiburon.spatial import Scalar
 from tiburon.trace.regions import function
 
-__all__ = ["integrate_rk4", "rk4_step"]
+__all__ = ["rk4_step"]
 
 LARGE = 64
 """Position variables beyond which the sums of a stage are a function of their own."""
@@ -119,62 +114,3 @@ def _scaled(factor: Scalar, x: Sequence[Scalar]) -> Scalars:
 def _weighted(*stages: Sequence[Scalar]) -> Scalars:
     """Return x1 + 2 x2 + 2 x3 + x4."""
     return tuple(a + 2.0 * (b + c) + d for a, b, c, d in zip(*stages, strict=True))
-
-
-@public
-def integrate_rk4(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike | None = None,
-    *,
-    dt: float,
-    steps: int,
-    world: World | None = None,
-    fluid: Water | None = None,
-    time: float = 0.0,
-    record_every: int = 1,
-    progress: Callable[[int, int], None] | None = None,
-) -> StateRecord:
-    """Integrate the motion of a robot under constant joint forces: Runge-Kutta of order 4.
-
-    Steps run natively and return to Python about every 20 ms, for `progress` and Ctrl-C. How they
-    are grouped never changes a bit: neither does `record_every`, nor does going on from a recorded
-    state, nor being one case of a batch.
-
-    Args:
-        model: The robot.
-        q: Position at the start [m or rad], shape (..., nq); a quaternion of a length other than 1
-            is recorded as given and has length 1 after the first step.
-        v: Joint velocity at the start [m/s or rad/s], shape (..., nv).
-        tau: Joint force, the same at all times [N or N m], shape (..., nv); none by default.
-        dt: Length of a step [s]; negative to go back in time.
-        steps: Number of steps.
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
-        fluid: The water the robot is in: short for a world of this fluid.
-        time: Time at the start [s]; `Driven` joints and water go on from there.
-        record_every: Steps between two recorded states. The first and last state are always
-            recorded.
-        progress: Called about every 20 ms and at the end, with the number of steps done and
-            `steps`.
-
-    Returns:
-        The recorded times, positions and velocities.
-
-    Raises:
-        ShapeError: If an array does not fit the robot.
-        NonFiniteError: If an array holds NaN or infinity.
-        DomainError: If `dt`, `steps` or `record_every` make no sense, or the motion grows beyond
-            all numbers; the message says when.
-
-    Example:
-        Ten seconds at 1 ms, a hundred states a second::
-
-            run = tb.integrate_rk4(arm, q, v, dt=1e-3, steps=10_000, record_every=10)
-            energy = tb.kinetic_energy(arm, run.q, run.v) + tb.potential_energy(arm, run.q)
-    """
-    from tiburon.algorithms.surroundings import world_with
-    from tiburon.simulation.chunks import run_fixed_steps
-
-    around = world_with(world, fluid, one_case="integrate_rk4")
-    return run_fixed_steps("rk4", model, q, v, tau, dt, steps, around, time, record_every, progress)

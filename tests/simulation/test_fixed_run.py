@@ -1,4 +1,4 @@
-"""Runs whose rows are written natively where they stay: the same bits as the general way."""
+"""The engine of equal steps: rows are written natively, with the bits of single steps."""
 
 import copy
 import os
@@ -11,9 +11,9 @@ import pytest
 import tiburon as tb
 from tests.robots import double_pendulum
 from tiburon.results import store as store_module
-from tiburon.simulation import plain_steps as plain_steps_module
+from tiburon.simulation import fixed_run as fixed_run_module
 from tiburon.simulation import run as run_module
-from tiburon.simulation.plain_steps import PlainSteps
+from tiburon.simulation.fixed_run import FixedRun
 
 RANDOM = np.random.default_rng(20261116)
 
@@ -42,24 +42,14 @@ def floating():
     )
 
 
-def both_ways(monkeypatch, model, duration, taken=True, **keywords):
-    """Run natively row by row and in the general way, compare all, and return the first."""
-    counts = []
-    advance = PlainSteps.advance
-
-    def counted(self, end, *, mark, waiting):
-        counts.append(advance(self, end, mark=mark, waiting=waiting))
-        return counts[-1]
-
+def both_ways(monkeypatch, model, duration, **keywords):
+    """Run in native calls and by checked calls of one step, compare all, and return the first."""
+    native = tb.simulate(model, duration, **keywords)
     with monkeypatch.context() as patch:
-        patch.setattr(PlainSteps, "advance", counted)
-        plain = tb.simulate(model, duration, **keywords)
-    assert any(counts) == taken
-    with monkeypatch.context() as patch:
-        patch.setattr(PlainSteps, "of", lambda *_: None)
-        general = tb.simulate(model, duration, **keywords)
-    compare(plain, general)
-    return plain
+        patch.setattr(FixedRun, "_run", FixedRun._run_interpreted)
+        single = tb.simulate(model, duration, **keywords)
+    compare(native, single)
+    return native
 
 
 def compare(one, other):
@@ -81,7 +71,7 @@ def compare(one, other):
 
 @pytest.mark.parametrize("every", [1, 3])
 @pytest.mark.parametrize("shape", [(), (1,), (5,), (67,), (2, 3)])
-def test_rows_are_those_of_the_general_way(monkeypatch, shape, every):
+def test_rows_are_those_of_single_steps(monkeypatch, shape, every):
     """One robot and batches of odd sizes, every step or some recorded, 50 steps and 1."""
     model = double_pendulum()
     for steps in (50, 1):
@@ -96,7 +86,7 @@ def test_rows_are_those_of_the_general_way(monkeypatch, shape, every):
             )
 
 
-def test_rows_of_a_floating_robot_are_those_of_the_general_way(monkeypatch):
+def test_rows_of_a_floating_robot_are_those_of_single_steps(monkeypatch):
     """Turns round differently where operands change places; they do not."""
     model = floating()
     for method in ("rk4", "semi_implicit_euler"):
@@ -126,7 +116,7 @@ def test_how_a_run_is_cut_into_calls_changes_no_bit(monkeypatch):
         whole = tb.simulate(model, 0.05, **keywords)
         for most in (1, 4, 7):
             with monkeypatch.context() as patch:
-                patch.setattr(plain_steps_module, "MOST_STEPS", most)
+                patch.setattr(fixed_run_module, "PLAN_STEPS", most)
                 compare(tb.simulate(model, 0.05, **keywords), whole)
 
 
@@ -224,7 +214,7 @@ def test_sensors_look_between_rows(monkeypatch):
     assert np.isfinite(run.array("sensed")).all()
 
 
-def test_robots_without_positions_take_the_general_way():
+def test_robots_without_positions_have_inner_states():
     """A propeller on a test stand has a lag and nothing that moves."""
     thruster = tb.Thruster("t", body="stand", direction=(1, 0, 0), time_constant=0.2)
     stand = tb.Body("stand", joint=tb.Fixed("bolts"), inertia=tb.Inertia.point(1.0))
@@ -236,16 +226,6 @@ def test_robots_without_positions_take_the_general_way():
         tb.simulate(tb.Model("rock", [stand]), 0.1)
 
 
-def test_events_take_the_general_way(monkeypatch):
-    """Nothing may be missed."""
-    model = double_pendulum()
-    event = tb.Event("passes", lambda state: state.q[0])
-    with monkeypatch.context() as patch:
-        patch.setattr(PlainSteps, "advance", None)
-        run = tb.simulate(model, 0.5, events=[event], **start(model, (3,)))
-    assert run.events
-
-
 @pytest.mark.parametrize("shape", [(), (5,)])
 def test_ctrl_c_keeps_what_was_computed(monkeypatch, shape):
     """The rows up to there, and a state to go on from."""
@@ -253,7 +233,7 @@ def test_ctrl_c_keeps_what_was_computed(monkeypatch, shape):
     keywords = {"record_every": 1, **start(model, shape)}
     whole = tb.simulate(model, 0.2, **keywords)
     monkeypatch.setattr(run_module, "INTERVAL", 0.0)
-    monkeypatch.setattr(plain_steps_module, "MOST_STEPS", 16)
+    monkeypatch.setattr(fixed_run_module, "PLAN_STEPS", 16)
 
     def stop(done, duration):
         if done > 0.05:

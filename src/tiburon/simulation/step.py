@@ -1,0 +1,332 @@
+"""One step of a run with equal steps: the kernel that the engine of `fixed_run.py` calls in a loop.
+
+A step moves the state by one interval of the method, brings it back onto the loops, and applies
+all updates that happen once per step: it samples a controller that is due, and it checks events.
+Whatever changes from step to step is an input and an output of the same name, so that the outputs
+of one call are the inputs of the next. The step is one traced function, which rounds alike in
+every kernel that contains it.
+"""
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tiburon.algorithms.tape_calls import scalars
+from tiburon.record import record
+from tiburon.simulation.events import Watch
+from tiburon.simulation.integrators.kept_inertia import KeptSystem
+from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.method import Method
+from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.system import ELEMENTS, System
+from tiburon.spatial import Scalar
+from tiburon.trace.program import Input, Program
+from tiburon.trace.regions import function, while_loop
+from tiburon.trace.structure import Structure, flatten, rebuild
+from tiburon.trace.value import require
+
+__all__ = ["LEFT_OPEN", "MOST_STEPS", "Clock", "StepSource", "Stepping", "sample_kernel"]
+
+LEFT_OPEN = (
+    "loops that stay closed: the step is too long, or a joint was driven where they cannot follow"
+)
+"""What a step expects that cannot bring its state back onto the loops."""
+
+MOST_STEPS = 2**53
+"""Steps are counted in floats, exactly up to here."""
+
+
+class Clock(NamedTuple):
+    """The argument `clock` of a step kernel."""
+
+    begin: Scalar
+    """Time at the start of the run [s]."""
+
+    dt: Scalar
+    """Interval of the time grid [s]: times are ``begin + done * dt``, which does not drift."""
+
+    step: Scalar
+    """Length of the step [s]: dt, or less to search inside a step."""
+
+    done: Scalar
+    """Steps of the grid taken before."""
+
+    hold: Scalar = 1.0
+    """Steps for which a sampled controller holds its commands."""
+
+    sample: Scalar = 0.0
+    """Whether a sampled controller is called at the end of a step where it is due: 1 or 0."""
+
+    start: Scalar = 0.0
+    """Whether a multi-step method starts again: 1 after a jump of commands or states, else 0."""
+
+    end: Scalar = float(MOST_STEPS)
+    """Steps of the grid at which a case that is watched for events stops; lowered to `done` by an
+    event in the next step."""
+
+    look: Scalar = 0.0
+    """Whether events are evaluated at the start of the step: 1 in the first step, then 0."""
+
+
+PLAIN_CLOCK = 4
+"""Fields of the clock that a step reads without sampled controller, memory and events."""
+
+
+class Stepping:
+    """Steps of a method, on floats or traced values.
+
+    Attributes:
+        manifold: Positions of the robot.
+        step: Takes position, velocities with inner states, memory of the method, held values, the
+            length of the step [s] and the time at its start [s]; returns the first three one step
+            later, with closed loops.
+        under: Returns, for held values, the rates that the method integrates.
+    """
+
+    def __init__(self, system: System, method: Method, p: Sequence[Scalar] = ()) -> None:
+        """Prepare for steps.
+
+        Args:
+            system: What moves.
+            method: The integrator.
+            p: Run-time parameters of the elements.
+        """
+        self.manifold = manifold = Manifold(system.model)
+        kept = KeptSystem(system, p) if method.keeps_inertia else None
+
+        @function
+        def rates(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+            return system.rates(q, w, u, time, p)
+
+        def rates_under(u: Scalars, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
+            found: Scalars = rates(q, w, u, time)
+            return found
+
+        def under(u: Scalars) -> Any:
+            return partial(rates_under, u) if kept is None else kept.under(u)
+
+        @function
+        def settled(q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
+            q, w, gap = system.settle(q, w, time)
+            return tuple(require(gap <= system.most_open, x, LEFT_OPEN) for x in q), w
+
+        @function
+        def step(
+            q: Scalars, w: Scalars, memory: Any, u: Scalars, h: Scalar, time: Scalar
+        ) -> tuple[Scalars, Scalars, Any]:
+            q, w, memory = method.advance(manifold, under(u), q, w, memory, h, time)
+            if system.model.loops:
+                q, w = settled(q, w, time + h)
+            return q, w, memory
+
+        self.step: Callable[..., tuple[Scalars, Scalars, Any]] = step
+        self.under = under
+
+
+def memory_form(system: System, method: Method) -> tuple[int, Structure]:
+    """Return the size and the structure of what a multi-step method carries between steps."""
+    model = system.model
+    w = (0.0,) * (model.nv + system.nx)
+    q = tuple(float(x) for x in model.neutral())
+
+    def resting(*_: Any) -> Scalars:
+        return w
+
+    rates: Any = resting
+    if method.keeps_inertia:
+        rates = KeptSystem(system).under((0.0,) * system.drive_size)
+    leaves, structure = flatten(method.start(Manifold(model), rates, q, w, 1.0, 0.0))
+    return len(leaves), structure
+
+
+@record(slots=False, eq=False)
+class StepSource:
+    """Source of the kernel of one step.
+
+    Its arguments are those of `widths`, in that order. It returns those of `chained` one step
+    later.
+    """
+
+    system: System
+    method: str
+    watch: Watch | None = None
+    """Events: a case stops before the step in which one happens. None for none."""
+    plain: bool = False
+    """Whether the step is taken without memory, as parts of steps are."""
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        return f"{self.method}_step"
+
+    @property
+    def integrator(self) -> Method:
+        """The method, without memory where that is asked for."""
+        method = METHODS[self.method]
+        if not self.plain:
+            return method
+        return replace(method, starts=None, advances=None, keeps_inertia=False)
+
+    @property
+    def widths(self) -> dict[str, int]:
+        """Sizes of the arguments by name; those that are empty are left out."""
+        system, model, method = self.system, self.system.model, self.integrator
+        is_special = system.held or method.has_memory or self.watch is not None
+        found = {
+            "q": model.nq,
+            "v": model.nv,
+            "x": system.nx,
+            "u": system.drive_size,
+            "memory": memory_form(system, method)[0] if method.has_memory else 0,
+            "clock": len(Clock._fields) if is_special else PLAIN_CLOCK,
+            "side": 0 if self.watch is None else len(self.watch),
+        }
+        return {name: width for name, width in found.items() if width}
+
+    @property
+    def chained(self) -> dict[str, int]:
+        """Sizes of what a step passes on to the next, by name.
+
+        The state, held values that a controller updates in the loop, the memory of a multi-step
+        method; where events are watched, the clock of each case, and the side of zero that each
+        event is on: -1, 1, or 0 where it cannot be crossed.
+        """
+        fixed = () if self.system.held else ("u",)
+        if self.watch is None:
+            fixed = (*fixed, "clock")
+        return {name: width for name, width in self.widths.items() if name not in fixed}
+
+    @property
+    def key(self) -> str:
+        """Text that is equal exactly if the code is."""
+        events = None if self.watch is None else self.watch.key(self.system)
+        text = repr(("step 2", self.method, self.plain, self.system.key, events))
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+    def retrace(self) -> None:
+        """Trace user code as it is now."""
+        self.system.retrace()
+
+    def inputs(self) -> list[Input]:
+        """Return the arguments of the kernel."""
+        return [Input(name, (width,)) for name, width in self.widths.items()]
+
+    def program(self) -> Program:
+        """Trace the step."""
+        return self.system.trace(self._run, self.inputs(), self.name)
+
+    def _run(self, given: Any) -> Any:
+        system, method, nv = self.system, self.integrator, self.system.model.nv
+        named = {
+            name: tuple(scalars(given[name])) if name in given else ()
+            for name in ("q", "v", "x", "u", "memory", "clock", "side")
+        }
+        clock, q, w, u = Clock(*named["clock"]), named["q"], named["v"] + named["x"], named["u"]
+        stepping = Stepping(system, method, scalars(given[ELEMENTS]) if ELEMENTS in given else ())
+        now, later = (clock.begin + done * clock.dt for done in (clock.done, clock.done + 1.0))
+
+        def started(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Any:
+            return method.start(stepping.manifold, stepping.under(u), q, w, clock.step, time)
+
+        memory: Any = ()
+        if method.has_memory:
+            memory = rebuild(memory_form(system, method)[1], iter(named["memory"]))
+            memory = _where(clock.start > 0.5, lambda: started(q, w, u, now), memory)
+        q1, w1, memory1 = stepping.step(q, w, memory, u, clock.step, now)
+        due = clock.sample > 0.5
+        results: dict[str, Any] = {}
+        if self.watch is not None:
+            side, met = self._watched((q, w, now), (q1, w1, later), u, clock, named["side"])
+            going = clock.done < clock.end
+            stay, due = met | ~going, due & going & ~met
+            q1, w1, memory1, side = (
+                _chosen(stay, a, b)
+                for a, b in ((q, q1), (w, w1), (memory, memory1), (side[0], side[1]))
+            )
+            done = np.where(stay, clock.done, clock.done + 1.0)
+            end = np.where(met & going, clock.done, clock.end)
+            then = clock._replace(done=done, end=end, start=0.0, look=0.0)
+            results = {"clock": list(then), "side": list(side)}
+        if system.held:
+            total = clock.done + 1.0
+            due = due & (total - clock.hold * np.floor(total / clock.hold) < 0.5)
+
+            def sampled() -> tuple[Scalars, Any]:
+                fresh = system.hold(q1, w1, u, later)
+                return fresh, started(q1, w1, fresh, later) if method.has_memory else memory1
+
+            u, memory1 = _where(due, sampled, (u, memory1))
+            results["u"] = list(u)
+        after = {"q": q1, "v": w1[:nv], "x": w1[nv:], "memory": tuple(flatten(memory1)[0])}
+        results |= {name: list(values) for name, values in after.items()}
+        return {name: results[name] for name in self.chained}
+
+    def _watched(
+        self,
+        here: tuple[Scalars, Scalars, Scalar],
+        there: tuple[Scalars, Scalars, Scalar],
+        u: Scalars,
+        clock: Clock,
+        side: Scalars,
+    ) -> tuple[tuple[Scalars, Scalars], Any]:
+        """Return the sides of zero at both ends of a step, and whether any event crosses it."""
+        system, watch = self.system, self.watch
+        assert watch is not None
+
+        @function
+        def values(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Scalars:
+            return watch.values(system, q, w, u, time)
+
+        def signs(values: Scalars) -> Scalars:
+            # a value that is not a number is on no side
+            return tuple(np.where(g > 0.0, 1.0, np.where(g < 0.0, -1.0, 0.0)) for g in values)
+
+        def looked() -> Scalars:
+            found = signs(values(here[0], here[1], u, here[2]))
+            return tuple(np.where(s == 0.0, g, s) for s, g in zip(side, found, strict=True))
+
+        before = _where(clock.look > 0.5, looked, side)
+        g = values(there[0], there[1], u, there[2])
+        crossed: Scalar = 0.0
+        for one in watch.crossed(before, g):
+            crossed = crossed + one
+        return (before, signs(g)), crossed > 0.0
+
+
+def sample_kernel(system: System) -> Callable[..., Any]:
+    """Return a kernel of the controller alone: held values after it was sampled.
+
+    It takes (state, u, time), with the state (*q, *v, *x).
+    """
+    from tiburon.native.kernel import ProgramSource, make_kernel
+
+    nq = system.model.nq
+
+    def run(given: Any) -> Any:
+        state, u = tuple(scalars(given["state"])), tuple(scalars(given["u"]))
+        return list(system.hold(state[:nq], state[nq:], u, given["time"]))
+
+    inputs = [
+        Input("state", (nq + system.model.nv + system.nx,)),
+        Input("u", (system.drive_size,)),
+        Input("time", ()),
+    ]
+    program = system.trace(run, inputs, "sample")
+    return make_kernel(ProgramSource(program), system.parameters())
+
+
+def _where(condition: Any, changed: Callable[[], Any], state: Any) -> Any:
+    """Return a changed state where a condition holds; it is computed only if it does."""
+    once = np.where(condition, 1.0, 0.0)
+    return while_loop(lambda s: s[0] > 0.5, lambda s: (0.0, changed()), (once, state), 1).state[1]
+
+
+def _chosen(condition: Any, a: Any, b: Any) -> Any:
+    """Return one of two values of the same structure."""
+    (x, structure), (y, _) = flatten(a), flatten(b)
+    chosen = (np.where(condition, one, other) for one, other in zip(x, y, strict=True))
+    return rebuild(structure, iter(chosen))
