@@ -7,9 +7,22 @@ import tiburon as tb
 from tests.control.test_joint_control import PATH, arm
 from tests.tolerances import assert_close
 from tiburon.actuation.defaults import elements_of
+from tiburon.native import code
 from tiburon.simulation.system import System
 
 ROV = "bluerov2_heavy"
+
+
+OTHER = tb.JointPath.through([0.1, 0.2, 0.7, 1.5, 2.0], np.eye(5)[:, :3], kind="quintic")
+"""A path with other way points, and more of them."""
+
+
+def route(far):
+    """A path of a vehicle that turns on its way."""
+    half = np.sqrt(0.5)
+    turns = [(1.0, 0.0, 0.0, 0.0), (half, 0.0, 0.0, half), (1.0, 0.0, 0.0, 0.0)]
+    places = [(0.0, 0.0, 0.0), (far, 0.0, -0.5), (0.0, far, -1.0)]
+    return tb.CartesianPath.through((0.0, 1.0, 1.0 + far), places, turns)
 
 
 def pairs():
@@ -24,7 +37,11 @@ def pairs():
         "pd": (tb.PD(0.1, 80.0, 9.0), tb.PD(0.3, 20.0, 4.0)),
         "pd of rows": (tb.PD((0, 0, 1), three, 2.0), tb.PD((1, 0, 0), (9, 9, 9), 1.0)),
         "pd by name": (tb.PD({"wrist": 0.4}, 1.0, 2.0), tb.PD({"wrist": -0.4}, 3.0, 1.0)),
-        "pd on a path": (tb.PD(PATH, 80.0, 9.0), tb.PD(PATH, 60.0, 9.0)),
+        "pd on a path": (tb.PD(PATH, 80.0, 9.0), tb.PD(OTHER, 60.0, 9.0)),
+        "torque on a path": (
+            tb.ComputedTorque.critical(PATH, 8.0),
+            tb.ComputedTorque.critical(OTHER, 5.0),
+        ),
         "pid": (tb.PID(0.1, 80.0, 9.0, 5.0), tb.PID(0.0, 8.0, 0.9, 2.0)),
         "pid with a limit": (
             tb.PID(0.1, 80.0, 9.0, 5.0, limit=3.0),
@@ -36,6 +53,16 @@ def pairs():
         ),
         "weight": (tb.GravityCompensation(share=1.0), tb.GravityCompensation(share=0.7)),
         "station": tuple(keep),
+        "station with other thrusters": tuple(
+            tb.StationKeeping.of(
+                rov, frequency=0.5, allocation=tb.ThrusterAllocation.of(rov, costs=costs)
+            )
+            for costs in (1.0, range(1, 1 + len(rov.thrusters)))
+        ),
+        "station on a path": tuple(
+            tb.StationKeeping.of(rov, frequency=k, target=route(far))
+            for k, far in ((0.5, 1.0), (0.8, 2.0))
+        ),
         "both": (
             tb.CombinedControl((tb.GravityCompensation(), tb.PD(0.1, 80.0, 9.0))),
             tb.CombinedControl((tb.GravityCompensation(share=0.5), tb.PD(0.0, 8.0, 7.0))),
@@ -49,7 +76,7 @@ PAIRS = pairs()
 @pytest.mark.parametrize("kind", PAIRS)
 def test_other_numbers_are_the_same_code(kind):
     """Keys are equal, numbers are not, and each controller decides with its own."""
-    model = tb.load(ROV) if kind == "station" else arm()
+    model = tb.load(ROV) if kind.startswith("station") else arm()
     systems = [System(model, None, elements_of(model), control) for control in PAIRS[kind]]
     assert systems[0].key == systems[1].key
     numbers = [np.array(system.control_numbers()) for system in systems]
@@ -76,6 +103,45 @@ def test_other_forms_are_other_code():
     ]
     keys = [System(arm(), control=control).key for control in forms]
     assert len(set(keys)) == len(keys)
+
+
+def test_a_new_path_compiles_nothing(monkeypatch):
+    """Way points, their number, times and gains are data: the second run finds its code in memory.
+
+    Runs along tables agree with the path itself, evaluated on floats.
+    """
+    made = []
+    obtain = code.Code._obtain
+    monkeypatch.setattr(
+        code.Code, "_obtain", lambda self, part: made.append(part) or obtain(self, part)
+    )
+    model, q = arm(), np.zeros(3)
+    for k, path in enumerate((PATH, OTHER)):
+        control = tb.ComputedTorque.critical(path, 20.0 + k)
+        run = tb.simulate(model, 0.5, q=q, control=control)
+        if k == 0:
+            made.clear()
+    assert not made
+    error = run.q - np.asarray(path.at(run.time).position)
+    # e'' + 2 w e' + w^2 e = 0 from the state at the start, by rk4 at 1 ms
+    rate = -np.asarray(path.at(0.0).velocity)
+    w, t = 21.0, run.time[:, None]
+    expected = (error[0] + (rate + w * error[0]) * t) * np.exp(-w * t)
+    np.testing.assert_allclose(error, expected, rtol=0, atol=1e-6)
+
+
+@pytest.mark.parametrize("orientations", [None, (0.0, 1.0, 0.0, 0.0), "turns"])
+def test_tables_of_paths_hold_the_paths(orientations):
+    """Read by handle, a table gives what its path gives, to rounding, also beyond its ends."""
+    if orientations == "turns":
+        path = route(1.5)
+    else:
+        path = tb.CartesianPath.through([0.5, 1, 2], np.eye(3), orientations)
+    tables = path.tables()
+    handles = [x for table in tables for x in table.handle]
+    for time in (-1.0, 0.0, 0.7, 1.0, 1.3, 2.0, 5.0):
+        for found, expected in zip(path.at(time, handles), path.at(time), strict=True):
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-14)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ Where no limit is met this is weighted least squares exactly.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -22,6 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from tiburon.argument_checks import refuse_unusable, vector
 from tiburon.arguments import public
 from tiburon.control.joint_choice import entries, joined
+from tiburon.control.run_time import LARGEST
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
 from tiburon.hydro.thrust import thrust_range, thruster_wrench
 from tiburon.model import LinearThrust, Model, QuadraticThrust, TableThrust, Thruster
@@ -165,68 +166,114 @@ class ThrusterAllocation:
         root = 1.0 / np.sqrt(np.array(self.costs))
         return A, root[:, None] * np.linalg.pinv(A * root, rcond=RANK)
 
-    def share(self, wrench: Any) -> ThrustShares:
+    def parameters(self) -> tuple[float, ...]:
+        """Return what compiled code takes at run time: geometry, weights and limits."""
+        A, inverse = self._weighted()
+        largest = float(np.max(np.sum(A * A / np.array(self.costs), axis=1)))
+        rows = [*A.tolist(), *inverse.tolist(), *self.matrix]
+        limits = [min(max(x, -LARGEST), LARGEST) for pair in self.limits for x in pair]
+        return (*(x for row in rows for x in row), *self.costs, *self.importance, largest, *limits)
+
+    def structure(self) -> Hashable:
+        """Return what compiled code depends on: thrust curves, and which limits there are."""
+        curves = tuple((thruster.name, thruster.curve) for thruster in self.thrusters)
+        limited = tuple(tuple(map(math.isfinite, pair)) for pair in self.limits)
+        return (curves, limited, self.rounds)
+
+    def share(self, wrench: Any, parameters: Sequence[Any] | None = None) -> ThrustShares:
         """Share a wrench among the thrusters.
 
         Args:
             wrench: [n; f] at the body's origin, its axes [N m, N], shape (..., 6); or traced.
+            parameters: Values in place of `parameters()`; numbers or traced.
         """
         refuse_unusable("wrench", wrench)
         given = wrench if hasattr(wrench, "dtype") else np.asarray(wrench, dtype=np.float64)
         if np.shape(given)[-1:] != (6,):
             raise ShapeError("wrench", "(..., 6)", np.shape(given))
-        A, inverse = self._weighted()
-        b = [w * x for w, x in zip(self.importance, entries(given), strict=True)]
-        f = [_dot(row, b) for row in inverse.tolist()]
-        f, held = self._limited(f, [0.0] * len(f))
+        to = self._geometry(self.parameters() if parameters is None else parameters)
+        b = [w * x for w, x in zip(to.importance, entries(given), strict=True)]
+        f = [_dot(row, b) for row in to.inverse]
+        f, held = self._limited(to, f, [0.0] * len(f))
         for _ in range(self.rounds):
-            again = self._redistributed(A, b, f, held)
+            again = _redistributed(to, b, f, held)
             total = sum(held[1:], held[0])
             f = [select(total > 0.5, new, old) for new, old in zip(again, f, strict=True)]
-            f, held = self._limited(f, held)
-        done = [_dot(row, f) for row in self.matrix]
+            f, held = self._limited(to, f, held)
+        done = [_dot(row, f) for row in to.matrix]
         missing = [x - y for x, y in zip(entries(given), done, strict=True)]
         commands = [command_of_thrust(t, x) for t, x in zip(self.thrusters, f, strict=True)]
         return ThrustShares(*(joined(part, given) for part in (f, commands, missing, held)))
 
+    def _geometry(self, parameters: Sequence[Any]) -> "_Geometry":
+        """Return the parts of `parameters`."""
+        count = len(self.thrusters)
+        given = iter(parameters)
+
+        def rows(number: int, width: int) -> list[list[Scalar]]:
+            return [[next(given) for _ in range(width)] for _ in range(number)]
+
+        A, inverse, matrix = rows(6, count), rows(count, 6), rows(6, count)
+        (costs,), (importance,), ((largest,),) = rows(1, count), rows(1, 6), rows(1, 1)
+        return _Geometry(A, inverse, matrix, costs, importance, largest, rows(count, 2))
+
     def _limited(
-        self, f: Sequence[Scalar], held: Sequence[Scalar]
+        self, to: "_Geometry", f: Sequence[Scalar], held: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
         """Hold thrusts within their limits; return them, and 1 for each that is held."""
         kept: list[Scalar] = []
         marks: list[Scalar] = []
-        for x, mark, (low, high) in zip(f, held, self.limits, strict=True):
+        for x, mark, (low, high), own in zip(f, held, to.limits, self.limits, strict=True):
             inside = x
-            if math.isfinite(low):
+            if math.isfinite(own[0]):
                 inside = np.maximum(inside, low)
-            if math.isfinite(high):
+            if math.isfinite(own[1]):
                 inside = np.minimum(inside, high)
             kept.append(inside)
             marks.append(np.maximum(mark, select(inside != x, 1.0, 0.0)))
         return kept, marks
 
-    def _redistributed(
-        self, A: Array, b: Sequence[Scalar], f: Sequence[Scalar], held: Sequence[Scalar]
-    ) -> list[Scalar]:
-        """Share what held thrusters leave among the others."""
-        rows = A.tolist()
-        rest = [
-            x - _dot(row, [h * y for h, y in zip(held, f, strict=True)])
-            for x, row in zip(b, rows, strict=True)
+
+class _Geometry(NamedTuple):
+    """What thrusts follow from: numbers, or traced run-time parameters."""
+
+    A: list[list[Scalar]]
+    """Six rows, weighted by importance."""
+
+    inverse: list[list[Scalar]]
+    """Weighted pseudo-inverse of A, one row per thruster."""
+
+    matrix: list[list[Scalar]]
+    """A without weights."""
+
+    costs: list[Scalar]
+    importance: list[Scalar]
+    largest: Scalar
+    """Largest diagonal entry of A W A'."""
+
+    limits: list[list[Scalar]]
+    """Smallest and largest thrust [N]."""
+
+
+def _redistributed(
+    to: _Geometry, b: Sequence[Scalar], f: Sequence[Scalar], held: Sequence[Scalar]
+) -> list[Scalar]:
+    """Share what held thrusters leave among the others."""
+    rest = [
+        x - _dot(row, [h * y for h, y in zip(held, f, strict=True)])
+        for x, row in zip(b, to.A, strict=True)
+    ]
+    use = [(1.0 - h) / c for h, c in zip(held, to.costs, strict=True)]
+    gram: list[list[Scalar]] = []
+    for i, row in enumerate(to.A):
+        line = [
+            _dot([x * y for x, y in zip(row, other, strict=True)], use) for other in to.A[: i + 1]
         ]
-        use = [(1.0 - h) / c for h, c in zip(held, self.costs, strict=True)]
-        gram: list[list[Scalar]] = []
-        largest = float(np.max(np.sum(A * A / np.array(self.costs), axis=1)))
-        for i, row in enumerate(rows):
-            line = [
-                _dot([x * y for x, y in zip(row, other, strict=True)], use)
-                for other in rows[: i + 1]
-            ]
-            line[i] = line[i] + RIDGE * largest
-            gram.append(line)
-        y = _solve_definite(gram, rest)
-        free = [w * _dot([row[k] for row in rows], y) for k, w in enumerate(use)]
-        return [h * old + new for h, old, new in zip(held, f, free, strict=True)]
+        line[i] = line[i] + RIDGE * to.largest
+        gram.append(line)
+    y = _solve_definite(gram, rest)
+    free = [w * _dot([row[k] for row in to.A], y) for k, w in enumerate(use)]
+    return [h * old + new for h, old, new in zip(held, f, free, strict=True)]
 
 
 def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:

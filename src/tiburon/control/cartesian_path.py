@@ -5,7 +5,7 @@ Symbols:
     s       share of the turn that is done, from 0 to 1 (slerp: Shoemake 1985)
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tiburon.argument_checks import positive, refuse_unusable
 from tiburon.arguments import public
-from tiburon.control.piecewise import Piecewise, smooth_pieces, speed_profile
+from tiburon.control.piecewise import PathSample, Piecewise, smooth_pieces, speed_profile
 from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.record import record
 from tiburon.spatial import (
@@ -26,6 +26,7 @@ from tiburon.spatial import (
     quaternion_to_matrix,
 )
 from tiburon.trace.array import TracedArray, as_traced
+from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.value import Value
 
 __all__ = ["CartesianPath", "PoseSample"]
@@ -187,16 +188,21 @@ class CartesianPath:
         """Time from begin to end [s]."""
         return self.positions.duration
 
-    def at(self, time: Any) -> PoseSample:
-        """Return pose, velocity and acceleration at a time [s], a number, array or traced value."""
-        p, v, a = self.positions.at(time)
-        traced = isinstance(time, (Value, TracedArray))
-        quaternion: Sequence[Any] = self.first
+    def at(self, time: Any, handles: Sequence[Any] | None = None) -> PoseSample:
+        """Return pose, velocity and acceleration at a time [s].
+
+        Args:
+            time: A number, array or traced value.
+            handles: Handles of the tables to read instead, from `tables` of a path of equal
+                structure.
+        """
+        (p, v, a), shares, quaternion, turns = self._samples(time, handles)
+        traced = any(isinstance(x, (Value, TracedArray)) for x in (time, p))
         w: list[Any] = [0.0, 0.0, 0.0]
         wd: list[Any] = [0.0, 0.0, 0.0]
-        if self.shares is not None:
-            share, rate, growth = (_parts(x) for x in self.shares.at(time))
-            for k, phi in enumerate(self.turns):
+        if shares is not None:
+            share, rate, growth = (_parts(x) for x in shares)
+            for k, phi in enumerate(turns):
                 # one turn at a time moves: its axis, in axes of the orientation before it
                 axis = quaternion_rotate(quaternion, phi)
                 w = [x + c * rate[k] for x, c in zip(w, axis, strict=True)]
@@ -207,6 +213,34 @@ class CartesianPath:
         together = (_together(x, shape, traced) for x in (quaternion, w, wd))
         quaternions, angular, growing = together
         return PoseSample(p, quaternions, v, angular, a, growing)
+
+    def _samples(
+        self, time: Any, handles: Sequence[Any] | None
+    ) -> tuple[PathSample, PathSample | None, Sequence[Any], Sequence[Sequence[Any]]]:
+        """Return positions, shares, the first orientation and the turns."""
+        if handles is None:
+            shares = None if self.shares is None else self.shares.at(time)
+            return self.positions.at(time), shares, self.first, self.turns
+        if self.shares is None:
+            position, first = self.positions.read(time, handles, len(self.first))
+            return position, None, first, ()
+        position, _ = self.positions.read(time, handles)
+        count = len(self.first) + 3 * len(self.turns)
+        shares, constants = self.shares.read(time, handles[HANDLE:], count)
+        first, flat = constants[:4], constants[4:]
+        return position, shares, first, [flat[k : k + 3] for k in range(0, len(flat), 3)]
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the path as data beside compiled code: positions, then orientations."""
+        if self.shares is None:
+            return (self.positions.table(*self.first),)
+        turns = [x for phi in self.turns for x in phi]
+        return self.positions.table(), self.shares.table(*self.first, *turns)
+
+    def structure(self) -> Hashable:
+        """Return what compiled code depends on: the number of turns, and the form of the tables."""
+        shares = None if self.shares is None else self.shares.form()
+        return (len(self.turns), self.positions.form(), shares)
 
 
 def _three(positions: ArrayLike) -> Array:

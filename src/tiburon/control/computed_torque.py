@@ -31,12 +31,19 @@ from tiburon.control.joint_choice import (
     target_joints,
     wanted_at,
 )
-from tiburon.control.run_time import flat_numbers, forms, run_time_fields
+from tiburon.control.run_time import (
+    flat_numbers,
+    forms,
+    handed_tables,
+    path_tables,
+    run_time_fields,
+)
 from tiburon.errors import ModelError
 from tiburon.loops.inverse import tracking_forces
 from tiburon.model import Model, World
 from tiburon.record import record
 from tiburon.simulation.state import State
+from tiburon.trace.primitives.table_rows import Table
 from tiburon.trace.traced import traced
 
 __all__ = ["ComputedTorque", "GravityCompensation"]
@@ -108,7 +115,7 @@ class ComputedTorque:
         chosen = chosen_joints(state.model, self.joints)
         count = len(chosen.v)
         own = run_time_fields(self, state, _NUMBERS)
-        wanted = wanted_at(state, chosen, own["target"])
+        wanted = wanted_at(state, chosen, own["target"], handed_tables(self, state))
         a = wanted.acceleration + gains(own["damping"], count, "damping") * wanted.rate
         a = a + gains(own["stiffness"], count, "stiffness") * wanted.error
         whole = spread(a, chosen.v, state.v)
@@ -124,6 +131,10 @@ class ComputedTorque:
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time numbers: stiffness, damping, target."""
         return flat_numbers(self, _NUMBERS)
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return its path, if it follows one."""
+        return path_tables(self, ("target",))
 
     def structure(self) -> Hashable:
         """Return what the code depends on: joints, paths, and its own idea of the robot."""

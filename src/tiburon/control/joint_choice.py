@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tiburon.control.joint_path import JointPath, plain_places
-from tiburon.control.run_time import row_of
+from tiburon.control.piecewise import PathSample, row_of
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.model import Joint, Model
 from tiburon.simulation.state import State
@@ -98,15 +98,26 @@ def target_joints(target: Target, joints: Sequence[str]) -> tuple[str, ...]:
     return tuple(_by_name(target))
 
 
-def wanted_at(state: State, chosen: Chosen, target: Target) -> Wanted:
-    """Compare a state with a target."""
+def wanted_at(
+    state: State, chosen: Chosen, target: Target, handle: Sequence[Any] | None = None
+) -> Wanted:
+    """Compare a state with a target.
+
+    Args:
+        state: The state.
+        chosen: The controlled joints.
+        target: Their positions, or a path.
+        handle: Handle of the table of the path, inside compiled loops.
+    """
     q, v = taken(state.q, chosen.q), taken(state.v, chosen.v)
     if isinstance(target, JointPath):
         names = chosen.names
         if not chosen.plain:
             plain_places(state.model, names)
-        path = target if target.joints in ((), names) else _ordered(target, names)
-        sample = path.at(state.time)
+        sample = target.at(state.time, handle)
+        if target.joints not in ((), names):
+            order = _order(target, names)
+            sample = PathSample(*(taken(x, order) for x in sample))
         if np.shape(sample.position)[-1] != len(chosen.v):
             raise ShapeError(
                 "path", f"{len(chosen.v)} joints ({', '.join(names)})", target.pieces.size
@@ -145,23 +156,14 @@ def _by_name(target: Any) -> dict[str, tuple[float, ...]]:
     return dict(target) if named else {}
 
 
-@lru_cache(maxsize=64)
-def _ordered(path: JointPath, names: tuple[str, ...]) -> JointPath:
-    """Return a path with its joints in another order."""
+def _order(path: JointPath, names: tuple[str, ...]) -> list[int]:
+    """Return the place of each named joint in a path."""
     if set(path.joints) != set(names):
         raise ModelError(
             f"path: expected joints {', '.join(names)}, got {', '.join(path.joints)}; name the "
             "same joints in path and controller"
         )
-    order = [path.joints.index(name) for name in names]
-    pieces = type(path.pieces)(
-        path.pieces.knots,
-        tuple(
-            tuple(tuple(row[k] for k in order) for row in piece)
-            for piece in path.pieces.coefficients
-        ),
-    )
-    return JointPath(pieces, names)
+    return [path.joints.index(name) for name in names]
 
 
 def commands_of(state: State, chosen: Chosen, force: Any, through: str) -> Any:

@@ -1,6 +1,6 @@
 """Paths of joints through given positions."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from tiburon.control.piecewise import PathSample, Piecewise, smooth_pieces, spee
 from tiburon.errors import DomainError, ModelError, OptionError
 from tiburon.model import Model
 from tiburon.record import record
+from tiburon.trace.primitives.table_rows import Table
 
 __all__ = ["JointPath"]
 
@@ -178,9 +179,22 @@ class JointPath:
         """When it ends [s]."""
         return self.pieces.knots[-1]
 
-    def at(self, time: Any) -> PathSample:
-        """Return position, velocity and acceleration at a time [s], shape (..., n) each."""
-        return self.pieces.at(time)
+    def at(self, time: Any, handle: Sequence[Any] | None = None) -> PathSample:
+        """Return position, velocity and acceleration at a time [s], shape (..., n) each.
+
+        Args:
+            time: A number, array or traced value.
+            handle: Handle of the table to read instead, from `tables` of a path of equal structure.
+        """
+        return self.pieces.at(time) if handle is None else self.pieces.read(time, handle)[0]
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the path as data beside compiled code."""
+        return (self.pieces.table(),)
+
+    def structure(self) -> Hashable:
+        """Return what compiled code depends on: joints and the form of the table."""
+        return (self.joints, self.pieces.size, self.pieces.form())
 
 
 def _range(where: slice) -> range:

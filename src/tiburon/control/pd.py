@@ -17,10 +17,17 @@ from tiburon.control.joint_choice import (
     target_joints,
     wanted_at,
 )
-from tiburon.control.run_time import flat_numbers, forms, run_time_fields
+from tiburon.control.run_time import (
+    flat_numbers,
+    forms,
+    handed_tables,
+    path_tables,
+    run_time_fields,
+)
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.simulation.state import State
+from tiburon.trace.primitives.table_rows import Table
 from tiburon.trace.traced import traced
 
 __all__ = ["PD", "PID"]
@@ -65,7 +72,7 @@ class PD:
         chosen = chosen_joints(state.model, self.joints)
         count = len(chosen.v)
         own = run_time_fields(self, state, _PD)
-        wanted = wanted_at(state, chosen, own["target"])
+        wanted = wanted_at(state, chosen, own["target"], handed_tables(self, state))
         force = gains(own["stiffness"], count, "stiffness") * wanted.error
         force = force + gains(own["damping"], count, "damping") * wanted.rate
         return commands_of(state, chosen, force, self.through)
@@ -73,6 +80,10 @@ class PD:
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time numbers: stiffness, damping, target."""
         return flat_numbers(self, _PD)
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return its path, if it follows one."""
+        return path_tables(self, ("target",))
 
     def structure(self) -> Hashable:
         """Return what the code depends on: joints, how many numbers, a path."""
@@ -132,7 +143,7 @@ class PID:
         chosen = self._chosen(state.model)
         count = len(chosen.v)
         own = run_time_fields(self, state, self._fields)
-        wanted = wanted_at(state, chosen, own["target"])
+        wanted = wanted_at(state, chosen, own["target"], handed_tables(self, state))
         force = gains(own["stiffness"], count, "stiffness") * wanted.error
         force = force + gains(own["damping"], count, "damping") * wanted.rate
         force = force + gains(own["integral"], count, "integral") * state.own
@@ -154,6 +165,10 @@ class PID:
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time numbers: stiffness, damping, target, integral, limit if any."""
         return flat_numbers(self, self._fields)
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return its path, if it follows one."""
+        return path_tables(self, ("target",))
 
     def structure(self) -> Hashable:
         """Return what the code depends on: joints, how many numbers, a path."""

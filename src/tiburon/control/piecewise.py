@@ -19,9 +19,10 @@ from tiburon.argument_checks import is_numeric, refuse_unusable, vector
 from tiburon.errors import DomainError, ShapeError, shown
 from tiburon.record import record
 from tiburon.trace.array import TracedArray, as_traced
+from tiburon.trace.primitives.table_rows import HANDLE, Table, TableForm, TableRows, table_form
 from tiburon.trace.value import Value
 
-__all__ = ["PathSample", "Piecewise", "smooth_pieces", "speed_profile"]
+__all__ = ["PathSample", "Piecewise", "row_of", "smooth_pieces", "speed_profile"]
 
 Array = NDArray[np.float64]
 
@@ -70,23 +71,46 @@ class Piecewise:
         Args:
             time: [s], a number, an array of shape (...), or a traced value.
         """
-        traced = isinstance(time, (Value, TracedArray))
         begin, end = self.knots[0], self.knots[-1]
         within = np.minimum(np.maximum(time, begin), end)
+        traced = isinstance(time, (Value, TracedArray))
         rows, start = self._chosen(within) if traced else self._looked_up(within)
-        s = within - start
-        if not traced:
-            s = np.asarray(s)[..., None]
-        p = v = a = 0.0 * rows[0]
-        # Horner's scheme for the value and twice its derivative
-        for row in reversed(rows):
-            a = 2.0 * v + s * a
-            v = p + s * v
-            p = row + s * p
-        moving: Any = np.where((time >= begin) & (time <= end), 1.0, 0.0)
-        if not traced:
-            moving = np.asarray(moving)[..., None]
-        return PathSample(p, v * moving, a * moving)
+        return _sample(rows, time, within, start, (begin, end))
+
+    # paths of controllers are data beside compiled code
+
+    def table(self, *constants: float) -> Table:
+        """Return the path as a table that compiled code reads, one row per piece.
+
+        Args:
+            constants: Further values that `read` returns, the same at all times.
+        """
+        knots, coefficients = self._tables
+        same = np.tile([knots[0], knots[-1], *constants], (len(coefficients), 1))
+        return Table(knots[:-1], np.hstack([coefficients.reshape(len(coefficients), -1), same]))
+
+    def form(self, constants: int = 0) -> TableForm:
+        """Return what compiled code depends on: the form of `table`, whatever its values."""
+        width = len(self.coefficients[0]) * self.size + 2 + constants
+        return table_form(len(self.coefficients), width)
+
+    def read(
+        self, time: Any, handle: Sequence[Any], constants: int = 0
+    ) -> tuple[PathSample, list[Any]]:
+        """Return what `at` returns from a table of this form, and its constants.
+
+        Args:
+            time: [s], a number or traced value.
+            handle: That of the table.
+            constants: How many the table has.
+        """
+        form = self.form(constants)
+        start, _, *row = TableRows(*form, following=False).apply([*handle[:HANDLE], time])
+        size, count = self.size, len(self.coefficients[0]) * self.size
+        begin, end = row[count : count + 2]
+        rows = [row_of(row[k : k + size]) for k in range(0, count, size)]
+        within = np.minimum(np.maximum(time, begin), end)
+        return _sample(rows, time, within, start, (begin, end)), row[count + 2 :]
 
     def first_step(self) -> tuple[float, int, str] | None:
         """Return when position or velocity first step between two pieces: time, entry, which."""
@@ -128,7 +152,7 @@ class Piecewise:
                 "path",
                 f"at most {TRACED_PIECES} pieces in a traced function",
                 f"{len(self.coefficients)}",
-                advice="use fewer points, or a controller in plain Python",
+                advice="use fewer points, or a controller of this package, which reads any number",
             )
         rows: list[Any] = [as_traced(list(row)) for row in self.coefficients[0]]
         start: Any = self.knots[0]
@@ -144,6 +168,43 @@ class Piecewise:
         """Return the same path beginning at another time [s]."""
         shift = begin - self.knots[0]
         return Piecewise(tuple(t + shift for t in self.knots), self.coefficients)
+
+
+def _sample(
+    rows: Sequence[Any], time: Any, within: Any, start: Any, ends: tuple[Any, Any]
+) -> PathSample:
+    """Evaluate the polynomial of a piece and its derivatives.
+
+    Args:
+        rows: Coefficients of each power of the time since the piece began.
+        time: [s].
+        within: The same, not before the path begins nor after it ends [s].
+        start: When the piece began [s].
+        ends: When the path begins and ends [s].
+    """
+    traced = any(isinstance(x, (Value, TracedArray)) for x in (time, rows[0]))
+    s = within - start
+    if not traced:
+        s = np.asarray(s)[..., None]
+    p = v = a = 0.0 * rows[0]
+    # Horner's scheme for the value and twice its derivative
+    for row in reversed(rows):
+        a = 2.0 * v + s * a
+        v = p + s * v
+        p = row + s * p
+    moving: Any = np.where((time >= ends[0]) & (time <= ends[1]), 1.0, 0.0)
+    if not traced:
+        moving = np.asarray(moving)[..., None]
+    return PathSample(p, v * moving, a * moving)
+
+
+def row_of(values: Any) -> Any:
+    """Return a scalar unchanged, several as an array: traced if one of them is."""
+    if np.ndim(values) == 0:
+        return values
+    if any(isinstance(x, Value) for x in values):
+        return as_traced(list(values))
+    return np.array(values, dtype=np.float64)
 
 
 def checked_points(

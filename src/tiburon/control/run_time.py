@@ -12,9 +12,9 @@ import numpy as np
 
 from tiburon.simulation.state import State
 from tiburon.trace.array import as_traced
-from tiburon.trace.value import Value
+from tiburon.trace.primitives.table_rows import Table
 
-__all__ = ["flat_numbers", "forms", "handed_tables", "row_of", "run_time_fields"]
+__all__ = ["flat_numbers", "forms", "handed_tables", "path_tables", "run_time_fields"]
 
 LARGEST = float(np.finfo(np.float64).max)
 """Stands for no limit: numbers of a kernel are finite."""
@@ -30,7 +30,7 @@ def flat_numbers(controller: Any, fields: Sequence[str]) -> tuple[float, ...]:
 
 def _flat(value: Any) -> list[float]:
     if not isinstance(value, (float, int, tuple)):
-        return []
+        return list(value.parameters()) if hasattr(value, "parameters") else []
     if not isinstance(value, tuple):
         return [float(value)]
     if _is_named(value):
@@ -45,7 +45,7 @@ def forms(controller: Any, fields: Sequence[str]) -> tuple[Any, ...]:
 
 def _form(value: Any) -> Any:
     if not isinstance(value, (float, int, tuple)):
-        return value
+        return value.structure()
     if not isinstance(value, tuple):
         return 0
     if _is_named(value):
@@ -63,15 +63,20 @@ def run_time_fields(controller: Any, state: State, fields: Sequence[str]) -> dic
     """
     own = {name: getattr(controller, name) for name in fields}
     if state.owner is not controller:
-        return own
+        return {name: _own(value) for name, value in own.items()}
     given = iter(as_traced(state.p).reshape(-1).tolist())
     return {name: _filled(value, given) for name, value in own.items()}
 
 
+def _own(value: Any) -> Any:
+    """Return a field with its own values."""
+    return value.parameters() if hasattr(value, "parameters") else value
+
+
 def _filled(value: Any, given: Iterator[Any]) -> Any:
-    """Return a field with other numbers in its form."""
+    """Return a field with other values in its form."""
     if not isinstance(value, (float, int, tuple)):
-        return value
+        return [next(given) for _ in _flat(value)] if hasattr(value, "parameters") else value
     if not isinstance(value, tuple):
         return next(given)
     if _is_named(value):
@@ -83,13 +88,10 @@ def _is_named(value: tuple[Any, ...]) -> bool:
     return bool(value) and isinstance(value[0], tuple)
 
 
-def row_of(values: Any) -> Any:
-    """Return one number as it is, several as an array: traced if one of them is."""
-    if np.ndim(values) == 0:
-        return values
-    if any(isinstance(x, Value) for x in values):
-        return as_traced(list(values))
-    return np.array(values, dtype=np.float64)
+def path_tables(controller: Any, fields: Sequence[str]) -> tuple[Table, ...]:
+    """Return the tables of those fields that are paths, in order."""
+    paths = (getattr(controller, name) for name in fields)
+    return tuple(table for path in paths if hasattr(path, "tables") for table in path.tables())
 
 
 def handed_tables(controller: Any, state: State) -> Sequence[Any] | None:

@@ -18,9 +18,15 @@ from tiburon.algorithms.crba import mass_matrix
 from tiburon.argument_checks import refuse_unusable, vector
 from tiburon.arguments import public
 from tiburon.control.allocation import ThrusterAllocation
-from tiburon.control.cartesian_path import CartesianPath
+from tiburon.control.cartesian_path import CartesianPath, PoseSample
 from tiburon.control.joint_choice import entries, joined
-from tiburon.control.run_time import flat_numbers, forms, run_time_fields
+from tiburon.control.run_time import (
+    flat_numbers,
+    forms,
+    handed_tables,
+    path_tables,
+    run_time_fields,
+)
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.model import Model, Water
 from tiburon.record import record
@@ -32,11 +38,12 @@ from tiburon.spatial import (
     quaternion_to_matrix,
 )
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose
+from tiburon.trace.primitives.table_rows import Table
 from tiburon.trace.traced import traced
 
 __all__ = ["StationKeeping"]
 
-_NUMBERS = ("frequency", "inertia", "target")
+_NUMBERS = ("frequency", "inertia", "target", "allocation")
 """Fields that hold run-time numbers, in order."""
 
 AXES = ("rx", "ry", "rz", "x", "y", "z")
@@ -156,7 +163,10 @@ class StationKeeping:
         q = entries(state.q[..., model.slice(self.joint, of="q")])
         v = entries(state.v[..., model.slice(self.joint, of="v")])
         given = run_time_fields(self, state, _NUMBERS)
-        e, ed = _errors(given["target"], state.time, q, v)
+        sample = None
+        if isinstance(self.target, CartesianPath):
+            sample = self.target.at(state.time, handed_tables(self, state))
+        e, ed = _errors(given["target"], sample, q, v)
         own = entries(state.own)
         k = given["frequency"]
         wrench = [
@@ -168,7 +178,7 @@ class StationKeeping:
             tau = gravity_force(model, state.q, world=state.system.world, **now)
             borne = entries(tau[..., model.slice(self.joint, of="v")])
             wrench = [a + b for a, b in zip(wrench, borne, strict=True)]
-        shares = self.allocation.share(joined(wrench, state.v))
+        shares = self.allocation.share(joined(wrench, state.v), given["allocation"])
         waiting = sum(entries(shares.saturated)) > 0.5
         rates = [np.where(waiting, 0.0, x) for x in e]
         names = [thruster.name for thruster in self.allocation.thrusters]
@@ -179,18 +189,23 @@ class StationKeeping:
         """Return its run-time numbers: frequency, inertia, target unless that is a path."""
         return flat_numbers(self, _NUMBERS)
 
+    def tables(self) -> tuple[Table, ...]:
+        """Return its path, if it follows one."""
+        return path_tables(self, ("target",))
+
     def structure(self) -> Hashable:
         """Return what the code depends on: who pushes, a path."""
-        return (forms(self, _NUMBERS), self.allocation, self.joint, self.bears_weight, self.name)
+        return (forms(self, _NUMBERS), self.joint, self.bears_weight, self.name)
 
 
-def _errors(target: Any, time: Any, q: list[Any], v: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Return e and de/dt, body axes."""
+def _errors(
+    target: Any, sample: PoseSample | None, q: list[Any], v: list[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Return e and de/dt, body axes, of a constant pose or of the sample of a path."""
     R = transpose(quaternion_to_matrix(q[:4]))
     linear: list[Any] = [0.0] * 3
     angular: list[Any] = [0.0] * 3
-    if isinstance(target, CartesianPath):
-        sample = target.at(time)
+    if sample is not None:
         aim, place = entries(sample.quaternion), entries(sample.position)
         linear = list(matrix_vector(R, tuple(entries(sample.velocity))))
         angular = list(matrix_vector(R, tuple(entries(sample.angular_velocity))))

@@ -117,11 +117,11 @@ class TableRows(Primitive):
     """Find the rows around a value.
 
     From a handle and x to: the last place at or before x, or the first of all; the place after it,
-    or the last of all; and the rows of both.
+    or the last of all; the row of the former; and with `following` that of the latter.
     """
 
-    def __init__(self, width: int, levels: int) -> None:
-        super().__init__("table_rows", width, levels)
+    def __init__(self, width: int, levels: int, *, following: bool = True) -> None:
+        super().__init__("table_rows", width, levels, 1 + following)
 
     @property
     def argument_count(self) -> int:
@@ -131,7 +131,8 @@ class TableRows(Primitive):
     @property
     def result_count(self) -> int:
         """Number of results."""
-        return 2 + 2 * self.form[0]
+        width, _, rows = self.form
+        return 2 + rows * width
 
     @functools.cached_property
     def is_short(self) -> bool:
@@ -139,8 +140,8 @@ class TableRows(Primitive):
         return False
 
     def write(self, m: Machine, given: Memory, found: Memory) -> None:
-        """Halve the distance to the place, then read."""
-        width, levels = self.form
+        """Find the place by bisection, then read."""
+        width, levels, row_count = self.form
         places, rows, count, x = (m.load(given, k) for k in range(HANDLE + 1))
         last = m.add(count, m.constant(-1.0))
 
@@ -153,12 +154,16 @@ class TableRows(Primitive):
             further = capped(m.add(k, m.constant(float(2**level))))
             k = m.choose(m.less_equal(m.fetch(places, further), x), further, k)
         after = capped(m.add(k, m.constant(1.0)))
+        at = m.memory(1)
         for side, place in enumerate((k, after)):
             m.store(found, side, m.fetch(places, place))
-            start = m.mul(place, m.constant(float(width)))
-            for j in range(width):
-                number = m.fetch(rows, m.add(start, m.constant(float(j))))
-                m.store(found, 2 + side * width + j, number)
+            if side >= row_count:
+                continue
+            m.store(at, 0, m.mul(place, m.constant(float(width))))
+            for j in m.loop(0, width):
+                number = m.load(at, 0)
+                m.store(found, j + (2 + side * width), m.fetch(rows, number))
+                m.store(at, 0, m.add(number, m.constant(1.0)))
 
     def tangent(
         self, graph: Graph, args: list[int], results: list[int], tangents: list[int]
