@@ -6,10 +6,12 @@ import pytest
 import tiburon as tb
 from tests.simulation.integrator_runs import Plant, lagging, rolling, tumbling
 from tests.simulation.samples import fitted_order
+from tiburon.actuation.defaults import elements_of
 from tiburon.native.kernel import ProgramSource, make_kernel
-from tiburon.simulation.integrators.manifold import Chart
+from tiburon.simulation.integrators.manifold import Chart, Manifold
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.integrators.rate_jacobian import rate_changes
+from tiburon.simulation.integrators.rate_jacobian import ImplicitRates, rate_changes
+from tiburon.simulation.system import System
 from tiburon.trace.program import trace
 from tiburon.trace.regions import function
 
@@ -126,3 +128,42 @@ def test_units_of_states_do_not_matter():
     q, _ = plant(1.0).run("rosenbrock", 1000, 0.05)
     fine, _ = plant(1.0).run("rk4", 5000, 0.05)
     assert q[0] == pytest.approx(fine[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("name", ["four_bar", "bluerov2_heavy", "double_pendulum"])
+def test_implicit_differentiation_equals_that_of_the_rates(name):
+    """Of equations of motion with loops, water, thrusters and a controller that follows a path."""
+    model = tb.load(name)
+    world = tb.World(fluid=tb.Water()) if name == "bluerov2_heavy" else None
+    control = None
+    if name == "double_pendulum":
+        control = tb.PID(tb.JointPath.through([0, 1], [(0, 0), (1, 0.5)]), 30.0, 4.0, 3.0)
+    system = System(model, world, elements_of(model), control)
+    rng = np.random.default_rng(4)
+    q = np.array(model.poses["home"]) if model.loops else model.neutral()
+    q = q if model.loops else model.integrate(q, 0.3 * rng.standard_normal(model.nv))
+    v = rng.standard_normal(model.nv)
+    v = tb.project_velocity(model, q, v) if model.loops else v
+    w = (*v, *(system.x0 + 0.1 * rng.standard_normal(system.nx)))
+    u = tuple(rng.standard_normal(system.drive_size))
+    manifold = Manifold(model)
+
+    def run(q, w, u, time):
+        q, w, u = (tuple(x.tolist()) for x in (q, w, u))
+        found = []
+        for rates in (
+            ImplicitRates(system).under(u),
+            lambda q, w, time: system.rates(q, w, u, time),
+        ):
+            chart = Chart(manifold, rates, q)
+            changes = rate_changes(chart, chart.start(w), time)
+            found.append([*changes.by_state, changes.by_time])
+        return {"implicit": found[0], "direct": found[1]}
+
+    shapes = {"q": (model.nq,), "w": (len(w),), "u": (len(u),), "time": ()}
+    implicit, direct = make_kernel(ProgramSource(trace(run, shapes)))(
+        q, np.array(w), np.array(u), 0.4
+    )
+    # rounding of accelerations and of the inverse mass matrix
+    scale = np.abs(direct).max()
+    np.testing.assert_allclose(implicit, direct, rtol=0, atol=1e-12 * scale)

@@ -41,10 +41,10 @@ from tiburon.algorithms.derivatives.inertia import forces_per_number
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.loops.augmented import answer, loop_pattern
-from tiburon.loops.constraints import constraints
+from tiburon.loops.constraints import Constraints, constraints
 from tiburon.loops.inverse import Sharing, forces
 from tiburon.loops.methods import constrained_motion
-from tiburon.loops.metric import rank_cut
+from tiburon.loops.metric import CUT, rank_cut
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import push_forward
@@ -79,30 +79,26 @@ def constrained_derivatives(
         return on_floats(constrained_derivatives, around, q, v, tau)
     found = constrained_motion(around, q, v, tau)
     vd, forces = tuple(found.vd), tuple(found.multipliers)
-    model, plan = around.model, around.plan
-    H = mass_elements(plan, q)
-    mass = [H[i * n + j] for i, j in loop_pattern(model).mass]
-    held = constraints(model, plan, q, v)
-    rows, cut = held.jacobian, rank_cut(model, held.value)
-
-    @function
-    def solved(free: Scalars, wanted: Scalars) -> tuple[Scalar, ...]:
-        return answer(model, plan, mass, rows, list(free), list(wanted), cut).vd
+    solved = constrained_solver(around, q, constraints(around.model, around.plan, q, v))
 
     @function
     def along(
         q: Scalars, v: Scalars, vd: Scalars, forces: Scalars, step: Scalars, change: Scalars
     ) -> list[Scalar]:
         # inside, all of these are leaves of a graph of their own
-        left = _left(around, JointVector(q), JointVector(v), JointVector(vd), forces)
-        return pushed(around, left, JointVector(q), v, step, change)
+        position, rate, acceleration = JointVector(q), JointVector(v), JointVector(vd)
+        here = around.at(position, rate, *around.now)
+        needed = rnea(here.plan, position, rate, acceleration, here.gravity, here.external)
+        held = constraints(around.model, here.plan, position, rate)
+        left = add_constraints([-x for x in needed], held, acceleration, forces)
+        return pushed(around, left, position, v, step, change)
 
     state = (tuple(q), tuple(v), vd, forces)
     none = (0.0,) * n
     columns: list[Sequence[Scalar]] = []
     for unit in [tuple(row) for row in np.eye(n).tolist()]:
         for step, change in ((unit, none), (none, unit)):
-            rate = [-x for x in along(*state, step, change)]
+            rate = along(*state, step, change)
             columns.append(solved(tuple(rate[:n]), tuple(rate[n:])))
         columns.append(solved(unit, (0.0,) * len(forces)))
     by = [
@@ -112,41 +108,65 @@ def constrained_derivatives(
     return vd, by[0], by[1], by[2]
 
 
+def constrained_solver(
+    around: Setting, q: Scalars, held: Constraints, least_cut: float = CUT
+) -> Callable[[Scalars, Scalars], tuple[Scalar, ...]]:
+    """Return what solves the augmented system for accelerations, in one compiled function.
+
+    Args:
+        around: The conditions.
+        q: Position [m or rad], nq scalars.
+        held: The constraints in this state.
+        least_cut: See `rank_cut`.
+
+    Returns:
+        Takes joint forces without constraints and J vd; returns vd.
+    """
+    model, plan, n = around.model, around.plan, around.plan.nv
+    H = mass_elements(plan, q)
+    mass = [H[i * n + j] for i, j in loop_pattern(model).mass]
+    rows, cut = held.jacobian, rank_cut(model, held.value, least_cut)
+
+    @function
+    def solved(free: Scalars, wanted: Scalars) -> tuple[Scalar, ...]:
+        return answer(model, plan, mass, rows, list(free), list(wanted), cut).vd
+
+    return solved
+
+
+def add_constraints(
+    left: list[Scalar], held: Constraints, vd: Scalars, forces: Scalars
+) -> list[Scalar]:
+    """Return joint forces with J^T lambda added, followed by -(J vd + bias).
+
+    Args:
+        left: Joint forces without constraints [N or N m], nv scalars.
+        held: The constraints in this state.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+        forces: lambda, the constraint forces [N or N m].
+    """
+    found = list(left)
+    opening: list[Scalar] = []
+    for row, force, bias in zip(held.jacobian, forces, held.bias, strict=True):
+        total = -bias
+        for i, x in row.items():
+            found[i] = found[i] + x * force
+            total = total - x * vd[i]
+        opening.append(total)
+    return [*found, *opening]
+
+
 @has_closed_form("inertia_derivatives")
 def _by_inertia(around: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
     """Constraints know no masses: with loops, too, a change of inertia is one of joint forces."""
-    model, plan, n = around.model, around.plan, around.plan.nv
+    n = around.plan.nv
     vd = tuple(constrained_motion(around, q, v, tau).vd)
     Y = forces_per_number(around, q, v, vd)
-    H = mass_elements(plan, q)
-    mass = [H[i * n + j] for i, j in loop_pattern(model).mass]
-    held = constraints(model, plan, q, v)
-    rows, cut = held.jacobian, rank_cut(model, held.value)
-
-    @function
-    def solved(free: Scalars) -> tuple[Scalar, ...]:
-        return answer(model, plan, mass, rows, list(free), [0.0] * len(rows), cut).vd
-
-    columns = [solved(tuple(-x for x in scalars(column))) for column in Y.T]
+    held = constraints(around.model, around.plan, q, v)
+    solved, closed = constrained_solver(around, q, held), (0.0,) * len(held.value)
+    columns = [solved(tuple(-x for x in scalars(column)), closed) for column in Y.T]
     by_inertia = as_traced([column[i] for i in range(n) for column in columns])
     return {"vd": as_traced(list(vd)), "by_inertia": by_inertia.reshape(n, len(columns))}
-
-
-def _left(
-    around: Setting, q: JointVector, v: JointVector, vd: JointVector, forces: Scalars
-) -> list[Scalar]:
-    """Return ID - J^T lambda and J vd + bias, for given accelerations and constraint forces."""
-    here = around.at(q, v, *around.now)
-    held = constraints(around.model, here.plan, q, v)
-    needed = list(rnea(here.plan, q, v, vd, here.gravity, here.external))
-    opening: list[Scalar] = []
-    for row, force, bias in zip(held.jacobian, forces, held.bias, strict=True):
-        total = bias
-        for i, x in row.items():
-            needed[i] = needed[i] - x * force
-            total = total + x * vd[i]
-        opening.append(total)
-    return [*needed, *opening]
 
 
 def pushed(

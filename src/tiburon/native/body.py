@@ -21,7 +21,7 @@ from tiburon.record import record
 from tiburon.trace.callee import Callee
 from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.primitives.primitive import Primitive
-from tiburon.trace.regions import FixedLoop, FunctionRegion, WhileLoop
+from tiburon.trace.regions import FixedLoop, ForEach, FunctionRegion, WhileLoop
 from tiburon.trace.regions.region import GraphRegion
 
 
@@ -243,6 +243,8 @@ def write_callee(
         _write_function(m, callee, given, found, base, prepare(_lowered(callee, order)))
     elif isinstance(callee, FixedLoop):
         _write_fixed_loop(m, callee, given, found, base, prepare(_lowered(callee, order)))
+    elif isinstance(callee, ForEach):
+        _write_for_each(m, callee, given, found, base, prepare(_lowered(callee, order)))
     elif isinstance(callee, WhileLoop):
         # only this order has the instructions of the condition first
         _write_while_loop(m, callee, given, found, base, prepare(_lowered(callee, "depth_first")))
@@ -326,6 +328,28 @@ def _write_fixed_loop(
         _store_all(m, state, [refs[root] for root in loop.roots])
         m.store_slot(counter, 0, m.add(index, m.constant(1.0)))
     _store_all(m, found, _load_all(m, state, size))
+
+
+def _write_for_each(
+    m: NativeMachine,
+    region: ForEach,
+    given: Arguments,
+    found: Slots,
+    base: Base,
+    instructions: list[Instruction],
+) -> None:
+    body = _Body(region, base)
+    body.bind(region.inputs, given.load(m, 0, len(region.inputs), base))
+    counter = m.slots(1)
+    m.store_slot(counter, 0, m.constant(0.0))
+    for number in m.loop(0, region.repetitions):
+        # counted in floats: exact, and the same in every language and lane
+        index = m.load_slot(counter, 0)
+        body.bind([region.index], [index])
+        refs = emit_instructions(m.target, instructions, body)
+        for place, root in enumerate(region.roots):
+            m.store_slot(found, number * len(region.roots) + place, refs[root])
+        m.store_slot(counter, 0, m.add(index, m.constant(1.0)))
 
 
 def _write_while_loop(

@@ -36,6 +36,7 @@ from tiburon.simulation.integrators.adaptive import (
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.integrators.pair import Pair
+from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.system import ELEMENTS, System
@@ -196,7 +197,9 @@ class AdaptiveSource:
             found: Scalars = rates(q, w, u, time)
             return found
 
-        acceleration = partial(under, u)
+        acceleration: Any = partial(under, u)
+        if METHODS[self.method].is_implicit:
+            acceleration = ImplicitRates(system, p).under(u)
         settle = _settling(system)
         at: AdaptiveState = rebuild(form, iter(before))
         started = start_adaptive(

@@ -22,6 +22,7 @@ from tiburon.simulation.integrators.kept_inertia import KeptSystem
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.method import Method
 from tiburon.simulation.integrators.methods import METHODS
+from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.system import ELEMENTS, System
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, Program
@@ -106,7 +107,11 @@ class Stepping:
             found: Scalars = rates(q, w, u, time)
             return found
 
+        implicit = ImplicitRates(system, p) if method.is_implicit else None
+
         def under(u: Scalars) -> Any:
+            if implicit is not None:
+                return implicit.under(u)
             return partial(rates_under, u) if kept is None else kept.under(u)
 
         @function

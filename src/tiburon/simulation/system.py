@@ -21,8 +21,11 @@ import numpy as np
 from tiburon.actuation.element import Action, Element, ElementContext, Sight, structure_of
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.algorithms.conditions import Setting
+from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.forward import method_of_runs
+from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, at_time, structure_around, surroundings
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
@@ -30,7 +33,15 @@ from tiburon.errors import ShapeError
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
 from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
 from tiburon.loops.closed_functions import constrained_motion
-from tiburon.loops.constraints import Switches, constraints, loop_rows, switched, switches_of
+from tiburon.loops.constraints import (
+    Constraints,
+    Switches,
+    constraints,
+    loop_rows,
+    switched,
+    switches_of,
+)
+from tiburon.loops.derivatives import add_constraints, constrained_solver
 from tiburon.loops.metric import CUT
 from tiburon.loops.projection import OPEN, close_position, close_velocity
 from tiburon.model import Model, Plan, World
@@ -40,6 +51,7 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.declared import is_declared, structure_text
 from tiburon.trace.primitives.table_rows import HANDLE
+from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.program import Input, Program, current_graph
 from tiburon.trace.traced import has_structure
 
@@ -240,8 +252,79 @@ class System:
             time: When [s].
             p: Run-time numbers of the elements; their own by default.
         """
-        # visits recorded as steps take what belongs to their body from joint vectors only
+        return self.motion(q, w, u, time, p)[0]
+
+    def motion(
+        self,
+        q: Sequence[Scalar],
+        w: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar = 0.0,
+        p: Sequence[Scalar] | None = None,
+    ) -> tuple[Scalars, Scalars]:
+        """Return what `rates` returns, and the constraint forces of loops [N or N m]."""
         q, v, x = self._parts(q, w)
+        here, driving, own = self._acting(q, v, x, u, time, p)
+        vd, forces = self._accelerations(here, q, v, x, driving.force)
+        return (*vd, *driving.rates, *own), tuple(forces)
+
+    def residual(
+        self,
+        q: Sequence[Scalar],
+        w: Sequence[Scalar],
+        vd: Sequence[Scalar],
+        forces: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+        p: Sequence[Scalar] | None = None,
+    ) -> tuple[Scalars, Scalars]:
+        """Return the residual of the equations of motion, and the rates of inner states.
+
+        The residual is tau - ID(q, v, vd) + J^T lambda, then -(J vd + bias) for loops.
+
+        Args:
+            q: Position [m or rad], nq scalars.
+            w: Joint velocity [m/s or rad/s] and inner states, nv + nx scalars.
+            vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
+            forces: lambda, the constraint forces of loops [N or N m].
+            u: As in `rates`.
+            time: When [s].
+            p: As in `rates`.
+        """
+        q, v, x = self._parts(q, w)
+        here, driving, own = self._acting(q, v, x, u, time, p)
+        needed = rnea(here.plan, q, v, JointVector(vd), here.gravity, here.external)
+        left: list[Scalar] = [a - b for a, b in zip(driving.force, needed, strict=True)]
+        if self.model.loops:
+            left = add_constraints(left, self._constraints(here, q, v, x), vd, forces)
+        return tuple(left), (*driving.rates, *own)
+
+    def linear_solver(
+        self, q: Sequence[Scalar], w: Sequence[Scalar], time: Scalar
+    ) -> Callable[[Scalars], Scalars]:
+        """Return what solves [[H, J^T], [J, 0]] [vd; -lambda] = r for vd."""
+        q, v, x = self._parts(q, w)
+        here, n = self._setting(q, v, time), self.model.nv
+        if self.model.loops:
+            held = self._constraints(here, q, v, x)
+            solved = constrained_solver(here, q, held, self._least_cut)
+            return lambda r: solved(tuple(r[:n]), tuple(r[n:]))
+        parents, H = freedom_parents(here.plan), mass_elements(here.plan, q)
+        primitive = FactorTree(parents)
+        factor = primitive.apply([H[i * n + j] for i, j in primitive.layout.elements()])
+        return lambda r: tuple(SolveTree(parents).apply([*factor, *r]))
+
+    def _acting(
+        self,
+        q: JointVector,
+        v: JointVector,
+        x: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+        p: Sequence[Scalar] | None,
+    ) -> tuple[Setting, Driving, Sequence[Scalar]]:
+        """Return the conditions with all external forces, joint forces, and controller rates."""
+        # visits recorded as steps take what belongs to their body from joint vectors only
         here = self._setting(q, v, time)
         own: Sequence[Scalar] = u[len(self.command_names) : self.readings.start]
         if self.control is not None and not self.held:
@@ -251,8 +334,18 @@ class System:
         acting = forces_on_bodies(here.plan, q, summed_wrenches(driving.wrenches), "frame")
         if acting is not None:
             external = acting if external is None else tuple(map(add, external, acting))
-        vd = self._accelerations(here._replace(external=external), q, v, x, driving.force)
-        return (*vd, *driving.rates, *own)
+        return here._replace(external=external), driving, own
+
+    def _constraints(
+        self, here: Setting, q: JointVector, v: JointVector, x: Sequence[Scalar]
+    ) -> Constraints:
+        """Return the constraints of all loops, zero where a switched loop is open."""
+        return switched(constraints(self.model, here.plan, q, v), self.switches(x))
+
+    @property
+    def _least_cut(self) -> float:
+        """Relative length below which constraints are redundant on the manifold."""
+        return max(CUT, self.redundancy_tolerance)
 
     def _accelerations(
         self,
@@ -261,14 +354,15 @@ class System:
         v: JointVector,
         x: Sequence[Scalar],
         force: Sequence[Scalar],
-    ) -> Sequence[Scalar]:
-        """Return joint accelerations under all that acts, by the method that the robot needs."""
+    ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
+        """Return joint accelerations and constraint forces, by the method that the robot needs."""
         tau = JointVector(force)
         if self.model.loops:
-            how: Any = {"least_cut": max(CUT, self.redundancy_tolerance)}
-            return constrained_motion(here, q, v, tau, switches=self.switches(x), **how).vd
+            how: Any = {"switches": self.switches(x), "least_cut": self._least_cut}
+            found = constrained_motion(here, q, v, tau, **how)
+            return found.vd, found.multipliers
         solve = method_of_runs(self.model, here.plan)
-        return solve(here.plan, q, v, tau, here.gravity, here.external)
+        return solve(here.plan, q, v, tau, here.gravity, here.external), ()
 
     def settle(self, q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars, Scalar]:
         """Bring a state back onto the loops after a step; that of a tree stays as it is.

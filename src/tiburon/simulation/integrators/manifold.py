@@ -9,6 +9,7 @@ Symbols:
 """
 
 from collections.abc import Callable, Hashable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,11 @@ import numpy as np
 from tiburon.model import Joint, Model
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
+from tiburon.trace.differentiation import push_forward
+from tiburon.trace.primitives.primitive import nodes_of
+from tiburon.trace.program import current_graph
 from tiburon.trace.regions import function
+from tiburon.trace.regions.region import as_value
 
 __all__ = ["Acceleration", "Chart", "Manifold", "Scalars", "Steps", "combine"]
 
@@ -113,9 +118,57 @@ class Manifold:
             for (joint, _, _), turning, step, rate in joints
         )
 
+    def coordinate_changes(
+        self, q: Sequence[Scalar], v: Sequence[Scalar]
+    ) -> tuple[list[Scalars], list[Scalars]]:
+        """Return the derivatives of `coordinate_rate` at theta = 0 by theta and by velocities.
+
+        Args:
+            q: Position [m or rad], nq scalars.
+            v: Velocity [m/s or rad/s], nv scalars.
+
+        Returns:
+            One column per coordinate, and one per velocity.
+        """
+        size = sum(self.step_counts)
+        by_theta: list[Scalars] = []
+        by_v: list[Scalars] = [(0.0,) * size] * len(v)
+        place = 0
+        joints = zip(self._joints, self.turning, self.step_counts, strict=True)
+        for (joint, i, j), turning, count in joints:
+            along = self.function(("change", joint.name), partial(_rate_change, joint, turning))
+            own = (tuple(q[i]), (0.0,) * count, tuple(v[j]))
+            for k, unit in enumerate(np.eye(count + joint.nv).tolist()):
+                column = [0.0] * size
+                column[place : place + count] = along(*own, tuple(unit))
+                if k < count:
+                    by_theta.append(tuple(column))
+                else:
+                    by_v[j.start + k - count] = tuple(column)
+            place += count
+        return by_theta, by_v
+
     def normalize(self, q: Sequence[Scalar]) -> Scalars:
         """Return the same positions with quaternions of length 1."""
         return tuple(x for joint, i, _ in self._joints for x in joint.normalize(q[i]))
+
+
+def _rate_change(
+    joint: Joint, turning: bool, q: Scalars, theta: Scalars, v: Scalars, direction: Scalars
+) -> Scalars:
+    """Return how the coordinate rates of a joint change in a direction of (theta, v)."""
+    rate = joint.step(joint.move(q, theta), v)
+    found = _turned_rate(joint, theta, rate) if turning else rate
+    return changes_along(found, (*theta, *v), direction)
+
+
+def changes_along(found: Scalars, leaves: Scalars, direction: Scalars) -> Scalars:
+    """Return the change of traced values while leaves of their graph change in a direction."""
+    graph = current_graph()
+    assert graph is not None
+    tangents = dict(zip(nodes_of(graph, leaves), nodes_of(graph, direction), strict=True))
+    changes = push_forward(graph, nodes_of(graph, found), tangents)
+    return tuple(as_value(graph, node) for node in changes)
 
 
 def _fails_to_commute(joint: Joint, count: int) -> bool:

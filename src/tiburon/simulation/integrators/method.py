@@ -39,6 +39,9 @@ class Method:
     advances: Callable[..., Any] | None = None
     """``(manifold, acceleration, q, w, memory, h, *time) -> (q, w, memory)`` of such a method."""
 
+    is_implicit: bool = False
+    """Whether steps need the Jacobian of the rates, and take `ImplicitRates`."""
+
     keeps_inertia: bool = False
     """Whether steps keep mass matrix and bias force, and ask for `KeptRates`."""
 

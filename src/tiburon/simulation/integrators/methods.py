@@ -44,7 +44,7 @@ METHODS = MethodTable(
         Method("rk4", 4, 4, rk4_step),
         Method("dopri5", 5, 6, dopri5_step, Dopri5()),
         Method("dop853", 8, 12, dop853_step, Dop853()),
-        Method("rosenbrock", 3, 3, rosenbrock_step, Rosenbrock()),
+        Method("rosenbrock", 3, 3, rosenbrock_step, Rosenbrock(), is_implicit=True),
         _block(1),
         _block(2),
         _block(4),

@@ -1,24 +1,33 @@
-"""How the rates of a system change with its state: the exact Jacobian that implicit methods need.
+"""The exact Jacobian of the rates of a system, which implicit methods need.
 
-It is the derivative of the very graph of the rates, in coordinates about a position, so that it
-holds for any joint, element and controller. One derived function serves all directions of a kind.
+The rates of a `System` follow from its equations of motion R(q, v, x, vd, lambda, t) = 0. They are
+differentiated implicitly, at constant accelerations and constraint forces:
+
+    [ H  J^T ] [  dvd     ]        R = [ tau - ID(q, v, vd) + J^T lambda ]
+    [ J   0  ] [ -dlambda ] = dR,      [ -(J vd + bias)                  ]
+
+dR is the forward-mode derivative of inverse dynamics with all elements and controllers: one derived
+function, called once per direction. Any other function of the rates is differentiated itself.
+
+Symbols: H mass matrix, J constraint Jacobian, lambda constraint forces, ID inverse dynamics.
 """
 
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiburon.simulation.integrators.manifold import Chart, Scalars
+from tiburon.simulation.integrators.manifold import Chart, Scalars, changes_along
 from tiburon.spatial import Scalar
 from tiburon.trace.derivative import jacobian
-from tiburon.trace.differentiation import push_forward
 from tiburon.trace.interpret import interpret
-from tiburon.trace.primitives.primitive import nodes_of
 from tiburon.trace.program import Input, current_graph, trace
-from tiburon.trace.regions import function
-from tiburon.trace.regions.region import as_value
+from tiburon.trace.regions import for_each, function
 
-__all__ = ["RateChanges", "rate_changes"]
+if TYPE_CHECKING:
+    from tiburon.simulation.system import System
+
+__all__ = ["ImplicitRates", "RateChanges", "rate_changes"]
 
 
 class RateChanges(NamedTuple):
@@ -31,39 +40,123 @@ class RateChanges(NamedTuple):
     """By the time; empty where nothing depends on it."""
 
 
-def rate_changes(chart: Chart, y: Scalars, *time: Scalar) -> RateChanges:
-    """Differentiate the rates of coordinates.
+class ImplicitRates:
+    """Rates of a system under held commands, which `rate_changes` differentiates implicitly."""
+
+    def __init__(self, system: "System", p: Sequence[Scalar] | None = None) -> None:
+        """Take a system.
+
+        Args:
+            system: What moves.
+            p: Run-time parameters of the elements; their own by default.
+        """
+        self.system = system
+        self._p = p
+        self._u: Scalars = ()
+
+        def motion(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
+            return system.motion(q, w, u, time, p)
+
+        self._motion = function(motion)
+
+    def under(self, u: Scalars) -> "ImplicitRates":
+        """Return the same under held commands, `System.drive_size` scalars."""
+        found = object.__new__(ImplicitRates)
+        found.__dict__.update(self.__dict__, _u=tuple(u))
+        return found
+
+    def __call__(self, q: Scalars, w: Scalars, time: Scalar) -> Scalars:
+        """Return the rate of w."""
+        return self.motion(q, w, time)[0]
+
+    def motion(self, q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars]:
+        """Return the rate of w, and the constraint forces of loops."""
+        found: tuple[Scalars, Scalars] = self._motion(tuple(q), tuple(w), self._u, time)
+        return found
+
+    def residual(
+        self, q: Scalars, w: Scalars, vd: Scalars, forces: Scalars, time: Scalar
+    ) -> tuple[Scalars, Scalars]:
+        """Return R, and the rates of inner states."""
+        return self.system.residual(q, w, vd, forces, self._u, time, self._p)
+
+
+def rate_changes(
+    chart: Chart, y: Scalars, *time: Scalar, rates: Scalars | None = None
+) -> RateChanges:
+    """Differentiate the rates of coordinates at the origin of a chart.
 
     Args:
         chart: Coordinates about a position.
-        y: Where.
+        y: Where: zero for all steps of position.
         *time: When [s], where the motion depends on it.
+        rates: The rates of coordinates there, if they are known.
     """
     if current_graph() is None:
         return _on_floats(chart, y, *time)
-    positions = chart.position_count
-    # directions of one kind share a function: steps of position, the rest of the state, time
-    groups = ((0, positions), (positions, len(y)), (len(y), len(y) + len(time)))
-    columns = [column for group in groups for column in _columns(chart, y, time, *group)]
+    if isinstance(chart.acceleration, ImplicitRates):
+        columns = _implicit_columns(chart, chart.acceleration, y, time, rates)
+    else:
+        columns = _columns(chart, y, time)
     return RateChanges(tuple(columns[: len(y)]), columns[len(y)] if time else ())
 
 
-def _columns(chart: Chart, y: Scalars, time: Scalars, begin: int, end: int) -> list[Scalars]:
-    """Return the derivatives by coordinates and time from one place to another."""
+def _columns(chart: Chart, y: Scalars, time: Scalars) -> list[Scalars]:
+    """Return the derivatives of any rates by coordinates and time."""
 
     @function
     def along(q: Scalars, y: Scalars, time: Scalars, direction: Scalars) -> Any:
         # inside, all of these are leaves of a graph of their own
-        graph = current_graph()
-        assert graph is not None
         found = Chart(chart.manifold, chart.acceleration, q).rates(y, *time)
-        leaves = nodes_of(graph, (*y, *time)[begin:end])
-        tangents = dict(zip(leaves, nodes_of(graph, direction), strict=True))
-        changes = push_forward(graph, nodes_of(graph, found), tangents)
-        return tuple(as_value(graph, node) for node in changes)
+        return changes_along(found, (*y, *time), direction)
 
-    units = np.eye(end - begin).tolist()
+    units = np.eye(len(y) + len(time)).tolist()
     return [along(tuple(chart.q), tuple(y), time, tuple(unit)) for unit in units]
+
+
+def _implicit_columns(
+    chart: Chart,
+    acceleration: ImplicitRates,
+    y: Scalars,
+    time: Scalars,
+    rates: Scalars | None,
+) -> list[Scalars]:
+    """Return the derivatives by coordinates and time, by implicit differentiation."""
+    system, count = acceleration.system, chart.position_count
+    nv, w = system.model.nv, tuple(y[count:])
+    forces: Scalars = ()
+    if system.model.loops or rates is None:
+        rates, forces = acceleration.motion(chart.q, w, *time)
+        rates = (*(0.0,) * count, *rates)
+    vd = tuple(rates[count : count + nv])
+    solve = system.linear_solver(chart.q, w, *time)
+
+    @function
+    def along(
+        origin: Scalars,
+        y: Scalars,
+        vd: Scalars,
+        forces: Scalars,
+        time: Scalars,
+        direction: Scalars,
+    ) -> Any:
+        # inside, all of these are leaves of a graph of their own
+        theta = Chart(chart.manifold, acceleration, origin).steps(y)
+        q = chart.manifold.move(origin, theta)
+        left, own = acceleration.residual(q, tuple(y[count:]), vd, forces, *time)
+        return changes_along((*left, *own), (*y, *time), direction)
+
+    state = (tuple(chart.q), tuple(y), vd, forces, tuple(time))
+    size = len(y) + len(time)
+
+    def change(index: Scalar) -> Scalars:
+        direction = tuple(np.where(index == float(k), 1.0, 0.0) for k in range(size))
+        found = along(*state, direction)
+        return (*solve(found[: nv + len(forces)]), *found[nv + len(forces) :])
+
+    by_theta, by_v = chart.manifold.coordinate_changes(chart.q, w[:nv])
+    steps = [*by_theta, *by_v, *[(0.0,) * count] * (size - count - nv)]
+    return [(*a, *b) for a, b in zip(steps, for_each(size, change), strict=True)]
 
 
 def _on_floats(chart: Chart, y: Scalars, *time: Scalar) -> RateChanges:
@@ -71,8 +164,8 @@ def _on_floats(chart: Chart, y: Scalars, *time: Scalar) -> RateChanges:
     size = len(y)
 
     def rates(given: Any) -> Any:
-        numbers = given.tolist()
-        return list(chart.rates(tuple(numbers[:size]), *numbers[size:]))
+        values = given.tolist()
+        return list(chart.rates(tuple(values[:size]), *values[size:]))
 
     at = np.array([float(x) for x in (*y, *time)])
     program = jacobian(trace(rates, [Input("state", at.shape)], name="rates"), mode="forward")

@@ -16,8 +16,6 @@ Symbols (there):
 from collections.abc import Callable, Sequence
 from typing import ClassVar
 
-import numpy as np
-
 from tiburon.simulation.integrators.dopri5 import end_of_step, hermite
 from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, Scalars, combine
 from tiburon.simulation.integrators.pair import Attempt, Pair, later
@@ -25,6 +23,8 @@ from tiburon.simulation.integrators.rate_jacobian import RateChanges, rate_chang
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives import factor_orthogonal
+from tiburon.trace.primitives.shifted import ShiftedMatrix, ShiftedRight
+from tiburon.trace.regions import function
 
 __all__ = ["Rosenbrock", "rosenbrock_step"]
 
@@ -105,7 +105,7 @@ class Rosenbrock(Pair):
 
 def _stages(chart: Chart, y: Scalars, first: Scalars, h: Scalar, *time: Scalar) -> list[Scalars]:
     """Return the four stages u."""
-    changes = rate_changes(chart, y, *time)
+    changes = rate_changes(chart, y, *time, rates=first)
     solve = _solver(changes, chart.position_count, GAMMA * h)
     stages: list[Scalars] = []
     rates = first
@@ -122,70 +122,39 @@ def _stages(chart: Chart, y: Scalars, first: Scalars, h: Scalar, *time: Scalar) 
 def _solver(changes: RateChanges, positions: int, scale: Scalar) -> Callable[[Scalars], Scalars]:
     """Return what solves (1/scale - J) u = right.
 
-    Where positions change by velocities alone, as at hinges, their rows give them at once,
-    u_i = scale (right_i + sum J_ij u_j): only the rest is left to factor.
+    Positions that change by velocities alone, as those of hinges, are eliminated: their rows give
+    them from the others (`tiburon.trace.primitives.shifted`).
     """
     J = changes.by_state
     size = len(J)
     gone = [i for i in range(positions) if all(_is_zero(J[j][i]) for j in range(positions))]
     kept = [i for i in range(size) if i not in gone]
+    links = [
+        (a, b) for b, e in enumerate(gone) for a, j in enumerate(kept) if not _is_zero(J[j][e])
+    ]
+    n = len(kept)
+    inner = [J[j][i] for j in kept for i in kept]
+    outer = [J[e][i] for e in gone for i in kept]
+    slopes = [J[kept[a]][gone[b]] for a, b in links]
+    found = ShiftedMatrix(n, len(gone), links).apply([scale, *inner, *outer, *slopes])
+    rows, columns = found[n * n : n * n + n], found[n * n + n :]
+    factor = factor_orthogonal(as_traced(found[: n * n]).reshape(n, n), cut=CUT)
+    reduce = ShiftedRight(n, len(gone))
 
-    def folded(i: int, j: int) -> Scalar:
-        """Return J_ij, with what it is felt through positions that are given at once."""
-        total: Scalar = J[j][i]
-        for e in gone:
-            if not _is_zero(J[j][e]):
-                total = total + scale * J[e][i] * J[j][e]
-        return total
-
-    diagonal = 1.0 / scale
-    matrix = [[(diagonal if i == j else 0.0) - folded(i, j) for j in kept] for i in kept]
-    solve_kept = _equilibrated(matrix)
-
+    # four stages share one function
+    @function
     def solve(right: Scalars) -> Scalars:
-        reduced = []
-        for i in kept:
-            total: Scalar = right[i]
-            for e in gone:
-                total = total + scale * J[e][i] * right[e]
-            reduced.append(total)
-        known = dict(zip(kept, solve_kept(reduced), strict=True))
-        for e in gone:
-            total = right[e]
-            for j in kept:
-                if not _is_zero(J[j][e]):
-                    total = total + J[j][e] * known[j]
-            known[e] = scale * total
+        given = [*(right[i] for i in kept), *(right[e] for e in gone)]
+        solved = factor.solve(as_traced(reduce.apply([scale, *rows, *outer, *given])))
+        known = {i: c * x for i, c, x in zip(kept, columns, solved.tolist(), strict=True)}
+        totals = [right[e] for e in gone]
+        for (a, b), slope in zip(links, slopes, strict=True):
+            totals[b] = totals[b] + slope * known[kept[a]]
+        known.update({e: scale * total for e, total in zip(gone, totals, strict=True)})
         return tuple(known[i] for i in range(size))
 
-    return solve
-
-
-def _equilibrated(matrix: list[list[Scalar]]) -> Callable[[Sequence[Scalar]], list[Scalar]]:
-    """Return what solves equations whose unknowns have units of any size, Pa beside m/s.
-
-    Rows, then columns are scaled to a largest element of one: what is small then is small by
-    itself, not by its unit, and no column is taken for one that depends on others.
-    """
-    rows = [1.0 / _largest(row) for row in matrix]
-    scaled = [[r * x for x in row] for r, row in zip(rows, matrix, strict=True)]
-    columns = [1.0 / _largest(column) for column in zip(*scaled, strict=True)]
-    both = [[x * c for x, c in zip(row, columns, strict=True)] for row in scaled]
-    factor = factor_orthogonal(as_traced(both), cut=CUT)
-
-    def solve(right: Sequence[Scalar]) -> list[Scalar]:
-        found = factor.solve(as_traced([r * x for r, x in zip(rows, right, strict=True)]))
-        return [c * x for c, x in zip(columns, found.tolist(), strict=True)]
-
-    return solve
-
-
-def _largest(values: Sequence[Scalar]) -> Scalar:
-    """Return the largest size of some numbers, one if all are zero."""
-    found: Scalar = 0.0
-    for value in values:
-        found = np.maximum(found, np.abs(value))
-    return np.where(found > 0.0, found, 1.0)
+    stages: Callable[[Scalars], Scalars] = solve
+    return stages
 
 
 def _is_zero(value: Scalar) -> bool:

@@ -20,6 +20,7 @@ from tiburon.trace.regions.region import (
     trace_body,
 )
 from tiburon.trace.structure import Structure, flatten, rebuild
+from tiburon.trace.value import Value
 
 __all__ = ["FunctionRegion", "call_function", "function"]
 
@@ -143,6 +144,16 @@ class _Traced:
         self.inputs = [*(leaf.node for leaf in leaves), *capture_nodes(self.graph)]
 
 
+def _traced_around(graph: Graph, key: Any) -> tuple[_Traced | None, Graph]:
+    """Return a function traced in a graph or in one around it, and that graph."""
+    around: Graph | None = graph
+    while around is not None:
+        if key in around.regions:
+            return around.regions[key], around
+        around = around.parent
+    return None, graph
+
+
 def function(call: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a function into a region: traced once per structure of arguments, called many times.
 
@@ -166,11 +177,12 @@ def function(call: Callable[..., Any]) -> Callable[..., Any]:
             return call(*args, **kwargs)
         leaves, structure = flatten((args, kwargs))
         nodes = [float_node(graph, leaf) for leaf in leaves]
-        traced = graph.regions.get((region, structure))
+        traced, around = _traced_around(graph, (region, structure))
         if traced is None:
             traced = graph.regions[region, structure] = _Traced(graph, call, len(nodes), structure)
         name = getattr(call, "__name__", "function")
-        arguments = [*nodes, *traced.graph.captures]
+        captures = (float_node(graph, Value(around, node)) for node in traced.graph.captures)
+        arguments = [*nodes, *captures]
         results = call_function(graph, name, traced.graph, traced.inputs, traced.roots, arguments)
         return rebuild(traced.structure, (as_value(graph, node) for node in results))
 
