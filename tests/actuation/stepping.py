@@ -5,7 +5,7 @@ import hashlib
 import numpy as np
 
 import tiburon as tb
-from tiburon.actuation.element import ElementContext, Sight
+from tiburon.actuation.element import ElementContext, StateKinematics
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.surroundings import surroundings
 from tiburon.algorithms.tape_calls import scalars
@@ -81,7 +81,7 @@ def moment(element, model, q, v, x=(), u=(), time=0.0, world=FREE):
     """Return what an element meets in one state on floats."""
     plan, gravity, water = surroundings(model, world)
     around = Setting(model, (), (), plan, gravity, water)
-    sight = Sight(around, tuple(map(float, q)), tuple(map(float, v)))
+    sight = StateKinematics(around, tuple(map(float, q)), tuple(map(float, v)))
     return ElementContext(sight, time, tuple(x), tuple(u), element.parameters())
 
 

@@ -18,7 +18,12 @@ from typing import TypeAlias
 import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.actuation.freedom import joint_force, joint_positions, joint_velocities, one_freedom
+from tiburon.actuation.joint_access import (
+    joint_force,
+    joint_positions,
+    joint_velocities,
+    require_single_dof,
+)
 from tiburon.actuation.stop import stop_force
 from tiburon.actuation.two_points import line_between
 from tiburon.model import Model
@@ -119,7 +124,7 @@ class CylinderDrive(Element):
         """Raise an error if its ends or its joint do not fit the robot."""
         c = self.cylinder
         if c.joint is not None:
-            one_freedom(model, c.joint, f"hydraulic cylinder {self.name!r}")
+            require_single_dof(model, c.joint, f"hydraulic cylinder {self.name!r}")
         else:
             for end in (c.first, c.second):
                 model.plan.frame(str(end))

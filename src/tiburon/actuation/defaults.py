@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from tiburon.actuation.cylinder_drive import CylinderDrive
 from tiburon.actuation.element import Element
 from tiburon.actuation.force_drive import ForceDrive
-from tiburon.actuation.freedom import each_freedom
+from tiburon.actuation.joint_access import per_degree_of_freedom
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, felt_inertia
 from tiburon.actuation.motor_drive import MotorDrive
 from tiburon.actuation.passive import FRICTION_SPEED, PassiveJoints
@@ -110,7 +110,7 @@ def _stick_slips(model: Model) -> list[Element]:
             continue
         inertia = felt_inertia(model)[model.slice(joint.name, of="v")]
         ratio = joint.ratio if isinstance(joint, Coupled) else 1.0
-        for k, f in enumerate(each_freedom(joint.passive.friction, joint)):
+        for k, f in enumerate(per_degree_of_freedom(joint.passive.friction, joint)):
             if f == 0.0:
                 continue
             m = float(inertia[k]) / (ratio * ratio)

@@ -21,15 +21,15 @@ from tiburon.spatial import Motion, Scalar, Vec3
 from tiburon.trace.declared import is_declared
 from tiburon.trace.primitives.table_rows import Table
 
-__all__ = ["Action", "Element", "ElementContext", "Sight", "structure_of"]
+__all__ = ["Action", "Element", "ElementContext", "StateKinematics", "structure_of"]
 
 Scalars = Sequence[Scalar]
 
 
-class Sight:
-    """Where the bodies of a robot are and how they move, in one state: found when first asked for.
+class StateKinematics:
+    """Poses and velocities of the bodies of a robot in one state, computed on first use.
 
-    All elements of a robot share one, so that each place is computed once.
+    All elements of a robot share one, so that each pose is computed once.
     """
 
     def __init__(self, around: Setting, q: Scalars, v: Scalars) -> None:
@@ -76,7 +76,7 @@ class ElementContext:
     @public
     def __init__(
         self,
-        sight: Sight,
+        sight: StateKinematics,
         time: Scalar,
         x: Scalars,
         u: Scalars,
@@ -167,7 +167,7 @@ class Action:
 class Element:
     """Something that acts on a robot; subclasses are records, compared by value.
 
-    What is not overridden says: no states, no commands, no run-time numbers, no outputs.
+    What is not overridden says: no states, no commands, no run-time parameters, no outputs.
     """
 
     __slots__ = ()
@@ -192,11 +192,11 @@ class Element:
         return ()
 
     def parameters(self) -> tuple[float, ...]:
-        """Return its run-time numbers: never compiled in, so that changing them costs nothing."""
+        """Return its run-time parameters; changing them does not recompile."""
         return ()
 
     def tables(self) -> tuple[Table, ...]:
-        """Return data beside the code, too long to be run-time numbers; `read_rows` reads it."""
+        """Return data beside the code, too long to be run-time parameters; `read_rows` reads it."""
         return ()
 
     def structure(self) -> Hashable:

@@ -6,14 +6,14 @@ from collections.abc import Hashable
 import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.actuation.freedom import joint_force, joint_velocities
+from tiburon.actuation.joint_access import joint_force, joint_velocities
 from tiburon.model import Actuator, Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
 __all__ = ["ForceDrive", "within"]
 
-FADING = 0.1
+SPEED_FADE_SHARE = 0.1
 """Last share of the largest speed, over which an actuator loses its force to go faster."""
 
 
@@ -62,7 +62,7 @@ class ForceDrive(Element):
         for u, v in zip(now.u, joint_velocities(now, joint), strict=True):
             f = within(u, low, high)
             if speed is not None:
-                left = (1.0 - np.abs(v) / speed) / FADING
+                left = (1.0 - np.abs(v) / speed) / SPEED_FADE_SHARE
                 # force along the motion fades, braking stays
                 f = np.where(f * v > 0.0, f * np.minimum(np.maximum(left, 0.0), 1.0), f)
             force.append(f)

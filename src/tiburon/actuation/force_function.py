@@ -92,7 +92,7 @@ class ForceFunction(Element):
         return self.outputs
 
     def parameters(self) -> tuple[float, ...]:
-        """Return its run-time numbers."""
+        """Return its run-time parameters."""
         return self.numbers
 
     @property

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.actuation.freedom import (
-    each_freedom,
+from tiburon.actuation.joint_access import (
     joint_force,
     joint_positions,
     joint_velocities,
+    per_degree_of_freedom,
     spread_forces,
 )
 from tiburon.actuation.joint_spring import turn_of
@@ -39,7 +39,7 @@ STOP_DAMPING_RATIO = 0.5
 STOP_RAMP = 1e-3
 """Depth at which the damper of a stop is fully there [rad or m]."""
 
-TINY = 1e-150
+SMALLEST_DEPTH = 1e-150
 """Keeps the direction of no turn finite; squared it is the smallest normal number and more."""
 
 
@@ -183,7 +183,7 @@ class JointStops(Element):
 def _limited(joint: Joint) -> list[tuple[int, float, float]]:
     """Return freedom, lower and upper limit of all that is limited."""
     assert joint.limits is not None
-    low, high = (each_freedom(x, joint) for x in (joint.limits.lower, joint.limits.upper))
+    low, high = (per_degree_of_freedom(x, joint) for x in (joint.limits.lower, joint.limits.upper))
     if joint.follows is None and joint.nq != joint.nv:
         # the angle of the whole turn, which cannot be negative
         return [(-1, -math.inf, min(high))]
@@ -206,7 +206,7 @@ def _measured(now: ElementContext, joint: Joint, freedom: int) -> tuple[Scalar, 
         direction[freedom] = 1.0
         return q[freedom], direction
     x, y, z = turn_of(joint, q)
-    angle = np.sqrt(x * x + y * y + z * z + TINY)
+    angle = np.sqrt(x * x + y * y + z * z + SMALLEST_DEPTH)
     # an angle grows by the part of the angular velocity along its axis
     direction[:3] = [x / angle, y / angle, z / angle]
     return angle, direction
@@ -236,5 +236,5 @@ def _felt_by(model: Model, joint: Joint, freedom: int, inertia: NDArray[np.float
     own = inertia[model.slice(joint.name, of="v")]
     if isinstance(joint, Coupled):
         # what the leader feels, seen through the ratio
-        return float(own[0]) / max(joint.ratio * joint.ratio, TINY)
+        return float(own[0]) / max(joint.ratio * joint.ratio, SMALLEST_DEPTH)
     return float(own[:3].min()) if freedom < 0 else float(own[freedom])

@@ -19,7 +19,7 @@ import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.force_drive import within
-from tiburon.actuation.freedom import joint_force, joint_velocities, one_freedom
+from tiburon.actuation.joint_access import joint_force, joint_velocities, require_single_dof
 from tiburon.actuation.passive import FRICTION_SPEED, friction_force
 from tiburon.errors import ModelError
 from tiburon.model import Actuator, Model, Motor
@@ -105,7 +105,7 @@ class MotorDrive(Element):
 
     def check(self, model: Model) -> None:
         """Raise an error unless the joint has one freedom."""
-        one_freedom(model, self.actuator.joint, f"actuator {self.name!r}")
+        require_single_dof(model, self.actuator.joint, f"actuator {self.name!r}")
 
     def act(self, now: ElementContext) -> Action:
         """Return the force at the joint, and the rate of the current."""

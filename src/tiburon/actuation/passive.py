@@ -5,11 +5,11 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.actuation.freedom import (
-    each_freedom,
+from tiburon.actuation.joint_access import (
     joint_force,
     joint_positions,
     joint_velocities,
+    per_degree_of_freedom,
     spread_forces,
 )
 from tiburon.actuation.joint_spring import rest_position, spring_energy, spring_force
@@ -147,18 +147,18 @@ class PassiveJoints(Element):
         passive = joint.passive or JointPassive()
         friction = passive.friction if self.coulomb else 0.0
         rates = (passive.damping, friction, passive.stiffness)
-        damping, rubbing, stiffness = (each_freedom(x, joint) for x in rates)
+        damping, rubbing, stiffness = (per_degree_of_freedom(x, joint) for x in rates)
         springs = any(stiffness) or self._named(joint)[2]
         rest = rest_position(joint, passive.rest) if springs else ()
         return damping, rubbing, stiffness, rest
 
     def _named(self, joint: Joint) -> tuple[bool, ...]:
-        """Which of damping, friction, stiffness and rest are run-time numbers in any case."""
+        """Which of damping, friction, stiffness and rest are run-time parameters in any case."""
         words = ("damping", "friction", "stiffness", "rest")
         damping, friction, *springs = (f"{joint.name}.{word}" in self.run_time for word in words)
         return (damping, friction and self.coulomb, any(springs), any(springs))
 
     def _takes(self, joint: Joint) -> tuple[tuple[bool, ...], ...]:
-        """Which numbers are run-time numbers: those not zero, and what is named."""
+        """Which numbers are run-time parameters: those not zero, and what is named."""
         groups = zip(self._numbers(joint), self._named(joint), strict=True)
         return tuple(tuple(named or x != 0.0 for x in group) for group, named in groups)

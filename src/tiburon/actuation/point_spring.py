@@ -15,7 +15,7 @@ __all__ = ["PointSpring"]
 
 @record
 class PointSpring(Element):
-    """A `Spring` at work; stiffness, damping and rest length are run-time numbers."""
+    """A `Spring` at work; stiffness, damping and rest length are run-time parameters."""
 
     name: str
     """Unique among the elements of a run."""

@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 
 from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.actuation.freedom import joint_force
+from tiburon.actuation.joint_access import joint_force
 from tiburon.actuation.time_table import Rows, Times, TimeTable, checked_table
 from tiburon.argument_checks import choice
 from tiburon.errors import ModelError
@@ -20,10 +20,10 @@ __all__ = ["JointForceSchedule", "WrenchSchedule"]
 class WrenchSchedule(Element):
     """A force on a body or frame that follows a table of any length, which is never compiled in.
 
-    Times and forces of up to 32 rows are run-time numbers and may differ from case to case; longer
-    tables are data that all cases share. Before the first row the first holds, after the last the
-    last. Integrators of high order are at
-    their best if steps end where the table has its corners.
+    Times and forces of up to 32 rows are run-time parameters and may differ from case to case;
+    longer tables are data that all cases share. Before the first row the first holds, after the
+    last the last. High-order integrators are most accurate if steps end at the corners of the
+    table.
 
     Example:
         A push of 50 N for a tenth of a second::
@@ -113,7 +113,7 @@ class JointForceSchedule(Element):
     """When each row holds, rising [s]."""
 
     forces: Rows
-    """One row for each time, one number for each freedom of the joint [N or N m].
+    """One row for each time, one value per degree of freedom of the joint [N or N m].
 
     For joints of one freedom a list of numbers will do.
     """
@@ -147,7 +147,7 @@ class JointForceSchedule(Element):
         return (self.joint, self._table.structure())
 
     def check(self, model: Model) -> None:
-        """Raise an error unless there is one number for each freedom of the joint."""
+        """Raise an error unless there is one value per degree of freedom of the joint."""
         count = model.joint(self.joint).freedom_count
         if len(self.forces[0]) != count:
             raise ModelError(

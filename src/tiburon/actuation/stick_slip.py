@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.actuation.freedom import joint_force, joint_velocities
+from tiburon.actuation.joint_access import joint_force, joint_velocities
 from tiburon.errors import DomainError, ModelError
 from tiburon.model import Model
 from tiburon.model.value_checks import check_name, number
@@ -26,7 +26,7 @@ from tiburon.record import record
 
 __all__ = ["StickSlip"]
 
-ELASTIC = 0.7
+ELASTIC_SHARE = 0.7
 """Share of the kinetic friction up to which bristles bend without any slip."""
 
 
@@ -141,7 +141,7 @@ class StickSlip(Element):
         g = fc + (fs - fc) * np.exp(-(v / vs) * (v / vs))
         full = g / s0
         size = np.abs(z)
-        elastic = ELASTIC * fc / s0
+        elastic = ELASTIC_SHARE * fc / s0
         # from all elastic to all slip, smoothly; motion that unbends the bristles never slips
         share = np.minimum(np.maximum((size - elastic) / (full - elastic), 0.0), 1.0)
         share = share * share * (3.0 - 2.0 * share)

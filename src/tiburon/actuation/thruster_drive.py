@@ -16,7 +16,7 @@ class ThrusterDrive(Element):
     """A `Thruster` at work: the command is in the unit of its curve.
 
     Where it has a time constant T, the thrust is a state, d thrust / dt = (steady thrust -
-    thrust) / T. Curve, limits and T are run-time numbers; where it sits is compiled in.
+    thrust) / T. Curve, limits and T are run-time parameters; where it sits is compiled in.
     """
 
     name: str

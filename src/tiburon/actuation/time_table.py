@@ -1,4 +1,4 @@
-"""Numbers that change with time as a table says."""
+"""Values that follow a table in time."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -15,7 +15,7 @@ from tiburon.trace.primitives.table_rows import HANDLE, Table, read_rows, table_
 
 __all__ = [
     "BETWEEN",
-    "SHORT",
+    "MOST_PARAMETER_ROWS",
     "Column",
     "Rows",
     "TimeTable",
@@ -29,10 +29,10 @@ Array = NDArray[np.float64]
 BETWEEN = ("line", "hold")
 """What happens between two rows: a straight line, or the earlier row until the next."""
 
-SHORT = 32
-"""Rows up to which times and numbers of a table are run-time numbers, which may differ from case to
-case. Longer tables are data beside the code, shared by all cases: each row of a short one costs
-time in every step."""
+MOST_PARAMETER_ROWS = 32
+"""Rows up to which times and values of a table are run-time parameters, which may differ from case
+to case. Longer tables are data beside the code, shared by all cases: each row of a short table
+costs time in every step."""
 
 
 @record(eq=False)
@@ -120,13 +120,13 @@ def checked_table(
     given = given.reshape(-1, 1) if given.ndim == 1 and width in (None, 1) else given
     expected = given.shape[-1] if width is None and given.ndim == 2 else width or 1
     checked = finite_array(given, (count, expected), element, argument, name)
-    if count > SHORT:
+    if count > MOST_PARAMETER_ROWS:
         return Column.of(when), Column.of(checked)
     return tuple(when.tolist()), tuple(map(tuple, checked.tolist()))
 
 
 class TimeTable:
-    """How an element reads its table: among its run-time numbers, or in the data beside code."""
+    """How an element reads its table: among its run-time parameters, or in the data beside code."""
 
     def __init__(self, times: Times, rows: Rows, between: str) -> None:
         """Take what `checked_table` returned."""
@@ -142,7 +142,7 @@ class TimeTable:
         return len(self._rows[0])
 
     def numbers(self) -> tuple[float, ...]:
-        """Return run-time numbers: times, then rows, of short tables."""
+        """Return run-time parameters: times, then rows, of short tables."""
         if self._is_long:
             return ()
         assert isinstance(self._times, tuple)

@@ -11,7 +11,7 @@ from tiburon.spatial.vec3 import add, cross, dot, matrix_vector, scale, subtract
 
 __all__ = ["Line", "line_between"]
 
-SHORTEST = 1e-12
+LEAST_DISTANCE = 1e-12
 """Length below which a line points nowhere [m]; there its direction fades instead of failing."""
 
 
@@ -68,7 +68,7 @@ def line_between(
     (R1, p1, v1), (R2, p2, v2) = ends
     along = subtract(p2, p1)
     length = np.sqrt(dot(along, along))
-    direction = scale(along, 1.0 / np.maximum(length, SHORTEST))
+    direction = scale(along, 1.0 / np.maximum(length, LEAST_DISTANCE))
     return Line(
         length,
         dot(direction, subtract(v2, v1)),

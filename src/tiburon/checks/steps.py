@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tiburon.actuation.defaults import elements_of
-from tiburon.actuation.freedom import each_freedom
+from tiburon.actuation.joint_access import per_degree_of_freedom
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, felt_inertia
 from tiburon.actuation.passive import FRICTION_SPEED
 from tiburon.checks.finding import LOOK, PASSED, Finding
@@ -88,7 +88,7 @@ def advise_step(model: Model, world: World, q: Array) -> StepAdvice:
         if joint.passive is None or joint.freedom_count == 0:
             continue
         own = inertia[model.slice(joint.name, of="v")]
-        for f, m in zip(each_freedom(joint.passive.friction, joint), own, strict=False):
+        for f, m in zip(per_degree_of_freedom(joint.passive.friction, joint), own, strict=False):
             if f > 0.0:
                 rate = f / (FRICTION_SPEED * float(m))
                 found.append((rate, f"Coulomb friction of {joint.name!r}"))

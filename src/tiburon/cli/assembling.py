@@ -19,7 +19,7 @@ MOST_LISTED = 6
 MOVED = 1e-6
 """How far a joint must have moved to be told of [m or rad], or how fast it goes [m/s or rad/s]."""
 
-DEPENDENT = 1e-9
+RANK_TOLERANCE = 1e-9
 """Singular value of constraints, relative to the largest, that counts as zero."""
 
 
@@ -89,7 +89,7 @@ def closed_velocity(
         return v
     _, J = loop_rows(model, q)
     free = [k for k, name in enumerate(model.v_names) if name not in named]
-    v[free] = np.linalg.lstsq(J[:, free], -J @ v, rcond=DEPENDENT)[0]
+    v[free] = np.linalg.lstsq(J[:, free], -J @ v, rcond=RANK_TOLERANCE)[0]
     opening = float(np.abs(J @ v).max(initial=0.0))
     if opening > MOVED * float(np.abs(v).max()):
         raise tb.DomainError(
@@ -122,9 +122,9 @@ def assembled(
         LoopError: If loops cannot be closed.
     """
     from tiburon.loops.assembly import assemble, is_closed
-    from tiburon.loops.start import NEARLY
+    from tiburon.loops.start import START_TOLERANCE
 
-    if not model.loops or is_closed(model, q, NEARLY):
+    if not model.loops or is_closed(model, q, START_TOLERANCE):
         return q, ""
     found = assemble(model, q, hold=held).q
     kept = f", with {', '.join(held)} held" if held else ""
@@ -136,13 +136,15 @@ def assembled(
 def _open_words(model: "Model", q: "NDArray[np.float64]") -> str:
     """Return which loops are open and by how much, widest first."""
     from tiburon.loops.mobility import loop_rows
-    from tiburon.loops.start import NEARLY, gap_names
+    from tiburon.loops.start import START_TOLERANCE, gap_names
 
     gaps, _ = loop_rows(model, q)
     wide: dict[str, float] = {}
     for name, gap in zip(gap_names(model), gaps, strict=True):
         wide[name] = max(wide.get(name, 0.0), abs(float(gap)))
-    listed = sorted(((gap, name) for name, gap in wide.items() if gap > NEARLY), reverse=True)
+    listed = sorted(
+        ((gap, name) for name, gap in wide.items() if gap > START_TOLERANCE), reverse=True
+    )
     if not listed:
         return "a joint that closes a loop fits only head to tail"
     told = ", ".join(f"{name!r} by {gap:.3g}" for gap, name in listed[:MOST_LISTED])

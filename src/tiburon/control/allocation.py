@@ -34,10 +34,10 @@ __all__ = ["ThrustShares", "ThrusterAllocation", "command_of_thrust"]
 
 Array = NDArray[np.float64]
 
-RANK = 1e-10
+RANK_TOLERANCE = 1e-10
 """Singular values below this fraction of the largest are rounding: no thrust acts there."""
 
-RIDGE = 1e-9
+REGULARIZATION = 1e-9
 """Added to the diagonal of A W A' once thrusters are held, by its largest entry: what the others
 cannot do stays finite, and what they can is off by about this fraction."""
 
@@ -164,7 +164,7 @@ class ThrusterAllocation:
         """Return A with weighted rows, and its weighted pseudo-inverse."""
         A = np.array(self.importance)[:, None] * np.array(self.matrix)
         root = 1.0 / np.sqrt(np.array(self.costs))
-        return A, root[:, None] * np.linalg.pinv(A * root, rcond=RANK)
+        return A, root[:, None] * np.linalg.pinv(A * root, rcond=RANK_TOLERANCE)
 
     def parameters(self) -> tuple[float, ...]:
         """Return what compiled code takes at run time: geometry, weights and limits."""
@@ -269,7 +269,7 @@ def _redistributed(
         line = [
             _dot([x * y for x, y in zip(row, other, strict=True)], use) for other in to.A[: i + 1]
         ]
-        line[i] = line[i] + RIDGE * to.largest
+        line[i] = line[i] + REGULARIZATION * to.largest
         gram.append(line)
     y = _solve_definite(gram, rest)
     free = [w * _dot([row[k] for row in to.A], y) for k, w in enumerate(use)]

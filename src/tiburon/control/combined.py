@@ -77,7 +77,7 @@ class CombinedControl:
         return commands, np.concatenate(rates, axis=-1)
 
     def parameters(self) -> tuple[float, ...]:
-        """Return the run-time numbers of all parts in order."""
+        """Return the run-time parameters of all parts in order."""
         return tuple(x for part in self.parts for x in _listed(part, "parameters"))
 
     def tables(self) -> tuple[Table, ...]:
@@ -86,7 +86,7 @@ class CombinedControl:
 
     @property
     def structure(self) -> Callable[[], Hashable]:
-        """Tells what the code depends on; not there where a part does not tell."""
+        """Returns what the code depends on; not there where a part does not tell."""
         if not all(has_structure(part) for part in self.parts):
             raise AttributeError("structure: known only where all parts tell theirs")
         told = [part.structure for part in self.parts]  # type: ignore[attr-defined]
@@ -106,7 +106,7 @@ def _listed(part: Any, what: str) -> tuple[Any, ...]:
 
 
 def _all_traced(combined: CombinedControl) -> bool:
-    """Tell whether all parts may be traced."""
+    """Return whether all parts may be traced."""
     return all(is_traced(part) for part in combined.parts)
 
 

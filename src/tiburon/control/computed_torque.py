@@ -49,7 +49,7 @@ from tiburon.trace.traced import traced
 __all__ = ["ComputedTorque", "GravityCompensation"]
 
 _NUMBERS = ("stiffness", "damping", "target")
-"""Fields of computed torque that hold run-time numbers, in order."""
+"""Fields of computed torque that hold run-time parameters, in order."""
 
 
 @traced
@@ -129,7 +129,7 @@ class ComputedTorque:
         return commands_of(state, chosen, taken(tau, chosen.v), self.through)
 
     def parameters(self) -> tuple[float, ...]:
-        """Return its run-time numbers: stiffness, damping, target."""
+        """Return its run-time parameters: stiffness, damping, target."""
         return flat_numbers(self, _NUMBERS)
 
     def tables(self) -> tuple[Table, ...]:
@@ -190,7 +190,7 @@ class GravityCompensation:
         return commands_of(state, chosen, share * taken(tau, chosen.v), self.through)
 
     def parameters(self) -> tuple[float, ...]:
-        """Return its run-time number: the share."""
+        """Return its run-time parameter: the share."""
         return flat_numbers(self, ("share",))
 
     def structure(self) -> Hashable:

@@ -33,7 +33,7 @@ from tiburon.trace.traced import traced
 __all__ = ["PD", "PID"]
 
 _PD = ("stiffness", "damping", "target")
-"""Fields of PD that hold run-time numbers, in order."""
+"""Fields of PD that hold run-time parameters, in order."""
 
 
 @traced
@@ -78,7 +78,7 @@ class PD:
         return commands_of(state, chosen, force, self.through)
 
     def parameters(self) -> tuple[float, ...]:
-        """Return its run-time numbers: stiffness, damping, target."""
+        """Return its run-time parameters: stiffness, damping, target."""
         return flat_numbers(self, _PD)
 
     def tables(self) -> tuple[Table, ...]:
@@ -158,12 +158,12 @@ class PID:
 
     @property
     def _fields(self) -> tuple[str, ...]:
-        """Fields that hold run-time numbers."""
+        """Fields that hold run-time parameters."""
         unlimited = bool(np.all(np.isinf(self.limit)))
         return (*_PD, "integral") if unlimited else (*_PD, "integral", "limit")
 
     def parameters(self) -> tuple[float, ...]:
-        """Return its run-time numbers: stiffness, damping, target, integral, limit if any."""
+        """Return its run-time parameters: stiffness, damping, target, integral, limit if any."""
         return flat_numbers(self, self._fields)
 
     def tables(self) -> tuple[Table, ...]:

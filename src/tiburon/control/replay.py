@@ -33,7 +33,7 @@ __all__ = ["Replay"]
 
 Array = NDArray[np.float64]
 
-NEAR = 1e-9
+TIME_ROUNDING = 1e-9
 """Times of a run are sums that round: a row counts from this much before its time [s]."""
 
 BETWEEN = ("held", "linear")
@@ -191,7 +191,7 @@ class Replay:
         return rows[np.maximum(place, 0)]
 
     def _moved(self, time: Any) -> Any:
-        return time + NEAR if self.between == "held" else time
+        return time + TIME_ROUNDING if self.between == "held" else time
 
     def __call__(self, state: State) -> Any:
         """Return the commands at the time of a state."""

@@ -1,8 +1,8 @@
-"""Numbers of controllers that are never compiled in: gains, targets, logs.
+"""Run-time parameters of controllers, which are never compiled in: gains, set points, paths, logs.
 
-A loop hands a traced controller what stands for its numbers in each case, as `state.p`, and what
-leads to its tables, as `state.tables`. Both belong to `state.owner`: a controller that another one
-calls by itself finds its own numbers, compiled in.
+A compiled loop passes a traced controller its parameters for each case as `state.p`, and the
+handles of its tables as `state.tables`. Both belong to `state.owner`: a controller called by
+another one uses its own values, compiled in.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,11 +17,11 @@ from tiburon.trace.primitives.table_rows import Table
 __all__ = ["flat_numbers", "forms", "handed_tables", "path_tables", "run_time_fields"]
 
 LARGEST = float(np.finfo(np.float64).max)
-"""Stands for no limit: numbers of a kernel are finite."""
+"""Stands for no limit: parameters of a kernel are finite."""
 
 
 def flat_numbers(controller: Any, fields: Sequence[str]) -> tuple[float, ...]:
-    """Return the numbers of fields one after the other; paths have none, they are compiled in."""
+    """Return the values of fields one after the other; paths have none, they are tables."""
     found: list[float] = []
     for name in fields:
         found += _flat(getattr(controller, name))
@@ -39,7 +39,7 @@ def _flat(value: Any) -> list[float]:
 
 
 def forms(controller: Any, fields: Sequence[str]) -> tuple[Any, ...]:
-    """Return what code depends on of fields whose numbers are run-time numbers."""
+    """Return what code depends on of fields whose numbers are run-time parameters."""
     return tuple(_form(getattr(controller, name)) for name in fields)
 
 

@@ -24,7 +24,7 @@ __all__ = [
     "VelocityLog",
 ]
 
-RATE = 100.0
+DEFAULT_RATE = 100.0
 """Samples per second by default [Hz]."""
 
 Numbers = float | tuple[float, ...]
@@ -41,7 +41,7 @@ class JointSensor(Sensor):
     velocity: bool = True
     """Whether velocities are told as well."""
 
-    rate: float = RATE
+    rate: float = DEFAULT_RATE
     noise: Numbers = 0.0
     bias: Numbers = 0.0
     delay: float = 0.0
@@ -86,7 +86,7 @@ class InertialSensor(Sensor):
     frame: str
     """Body or frame it is fixed to; it reads at the frame's origin, in the frame's axes."""
 
-    rate: float = RATE
+    rate: float = DEFAULT_RATE
     noise: Numbers = 0.0
     bias: Numbers = 0.0
     delay: float = 0.0
@@ -211,7 +211,7 @@ class ForceTorqueSensor(Sensor):
     frame: str = ""
     """Frame fixed to the body in which the wrench is told; the body's own by default."""
 
-    rate: float = RATE
+    rate: float = DEFAULT_RATE
     noise: Numbers = 0.0
     bias: Numbers = 0.0
     delay: float = 0.0

@@ -44,7 +44,7 @@ from tiburon.trace.traced import traced
 __all__ = ["StationKeeping"]
 
 _NUMBERS = ("frequency", "inertia", "target", "allocation")
-"""Fields that hold run-time numbers, in order."""
+"""Fields that hold run-time parameters, in order."""
 
 AXES = ("rx", "ry", "rz", "x", "y", "z")
 
@@ -186,7 +186,7 @@ class StationKeeping:
         return commands, joined(rates, state.v)
 
     def parameters(self) -> tuple[float, ...]:
-        """Return its run-time numbers: frequency, inertia, target unless that is a path."""
+        """Return its run-time parameters: frequency, inertia, target unless that is a path."""
         return flat_numbers(self, _NUMBERS)
 
     def tables(self) -> tuple[Table, ...]:

@@ -1,4 +1,4 @@
-"""What one feels in pulling at links of a robot, its loops closed: inertias of handles.
+"""Apparent (operational-space) inertia at frames of a robot, with loops closed.
 
 Symbols (Featherstone 1987, section 9.5):
     Phi     acceleration of all handles per force on them, from rest (eq. 9.18)
@@ -38,7 +38,7 @@ __all__ = ["ApparentInertia", "apparent_inertia"]
 
 Array = NDArray[np.float64]
 
-UNMOVED = 1e-10
+ZERO_RESPONSE = 1e-10
 """Share of the largest acceleration per force below which a direction counts as held."""
 
 
@@ -64,7 +64,7 @@ class LoopResponse:
     """How a robot with loops answers forces from rest, as `tiburon.algorithms.coupled_response`.
 
     Attributes:
-        d: One for each velocity variable, all told at the world: shares have unit inertia.
+        d: One for each velocity variable, all expressed at the world: shares have unit inertia.
         cut: Relative length below which shares are dependent.
     """
 
@@ -188,7 +188,7 @@ def apparent_inertia(
     bad = np.asarray(failed)
     clean = np.where(bad[..., None, None], 0.0, inverse)
     # off the manifold the projector is off by as much as the cut, and `inverse` by its square
-    unmoved = np.where(bad, UNMOVED, np.maximum(UNMOVED, cut**2))
+    unmoved = np.where(bad, ZERO_RESPONSE, np.maximum(ZERO_RESPONSE, cut**2))
     rank = np.linalg.matrix_rank(clean, hermitian=True, rtol=unmoved)
     inertia = np.linalg.pinv(clean, rcond=unmoved, hermitian=True).astype(np.float64)
     inertia, ranks = np.where(bad[..., None, None], np.nan, inertia), np.where(bad, np.nan, rank)

@@ -72,7 +72,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-STALLED = 1e-9
+LEAST_DECREASE = 1e-9
 """A step that lowers the squared error by less than this part has arrived."""
 
 
@@ -150,7 +150,7 @@ def descend_all(
         new = closing.errors(trial)
         new_square = (new**2).sum(axis=-1)
         better = new_square < square
-        gained = square - new_square > STALLED * square
+        gained = square - new_square > LEAST_DECREASE * square
         q[now[better]], r[now[better]] = trial[better], new[better]
         mu[now] = np.where(better, np.maximum(mu[now] * EASE, LEAST_DAMPING), mu[now] * TIGHTEN)
         done = np.abs(r[now]).max(axis=-1) <= tolerance
@@ -199,10 +199,10 @@ Hold = str | Iterable[str] | Mapping[str, ArrayLike]
 CLOSED = 1e-9
 """Gap at which a position counts as closed that was given, not found [m or rad]."""
 
-NEAR = 1e-3
+NEARLY_CLOSED = 1e-3
 """Gap up to which constraints that cannot be closed may be nearly redundant [m or rad]."""
 
-FITS = 1e-5
+LARGEST_FIT_ERROR = 1e-5
 """How well a joint that closes a loop must fit; head to tail it misses by half a turn."""
 
 
@@ -214,7 +214,7 @@ class Assembly:
     """Position [m or rad], shape (..., nq)."""
 
     gap: Array
-    """Largest gap that is left [m or rad], shape (...)."""
+    """Largest remaining constraint residual [m or rad], shape (...)."""
 
     starts: NDArray[np.int64]
     """How many starts it took, shape (...): 1 where the guess itself led there."""
@@ -281,7 +281,7 @@ def assemble(
 
 
 def is_closed(model: Model, q: ArrayLike, tolerance: float = CLOSED) -> bool:
-    """Tell whether all loops of a robot are closed at a position.
+    """Return whether all loops of a robot are closed at a position.
 
     Args:
         model: The robot.
@@ -293,7 +293,7 @@ def is_closed(model: Model, q: ArrayLike, tolerance: float = CLOSED) -> bool:
     """
     position = model.normalize(q)
     gaps = constraints(model, model.plan, [float(x) for x in position]).value
-    # what is no number is not closed either
+    # a non-finite value is not closed either
     wide = not all(abs(float(gap)) <= tolerance for gap in gaps)
     return not wide and not reversed_loops(model, position)
 
@@ -302,7 +302,9 @@ def reversed_loops(model: Model, q: Array) -> tuple[str, ...]:
     """Return the loops whose joint cannot be where their frames are, though no gap tells."""
     places = places_of(model, q)
     closures = [loop for loop in model.loops if isinstance(loop, LoopClosure)]
-    return tuple(loop.name for loop in closures if cut_joint(loop, places).error > FITS)
+    return tuple(
+        loop.name for loop in closures if cut_joint(loop, places).error > LARGEST_FIT_ERROR
+    )
 
 
 def prepared(
@@ -366,7 +368,7 @@ def _check_redundancy(closing: Closing, q: Array, gap: float) -> None:
         LoopError: If they do.
     """
     model = closing.model
-    if gap <= NEAR and len(closing.free) == model.nv and not closing.places:
+    if gap <= NEARLY_CLOSED and len(closing.free) == model.nv and not closing.places:
         _, left, J = closed_nearby(model, q)
         if is_disagreement(J, left):
             raise nearly_redundant(model, left)
@@ -415,13 +417,13 @@ def _cannot_close(
 # -- branches --------------------------------------------------------------------------------------
 
 
-AT_ONCE = 64
+STARTS_AT_ONCE = 64
 """Starts that are followed together."""
 
-SAME = 1e-6
+SAME_BRANCH = 1e-6
 """Distance of body axes and origins below which two positions are one [m and rad]."""
 
-FLAT = 1e-9
+ZERO_DETERMINANT = 1e-9
 """Determinant, relative to the lengths of its columns, that has no sign."""
 
 
@@ -495,15 +497,17 @@ def assembly_branches(
     hits: list[int] = []
     followed, quiet = 0, 0
     while followed < starts and quiet < patience:
-        more = spread_starts(model, row, closing.free.tolist(), AT_ONCE, rng)
+        more = spread_starts(model, row, closing.free.tolist(), STARTS_AT_ONCE, rng)
         if not followed:
             more[0] = row
-        followed += AT_ONCE
-        quiet += AT_ONCE
+        followed += STARTS_AT_ONCE
+        quiet += STARTS_AT_ONCE
         ended = descend_all(closing, more, tolerance, max_iterations)
         for q in ended.q[ended.gap <= tolerance]:
             shape = _shape(model, q, bodies)
-            same = [k for k, old in enumerate(shapes) if float(np.abs(old - shape).max()) < SAME]
+            same = [
+                k for k, old in enumerate(shapes) if float(np.abs(old - shape).max()) < SAME_BRANCH
+            ]
             if same:
                 hits[same[0]] += 1
             elif not reversed_loops(model, q):
@@ -613,12 +617,12 @@ def _sign(matrix: Array) -> str:
         return "."
     size = float(np.prod(np.linalg.norm(matrix, axis=0)))
     value = float(np.linalg.det(matrix))
-    return "0" if abs(value) <= FLAT * size else ("+" if value > 0.0 else "-")
+    return "0" if abs(value) <= ZERO_DETERMINANT * size else ("+" if value > 0.0 else "-")
 
 
 def _whole(J: Array) -> str:
     """Return the sign of the determinant of the live rows, where they are as many as columns."""
-    live = J[np.abs(J).max(axis=1, initial=0.0) > FLAT]
+    live = J[np.abs(J).max(axis=1, initial=0.0) > ZERO_DETERMINANT]
     return _sign(live)
 
 

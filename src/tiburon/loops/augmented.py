@@ -95,7 +95,7 @@ class LoopPattern:
             self.shortest = SaddlePattern(nv + count, nv, forces, order)
 
     def _numbers(self, model: Model) -> list[float]:
-        """Return the entries at a generic position."""
+        """Return the entries at a generic configuration."""
         rng = np.random.default_rng(11)
         q = JointVector([x for joint in model.joints for x in joint.random(rng)])
         with taping(None):
@@ -125,7 +125,7 @@ def _order(
         free: Number of joint variables.
         bound: Number of constraints.
         entries: Row and column of each entry.
-        numbers: The entries at a generic position.
+        numbers: The entries at a generic configuration.
         safe: Whether constraints wait for all joints they bind; numbers then do not matter.
     """
     size = free + bound

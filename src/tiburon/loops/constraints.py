@@ -200,10 +200,11 @@ def switched(held: Constraints, switches: Switches | None) -> Constraints:
 
 
 GENERIC_POSITIONS = 3
-"""How many positions tell which joints can move a frame at all."""
+"""Sampled configurations that determine which joints can move a frame."""
 
 CANCELLED_POSITIONS = 24
-"""How many positions tell that a joint moves frames together, so that no residual sees it."""
+"""Sampled configurations that determine whether a joint moves all frames together, so that no
+residual depends on it."""
 
 LARGEST_RESIDUAL = 1e100
 """Size of a residual beyond which it is no number."""
@@ -414,7 +415,7 @@ def traced_entries(loop: TracedClosure, model: Model, never: float) -> list[set[
             model, plan, loop, program, ends, program.evaluate("gradient", seen), transmit
         )
         for used, row in zip(moved, rows, strict=True):
-            # what is no number may be anything
+            # a non-finite value may be anything
             used |= {i for i, x in row.items() if not abs(x) <= never}
     if not touches:
         raise ModelError(
@@ -482,8 +483,8 @@ def entries_in_use(model: Model) -> tuple[frozenset[int], ...]:
     """Return, for each constraint, the velocity variables it can ever depend on.
 
     In a planar mechanism three of the five things a hinge forbids can never happen: their rows are
-    zero wherever the robot is. Generic positions tell: what is zero there is zero everywhere.
-    Constraints that functions tell answer for themselves.
+    zero in every configuration. Generic configurations show this: entries that vanish there vanish
+    everywhere. Loops defined by functions report their own entries.
     """
     rng = np.random.default_rng(7)
     found: list[set[int]] = [set() for _ in range(constraint_count(model))]

@@ -31,16 +31,16 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-STARTS = 16
+MOST_STARTS = 16
 """Positions to start from; joints of several turns may need some."""
 
-STEPS = 30
+MOST_STEPS = 30
 """Newton steps from each start; most joints need one or two."""
 
-ARRIVED = 1e-14
+LEAST_STEP = 1e-14
 """Length of a step that changes nothing any more [m or rad]."""
 
-FITS = 1e-9
+FIT_TOLERANCE = 1e-9
 """Error at which no other start is tried [m and rad]."""
 
 
@@ -67,12 +67,12 @@ def joint_position(joint: Joint, R: Array, p: Array) -> JointPosition:
     """
     rng = np.random.default_rng(5)
     best: JointPosition | None = None
-    for number in range(STARTS):
+    for number in range(MOST_STARTS):
         start = joint.neutral() if number == 0 else joint.random(rng)
         found = _fitted(joint, start, R, p)
         if best is None or found.error < best.error:
             best = found
-        if best.error < FITS:
+        if best.error < FIT_TOLERANCE:
             break
     assert best is not None
     return best
@@ -81,7 +81,7 @@ def joint_position(joint: Joint, R: Array, p: Array) -> JointPosition:
 def _fitted(joint: Joint, q: tuple[float, ...], R: Array, p: Array) -> JointPosition:
     """Return where Newton steps lead from one position."""
     error = _error(joint, q, R, p)
-    for _ in range(STEPS):
+    for _ in range(MOST_STEPS):
         columns = [[*s.angular, *s.linear] for s in joint.subspace(q)]
         if not columns:
             break
@@ -89,7 +89,7 @@ def _fitted(joint: Joint, q: tuple[float, ...], R: Array, p: Array) -> JointPosi
         step = np.linalg.lstsq(S, error, rcond=None)[0]
         moved = tuple(float(x) for x in joint.normalize(joint.integrate(q, step.tolist())))
         error, q = _error(joint, moved, R, p), moved
-        if float(np.abs(step).max()) < ARRIVED:
+        if float(np.abs(step).max()) < LEAST_STEP:
             break
     return JointPosition(q, float(np.linalg.norm(error)))
 

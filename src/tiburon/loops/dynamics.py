@@ -57,14 +57,14 @@ class LoopDynamics:
 
     constraint_force: Array
     """Force or moment along each constraint, in the order of `constraint_names` [N or N m], shape
-    (..., constraints); where constraints repeat each other, the shortest of all that do."""
+    (..., constraints); where constraints are redundant, the shortest of all that do."""
 
     rank: Array
     """Number of independent constraints, shape (...); -1 from "proximal", which decides none."""
 
     ratio: Array
     """Smallest over largest singular value of the independent constraints in the metric of the mass
-    matrix, estimated, shape (...): near zero the robot is near a singular pose."""
+    matrix, estimated, shape (...): near zero the robot is near a singular configuration."""
 
     iterations: Array
     """Passes of "proximal", shape (...); 0 from methods that solve directly."""
@@ -84,7 +84,7 @@ class ProjectedConfiguration:
     """Newton steps it took, shape (...)."""
 
     gap: Array
-    """Largest gap that is left [m or rad], shape (...)."""
+    """Largest remaining constraint residual [m or rad], shape (...)."""
 
 
 def _need_loops(model: Model, function: str) -> None:
@@ -245,7 +245,7 @@ def project_configuration(
         **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
 
     Returns:
-        The nearest position in the metric of the mass matrix, and the gap that is left: nothing
+        The nearest position in the metric of the mass matrix, and the remaining residual: nothing
         raises where loops stay open, see `gap`. For rough guesses take `assemble`.
     """
     _need_loops(model, "project_configuration")

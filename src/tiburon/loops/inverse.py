@@ -68,10 +68,10 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-UNDRIVEN = 1e-7
+UNDRIVEN_SHARE = 1e-7
 """Joint force, relative to all of them, that actuators and loops may leave unmade."""
 
-OPENING = 1e-6
+OPENING_SHARE = 1e-6
 """Rate, relative to the accelerations, at which a motion may open loops."""
 
 
@@ -177,8 +177,8 @@ def forces(
     carried = list(among.loops.solve_transpose(as_traced(rest)))
     undone = among.allowed(rest)
     # off the manifold redundant constraints disagree, and P is off, by as much as the cut
-    possible = largest(undone) <= np.maximum(UNDRIVEN, among.cut) * (1.0 + largest(needed))
-    steady = largest(opening) <= np.maximum(OPENING, among.cut) * (
+    possible = largest(undone) <= np.maximum(UNDRIVEN_SHARE, among.cut) * (1.0 + largest(needed))
+    steady = largest(opening) <= np.maximum(OPENING_SHARE, among.cut) * (
         1.0 + largest(vd) + largest(held.bias)
     )
     message = (
@@ -294,7 +294,7 @@ def _hybrid(
         for row, want in zip(rows, wanted, strict=True)
     ]
     # off the manifold, redundant constraints disagree by as much
-    agreed = largest(left) <= np.maximum(OPENING, cut) * (
+    agreed = largest(left) <= np.maximum(OPENING_SHARE, cut) * (
         1.0 + largest(accelerations) + largest(wanted)
     )
     expected = "known accelerations that keep loops closed; name fewer joints, or others"

@@ -151,7 +151,7 @@ RESIDUAL_TOLERANCE = 1e-12
 manifold redundant ones disagree by as much as that is."""
 
 MOST_ITERATIONS = 50
-"""Where this many do not keep the constraints, the residual tells."""
+"""Beyond these the residual reports that the constraints are not satisfied."""
 
 
 @lru_cache(maxsize=64)

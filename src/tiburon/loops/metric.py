@@ -59,7 +59,7 @@ __all__ = [
 CUT = 1e-10
 """Length, relative to the longest, below which a constraint is redundant on the manifold."""
 
-OFF = 10.0
+CUT_PER_RESIDUAL = 10.0
 """Cut per constraint violation [1/m or 1/rad].
 
 Off the manifold by d, a redundant constraint is independent by about d over the size of the links.
@@ -137,7 +137,11 @@ def rank_cut(model: Model, value: Sequence[Scalar], least: float = CUT) -> Scala
         least: Cut on the manifold: `CUT`, or a redundancy tolerance above it.
     """
     most = largest_cut(model)
-    return np.maximum(least, np.minimum(most, OFF * largest(value))) if least < most else least
+    return (
+        np.maximum(least, np.minimum(most, CUT_PER_RESIDUAL * largest(value)))
+        if least < most
+        else least
+    )
 
 
 class ConstrainedMotion(NamedTuple):

@@ -39,7 +39,7 @@ from tiburon.record import record
 from tiburon.spatial import Vec3
 
 __all__ = [
-    "RANK",
+    "RANK_TOLERANCE",
     "CycleJacobian",
     "Mobility",
     "MotorSet",
@@ -59,7 +59,7 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-RANK = 1e-9
+RANK_TOLERANCE = 1e-9
 """Singular value, relative to the largest, below which rows of a Jacobian count as dependent.
 
 Positions closed to 1e-12 with arms of meters leave errors of some 1e-12; `rank_cut` raises it where
@@ -85,7 +85,7 @@ def cycle_jacobian(model: Model, shape: Topology, q: Array, length: float = 1.0)
         model: The robot.
         shape: Its topology.
         q: Position with closed loops [m or rad], shape (nq,).
-        length: Unit of length of the rows [m]: kappa depends on it.
+        length: Unit of length of the rows [m], on which kappa depends.
     """
     at = joint_screws(model, q)
     names = [""] * at.size
@@ -122,11 +122,11 @@ def _tie_rows(model: Model, q: Array) -> list[Row]:
 
 
 def _reference(shape: Topology) -> str:
-    """Return the body whose origin rates are told at: the pole that moves, if there is one."""
+    """Return the body at whose origin rates are expressed: the moving pole, if there is one."""
     return next((pole for pole in reversed(shape.poles) if pole != WORLD), WORLD)
 
 
-def rank_of(matrix: Array, cut: float = RANK) -> int:
+def rank_of(matrix: Array, cut: float = RANK_TOLERANCE) -> int:
     """Return the number of independent rows or columns.
 
     Args:
@@ -139,7 +139,7 @@ def rank_of(matrix: Array, cut: float = RANK) -> int:
     return int(np.count_nonzero(sizes > cut * sizes[0])) if sizes[0] > 0.0 else 0
 
 
-def condition(matrix: Array, cut: float = RANK) -> Array:
+def condition(matrix: Array, cut: float = RANK_TOLERANCE) -> Array:
     """Return largest over smallest singular value of matrices, infinite where columns depend.
 
     Args:
@@ -249,19 +249,19 @@ def _listed(names: tuple[str, ...]) -> str:
 # -- mobility --------------------------------------------------------------------------------------
 
 
-BESIDE = 0.03
+PROBE_DISTANCE = 0.03
 """How far a pose beside the given one is, along a permitted motion [m or rad]."""
 
 CLOSING_STEPS = 12
 """Newton steps that close the loops beside the given pose."""
 
-ROUNDING = 1e-12
+CLOSED_RESIDUAL = 1e-12
 """Gap that counts as closed there [m or rad]."""
 
-FAINT = 1e-6
-"""Singular value, relative to the largest, that closing steps beside a singular pose leave out."""
+LEAST_SINGULAR_VALUE = 1e-6
+"""Relative singular value that Newton steps near a singular configuration ignore."""
 
-STILL = 1e-7
+ZERO_MOTION = 1e-7
 """Part of a joint in a permitted motion of length 1 that counts as none."""
 
 
@@ -291,7 +291,7 @@ class Mobility:
     """Joints that something drives."""
 
     redundancy: int
-    """r: driven freedoms more than the mobility; negative where they are too few."""
+    """r: actuated degrees of freedom minus the mobility; negative if there are too few."""
 
     loose: tuple[str, ...]
     """Joints that can move though all driven ones are locked."""
@@ -304,11 +304,11 @@ class Mobility:
     lengths in units of `length`."""
 
     candidates: tuple[str, ...]
-    """Joints whose motor could drive at least one freedom."""
+    """Joints whose motor could drive at least one degree of freedom."""
 
     @property
     def is_singular(self) -> bool:
-        """Whether there are more freedoms here than beside."""
+        """Whether the mobility here exceeds that of nearby configurations."""
         return self.mobility > self.regular_mobility
 
     @property
@@ -416,7 +416,7 @@ def driven_joints(model: Model) -> tuple[str, ...]:
 
 def _cut(model: Model, gaps: Array, tolerance: float = 0.0) -> float:
     """Return the relative singular value below which constraints are redundant."""
-    return float(rank_cut(model, gaps.tolist(), max(RANK, tolerance)))
+    return float(rank_cut(model, gaps.tolist(), max(RANK_TOLERANCE, tolerance)))
 
 
 def position_of(model: Model, q: ArrayLike | None, tolerance: float = 0.0) -> Array:
@@ -439,7 +439,7 @@ def position_of(model: Model, q: ArrayLike | None, tolerance: float = 0.0) -> Ar
 
     if is_closed(model, at, max(CLOSED, tolerance)):
         return at
-    return assemble(model, at, tolerance=max(ROUNDING, tolerance)).q
+    return assemble(model, at, tolerance=max(CLOSED_RESIDUAL, tolerance)).q
 
 
 def loop_rows(model: Model, q: Array) -> tuple[Array, Array]:
@@ -469,7 +469,7 @@ def loop_rows(model: Model, q: Array) -> tuple[Array, Array]:
     return gaps, J
 
 
-def null_space(J: Array, cut: float = RANK) -> Array:
+def null_space(J: Array, cut: float = RANK_TOLERANCE) -> Array:
     """Return permitted velocities of length 1 and normal to each other, shape (nv, freedoms)."""
     if not J.shape[0]:
         return np.eye(J.shape[1])
@@ -484,7 +484,7 @@ def _moving(model: Model, free: Array) -> tuple[str, ...]:
     return tuple(
         joint.name
         for joint in model.joints
-        if joint.nv and bool(np.any(sizes[model.slice(joint.name, of="v")] > STILL))
+        if joint.nv and bool(np.any(sizes[model.slice(joint.name, of="v")] > ZERO_MOTION))
     )
 
 
@@ -506,16 +506,16 @@ def _repeated(J: Array, cut: float) -> list[int]:
 
 
 def _regular(model: Model, q: Array, free: Array, freedoms: int, tolerance: float) -> int:
-    """Return the freedoms beside a pose: singular ones have more than their neighbors."""
+    """Return the mobility near a configuration; singular configurations exceed it."""
     if not model.loops or not freedoms:
         return freedoms
     step = free @ np.random.default_rng(2).standard_normal(freedoms)
-    at = model.integrate(q, BESIDE * step / np.linalg.norm(step))
+    at = model.integrate(q, PROBE_DISTANCE * step / np.linalg.norm(step))
     for _ in range(CLOSING_STEPS):
         gaps, J = loop_rows(model, at)
-        if float(np.abs(gaps).max(initial=0.0)) < ROUNDING:
+        if float(np.abs(gaps).max(initial=0.0)) < CLOSED_RESIDUAL:
             break
-        at = model.integrate(at, -np.linalg.lstsq(J, gaps, rcond=FAINT)[0])
+        at = model.integrate(at, -np.linalg.lstsq(J, gaps, rcond=LEAST_SINGULAR_VALUE)[0])
     return min(freedoms, int(null_space(J, _cut(model, gaps, tolerance)).shape[1]))
 
 
@@ -550,7 +550,7 @@ class MotorSet:
     """Their names."""
 
     condition: float
-    """kappa(J_u) with all others passive: 1 at best, infinite where a freedom is loose."""
+    """kappa(J_u) with all others passive: 1 at best, infinite if a degree of freedom is loose."""
 
 
 @public

@@ -1,11 +1,11 @@
-"""Back onto the loops: positions and velocities that drifted are moved as little as it takes.
+"""Projection of configurations and velocities onto the constraint manifold.
 
-Steps of an integrator keep loops closed up to their own error. Newton steps in the metric of the
-mass matrix close them again: of all corrections, the one of least kinetic energy. Velocities are
-projected in the same metric: the part that would open a loop is taken out as an impulse of the
-loops' own constraint forces would do it. There are no gains to tune.
+Integrator steps keep loops closed up to their truncation error. Newton steps in the metric of the
+mass matrix close them again with the correction of least kinetic energy. Velocities are projected
+in the same metric: an impulse of the constraint forces removes the part that violates the
+constraints. There are no gains to tune.
 
-Symbols: J Jacobian of the constraints, H mass matrix, e values of the constraints.
+Symbols: J constraint Jacobian, H mass matrix, e values of the constraints.
 """
 
 from collections.abc import Sequence
@@ -71,13 +71,13 @@ def close_position(
         plan: Its layout.
         q: Position near the loops [m or rad], nq scalars.
         least_steps: Newton steps to take in any case: one leaves nothing but rounding of a gap that
-            counts as closed, which near singular poses is still a change of direction.
+            counts as closed, which near singular configurations is still a change of direction.
         switches: Which loops are closed; all by default.
         tolerance: Relative singular value below which constraints are redundant; they may then
             disagree, and steps also end where they change nothing.
 
     Returns:
-        The position, with what is left of the gaps; it may be far off where `q` was.
+        The position, with the remaining residual; it may be far off where `q` was.
     """
 
     def far(state: Any) -> Any:

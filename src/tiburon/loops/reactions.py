@@ -1,8 +1,8 @@
-"""What joints carry where loops are closed: those of the tree, and those that close loops alike.
+"""Joint reactions of robots with loops, at joints of the tree and at joints that close loops.
 
-The forces of the loops are pushes on the bodies they tie; with these among the forces from outside
-the tree is one without loops (Featherstone 1987, sections 7.4.2 and 9.2). Where loops carry more
-than is needed, statics alone cannot tell how they share it: of all forces the shortest are taken.
+The constraint forces of loops act on the bodies they connect; with these among the external forces
+the robot is a tree (Featherstone 1987, sections 7.4.2 and 9.2). For redundant constraints the
+distribution is statically indeterminate; the forces of least norm are returned.
 """
 
 from collections.abc import Sequence

@@ -81,7 +81,7 @@ def reversed_joint(joint: Joint) -> Joint | None:
     return None
 
 
-FITS = 1e-6
+FIT_TOLERANCE = 1e-6
 """How well joints must fit their bodies; loops that are open by more have no such state."""
 
 
@@ -126,7 +126,7 @@ def recut_state(
         if joint.nq and joint.follows is None:
             stands = places[body.parent].moved(joint.pose.transform)
             found = joint_position(joint, *_in(stands, places[body.name]))
-            if found.error > FITS:
+            if found.error > FIT_TOLERANCE:
                 raise ModelError(
                     f"joint {joint.name!r}: cannot be where the bodies are, off by "
                     f"{found.error:.3g}; close the loops first (assemble)",
@@ -157,7 +157,10 @@ def _same_turn(model: Model, joint: str, q: Array, found: tuple[float, ...]) -> 
         return numbers
     before = q[model.slice(joint)]
     turns = (before - numbers) / (2.0 * np.pi)
-    same = model.joint(joint).kind == "revolute" and abs(float(turns[0]) - round(turns[0])) < FITS
+    same = (
+        model.joint(joint).kind == "revolute"
+        and abs(float(turns[0]) - round(turns[0])) < FIT_TOLERANCE
+    )
     return np.asarray(numbers + 2.0 * np.pi * np.round(turns)) if same else numbers
 
 
@@ -171,7 +174,7 @@ def _twists(model: Model, q: Array, v: Array) -> dict[str, Array]:
     return found
 
 
-KEPT = 100
+KEPT_WEIGHT = 100
 """Weight of a joint that must not be cut, beyond that of any number of constraints."""
 
 
@@ -339,7 +342,7 @@ def _tree(model: Model, lines: list[_Line], cut: set[str]) -> list[_Held]:
             if line.name in cut or (turned and not line.turns):
                 continue
             body = line.first if turned else line.second
-            weight = line.rows + (KEPT if line.kept else 0)
+            weight = line.rows + (KEPT_WEIGHT if line.kept else 0)
             key = (-weight, reached[parent], order[line.name], next(number))
             heapq.heappush(waiting, (*key, _Held(body, parent, line, turned)))
 

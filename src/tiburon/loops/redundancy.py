@@ -37,22 +37,22 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-REDUCIBLE = 0.01
+REDUCIBLE_SHARE = 0.01
 """Part of a residual that joints could still reduce where Newton steps have converged."""
 
-ASIDE = 0.1
+PROBE_DISTANCE = 0.1
 """How far a configuration is left along what constraints hardly resist [m or rad]."""
 
-RETURNED = 0.3
+RETURNED_SHARE = 0.3
 """Part of that distance within which a configuration closed again is the old one: rigid there."""
 
 MOST_STEPS = 30
 """Newton steps that close loops."""
 
-MOST_KNOWN = 64
+MODELS_REMEMBERED = 64
 """Models that are kept in mind."""
 
-LEAST_ADVISED = 1e-6
+LEAST_ADVISED_TOLERANCE = 1e-6
 """Smallest tolerance that is advised: along a motion constraints come to disagree by more."""
 
 MOST_LISTED = 4
@@ -67,7 +67,7 @@ def is_disagreement(J: Array, gaps: Array) -> bool:
     """Return whether constraint values are a residual that no joint can reduce.
 
     Args:
-        J: Jacobian of the constraints, shape (constraints, nv).
+        J: constraint Jacobian, shape (constraints, nv).
         gaps: Constraint values where Newton steps ended [m or rad], shape (constraints,).
     """
     size = float(np.linalg.norm(gaps))
@@ -77,7 +77,7 @@ def is_disagreement(J: Array, gaps: Array) -> bool:
     cut = min(OVERCONSTRAINED_CUT, max(LARGEST_CUT, 10.0 * size))
     kept = columns[:, sizes > cut * sizes[0]]
     # rounding of what joints can reduce
-    return float(np.linalg.norm(kept.T @ gaps)) <= REDUCIBLE * size + CLOSED
+    return float(np.linalg.norm(kept.T @ gaps)) <= REDUCIBLE_SHARE * size + CLOSED
 
 
 def closed_nearby(model: Model, q: Array) -> tuple[Array, Array, Array]:
@@ -135,14 +135,18 @@ def check_weak_constraints(model: Model, q: Array, tolerance: float) -> None:
     relative = sizes / max(float(sizes.max(initial=0.0)), math.ulp(0.0))
     weak = (relative > max(CUT, tolerance)) & (relative <= LARGEST_CUT)
     for direction, size in zip(rows[weak], relative[weak].tolist(), strict=True):
-        step = ASIDE * direction / np.abs(direction).max()
+        step = PROBE_DISTANCE * direction / np.abs(direction).max()
         at, gaps, J = closed_nearby(model, model.integrate(q, step))
         moved = float(np.abs(model.difference(q, at)).max())
         open_by = float(np.abs(gaps).max())
-        if moved > (1.0 - RETURNED) * ASIDE and open_by > CLOSED and is_disagreement(J, gaps):
+        if (
+            moved > (1.0 - RETURNED_SHARE) * PROBE_DISTANCE
+            and open_by > CLOSED
+            and is_disagreement(J, gaps)
+        ):
             raise nearly_redundant(model, gaps, size)
     _known[model, tolerance] = True
-    if len(_known) > MOST_KNOWN:
+    if len(_known) > MODELS_REMEMBERED:
         del _known[next(iter(_known))]
 
 
@@ -160,7 +164,9 @@ def nearly_redundant(model: Model, gaps: Array, weakest: float = 0.0) -> LoopErr
     order = [k for k in np.argsort(-sizes, kind="stable").tolist() if sizes[k] > 0.01 * largest]
     listed = ", ".join(f"{words[k]} by {sizes[k]:.2g}" for k in order[:MOST_LISTED])
     more = f" and {len(order) - MOST_LISTED} more" if len(order) > MOST_LISTED else ""
-    accepted = 10.0 ** math.ceil(math.log10(max(LEAST_ADVISED, 5.0 * max(largest, weakest))))
+    accepted = 10.0 ** math.ceil(
+        math.log10(max(LEAST_ADVISED_TOLERANCE, 5.0 * max(largest, weakest)))
+    )
     by_loop: dict[str, float] = {loop.name: 0.0 for loop in model.loops}
     for word, size in zip(words, sizes.tolist(), strict=True):
         name = word.split(": ")[0]
@@ -177,8 +183,8 @@ def nearly_redundant(model: Model, gaps: Array, weakest: float = 0.0) -> LoopErr
 # -- singular configurations -----------------------------------------------------------------------
 
 
-DEPENDENT = 1e-5
-"""Singular value, relative to the largest, below which constraints repeat each other."""
+RANK_TOLERANCE = 1e-5
+"""Singular value, relative to the largest, below which constraints are redundant."""
 
 
 def smallest_singular_value(
@@ -190,9 +196,9 @@ def smallest_singular_value(
 ) -> Array:
     """Return the smallest over the largest singular value of the constraints.
 
-    Near zero, the robot is near a singular pose. The values are those of J L^-T with H = L L^T:
-    velocities are measured by the kinetic energy they have. Constraints that repeat others in every
-    one of the given positions are left out.
+    Near zero, the robot is near a singular configuration. The values are those of J L^-T with
+    H = L L^T: velocities are measured by their kinetic energy. Constraints that are redundant in
+    all given configurations are left out.
 
     Args:
         model: The robot; it has loops.
@@ -206,6 +212,6 @@ def smallest_singular_value(
     H = np.asarray(call(LIBRARY["mass_matrix"], tree, (q,), time=time, parameters=rows))
     G = np.linalg.solve(np.linalg.cholesky(H), np.swapaxes(J, -1, -2))
     s = np.linalg.svd(G, compute_uv=False)
-    rank = int(np.sum(s > DEPENDENT * s[..., :1], axis=-1).max(initial=1))
+    rank = int(np.sum(s > RANK_TOLERANCE * s[..., :1], axis=-1).max(initial=1))
     found: Array = s[..., rank - 1] / s[..., 0]
     return found

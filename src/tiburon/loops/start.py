@@ -1,4 +1,4 @@
-"""Where robots with loops may start: on their loops, and not where they could go several ways."""
+"""Initial states of robots with loops: closed, and at rest only in regular configurations."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -29,19 +29,19 @@ __all__ = [
 
 Array = NDArray[np.float64]
 
-NEARLY = 1e-6
+START_TOLERANCE = 1e-6
 """Gaps up to which a start is closed without a word [m or rad]: files give six digits or more."""
 
-DEPENDENT = 1e-5
+RANK_TOLERANCE = 1e-5
 """Singular value of the Jacobian, relative to the largest, that counts as zero at the start."""
 
-ASIDE = (0.01, 0.1, 0.1)
+PROBE_DISTANCES = (0.01, 0.1, 0.1)
 """How far to look for the rank of poses nearby [m or rad]; singular values grow in proportion."""
 
-AWAY = 1e-4
+LEAST_DISTANCE = 1e-4
 """Distance from which on a pose is another one [m or rad]."""
 
-MOST_STEPS, LONGEST, FAINT = 40, 0.3, 1e-8
+MOST_STEPS, LONGEST_STEP, LEAST_SINGULAR_VALUE = 40, 0.3, 1e-8
 """Newton steps that look for such a pose, the largest change of a joint in one of them [m or rad],
 and the singular value, relative to the largest, that counts as none."""
 
@@ -57,7 +57,7 @@ class Start(NamedTuple):
 
 
 def resting_position(model: Model) -> Array:
-    """Return where a robot starts if nothing is said: with loops the pose "home", if it has one."""
+    """Return the default initial configuration: with loops the pose "home", if it has one."""
     if model.loops and "home" in model.poses:
         return np.array(model.poses["home"], dtype=np.float64)
     return np.asarray(model.neutral())
@@ -89,10 +89,10 @@ def closed_start(model: Model, q: Array, v: Array, time: float, tolerance: float
         worst = int(np.argmax(found.gap))
         if found.gap[worst] > max(OPEN, tolerance) and not model.plan.depends_on_time:
             check_disagreement(model, found.q[worst], tolerance)
-        _check_gaps(model, gaps, max(NEARLY, tolerance))
-        if np.max(found.gap) > max(NEARLY, tolerance):
+        _check_gaps(model, gaps, max(START_TOLERANCE, tolerance))
+        if np.max(found.gap) > max(START_TOLERANCE, tolerance):
             left = np.abs(constraint_residual(model, found.q, time=time))
-            _check_gaps(model, left, max(NEARLY, tolerance))
+            _check_gaps(model, left, max(START_TOLERANCE, tolerance))
         # cases that are closed keep their bits
         open_cases = gaps.max(axis=1) > CLOSED
         q = np.where(open_cases[:, None], found.q, q)
@@ -131,11 +131,11 @@ def check_switched_start(
         DomainError: If loops that count as closed are open, or velocities would open them.
     """
     gaps = np.abs(closed * (constraint_residual(model, q, time=time) - offset))
-    _check_gaps(model, gaps, max(NEARLY, tolerance))
+    _check_gaps(model, gaps, max(START_TOLERANCE, tolerance))
     if model.plan.depends_on_time:
         return
     rates = np.abs(closed * np.einsum("cij,cj->ci", loop_jacobian(model, q, time=time), v))
-    allowed = max(NEARLY, tolerance) * (1.0 + np.abs(v).max(axis=1, keepdims=True))
+    allowed = max(START_TOLERANCE, tolerance) * (1.0 + np.abs(v).max(axis=1, keepdims=True))
     if np.any(rates > allowed):
         case, row = np.unravel_index(int((rates / allowed).argmax()), rates.shape)
         raise DomainError(
@@ -169,7 +169,7 @@ def _checked_velocity(model: Model, q: Array, v: Array, time: float) -> Array:
     kept = project_velocity(model, q, v, time=time)
     change = np.abs(kept - v).max(axis=1)
     # joints that time moves give even a robot at rest a velocity
-    allowed = np.where(v.any(axis=1), NEARLY * (1.0 + np.abs(v).max(axis=1)), np.inf)
+    allowed = np.where(v.any(axis=1), START_TOLERANCE * (1.0 + np.abs(v).max(axis=1)), np.inf)
     if np.any(change > allowed):
         case = int((change / allowed).argmax())
         place = int(np.abs(kept[case] - v[case]).argmax())
@@ -186,7 +186,7 @@ def _checked_velocity(model: Model, q: Array, v: Array, time: float) -> Array:
 
 
 def _check_rank(model: Model, q: Array, time: float) -> None:
-    """Refuse poses at which more constraints repeat each other than at those nearby."""
+    """Refuse poses at which more constraints are redundant than at those nearby."""
     live = sum(1 for used in entries_in_use(model) if used)
     J = loop_jacobian(model, q, time=time)
     ranks = _ranks(J)
@@ -197,12 +197,12 @@ def _check_rank(model: Model, q: Array, time: float) -> None:
         free = rows[int(ranks[case]) :]
         if not len(free):
             continue
-        for size in ASIDE:
+        for size in PROBE_DISTANCES:
             along = rng.standard_normal(len(free)) @ free
             moved = model.integrate(q[case], size / np.abs(along).max() * along)
             beside = _closed_nearby(model, moved, time)
             # back where it was, or nowhere: there is no way to go
-            if beside is None or np.abs(model.difference(q[case], beside)).max() < AWAY:
+            if beside is None or np.abs(model.difference(q[case], beside)).max() < LEAST_DISTANCE:
                 continue
             nearby = int(_ranks(loop_jacobian(model, beside, time=time)[None])[0])
             if nearby > ranks[case]:
@@ -219,7 +219,8 @@ def _check_rank(model: Model, q: Array, time: float) -> None:
 def _closed_nearby(model: Model, q: Array, time: float) -> Array | None:
     """Bring a position back onto the loops by Newton steps, however slow; None if they do not.
 
-    Next to a singular pose gaps shrink by a quarter a step, and projections leave them alone.
+    Near a singular configuration each step reduces the residual by a quarter only, and projections
+    leave it unchanged.
     """
     for _ in range(MOST_STEPS):
         try:
@@ -229,14 +230,14 @@ def _closed_nearby(model: Model, q: Array, time: float) -> Array | None:
             return None
         if np.abs(gaps).max() <= CLOSED:
             return q
-        step = np.linalg.lstsq(J, -gaps, rcond=FAINT)[0]
-        q = model.integrate(q, step * (LONGEST / max(LONGEST, float(np.abs(step).max()))))
+        step = np.linalg.lstsq(J, -gaps, rcond=LEAST_SINGULAR_VALUE)[0]
+        q = model.integrate(q, step * (LONGEST_STEP / max(LONGEST_STEP, float(np.abs(step).max()))))
     return None
 
 
 def _ranks(J: Array) -> NDArray[np.intp]:
     s = np.linalg.svd(J, compute_uv=False)
-    found: NDArray[np.intp] = np.sum(s > DEPENDENT * s[:, :1], axis=1)
+    found: NDArray[np.intp] = np.sum(s > RANK_TOLERANCE * s[:, :1], axis=1)
     return found
 
 

@@ -49,10 +49,10 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-POSITIONS = 3
-"""Random positions that tell which motions the joints of a part can give."""
+SAMPLED_CONFIGURATIONS = 3
+"""Random configurations that determine which motions the joints of a part can produce."""
 
-RANK = 1e-8
+RANK_TOLERANCE = 1e-8
 """Singular value, relative to the largest, that rounding alone explains."""
 
 
@@ -70,7 +70,7 @@ class JointLine:
     """The link it moves."""
 
     freedoms: int
-    """How many velocity variables it has; a joint that follows another has none."""
+    """Number of its velocity variables; a coupled joint has none."""
 
     is_cut: bool
     """Whether it closes a loop instead of holding a body of the tree."""
@@ -181,7 +181,7 @@ def _with_parts(model: Model, lines: list[JointLine]) -> tuple[JointLine, ...]:
     rng = np.random.default_rng(3)
     spans: list[list[Array]] = [[] for _ in parts]
     by_name = {line.name: line for line in lines}
-    for _ in range(POSITIONS):
+    for _ in range(SAMPLED_CONFIGURATIONS):
         at = joint_screws(model, model.random_state(rng, limits=False)[0], rng)
         for span, part in zip(spans, parts, strict=True):
             root = by_name[part[0]].first
@@ -221,7 +221,7 @@ def _rank(columns: Array) -> int:
     """Return how many columns are independent; each is scaled to length 1 first."""
     lengths = np.linalg.norm(columns, axis=0)
     scaled = columns[:, lengths > 0.0] / lengths[lengths > 0.0]
-    return int(np.linalg.matrix_rank(scaled, rtol=RANK)) if scaled.size else 0
+    return int(np.linalg.matrix_rank(scaled, rtol=RANK_TOLERANCE)) if scaled.size else 0
 
 
 # -- cycles, poles and paths -----------------------------------------------------------------------
@@ -230,7 +230,7 @@ def _rank(columns: Array) -> int:
 Cycle = tuple[tuple[str, int], ...]
 """Joints of a cycle in order; 1 where passed from first link to second, -1 the other way."""
 
-MOST_SHORTEST = 24
+MOST_SHORTEST_CYCLES = 24
 """Cycles up to which the shortest are searched, which takes the cube of their number."""
 
 
@@ -399,7 +399,7 @@ def _short_cycles(graph: "networkx.MultiGraph[str]") -> list[tuple[str, ...]]:
     count += networkx.number_connected_components(apart) if apart.number_of_nodes() else 0
     if not count:
         return []
-    search = networkx.minimum_cycle_basis if count <= MOST_SHORTEST else networkx.cycle_basis
+    search = networkx.minimum_cycle_basis if count <= MOST_SHORTEST_CYCLES else networkx.cycle_basis
     return [tuple(name for kind, name in cycle if kind == "joint") for cycle in search(apart)]
 
 
@@ -506,7 +506,7 @@ def _pole_links(model: Model, poles: tuple[str, str], link_of: dict[str, str]) -
 
 
 def _counted_mobility(model: Model, lines: tuple[JointLine, ...]) -> int:
-    """Return M: all joint freedoms less d for each independent cycle (eqs. 2.1, 2.2).
+    """Return M: all joint degrees of freedom less d for each independent cycle (eqs. 2.1, 2.2).
 
     Each closed part has its own d, so that planar parts of a spatial robot count as planar. Ties
     between joints, and residuals that functions tell, take one freedom each.

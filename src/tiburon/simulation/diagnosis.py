@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from tiburon.errors import DomainError, NonFiniteError
 from tiburon.loops.dynamics import loop_jacobian
-from tiburon.loops.start import DEPENDENT, open_loops
+from tiburon.loops.start import RANK_TOLERANCE, open_loops
 from tiburon.results.outcome import Outcomes
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS
@@ -190,7 +190,7 @@ def tell_rank_changes(system: System, recorder: Recorder, steps: int, outcomes: 
     cases = len(outcomes)
     looks = min(rows, max(2, min(1 + steps // STEPS_PER_LOOK, MOST_LOOKS // cases)))
     places = np.unique(np.linspace(0, rows - 1, looks).astype(np.intp))
-    cut = max(DEPENDENT, system.redundancy_tolerance)
+    cut = max(RANK_TOLERANCE, system.redundancy_tolerance)
 
     def ranks(chosen: Places, only: slice) -> Array:
         """Return the rank at some rows, shape (rows, cases); -1 where a case has ended."""

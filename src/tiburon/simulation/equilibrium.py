@@ -33,7 +33,14 @@ from tiburon.errors import DomainError, ModelError
 from tiburon.loops.assembly import assemble
 from tiburon.loops.constraints import Constraints, binds_velocity, constraints, entries_in_use
 from tiburon.loops.projection import CLOSED
-from tiburon.loops.start import DEPENDENT, FAINT, LONGEST, MOST_STEPS, NEARLY, gap_names
+from tiburon.loops.start import (
+    LEAST_SINGULAR_VALUE,
+    LONGEST_STEP,
+    MOST_STEPS,
+    RANK_TOLERANCE,
+    START_TOLERANCE,
+    gap_names,
+)
 from tiburon.simulation.eigenmodes import EigenModes, eigen_modes, modes_within
 from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.system import ELEMENTS, System
@@ -351,7 +358,7 @@ class ClosedStates:
             DomainError: If another position is open, or if a guess is so at this time.
         """
         gaps = np.abs(self._gaps(self.held(self.model.normalize(q), self.v)))
-        found = self.closed(q) if is_guess or gaps.max(initial=0.0) <= NEARLY else None
+        found = self.closed(q) if is_guess or gaps.max(initial=0.0) <= START_TOLERANCE else None
         if found is None and is_guess:
             # assembled with `Driven` joints where they are at time zero
             found = self.closed(assemble(self.model, q).q)
@@ -360,7 +367,7 @@ class ClosedStates:
         row = int(np.argmax(gaps))
         raise DomainError(
             "q",
-            f"a position with closed loops, to {NEARLY:g} m or rad",
+            f"a position with closed loops, to {START_TOLERANCE:g} m or rad",
             f"loop {gap_names(self.model)[row]!r} open by {gaps[row]:.3g} m or rad",
             advice="close them with tb.assemble(model, q), or from nearby with "
             "tb.project_configuration(model, q)",
@@ -424,8 +431,8 @@ class ClosedStates:
             done = is_closed
             J = self._dense(held)
             J[self._binds_velocity] = 0.0
-            step = np.linalg.lstsq(J, -gaps, rcond=FAINT)[0]
-            part = min(1.0, LONGEST / max(float(np.abs(step).max()), LONGEST))
+            step = np.linalg.lstsq(J, -gaps, rcond=LEAST_SINGULAR_VALUE)[0]
+            part = min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), LONGEST_STEP))
             found = self.model.normalize(self.model.integrate(found, part * step))
         return None
 
@@ -453,7 +460,7 @@ class ClosedStates:
             DomainError: If they do.
         """
         rates = np.abs(np.array(self.held(q, self.v).rate, dtype=np.float64))
-        if rates.max(initial=0.0) > NEARLY * (1.0 + np.abs(self.v).max(initial=0.0)):
+        if rates.max(initial=0.0) > START_TOLERANCE * (1.0 + np.abs(self.v).max(initial=0.0)):
             row = int(np.argmax(rates))
             raise DomainError(
                 "v",
@@ -470,7 +477,7 @@ class ClosedStates:
             DomainError: If joints must accelerate for loops to stay closed.
         """
         bias = np.abs(np.array(self.held(q, self.v).bias, dtype=np.float64))
-        if bias.max(initial=0.0) > NEARLY * (1.0 + float(self.v @ self.v)):
+        if bias.max(initial=0.0) > START_TOLERANCE * (1.0 + float(self.v @ self.v)):
             row = int(np.argmax(bias))
             raise DomainError(
                 "v",
@@ -519,7 +526,7 @@ class ClosedStates:
 
 
 def _rank(sizes: NDArray[np.floating[Any]]) -> int:
-    return int(np.sum(sizes > DEPENDENT * sizes[:1]))
+    return int(np.sum(sizes > RANK_TOLERANCE * sizes[:1]))
 
 
 class _Here(NamedTuple):
@@ -644,7 +651,7 @@ class ClosedMotion(SmallMotion):
                 for sign in (1.0, -1.0)
             )
             change = 0.25 * (ahead - behind) + 0.5 * J @ turned[:, k]
-            found[:, k] = -np.linalg.lstsq(J, change, rcond=DEPENDENT)[0]
+            found[:, k] = -np.linalg.lstsq(J, change, rcond=RANK_TOLERANCE)[0]
         return found
 
 

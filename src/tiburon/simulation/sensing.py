@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.actuation.element import Sight
+from tiburon.actuation.element import StateKinematics
 from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.frame_motion import Moving, frame_motions
 from tiburon.algorithms.tape_calls import scalars
@@ -66,9 +66,9 @@ class Sensed:
         return self.system.model
 
     @cached_property
-    def sight(self) -> Sight:
+    def sight(self) -> StateKinematics:
         """Where bodies are and how they move, under the surroundings."""
-        return Sight(self.system._setting(self.q, self.v, self.time), self.q, self.v)
+        return StateKinematics(self.system._setting(self.q, self.v, self.time), self.q, self.v)
 
     @cached_property
     def vd(self) -> Sequence[Scalar]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.actuation.element import Action, Element, ElementContext, Sight, structure_of
+from tiburon.actuation.element import Action, Element, ElementContext, StateKinematics, structure_of
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import mass_elements
@@ -442,7 +442,7 @@ class System:
         driving = Driving(u[:nv])
         numbers = self._run_time(ELEMENTS) if p is None else p
         handles = self._run_time(TABLES)
-        sight = Sight(here, q, v)
+        sight = StateKinematics(here, q, v)
         at_x, at_u, at_p, at_t = 0, nv, 0, 0
         sizes = zip(
             self.elements, self._states, self._taken, self._numbers, self._tables, strict=True

@@ -1,7 +1,7 @@
-"""Joints as elements meet them: positions, velocities and forces of followers and leaders alike.
+"""Positions, velocities and forces of joints as elements use them, coupled joints included.
 
-A follower has no variables of its own. Its position is ratio times the leader's plus an offset, and
-a force on it is felt by the leader, ratio times as much (the virtual work of both is the same).
+A coupled joint has no variables of its own. Its position is ratio times that of its leader plus an
+offset; a force on it acts on the leader, multiplied by the ratio (equal virtual work).
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,17 +13,17 @@ from tiburon.model.joint_properties import PerFreedom
 from tiburon.spatial import Scalar
 
 __all__ = [
-    "each_freedom",
     "joint_force",
     "joint_positions",
     "joint_velocities",
-    "one_freedom",
+    "per_degree_of_freedom",
+    "require_single_dof",
     "spread_forces",
 ]
 
 
-def each_freedom(value: PerFreedom, joint: Joint) -> tuple[float, ...]:
-    """Return one number per freedom, where one may stand for all."""
+def per_degree_of_freedom(value: PerFreedom, joint: Joint) -> tuple[float, ...]:
+    """Return one value per degree of freedom, where one may stand for all."""
     return value if isinstance(value, tuple) else (value,) * joint.freedom_count
 
 
@@ -36,7 +36,7 @@ def joint_positions(now: ElementContext, joint: Joint) -> Sequence[Scalar]:
 
 
 def joint_velocities(now: ElementContext, joint: Joint) -> Sequence[Scalar]:
-    """Return the velocity of each freedom of a joint [m/s or rad/s]."""
+    """Return the velocity of each degree of freedom of a joint [m/s or rad/s]."""
     v = now.joint_velocity(joint.name)
     return (joint.ratio * v[0],) if isinstance(joint, Coupled) else v
 
@@ -55,7 +55,8 @@ def spread_forces(
 
     Args:
         model: The robot.
-        forces: By joint name, one scalar per freedom [N or N m]; a joint may occur many times.
+        forces: By joint name, one scalar per degree of freedom [N or N m]; a joint may occur
+            many times.
 
     Returns:
         One scalar per velocity variable, nv in all.
@@ -69,8 +70,8 @@ def spread_forces(
     return tuple(total)
 
 
-def one_freedom(model: Model, joint: str, element: str) -> None:
-    """Raise an error unless a model has a joint of this name and of one freedom."""
+def require_single_dof(model: Model, joint: str, element: str) -> None:
+    """Raise an error unless a model has a joint of this name with one degree of freedom."""
     found = model.joint(joint)
     if found.freedom_count != 1:
         raise ModelError(
