@@ -22,7 +22,6 @@ carries its data as attributes, so that programs need not read messages::
     `-- CacheWarning          a compile cache that could not be read or written
 """
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 
 __all__ = [
@@ -139,6 +138,8 @@ def nearest_name(name: str, known: Iterable[str]) -> str | None:
     for candidate in names:
         if candidate.casefold() == name.casefold():
             return candidate
+    import difflib
+
     matches = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
     return matches[0] if matches else None
 

@@ -2,7 +2,8 @@
 
 The standard decorator writes and compiles six methods for every class, about half a millisecond
 each; with a hundred classes that is a quarter of the time from start to first result. Here only
-the constructor is compiled, and it stores each field directly. Everything else is as usual:
+the constructor is compiled, when it is first used, and it stores each field directly. Everything
+else is as usual:
 `fields`, `replace`, defaults, `__post_init__`, comparing and hashing by value, pickling, copying.
 """
 
@@ -56,7 +57,7 @@ def _make(cls: type[Any], slots: bool, eq: bool) -> type[Any]:
     derived = any(is_dataclass(base) for base in cls.__mro__[1:])
     cls = dataclass(init=False, repr=False, eq=False, frozen=derived, slots=slots)(cls)
     items = fields(cls)
-    made = {"__init__": _constructor(cls, items, slots), "__repr__": _representation(items)}
+    made = {"__init__": _LateConstructor(cls, items, slots), "__repr__": _representation(items)}
     if eq:
         made |= _comparison([item.name for item in items if item.compare])
     if slots:
@@ -69,6 +70,19 @@ def _make(cls: type[Any], slots: bool, eq: bool) -> type[Any]:
     # where the standard decorator looks when it makes a subclass
     cls.__dataclass_params__.frozen = True
     return cls
+
+
+class _LateConstructor:
+    """The constructor of a class until it is first looked up; most classes are never used."""
+
+    def __init__(self, cls: type[Any], items: Sequence[Field[Any]], slots: bool) -> None:
+        self.given = cls, items, slots
+
+    def __get__(self, instance: Any, owner: type[Any]) -> Any:
+        cls = self.given[0]
+        if vars(cls)["__init__"] is self:
+            type.__setattr__(cls, "__init__", _constructor(*self.given))
+        return vars(cls)["__init__"].__get__(instance, owner)
 
 
 def _constructor(cls: type[Any], items: Sequence[Field[Any]], slots: bool) -> Callable[..., None]:

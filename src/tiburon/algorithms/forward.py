@@ -8,12 +8,8 @@ from typing import Any, Unpack
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.aba import aba
 from tiburon.algorithms.closed_form import LOOP_METHODS
 from tiburon.algorithms.conditions import Setting, dynamics_function
-from tiburon.algorithms.cost import articulated_cost, composite_cost
-from tiburon.algorithms.hybrid_articulated import coupled_aba
-from tiburon.algorithms.joint_space import forward_by_mass_matrix
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.arguments import fail
 from tiburon.errors import OptionError
@@ -23,8 +19,6 @@ from tiburon.functions.library import Options, call_under
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.count import count
-from tiburon.trace.primitives.spd import INLINE_SIZE
 from tiburon.trace.program import current_graph
 
 __all__ = ["METHODS", "cheaper_method", "forward_dynamics", "method_of_runs", "method_options"]
@@ -32,12 +26,23 @@ __all__ = ["METHODS", "cheaper_method", "forward_dynamics", "method_of_runs", "m
 
 def articulated(plan: Plan, *given: Any) -> tuple[Scalar, ...]:
     """Compute joint accelerations with articulated bodies, shared variables or not."""
+    # a kernel from the cache needs no algorithm
+    from tiburon.algorithms.aba import aba
+    from tiburon.algorithms.hybrid_articulated import coupled_aba
+
     return coupled_aba(plan, *given) if plan.has_couplings else aba(plan, *given)
+
+
+def composite(plan: Plan, *given: Any) -> tuple[Scalar, ...]:
+    """Compute joint accelerations from the mass matrix of composite bodies."""
+    from tiburon.algorithms.joint_space import forward_by_mass_matrix
+
+    return forward_by_mass_matrix(plan, *given)
 
 
 METHODS: dict[str, Callable[..., tuple[Scalar, ...]]] = {
     "articulated": articulated,
-    "composite": forward_by_mass_matrix,
+    "composite": composite,
 }
 """Articulated bodies, O(n); mass matrix by composite bodies and its factors, O(n^3)."""
 
@@ -61,6 +66,10 @@ def cheaper_method(model: Model) -> str:
     and operations, counted exactly, tell the time; beyond, the factorization is a loop in memory,
     and both costs follow from the shape of the tree (see `cost`).
     """
+    from tiburon.algorithms.cost import articulated_cost, composite_cost
+    from tiburon.trace.count import count
+    from tiburon.trace.primitives.spd import INLINE_SIZE
+
     if model.nv > INLINE_SIZE:
         plan = model.plan
         cheaper = articulated_cost(plan) <= composite_cost(plan)
@@ -82,7 +91,7 @@ def method_of_runs(model: Model, plan: Plan) -> Callable[..., tuple[Scalar, ...]
     Articulated bodies; where joints follow others, what branches share may make them cost more than
     the mass matrix.
     """
-    return METHODS[cheaper_method(model)] if plan.has_couplings else aba
+    return METHODS[cheaper_method(model)] if plan.has_couplings else articulated
 
 
 def _run(around: Setting, *state: Sequence[Scalar]) -> Any:

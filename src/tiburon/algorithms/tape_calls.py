@@ -25,6 +25,7 @@ import numpy as np
 
 from tiburon.errors import TraceError
 from tiburon.model import Joint, Plan, PlanBody
+from tiburon.record import record
 from tiburon.spatial import Rotation, Scalar, Transform, Translation
 from tiburon.trace.array import as_traced
 from tiburon.trace.graph import Graph
@@ -114,7 +115,7 @@ class _NoIndex:
     __hash__ = None  # type: ignore[assignment]
 
 
-@dataclasses.dataclass(frozen=True)
+@record
 class _Class:
     """What visits of one class have in common."""
 
@@ -400,8 +401,8 @@ _fields: dict[type, tuple[str, ...] | None] = {}
 def _record_fields(kind: type) -> tuple[str, ...] | None:
     """Return the fields of a dataclass, None for other types."""
     if kind not in _fields:
-        record = dataclasses.is_dataclass(kind)
-        _fields[kind] = tuple(x.name for x in dataclasses.fields(kind)) if record else None
+        named = dataclasses.is_dataclass(kind)
+        _fields[kind] = tuple(x.name for x in dataclasses.fields(kind)) if named else None
     return _fields[kind]
 
 

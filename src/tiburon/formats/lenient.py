@@ -8,7 +8,6 @@ errors when built in Python.
 
 import warnings
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from tiburon.arguments import caller_level
@@ -22,6 +21,7 @@ from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Joint
 from tiburon.model.model import Model
 from tiburon.model.shape import Shape
+from tiburon.record import record
 
 SHOWN = 5
 """Findings spelled out in the warning."""
@@ -54,7 +54,7 @@ class Findings:
         warnings.warn(text, ModelWarning, stacklevel=caller_level())
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FilePart:
     """A place in a file, for messages."""
 

@@ -5,7 +5,6 @@ ends in a sentence and not in a full memory or a frozen program.
 """
 
 import time
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from tiburon.errors import ModelFileError
@@ -27,15 +26,19 @@ SECONDS = 10.0
 """Longest time spent on one file [s]."""
 
 
-@dataclass(slots=True)
 class Budget:
-    """The clock and the counts of reading one file, with those it includes."""
+    """The clock and the counts of reading one file, with those it includes.
 
-    file: str
-    """The file asked for, as messages name it."""
+    Attributes:
+        file: The file asked for, as messages name it.
+        deadline: When to give up, on the clock of `time.monotonic` [s].
+    """
 
-    deadline: float = field(default_factory=lambda: time.monotonic() + SECONDS)
-    """When to give up, on the clock of `time.monotonic` [s]."""
+    __slots__ = ("deadline", "file")
+
+    def __init__(self, file: str, deadline: float | None = None) -> None:
+        self.file = file
+        self.deadline = time.monotonic() + SECONDS if deadline is None else deadline
 
     def check_time(self) -> None:
         """Raise `ModelFileError` if the time is up."""

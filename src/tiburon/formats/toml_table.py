@@ -2,7 +2,6 @@
 
 import math
 import re
-import tomllib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -289,6 +288,9 @@ def parse_toml(content: bytes, budget: Budget) -> Table:
             f"a key may have {KEY_PARTS} parts, got more; write tables one after the other",
             line=text.count("\n", 0, long.start()) + 1,
         )
+    # robots in XML do without it
+    import tomllib
+
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from tiburon.errors import ModelError, nearest_name
 from tiburon.formats.lenient import SHOWN, Findings
@@ -12,6 +11,7 @@ from tiburon.model.joint_properties import JointLimits, JointPassive
 from tiburon.model.joints import Coupled, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Vec3
+from tiburon.record import record
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
 """Joint types that are read; "spherical" is an extension that some codes write."""
@@ -25,7 +25,7 @@ UNLIMITED = 1e16
 _NO_TURN = Pose()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Mimic:
     """What a mimic joint follows: position = ratio times the leader's + offset."""
 
