@@ -4,7 +4,7 @@ import pytest
 
 from tests.drive.serving import Served
 from tests.drive.vehicles import rov
-from tiburon.drive.door import Door
+from tiburon.drive.access import AccessControl
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ def drive():
 @pytest.fixture
 def served(drive):
     """New servers for each test, with a token: attacks leave connections behind."""
-    made = Served(drive, Door(token="secret"))
+    made = Served(drive, AccessControl(token="secret"))
     yield made
     made.close()
     drive.release()

@@ -8,19 +8,17 @@ import threading
 import time
 
 from tests.drive.vehicles import wait
-from tiburon.drive.desk import Desk
-from tiburon.drive.line_server import LineServer
-from tiburon.drive.page_server import PageServer
-from tiburon.drive.serve import serve
+from tiburon.drive.dispatcher import Dispatcher
+from tiburon.drive.servers import PageServer, SocketServer, serve
 
 
 class Served:
-    """A desk behind both servers, on a thread of its own."""
+    """A dispatcher behind both servers, on a thread of its own."""
 
-    def __init__(self, drive, door):
-        self.desk = Desk(drive, rate=50.0)
-        self.lines = LineServer(self.desk, door)
-        self.page = PageServer(self.desk, door, "<!DOCTYPE html><title>page</title>")
+    def __init__(self, drive, access):
+        self.dispatcher = Dispatcher(drive, rate=50.0)
+        self.lines = SocketServer(self.dispatcher, access)
+        self.page = PageServer(self.dispatcher, access, "<!DOCTYPE html><title>page</title>")
         self.loop = asyncio.new_event_loop()
         self.thread = threading.Thread(target=self.loop.run_forever)
         self.thread.start()

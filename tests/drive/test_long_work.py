@@ -8,8 +8,8 @@ import pytest
 import tiburon as tb
 from tests.drive.serving import Line
 from tests.drive.vehicles import posted, wait
-from tiburon.drive.desk import Desk
-from tiburon.drive.session import MOST_FORECASTS
+from tiburon.drive.dispatcher import Dispatcher
+from tiburon.drive.session import MAX_FORECASTS
 
 
 class Gate:
@@ -69,7 +69,7 @@ def test_clients_and_the_dead_mans_switch_do_not_wait_for_a_forecast(served, dri
     assert observer.hear("done", "error")["id"] == "f"
     for line in (operator, observer):
         line.close()
-    wait(lambda: not served.desk.clients)
+    wait(lambda: not served.dispatcher.clients)
 
 
 def test_an_operator_goes_on_while_its_own_forecast_is_computed(served, drive, slow):
@@ -94,17 +94,17 @@ def test_an_operator_goes_on_while_its_own_forecast_is_computed(served, drive, s
 
 def test_forecasts_are_few_and_end_when_their_client_goes(served, drive, slow):
     port = served.lines.port
-    lines = [Line(port, token="secret") for _ in range(MOST_FORECASTS + 1)]
+    lines = [Line(port, token="secret") for _ in range(MAX_FORECASTS + 1)]
     for line in lines[:-1]:
         slow.begun.clear()
         line.say(type="forecast")
         assert slow.begun.wait(30.0)
     lines[-1].say(type="forecast")
     said = lines[-1].hear("done", "error")["message"]
-    assert said.startswith(f"forecast: expected at most {MOST_FORECASTS} at a time")
+    assert said.startswith(f"forecast: expected at most {MAX_FORECASTS} at a time")
     for line in lines[:-1]:
         line.close()
-    wait(lambda: len(served.desk.clients) == 1)
+    wait(lambda: len(served.dispatcher.clients) == 1)
     slow.open.set()
 
     def accepted():
@@ -175,27 +175,27 @@ def test_clients_do_not_wait_for_disks_and_edits(
     drive, gate, monkeypatch, tmp_path, kind, given, where
 ):
     """The operator's own sticks are let go while its work is not done; others get states."""
-    desk = Desk(drive, tmp_path)
-    operator, observer = desk.join("operator"), desk.join("observer")
+    dispatcher = Dispatcher(drive, tmp_path)
+    operator, observer = dispatcher.add_client("operator"), dispatcher.add_client("observer")
     if given.get("on") is False:
-        assert desk.handle(operator, {"type": "record", "on": True})["type"] == "done"
+        assert dispatcher.handle(operator, {"type": "record", "on": True})["type"] == "done"
     with monkeypatch.context() as patch:
         patch.setattr(where, gate)
         steer = {"type": "command", "values": {"surge": 1.0}, "hold": 0.5}
-        assert desk.handle(operator, steer)["type"] == "done"
+        assert dispatcher.handle(operator, steer)["type"] == "done"
         message = {"type": kind, **given}
 
         def act():
             # what the gate returns is no result
             with contextlib.suppress(AttributeError, TypeError):
-                desk.handle(operator, message)
+                dispatcher.handle(operator, message)
 
         work = threading.Thread(target=act, daemon=True)
         work.start()
         assert gate.begun.wait(30.0)
         done = []
         watching = threading.Thread(
-            target=lambda: done.append(desk.handle(observer, {"type": "state"})), daemon=True
+            target=lambda: done.append(dispatcher.handle(observer, {"type": "state"})), daemon=True
         )
         watching.start()
         watching.join(20.0)
@@ -203,6 +203,6 @@ def test_clients_do_not_wait_for_disks_and_edits(
         wait(lambda: posted(drive, "surge") == 0.0, 20.0)
         gate.open.set()
         work.join(30.0)
-    desk.part(operator)
+    dispatcher.remove_client(operator)
     if drive.recording is not None:
         drive.stop_recording()

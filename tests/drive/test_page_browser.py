@@ -63,7 +63,7 @@ def test_time_advances_and_gauges_show_it(page):
     wait_for(page, f"tiburonDrive.state.time > {first}")
     wait_for(page, "document.querySelector('.dial b').textContent !== '–'")
     names = page.evaluate("[...document.querySelectorAll('.dial small')].map((n) => n.textContent)")
-    assert {"depth", "speed", "real time", "overruns", "vehicle"} <= set(names)
+    assert {"depth", "speed", "real time", "deadline misses", "vehicle"} <= set(names)
 
 
 def test_a_key_moves_the_vehicle_and_letting_go_lets_go(page, served):
@@ -146,7 +146,7 @@ def test_numbers_are_edited(page, served):
 
 
 def test_the_picture_shows_something(page):
-    """The scene is drawn: its part beside desk and gauges has many colors."""
+    """The scene is drawn: its part beside controls and gauges has many colors."""
     wait_for(page, "tiburonDrive.drawn > 3")
     shot = page.screenshot(timeout=MILLISECONDS)
     kept = artifact("drive.png")

@@ -5,8 +5,7 @@ import pytest
 
 import tiburon as tb
 from tiburon.drive.edits import ready_for_edits
-from tiburon.drive.panel import AXES, pushes_of
-from tiburon.drive.pilot import piloted
+from tiburon.drive.pilot import AXES, external_forces_of, piloted
 from tiburon.loops.start import resting_position
 
 # robot: axes its thrusters steer along, and how many joints are held
@@ -87,7 +86,7 @@ def test_held_joints_bear_the_weight_from_the_start(name):
 def test_pushes_are_for_all_freedoms_but_those_that_thrusters_move(name):
     system, _ = system_of(name)
     vehicle = system.control.vehicle
-    pushes = pushes_of(system.model, system.commands, vehicle, system.control.joints)
+    pushes = external_forces_of(system.model, system.commands, vehicle, system.control.joints)
     assert len(pushes) == system.model.nv - (6 if vehicle else 0)
     assert all(0.0 < push.most < np.inf for push in pushes)
     assert [push.command for push in pushes] == [system.command_names[push.v] for push in pushes]

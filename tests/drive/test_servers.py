@@ -11,11 +11,10 @@ import pytest
 import tiburon as tb
 from tests.drive.serving import Line, Served
 from tests.drive.vehicles import wait
-from tiburon.drive.desk import Desk
-from tiburon.drive.door import Door
-from tiburon.drive.line_server import LineServer
-from tiburon.drive.messages import LENGTH, LONGEST_MESSAGE
-from tiburon.drive.page_server import PageServer
+from tiburon.drive.access import AccessControl
+from tiburon.drive.dispatcher import Dispatcher
+from tiburon.drive.messages import LENGTH, MAX_MESSAGE_BYTES
+from tiburon.drive.servers import PageServer, SocketServer
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "drive_client.py"
 
@@ -29,7 +28,7 @@ def is_closed(line):
 
 @pytest.fixture(scope="module")
 def served(drive):
-    made = Served(drive, Door(no_token=True))
+    made = Served(drive, AccessControl(no_token=True))
     yield made
     made.close()
 
@@ -39,7 +38,7 @@ def line(served):
     made = Line(served.lines.port)
     yield made
     made.close()
-    wait(lambda: not served.desk.clients)
+    wait(lambda: not served.dispatcher.clients)
 
 
 def test_welcome_then_states_at_the_rate(line):
@@ -58,7 +57,7 @@ def test_commands_move_the_robot_and_end_with_the_connection(line, served, drive
     wait(lambda: drive.ticker.latest().held[place] == 1.0)
     line.close()
     wait(lambda: drive.ticker.latest().held[place] == 0.0)
-    assert served.desk.wheel is None
+    assert served.dispatcher.operator is None
 
 
 def test_a_second_client_watches(line, served):
@@ -66,8 +65,8 @@ def test_a_second_client_watches(line, served):
     assert line.hear("done")
     other = Line(served.lines.port)
     other.say(type="command", values={"yaw": -0.5})
-    assert "at the wheel" in other.hear("error")["message"]
-    assert other.hear("state")["wheel"] == "taken"
+    assert "no other client has control" in other.hear("error")["message"]
+    assert other.hear("state")["operator"] == "other"
     other.close()
 
 
@@ -86,7 +85,7 @@ def test_a_line_that_is_no_message_closes_the_connection_and_the_robot_goes_on(l
 
 
 def test_a_line_without_end_closes_the_connection(line):
-    line.raw(b"x" * (LONGEST_MESSAGE + 10))
+    line.raw(b"x" * (MAX_MESSAGE_BYTES + 10))
     assert "at most" in line.hear("error")["message"]
     assert is_closed(line)
 
@@ -103,18 +102,21 @@ def test_a_client_that_never_reads_does_not_stop_the_others(line, served, drive)
 
 
 def test_a_taken_port_is_told(served, drive):
-    door = Door()
-    for server in (LineServer(Desk(drive), door), PageServer(Desk(drive), door, "")):
+    access = AccessControl()
+    for server in (
+        SocketServer(Dispatcher(drive), access),
+        PageServer(Dispatcher(drive), access, ""),
+    ):
         with pytest.raises(tb.TiburonError, match="in use; take another"):
             served.do(server.start(served.lines.port))
 
 
 def test_tokens_on_the_line_and_on_the_page(drive):
-    """With a token the door is shut to those who do not show it."""
+    """With a token the access is shut to those who do not show it."""
     from urllib.error import HTTPError
     from urllib.request import urlopen
 
-    made = Served(drive, Door("127.0.0.1", token="secret"))
+    made = Served(drive, AccessControl("127.0.0.1", token="secret"))
     try:
         stranger = Line(made.lines.port, token="guess")
         assert "token" in stranger.hear("error", "welcome")["message"]
@@ -122,7 +124,7 @@ def test_tokens_on_the_line_and_on_the_page(drive):
         friend = Line(made.lines.port, token="secret", name="friend", id=9)
         # what else it said to come in counts, too
         assert friend.hear("error", "welcome")["id"] == 9
-        assert [client.name for client in made.desk.clients] == ["friend"]
+        assert [client.name for client in made.dispatcher.clients] == ["friend"]
         friend.close()
         url = f"http://127.0.0.1:{made.page.port}/"
         with pytest.raises(HTTPError, match="403"):
@@ -147,7 +149,7 @@ def test_pages_talk_over_websockets_of_their_own_origin(served, drive):
         said = [json.loads(message) for message in page]
         assert [message["type"] for message in said if message["type"] != "state"] == ["error"]
         assert drive.ticker.latest().held[drive.place("surge")] == 0.0
-    wait(lambda: not served.desk.clients)
+    wait(lambda: not served.dispatcher.clients)
 
 
 def test_clients_may_speak_messagepack(line, served):
@@ -192,7 +194,7 @@ def test_a_packed_message_that_is_too_long_closes_the_connection(line):
     line.say(type="hello", format="msgpack", id=1)
     while line.hear("welcome").get("id") != 1:
         pass
-    line.raw(LENGTH.pack(LONGEST_MESSAGE + 1))
+    line.raw(LENGTH.pack(MAX_MESSAGE_BYTES + 1))
     rest = line.file.read()
     assert b"expected one of at most" in rest
 
@@ -210,7 +212,7 @@ def test_pages_may_speak_messagepack(served):
         while (answer := msgpack.unpackb(page.recv()))["type"] != "done":
             pass
         assert answer["id"] == "r"
-    wait(lambda: not served.desk.clients)
+    wait(lambda: not served.dispatcher.clients)
 
 
 @pytest.mark.parametrize("form", ["json", "msgpack"])
@@ -222,4 +224,4 @@ def test_the_example_client_drives(served, capsys, monkeypatch, form):
     said = capsys.readouterr().out
     assert "bluerov2_heavy" in said
     assert "forecast" in said
-    wait(lambda: not served.desk.clients)
+    wait(lambda: not served.dispatcher.clients)

@@ -245,7 +245,7 @@ def test_joints_are_held_and_moved():
 
 def test_a_factor_on_drag_replaces_the_one_before():
     """Drag times 1.7, then times 2: twice the drag of the file, not 3.4 times."""
-    from tiburon.drive.edits import edited, knobs_of
+    from tiburon.drive.edits import edited, tunable_parameters
 
     model, world = tb.load("bluerov2_heavy"), tb.World(fluid=SEA)
     name = f"drag.{model.bodies[0].name}"
@@ -253,5 +253,5 @@ def test_a_factor_on_drag_replaces_the_one_before():
     twice, world, factors = edited(once, world, {name: 2.0}, factors)
     given = np.array(model.bodies[0].fluid.quadratic_damping)
     assert np.allclose(twice.bodies[0].fluid.quadratic_damping, 2.0 * given, rtol=1e-14)
-    knobs = {knob.name: knob.value for knob in knobs_of(twice, world, factors)}
+    knobs = {knob.name: knob.value for knob in tunable_parameters(twice, world, factors)}
     assert knobs[name] == 2.0

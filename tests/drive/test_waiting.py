@@ -12,9 +12,9 @@ import pytest
 import tiburon as tb
 from tiburon.actuation.defaults import elements_of
 from tiburon.drive import tick_python
-from tiburon.drive.board import CATCH_UP, Entry, Word
-from tiburon.drive.footing import Footing
-from tiburon.drive.machine_time import read_machine, time_between
+from tiburon.drive.realtime import RealTimeSettings
+from tiburon.drive.tick_memory import CATCH_UP, Entry, Word
+from tiburon.drive.tick_report import read_machine, time_between
 from tiburon.drive.ticker import WAITS, Ticker
 from tiburon.simulation.system import System
 
@@ -45,7 +45,7 @@ class WallClock:
         if self.jumps and self.now >= self.jumps[0][0]:
             self.now += self.jumps.pop(0)[1]
         if self.now >= self.end:
-            self.ticker.board.words[Word.STOP] = 1
+            self.ticker.memory.words[Word.STOP] = 1
         return self.now
 
     def sleep(self, seconds):
@@ -57,7 +57,7 @@ class WallClock:
         """Let the loop of the ticker run by this clock until its end."""
         if not self.ticker.native:
             monkeypatch.setattr(tick_python, "time", self)
-            tick_python.run_ticks(self.ticker.board, self.ticker.advance)
+            tick_python.run_ticks(self.ticker.memory, self.ticker.advance)
             return
 
         def read(_, spec):
@@ -111,20 +111,20 @@ def test_a_gap_of_five_ticks_makes_five_ticks_late_and_no_more(make):
     report = ticker.report()
     late = lateness(ticker)
     # 20.5 to 25.5 ms are missing: ticks 21 to 24 begin over a millisecond late, 25 half of one
-    assert report.overruns == 4
-    assert report.gaps == 1
+    assert report.deadline_misses == 4
+    assert report.delays == 1
     assert late[20:26] == pytest.approx([0.0, 4.5e-3, 3.5e-3, 2.5e-3, 1.5e-3, 0.5e-3], abs=5e-5)
     assert late[26:].max() < 5e-5
     # the same time has passed for the robot as on the wall
     assert report.ticks == 60
-    assert report.lost == 0.0
-    assert [tick for tick, _ in report.last_overruns] == [21, 22, 23, 24]
+    assert report.lost_time == 0.0
+    assert [tick for tick, _ in report.last_misses] == [21, 22, 23, 24]
 
 
 def test_two_gaps_are_two(make):
     ticker, _ = make(60 * MS, jumps=[(int(20.5 * MS), 3 * MS), (int(40.5 * MS), 2 * MS)])
-    assert ticker.report().gaps == 2
-    assert ticker.report().overruns == 2 + 1
+    assert ticker.report().delays == 2
+    assert ticker.report().deadline_misses == 2 + 1
 
 
 def test_time_that_is_given_up_counts_as_ticks_that_never_came(make):
@@ -132,12 +132,12 @@ def test_time_that_is_given_up_counts_as_ticks_that_never_came(make):
     delay = CATCH_UP + 50 * MS
     ticker, _ = make(300 * MS, wait="spin", jumps=[(int(20.5 * MS), delay)])
     report = ticker.report()
-    assert report.overruns == report.gaps == 1
-    assert report.lost == pytest.approx(0.1495, abs=1e-4)
-    assert report.missed == 149
+    assert report.deadline_misses == report.delays == 1
+    assert report.lost_time == pytest.approx(0.1495, abs=1e-4)
+    assert report.skipped == 149
     # all ticks that should have been in 300 ms are counted, as what they were
-    assert report.ticks + report.missed == pytest.approx(300, abs=1)
-    assert report.punctual == pytest.approx(1.0 - 150 / 300, abs=2e-3)
+    assert report.ticks + report.skipped == pytest.approx(300, abs=1)
+    assert report.on_time == pytest.approx(1.0 - 150 / 300, abs=2e-3)
 
 
 def test_the_margin_covers_what_sleeps_are_too_long_by(make):
@@ -156,7 +156,7 @@ def test_sleeps_that_no_margin_makes_good_do_not_raise_it(make):
     """A third is half a millisecond too long, no tick an overrun: awake earlier would not help."""
     rng = np.random.default_rng(6)
     ticker, _ = make(500 * MS, over=lambda: 20_000 if rng.random() < 0.7 else MS // 2)
-    assert ticker.report().overruns == 0
+    assert ticker.report().deadline_misses == 0
     assert ticker.margin == pytest.approx(5e-5, abs=1e-5)
 
 
@@ -164,7 +164,7 @@ def test_overruns_lower_the_margin(make):
     """Ticks are late because others have the processor: who waits awake waits longer for it."""
     rng = np.random.default_rng(6)
     ticker, _ = make(500 * MS, over=lambda: 60_000 if rng.random() < 0.5 else 3 * MS)
-    assert ticker.report().overruns > 100
+    assert ticker.report().deadline_misses > 100
     # between two overruns it rises by 10 us a tick
     assert ticker.margin < 4e-5
 
@@ -200,33 +200,33 @@ class TestProcessors:
 
     def test_one_that_is_not_there_is_refused(self):
         with pytest.raises(tb.DomainError, match="core: expected a processor of this process"):
-            Footing(core=10_000)
+            RealTimeSettings(core=10_000)
 
     def test_others_leave_it_and_come_back(self):
         ours = sorted(os.sched_getaffinity(0))
         if len(ours) < 2:
             pytest.skip("one processor only")
-        footing, seen = Footing(core=ours[0]), []
-        footing.prepare()
+        realtime, seen = RealTimeSettings(core=ours[0]), []
+        realtime.apply_to_process()
         try:
             assert os.sched_getaffinity(0) == set(ours[1:])
             thread = threading.Thread(
-                target=lambda: (footing.stand(), seen.append(os.sched_getaffinity(0)))
+                target=lambda: (realtime.apply_to_thread(), seen.append(os.sched_getaffinity(0)))
             )
             thread.start()
             thread.join()
             assert seen == [{ours[0]}]
         finally:
-            footing.leave()
+            realtime.restore()
         assert os.sched_getaffinity(0) == set(ours)
 
 
 def test_what_was_granted_is_told_in_words(system):
     """Nothing is asked for without being told to; refusals are no errors."""
     ticker = Ticker(system, np.zeros(4), np.zeros(system.drive_size), wait="sleep", priority=True)
-    assert ticker.manner() == "asleep until each tick"
-    ticker.footing.priority = ticker.footing.awake = True
-    assert ticker.manner().endswith("before ordinary threads, processors kept awake")
+    assert ticker.summary() == "sleeping until each tick"
+    ticker.realtime.priority = ticker.realtime.awake = True
+    assert ticker.summary().endswith("real-time priority, no deep idle states")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="clocks of Linux")
@@ -237,11 +237,11 @@ def test_time_of_threads_and_machine():
     sum(range(2_000_000))
     passed = time_between(first, read_machine(thread))
     assert passed.span > 0.0
-    assert passed.ran > 0.0
-    assert passed.ran <= passed.span + 0.02
-    assert passed.waited >= 0.0
-    assert passed.stolen >= 0.0
-    assert time_between(first, read_machine(None)).ran is None
+    assert passed.running > 0.0
+    assert passed.running <= passed.span + 0.02
+    assert passed.waiting >= 0.0
+    assert passed.steal >= 0.0
+    assert time_between(first, read_machine(None)).running is None
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""`tiburon drive`: a robot by the clock on the wall, steered from a page or through a socket."""
+"""`tiburon drive`: a robot in real time, controlled from a web page or through a socket."""
 
 import asyncio
 from enum import StrEnum
@@ -21,7 +21,7 @@ tiburon drive tiburon_titan --water --measure 60 --priority
 
 
 class Wait(StrEnum):
-    """How ticks are waited for."""
+    """Ways to wait for ticks."""
 
     auto = "auto"
     sleep = "sleep"
@@ -37,77 +37,75 @@ def run(
     ] = False,
     host: Annotated[str, typer.Option(help="Address to bind.")] = "127.0.0.1",
     port: Annotated[
-        int, typer.Option(min=0, max=65535, help="Of the page, or of the socket; 0 for any.")
+        int, typer.Option(min=0, max=65535, help="Port of the page or socket; 0 for any.")
     ] = 8765,
     socket_port: Annotated[
-        int | None, typer.Option(min=0, max=65535, help="Of a socket beside the page.")
+        int | None, typer.Option(min=0, max=65535, help="Port of a socket beside the page.")
     ] = None,
     token: Annotated[
         str | None,
         typer.Option(
             envvar="TIBURON_DRIVE_TOKEN",
-            help="What clients must show; generated and printed if not given.",
+            help="Token of clients; generated and printed if not given.",
         ),
     ] = None,
     no_token: Annotated[
         bool,
-        typer.Option(
-            "--no-token", help="Let all programs of this machine drive; on its own addresses only."
-        ),
+        typer.Option("--no-token", help="No token, on loopback addresses only."),
     ] = False,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option(help="Another name by which browsers reach the page; may be repeated."),
+        typer.Option(help="Further host name of the page; may be repeated."),
     ] = None,
-    rate: Annotated[float, typer.Option(min=0.1, max=200.0, help="States per second [Hz].")] = 30.0,
+    rate: Annotated[float, typer.Option(min=0.1, max=200.0, help="Rate of states [Hz].")] = 30.0,
     browser: Annotated[
         bool, typer.Option("--browser/--no-browser", help="Whether to open a browser.")
     ] = True,
-    pose: Annotated[str | None, typer.Option(help="A named position to start from.")] = None,
+    pose: Annotated[str | None, typer.Option(help="Named initial pose.")] = None,
     q: Annotated[
-        str | None, typer.Option("--q", help="Position at the start: all, or name=number,...")
+        str | None, typer.Option("--q", help="Initial configuration: all, or name=value,...")
     ] = None,
     world: Annotated[Path | None, typer.Option(help="File of surroundings: .env or .xml.")] = None,
     water: Annotated[bool, typer.Option("--water", help="Put the robot into sea water.")] = False,
-    density: Annotated[float | None, typer.Option(help="Of the water [kg/m^3].")] = None,
+    density: Annotated[float | None, typer.Option(help="Density of the water [kg/m^3].")] = None,
     current: Annotated[
-        tuple[float, float, float] | None, typer.Option(help="Of the water [m/s].")
+        tuple[float, float, float] | None, typer.Option(help="Current [m/s].")
     ] = None,
-    surface: Annotated[float | None, typer.Option(help="Height of its surface [m].")] = None,
+    surface: Annotated[float | None, typer.Option(help="Height of the free surface [m].")] = None,
     dt: Annotated[float, typer.Option(min=1e-5, max=0.1, help="Step [s].")] = 1e-3,
     steps: Annotated[
-        int, typer.Option(min=1, max=1000, help="Steps of a tick: ticks come every dt * steps.")
+        int, typer.Option(min=1, max=1000, help="Steps per tick; the period is dt * steps.")
     ] = 1,
-    method: Annotated[str, typer.Option(help="Integrator of equal steps.")] = "rk4",
+    method: Annotated[str, typer.Option(help="Fixed-step integrator.")] = "rk4",
     output: Annotated[Path, typer.Option(help="Folder for recordings and edited robots.")] = Path(
         "."
     ),
     wait: Annotated[
         Wait,
-        typer.Option(help="How ticks are waited for; auto sleeps until shortly before each."),
+        typer.Option(help="How to wait for ticks; auto sleeps until shortly before."),
     ] = Wait.auto,
     priority: Annotated[
         bool,
         typer.Option(
             "--priority",
-            help="Ask for a thread that goes before ordinary ones, on processors that stay awake.",
+            help="Request real-time priority, no deep idle states, locked memory.",
         ),
     ] = False,
     core: Annotated[
-        int | None, typer.Option(min=0, help="Processor that the ticks have for themselves.")
+        int | None, typer.Option(min=0, help="Processor reserved for the ticks.")
     ] = None,
     measure: Annotated[
         float | None,
-        typer.Option(min=0.1, help="Run alone for so long [s], report how ticks kept time, end."),
+        typer.Option(min=0.1, help="Run for a time [s], report jitter and deadline misses, end."),
     ] = None,
     package_path: Annotated[
         list[Path] | None, typer.Option(help="Folder of packages for meshes; may be repeated.")
     ] = None,
 ) -> None:
-    """Drive a robot by the clock on the wall, from a page in the browser or through a socket.
+    """Drive a robot in real time, from a page in the browser or through a socket.
 
-    Physics runs on a thread of its own in native code, whoever watches. Ctrl-C ends, and reports
-    how ticks kept to their times.
+    The simulation runs on its own thread in native code. Ctrl-C ends it and reports jitter and
+    deadline misses.
     """
     import tiburon as tb
     from tiburon.cli.assembling import closed_start
@@ -123,7 +121,7 @@ def run(
         around = tb.World(around.gravity, around.ground, tb.Water())
     if pose is None and q is None and model.poses and _beyond_limits(model):
         pose = next(iter(model.poses))
-        print(f"note: starts in pose {pose!r}, for with all joints at zero it is beyond its limits")
+        print(f"note: starts in pose {pose!r}, since q = 0 violates its joint limits")
     start = closed_start(model, pose, q)
     print(f"{model.name}: {model.about}" if model.about else model.name, flush=True)
     drive = Drive(
@@ -138,7 +136,7 @@ def run(
         wait=wait.value,
     )
     if not drive.ticker.native:
-        print("note: no native loop on this system; ticks run in Python and will be late")
+        print("note: no native loop on this system; ticks run in Python with more jitter")
     try:
         if measure is not None:
             _measure(drive, measure)
@@ -159,17 +157,17 @@ def run(
         print()
     finally:
         drive.close()
-    if priority and not drive.ticker.footing.priority:
-        print("note: the system did not grant priority")
+    if priority and not drive.ticker.realtime.priority:
+        print("note: the system did not grant real-time priority")
     print(drive.report())
-    print(f"ticks: {drive.ticker.manner()}")
+    print(f"tick thread: {drive.ticker.summary()}")
     if drive.ticker.diverged:
-        print("the motion grew beyond all numbers; take a smaller --dt")
+        print("the motion diverged; take a smaller --dt")
         raise typer.Exit(3)
 
 
 def _beyond_limits(model: "Model") -> bool:
-    """Return whether the neutral position is one that stops would push the robot out of."""
+    """Return whether the neutral configuration violates joint limits."""
     import numpy as np
 
     position = model.neutral()
@@ -183,18 +181,18 @@ def _beyond_limits(model: "Model") -> bool:
 
 
 def _measure(drive: "Drive", seconds: float) -> None:
-    """Let the robot move by itself for a while."""
+    """Run for a time without clients."""
     import time
 
     drive.start()
-    # the first moments belong to the start of the thread
+    # leave out the start of the thread
     time.sleep(0.1)
     drive.ticker.clear_report()
     time.sleep(seconds)
 
 
 async def _serve(drive: "Drive", browser: bool, options: dict[str, Any]) -> None:
-    from tiburon.drive.serve import serve
+    from tiburon.drive.servers import serve
 
     def ready(line: str) -> None:
         print(line, flush=True)

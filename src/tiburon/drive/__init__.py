@@ -1,5 +1,5 @@
-"""Robots that are driven while one watches: stepping by the clock on the wall, commands, pages.
+"""Real-time simulation with an operator: ticks by the wall clock, commands, clients, web page.
 
-`Drive` puts a robot, its surroundings and a pilot together and runs them; servers let browsers and
-programs take the wheel.
+`Drive` runs a robot with its surroundings and a pilot in real time; servers let browsers and
+programs control it.
 """

@@ -1,4 +1,4 @@
-"""What an operator reads off: forces, thrust, places, depth and speed, from one state."""
+"""Readings for the operator: forces, thrust, poses, depth and speed, computed from one state."""
 
 import hashlib
 import math
@@ -23,7 +23,7 @@ Array = NDArray[np.float64]
 
 @record(slots=False, eq=False)
 class _ReadingSource:
-    """Where the kernel comes from that reads commands and forces off a state."""
+    """Source of the kernel that computes commands and forces in a state."""
 
     system: System
 
@@ -34,12 +34,12 @@ class _ReadingSource:
 
     @property
     def key(self) -> str:
-        """Text that is equal exactly if the code is."""
+        """Text that is equal if and only if the code is."""
         text = repr(("dashboard 1", self.system.key))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def retrace(self) -> None:
-        """Trace user code as it is now."""
+        """Trace user code again."""
         self.system.retrace()
 
     def program(self) -> Program:
@@ -55,7 +55,7 @@ class _ReadingSource:
             here = system._setting(q, v, time)
             driving = system.drive(here, q, v, x, commands, time, p)
             reported = [driving.outputs[name] for name in system.output_names]
-            # a kernel gives something, also of robots whose elements report nothing
+            # a kernel needs an output, also if elements report nothing
             return {
                 "commands": list(commands),
                 "force": list(driving.force),
@@ -71,13 +71,13 @@ class _ReadingSource:
 
 
 class Dashboard:
-    """Reads off a system; its numbers may be exchanged while it is used."""
+    """Computes readings of a system, whose parameters may be exchanged at any time."""
 
     def __init__(self, system: System) -> None:
-        """Compile what reads, or find it compiled.
+        """Compile the kernel, or load it from the cache.
 
         Args:
-            system: What moves.
+            system: The system.
         """
         self._source = _ReadingSource(system)
         self.exchange(system, self.kernel_of(system))
@@ -93,25 +93,25 @@ class Dashboard:
         self.base = bases[0] if bases else None
 
     def kernel_of(self, system: System) -> Any:
-        """Return what reads off the same robot with other numbers, for `exchange`."""
+        """Return the kernel of the same robot with other parameters, for `exchange`."""
         return make_kernel(self._source, system.parameters())
 
     def exchange(self, system: System, kernel: Any) -> None:
-        """Go on with other numbers of the same robot.
+        """Continue with other parameters of the same robot.
 
         Args:
-            system: The robot with these numbers.
+            system: The system with these parameters.
             kernel: Its `kernel_of`.
         """
         self.system, self._kernel = system, kernel
 
     def read(self, time: float, state: Array, held: Array) -> dict[str, Any]:
-        """Return what is read off a state, by name, ready to be written as JSON.
+        """Return the readings in a state by name, as JSON types.
 
         Args:
-            time: When [s].
+            time: Time [s].
             state: (*q, *v, *x).
-            held: Commands as they were posted.
+            held: Posted commands.
 
         Returns:
             `poses` of bodies (quaternion, origin [m]), `joint_force` [N m or N] by velocity,
@@ -152,10 +152,10 @@ class Dashboard:
 
 
 def modes_of(commands: Mapping[str, float]) -> dict[str, str]:
-    """Return in words who decides over vehicle and joints.
+    """Return the control modes of vehicle and joints.
 
     Args:
-        commands: By full name.
+        commands: Values by full name.
     """
     found = {}
     if "panel.station" in commands:

@@ -1,4 +1,4 @@
-"""Numbers of robot and water that may be changed while the robot moves: none is compiled in."""
+"""Parameters of robot and water that can be changed during the simulation, without compilation."""
 
 import math
 from collections.abc import Mapping
@@ -15,65 +15,74 @@ from tiburon.model.currents import UniformCurrent
 from tiburon.simulation.sensing import Sensing
 from tiburon.simulation.system import System
 
-__all__ = ["Knob", "edited", "exchange_sensing", "knobs_of", "ready_for_edits", "same_code"]
+__all__ = [
+    "TunableParameter",
+    "edited",
+    "exchange_sensing",
+    "ready_for_edits",
+    "same_code",
+    "tunable_parameters",
+]
 
 AXES = ("x", "y", "z")
 
-STILL = 1e-12
-"""Speed that stands for none [m/s]: code for water that may move has a place for its current."""
+ZERO_CURRENT = 1e-12
+"""Speed that replaces zero [m/s], so that code is generated for water with a current."""
 
 ROUNDING = 1e-9
-"""Relative difference of lengths that code may have been made with and still serve."""
+"""Relative difference of compiled-in lengths that counts as rounding."""
 
 
-class Knob(NamedTuple):
-    """A number that may be changed."""
+class TunableParameter(NamedTuple):
+    """A parameter that can be changed."""
 
     name: str
-    """Kind and place, such as "mass.vehicle" or "current.x"."""
+    """Kind and element, such as "mass.vehicle" or "current.x"."""
 
     value: float
-    """As it is."""
+    """Current value."""
 
     unit: str
     least: float
-    """Smallest value that means something."""
+    """Smallest valid value."""
 
 
-def knobs_of(
+def tunable_parameters(
     model: Model, world: World, factors: Mapping[str, float] | None = None
-) -> tuple[Knob, ...]:
-    """Return all that may be changed.
+) -> tuple[TunableParameter, ...]:
+    """Return all parameters that can be changed.
 
-    Masses (the shape of the inertia stays), volumes, drag (a factor on all drag and damping of a
+    Masses (the inertia tensor is scaled), volumes, drag (a factor on all drag and damping of a
     body), the current and density of the water, and gravity.
 
     Args:
         model: The robot.
         world: Its surroundings.
-        factors: Those by which drag was changed before.
+        factors: Current factors on drag.
     """
     found = []
     for body in model.bodies:
         if body.inertia.mass > 0.0:
-            found.append(Knob(f"mass.{body.name}", body.inertia.mass, "kg", 1e-9))
+            found.append(TunableParameter(f"mass.{body.name}", body.inertia.mass, "kg", 1e-9))
     fluid = world.fluid
     if fluid is not None:
         for body in model.bodies:
             if body.fluid is not None and body.fluid.volume > 0.0:
-                found.append(Knob(f"volume.{body.name}", body.fluid.volume, "m^3", 1e-12))
-            if body.fluid is not None and _resists(body.fluid):
+                found.append(
+                    TunableParameter(f"volume.{body.name}", body.fluid.volume, "m^3", 1e-12)
+                )
+            if body.fluid is not None and _has_drag(body.fluid):
                 name = f"drag.{body.name}"
-                found.append(Knob(name, (factors or {}).get(name, 1.0), "1", 1e-9))
+                found.append(TunableParameter(name, (factors or {}).get(name, 1.0), "1", 1e-9))
         if isinstance(fluid.motion, UniformCurrent):
             for axis, speed in zip(AXES, fluid.motion.speed, strict=True):
-                shown = 0.0 if abs(speed) <= STILL else speed
-                found.append(Knob(f"current.{axis}", shown, "m/s", -math.inf))
+                shown = 0.0 if abs(speed) <= ZERO_CURRENT else speed
+                found.append(TunableParameter(f"current.{axis}", shown, "m/s", -math.inf))
         if fluid.density > 0.0:
-            found.append(Knob("density", fluid.density, "kg/m^3", 1e-9))
+            found.append(TunableParameter("density", fluid.density, "kg/m^3", 1e-9))
     strength = math.hypot(*world.gravity)
     if strength > 0.0:
-        found.append(Knob("gravity", strength, "m/s^2", 1e-9))
+        found.append(TunableParameter("gravity", strength, "m/s^2", 1e-9))
     return tuple(found)
 
 
@@ -83,29 +92,29 @@ def edited(
     changes: Mapping[str, float],
     factors: Mapping[str, float] | None = None,
 ) -> tuple[Model, World, dict[str, float]]:
-    """Return robot and surroundings with other numbers.
+    """Return robot and surroundings with other parameters.
 
     Args:
         model: The robot.
         world: Its surroundings.
-        changes: By names as `knobs_of` lists them.
-        factors: Those by which drag was changed before: a new one replaces the old one.
+        changes: Values by names as in `tunable_parameters`.
+        factors: Current factors on drag: a new one replaces the old one.
 
     Returns:
         The robot, its surroundings, and all factors on drag.
 
     Raises:
-        UnknownNameError: If there is no such number.
-        DomainError: If a value makes no sense.
+        UnknownNameError: If there is no such parameter.
+        DomainError: If a value is out of range.
     """
-    known = {knob.name: knob for knob in knobs_of(model, world, factors)}
+    known = {parameter.name: parameter for parameter in tunable_parameters(model, world, factors)}
     present = dict(factors or {})
     bodies: dict[str, Body] = {}
     for name, value in changes.items():
-        knob = known.get(name)
-        if knob is None:
-            raise UnknownNameError("number to change", name, known)
-        number = _finite(knob, value)
+        parameter = known.get(name)
+        if parameter is None:
+            raise UnknownNameError("parameter to change", name, known)
+        number = _finite(parameter, value)
         kind, _, place = name.partition(".")
         if kind in ("mass", "volume", "drag"):
             body = bodies.get(place) or model.body(place)
@@ -114,22 +123,22 @@ def edited(
             if kind == "drag":
                 present[name] = number
         else:
-            world = _around(world, kind, place, number)
+            world = _changed_world(world, kind, place, number)
     if bodies:
         parts = model._parts._replace(bodies=tuple(bodies.get(b.name, b) for b in model.bodies))
         model = model._changed(parts, None)
     return model, world, present
 
 
-def _finite(knob: Knob, value: Any) -> float:
+def _finite(parameter: TunableParameter, value: Any) -> float:
     number = float(value) if is_number(value) else math.nan
-    if not math.isfinite(number) or number < knob.least:
-        least = "a number" if knob.least == -math.inf else f"a number above 0 {knob.unit}"
-        raise DomainError(knob.name, least, shown(value))
+    if not math.isfinite(number) or number < parameter.least:
+        least = "a number" if parameter.least == -math.inf else f"a number above 0 {parameter.unit}"
+        raise DomainError(parameter.name, least, shown(value))
     return number
 
 
-def _resists(fluid: BodyFluid) -> bool:
+def _has_drag(fluid: BodyFluid) -> bool:
     return (
         bool(fluid.drag) or fluid.linear_damping is not None or fluid.quadratic_damping is not None
     )
@@ -166,7 +175,7 @@ def _scaled_drag(part: Any, factor: float) -> Any:
     return replace(part, **found)
 
 
-def _around(world: World, kind: str, axis: str, value: float) -> World:
+def _changed_world(world: World, kind: str, axis: str, value: float) -> World:
     """Return surroundings with another current, density or gravity."""
     if kind == "gravity":
         scale = value / math.hypot(*world.gravity)
@@ -186,19 +195,19 @@ def _around(world: World, kind: str, axis: str, value: float) -> World:
 
 
 def ready_for_edits(world: World) -> World:
-    """Return surroundings whose water may move: none of the three speeds of its current is zero."""
+    """Return surroundings whose current has no zero component, see `ZERO_CURRENT`."""
     fluid = world.fluid
     if fluid is None or not isinstance(fluid.motion, UniformCurrent):
         return world
-    x, y, z = (speed or STILL for speed in fluid.motion.speed)
+    x, y, z = (speed or ZERO_CURRENT for speed in fluid.motion.speed)
     return replace(world, fluid=replace(fluid, current=(x, y, z)))
 
 
 def same_code(system: System, other: System) -> bool:
-    """Return whether the code of one system serves another.
+    """Return whether two systems share their code.
 
-    That is whether they differ in run-time numbers alone. Lengths that rounding has changed, such
-    as a center of buoyancy found anew from another volume, are the same.
+    They do if they differ in run-time parameters only. Lengths that differ by rounding, such as a
+    center of buoyancy recomputed from another volume, count as equal.
     """
     if system.key == other.key:
         return True
@@ -207,16 +216,16 @@ def same_code(system: System, other: System) -> bool:
         for s in (system, other)
     ]
     sizes = [{k: np.shape(v) for k, v in s.parameters().items()} for s in (system, other)]
-    return sizes[0] == sizes[1] and _alike(*parts)
+    return sizes[0] == sizes[1] and _close_to(*parts)
 
 
 def exchange_sensing(sensing: Sensing, system: System, parameters: Mapping[str, Any]) -> None:
-    """Let sensors go on with other numbers of the same robot.
+    """Exchange the parameters of the robot that sensors evaluate.
 
     Args:
         sensing: All sensors.
-        system: The robot with these numbers.
-        parameters: Its run-time numbers.
+        system: The system with the new parameters.
+        parameters: Its run-time parameters.
     """
     kernel = sensing.kernel.__self__
     sensing.system = system
@@ -224,9 +233,9 @@ def exchange_sensing(sensing: Sensing, system: System, parameters: Mapping[str, 
     sensing.__dict__["kernel"] = kernel.with_parameters(**numbers)
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _close_to(one: Any, other: Any) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=ROUNDING)
     if isinstance(one, tuple) and isinstance(other, tuple):
-        return len(one) == len(other) and all(map(_alike, one, other))
+        return len(one) == len(other) and all(map(_close_to, one, other))
     return bool(one == other)

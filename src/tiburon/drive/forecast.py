@@ -1,4 +1,4 @@
-"""Where the robot will be: steps from the live state, faster than the clock on the wall."""
+"""Forecasts: the motion from the current state with constant commands, faster than real time."""
 
 import threading
 import time as wall
@@ -16,25 +16,25 @@ __all__ = ["Forecast", "forecast"]
 
 Array = NDArray[np.float64]
 
-LONGEST = 600.0
-"""Furthest look ahead [s]."""
+MAX_HORIZON = 600.0
+"""Longest horizon [s]."""
 
-MOST_ROWS = 1000
+MAX_ROWS = 1000
 
 COUNT = TickClock._fields.index("count")
 
-GLANCE = 0.02
-"""Wall time between two looks at the clock [s]."""
+CHECK_SECONDS = 0.02
+"""Wall-clock time between two checks of the limit [s]."""
 
 
 class Forecast(NamedTuple):
-    """A motion to come, if all commands stay as they are."""
+    """A predicted motion with constant commands."""
 
     time: Array
-    """When [s], shape (rows + 1,); the first is now. Fewer rows unless `outcome` is "finished"."""
+    """Times [s], shape (rows + 1,), from now on. Fewer rows unless `outcome` is "finished"."""
 
     q: Array
-    """Positions [m or rad], shape (rows + 1, nq)."""
+    """Configurations [m or rad], shape (rows + 1, nq)."""
 
     v: Array
     """Joint velocities [m/s or rad/s], shape (rows + 1, nv)."""
@@ -43,7 +43,7 @@ class Forecast(NamedTuple):
     """Quaternion and origin [m] of each body, shape (rows + 1, bodies, 7)."""
 
     seconds: float
-    """Wall time it took [s]."""
+    """Wall-clock time of the computation [s]."""
 
     outcome: str
     """ "finished", or why there are fewer rows: "diverged", "out of time" or "stopped"."""
@@ -57,25 +57,25 @@ def forecast(
     limit: float,
     stop: threading.Event | None = None,
 ) -> Forecast:
-    """Step ahead from where the robot is, with the step and the parameters of the live robot.
+    """Predict the motion from the current state, with the step and parameters of the ticker.
 
-    State, commands and parameters are copied first; nothing of the live robot is locked.
+    State, commands and parameters are copied first; no lock of the simulation is held.
 
     Args:
-        ticker: The live robot.
-        dashboard: Finds places of bodies.
-        horizon: How far to look [s].
-        rows: Into how many equal parts.
-        limit: Wall time it may take [s].
-        stop: Ends it when set.
+        ticker: The real-time simulation.
+        dashboard: Computes poses of bodies.
+        horizon: Duration of the forecast [s].
+        rows: Number of equal intervals.
+        limit: Wall-clock limit [s].
+        stop: Cancels the forecast when set.
 
     Raises:
-        DomainError: If that is too far, or nothing.
+        DomainError: If an argument is out of range.
     """
-    if not ticker.dt <= horizon <= LONGEST:
-        raise DomainError("horizon", f"from {ticker.dt:g} to {LONGEST:g} s", f"{horizon!r}")
-    if not 1 <= rows <= MOST_ROWS:
-        raise DomainError("rows", f"from 1 to {MOST_ROWS}", f"{rows!r}")
+    if not ticker.dt <= horizon <= MAX_HORIZON:
+        raise DomainError("horizon", f"from {ticker.dt:g} to {MAX_HORIZON:g} s", f"{horizon!r}")
+    if not 1 <= rows <= MAX_ROWS:
+        raise DomainError("rows", f"from 1 to {MAX_ROWS}", f"{rows!r}")
     if not limit > 0.0:
         raise DomainError("limit", "a time above 0 s", f"{limit!r}")
     begin = wall.perf_counter()
@@ -85,7 +85,7 @@ def forecast(
     count = max(1, round(horizon / (rows * ticker.dt)))
     states, steps, outcome = [now.state], [now.steps], "finished"
     while outcome == "finished" and len(states) <= rows:
-        outcome = ahead.go(steps[0] + count * len(states), begin + limit, stop)
+        outcome = ahead.advance(steps[0] + count * len(states), begin + limit, stop)
         if outcome == "finished":
             states.append(ahead.state)
             steps.append(ahead.steps)
@@ -104,18 +104,18 @@ def forecast(
 
 
 class _Ahead:
-    """A copy of the robot that goes ahead, some steps at a time."""
+    """A copy of the state that is stepped in growing portions."""
 
     def __init__(
         self, ticker: Ticker, state: Array, steps: int, held: Array, numbers: dict[str, Any]
     ) -> None:
         self.state, self.steps = state, steps
         self._kernel, self._held, self._numbers = ticker.kernel, held, numbers
-        self._clock = ticker.board.clock.copy()
+        self._clock = ticker.memory.clock.copy()
         self._portion = 1
 
-    def go(self, steps: int, deadline: float, stop: threading.Event | None) -> str:
-        """Go on to a count of steps; return "finished" or why it was not reached."""
+    def advance(self, steps: int, deadline: float, stop: threading.Event | None) -> str:
+        """Advance to a number of steps; return "finished" or the reason for stopping."""
         while self.steps < steps:
             start = wall.perf_counter()
             if start > deadline:
@@ -132,6 +132,6 @@ class _Ahead:
                 return "diverged"
             self.state = np.array(found)
             self.steps += count
-            if wall.perf_counter() - start < 0.5 * GLANCE:
+            if wall.perf_counter() - start < 0.5 * CHECK_SECONDS:
                 self._portion = max(self._portion, 2 * count)
         return "finished"

@@ -1,6 +1,7 @@
-"""Messages as bytes and back: JSON on a line, or MessagePack behind its length.
+"""Encoding of messages: JSON lines, or MessagePack with a length prefix.
 
-Both hold the same objects. What comes in is from strangers: it is an object or a reason why not.
+Both encode the same objects. Incoming data is untrusted: `decode` returns an object or raises
+`MessageError`.
 """
 
 import json
@@ -10,24 +11,24 @@ from typing import Any
 
 from tiburon.errors import TiburonError
 
-__all__ = ["FORMATS", "LONGEST_MESSAGE", "MessageError", "decode", "encode", "framed", "short"]
+__all__ = ["FORMATS", "MAX_MESSAGE_BYTES", "MessageError", "decode", "encode", "framed", "short"]
 
 FORMATS = ("json", "msgpack")
-"""How messages may be written; every conversation begins with the first."""
+"""Encodings of messages; every connection begins with the first."""
 
-LONGEST_MESSAGE = 65536
-"""Bytes of one message at most."""
+MAX_MESSAGE_BYTES = 65536
+"""Largest message [bytes]."""
 
 LENGTH = struct.Struct(">I")
-"""Before each MessagePack message on a plain socket, its length: four bytes, the largest first."""
+"""Length prefix of MessagePack messages on a socket: four bytes, big-endian."""
 
 
 class MessageError(Exception):
-    """A message that cannot be read or carried out, with the reason."""
+    """A message that cannot be decoded or carried out."""
 
 
 def short(value: Any) -> str:
-    """Return how a value looks, cut where it is long."""
+    """Return the representation of a value, truncated."""
     text = repr(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
 
@@ -36,14 +37,14 @@ def decode(data: str | bytes, form: str = "json") -> dict[str, Any]:
     """Return the object of a message.
 
     Args:
-        data: What came in; text is always JSON.
-        form: How bytes are to be read, "json" or "msgpack".
+        data: Received data; text is always JSON.
+        form: Encoding of bytes, "json" or "msgpack".
 
     Raises:
-        MessageError: If it is too long, cannot be read, or is no object.
+        MessageError: If it is too long, malformed, or not an object.
     """
-    if len(data) > LONGEST_MESSAGE:
-        raise MessageError(f"message: expected at most {LONGEST_MESSAGE} bytes, got {len(data)}")
+    if len(data) > MAX_MESSAGE_BYTES:
+        raise MessageError(f"message: expected at most {MAX_MESSAGE_BYTES} bytes, got {len(data)}")
     if form == "msgpack" and isinstance(data, bytes):
         name, message = "MessagePack map", _unpacked(data)
     else:
@@ -66,33 +67,33 @@ def _unpacked(data: bytes) -> Any:
     import msgpack
 
     try:
-        # neither bytes for texts, nor anything but texts as names; no lists longer than the data
+        # texts must be UTF-8, and keys must be texts
         return msgpack.unpackb(data, raw=False, strict_map_key=True)
     except (ValueError, RecursionError, msgpack.exceptions.UnpackException) as error:
-        said = str(error) or type(error).__name__
+        reason = str(error) or type(error).__name__
         raise MessageError(
-            f"message: expected a MessagePack map, got {short(data)} ({said[:200]})"
+            f"message: expected a MessagePack map, got {short(data)} ({reason[:200]})"
         ) from None
 
 
 def encode(message: Mapping[str, Any], form: str = "json") -> bytes:
-    """Return a message as bytes, without what separates it from the next."""
+    """Return a message as bytes, without framing."""
     if form == "msgpack":
         import msgpack
 
-        # halves of characters, which JSON can carry, are none in UTF-8
+        # lone surrogates, which JSON can hold, are replaced
         return bytes(msgpack.packb(message, unicode_errors="replace"))
     return json.dumps(message, allow_nan=False, separators=(",", ":")).encode()
 
 
 def framed(message: Mapping[str, Any], form: str = "json") -> bytes:
-    """Return a message as it goes over a plain socket: a line, or its length and the bytes."""
+    """Return a message with framing for a socket: a line, or a length prefix and the bytes."""
     data = encode(message, form)
     return LENGTH.pack(len(data)) + data if form == "msgpack" else data + b"\n"
 
 
 def check_format(form: Any) -> str:
-    """Return the name of a format that a client may ask for.
+    """Return the name of an encoding after checking it.
 
     Raises:
         MessageError: If there is none of that name.
@@ -106,6 +107,6 @@ def check_format(form: Any) -> str:
         except ImportError:
             raise TiburonError(
                 "format: MessagePack needs a package that this server does not have; install it "
-                "there with pip install msgpack, or speak JSON"
+                "there with pip install msgpack, or use JSON"
             ) from None
     return str(form)

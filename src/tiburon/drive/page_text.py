@@ -1,4 +1,4 @@
-"""The page for operators, put together from the modules of the replay page and its own."""
+"""The operator page, built from the modules of the replay page and its own."""
 
 from pathlib import Path
 
@@ -16,17 +16,17 @@ __all__ = ["drive_page"]
 OWN = Path(__file__).parent / "page"
 
 SHARED = ("decode", "solids", "sky", "floor", "arrows", "sea", "robot", "camera")
-"""Modules of the replay page that draw: the robot, the water and all around."""
+"""Modules of the replay page that draw robot, water and surroundings."""
 
 MODULES = ("sticks", "gauges", "desk", "main")
-"""Modules of this page, each after those it imports."""
+"""Modules of this page, in order of import."""
 
-ROOM = 4.0
-"""How far below a vehicle in the sea its floor lies, in lengths of the vehicle."""
+FLOOR_DEPTH = 4.0
+"""Depth of the sea bed below a vehicle over the size of the vehicle."""
 
 
 def drive_page(drive: Drive) -> str:
-    """Return the page of a robot as it stands at the start."""
+    """Return the page of a robot in its initial state."""
     model, world = drive.model, drive.world
     q = drive.ticker.latest().state[: model.nq]
     packer, scene, times = Packer(), scene_of(model), np.zeros(1)
@@ -36,10 +36,10 @@ def drive_page(drive: Drive) -> str:
     motion = sample_motion(track, times, 1)
     bounds = bounds_of([scene], [motion], slice(None))
     if world.fluid is not None:
-        bounds = Bounds(bounds.low - np.array([0.0, 0.0, ROOM * scene.size]), bounds.high)
+        bounds = Bounds(bounds.low - np.array([0.0, 0.0, FLOOR_DEPTH * scene.size]), bounds.high)
     around = surroundings(world, bounds, scene.size, times, packer)
     if around["water"] is not None:
-        # specks drift with the current as it is now; arrows would show that of the start
+        # particles drift with the live current; arrows would show the initial one
         around["water"]["current"] = None
     document = {
         "version": 1,

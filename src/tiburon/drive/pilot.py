@@ -1,23 +1,33 @@
-"""The pilot: turns sticks into commands, by hand or with a place to keep.
+"""The pilot: turns the inputs of an operator into commands, manually or holding a pose.
+
+The panel holds the inputs: sticks for the vehicle and its joints, switches and gains, by name.
 
 Symbols:
-    e       step from where the robot is to where it should be [rad, m]
-    k       frequency of the answer [rad/s]; the closed loop has three roots at -k where nothing
+    e       error from the current to the target configuration [rad, m]
+    k       bandwidth of the controller [rad/s]; the closed loop has three poles at -k where nothing
             else acts
     M       inertia along an axis
 """
 
 import math
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tiburon.actuation.defaults import elements_of
+from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.algorithms.bias import gravity_force
+from tiburon.algorithms.crba import mass_matrix
+from tiburon.argument_checks import is_number
+from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.joint_choice import entries, joined
-from tiburon.drive.panel import AXES, JointGrip, Panel, VehicleGrip, grips_of
-from tiburon.model import Model, World
+from tiburon.errors import DomainError, ModelError, shown
+from tiburon.loops.dynamics import constraint_residual, loop_jacobian
+from tiburon.loops.metric import rank_cut
+from tiburon.loops.start import resting_position
+from tiburon.model import Actuator, Coupled, Model, World
 from tiburon.record import record
 from tiburon.simulation.state import CommandRow, State
 from tiburon.simulation.system import System
@@ -30,13 +40,339 @@ from tiburon.spatial import (
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose
 from tiburon.trace.traced import traced
 
-__all__ = ["Pilot", "piloted"]
+__all__ = [
+    "AXES",
+    "ExternalForce",
+    "JointActuation",
+    "Panel",
+    "Pilot",
+    "VehicleActuation",
+    "actuation_of",
+    "checked_command",
+    "external_forces_of",
+    "piloted",
+    "sticks_of",
+]
 
-FOLLOW = 20.0
-"""How fast a target follows a robot that is driven by hand [1/s]: what is kept is where it is."""
+AXES = ("roll", "pitch", "yaw", "surge", "sway", "heave")
+"""Sticks of a vehicle in the order of its wrench: about and along x (forward), y (left), z (up)."""
 
-EMPTY = 5.0
-"""How fast integrals empty while nothing is kept [1/s]."""
+MIN_AUTHORITY = 0.5
+"""Least achievable part of a unit wrench along an axis for it to be controlled; main thrusters off
+the center line also pitch a vehicle, which does not make pitch controllable."""
+
+MIN_SHARE = 1e-6
+"""Share of a wrench below which a thruster does not contribute to it."""
+
+RANK_TOLERANCE = 1e-9
+"""Singular values below this fraction of the largest count as zero."""
+
+UNCONTROLLED_WEIGHT = 1e-3
+"""Weight in the allocation of axes that thrusters cannot control."""
+
+JOINT_ACCELERATION = 10.0
+"""Acceleration at full stick of joints without a force limit [rad/s^2, m/s^2]."""
+
+
+VEHICLE_ACCELERATION = 1.0
+"""Acceleration at full stick of vehicles whose thrusters have no limits [rad/s^2, m/s^2]."""
+
+
+class VehicleActuation(NamedTuple):
+    """Actuation of a floating base by its thrusters."""
+
+    joint: str
+    """The free joint."""
+
+    allocation: ThrusterAllocation
+    """Allocation of a wrench to the thrusters."""
+
+    strength: tuple[float, ...]
+    """Largest wrench along each single axis [N m, N]; 0 where thrusters cannot control it."""
+
+    inertia: tuple[float, ...]
+    """Inertia along each axis including added mass [kg m^2, kg]."""
+
+    lag: float
+    """Longest time constant of its thrusters [s]."""
+
+
+class JointActuation(NamedTuple):
+    """Actuation of a joint with one degree of freedom."""
+
+    joint: str
+    q: int
+    """Index in q."""
+    v: int
+    """Index in v."""
+    command: str
+    """Name of its command."""
+    strength: float
+    """Force at full stick in manual mode [N m or N]."""
+    most: float
+    """Force limit [N m or N]; infinite if unknown."""
+    inertia: float
+    """Inertia with all other driven joints fixed [kg m^2 or kg]."""
+    weight: float
+    """Gravity and buoyancy load in the initial configuration of a robot with loops [N m or N]; 0
+    for robots without loops, whose load is computed in every state."""
+    lower: float
+    upper: float
+    """Position limits [rad or m]."""
+    motor: tuple[float, ...] = ()
+    """Resistance, torque constant, back-EMF constant and ratio if its command is a voltage."""
+    direct: bool = False
+    """Whether it has no actuator: the command is the joint force itself."""
+
+
+class ExternalForce(NamedTuple):
+    """An external generalized force along one degree of freedom, in manual and in hold mode."""
+
+    command: str
+    """Name of its command."""
+    v: int
+    """Index in v."""
+    most: float
+    """Range of the force [N m or N]."""
+
+
+@record
+class Panel(Element):
+    """Sticks, switches and gains as commands of a run; an element without effect of its own.
+
+    Pilots read them as run-time values, so that gains can be changed while the robot moves.
+    """
+
+    name: str
+    """Prefix of the names of its commands."""
+
+    inputs: tuple[str, ...]
+    """Names of its inputs."""
+
+    def command_names(self, model: Model) -> tuple[str, ...]:
+        """Return its inputs with its name as prefix."""
+        return tuple(f"{self.name}.{word}" for word in self.inputs)
+
+    def structure(self) -> Hashable:
+        """Return its inputs."""
+        return self.inputs
+
+    def act(self, now: ElementContext) -> Action:
+        """Exert no force."""
+        return Action()
+
+
+def actuation_of(
+    model: Model, world: World, commands: CommandRow
+) -> tuple[VehicleActuation | None, tuple[JointActuation, ...]]:
+    """Return the actuation of a robot: its floating base if it has thrusters, and its joints.
+
+    These are the joints with one degree of freedom that have an actuator, or all of them if the
+    robot has no actuators.
+
+    Args:
+        model: The robot.
+        world: Its surroundings.
+        commands: Names of its commands.
+    """
+    tree = model.without_loops() if model.loops else model
+    M = np.asarray(mass_matrix(tree, resting_position(model), fluid=world.fluid))
+    inertia, weight = np.diag(M).tolist(), [0.0] * model.nv
+    driven: dict[str, Actuator] = {a.joint: a for a in model.actuators}
+    if model.loops:
+        places = [model.slice(name, of="v").start for name in driven]
+        _close(model, world, M, places, inertia, weight)
+    joints = []
+    for joint in model.joints:
+        if joint.nv != 1 or joint.nq != 1 or isinstance(joint, Coupled):
+            continue
+        if model.actuators and joint.name not in driven:
+            continue
+        q, v = model.slice(joint.name, of="q").start, model.slice(joint.name, of="v").start
+        limits = joint.limits
+        lower, upper, strength = -math.inf, math.inf, math.inf
+        if limits is not None:
+            lower, upper = (_first(x) for x in (limits.lower, limits.upper))
+            strength = _first(limits.force)
+        command, motor = commands.names[v], tuple[float, ...]()
+        actuator = driven.get(joint.name)
+        if actuator is not None:
+            command = actuator.name
+            strength = min(strength, actuator.force_limits[1])
+            if actuator.motor is not None:
+                m = actuator.motor
+                back = m.torque_constant if m.back_emf_constant is None else m.back_emf_constant
+                motor = (m.resistance, m.torque_constant, back, actuator.ratio)
+                stall = m.voltage_limit / m.resistance
+                most = abs(actuator.ratio) * m.torque_constant * min(stall, m.current_limit)
+                strength = min(strength, most)
+        most = strength
+        if not math.isfinite(strength):
+            strength = JOINT_ACCELERATION * inertia[v]
+        joints.append(
+            JointActuation(
+                joint.name,
+                q,
+                v,
+                command,
+                strength,
+                most,
+                inertia[v],
+                weight[v],
+                lower,
+                upper,
+                motor,
+                actuator is None,
+            )
+        )
+    return _vehicle(model, inertia), tuple(joints)
+
+
+def _close(
+    model: Model,
+    world: World,
+    M: NDArray[np.float64],
+    driven: list[int],
+    inertia: list[float],
+    weight: list[float],
+) -> None:
+    """Set inertia and load of driven joints with loops closed, in the initial configuration.
+
+    Velocities that satisfy the constraints are v = N z, those of driven joints A z with
+    A = N[driven]. A unit velocity of one of them moves the robot along a column of N A^+; virtual
+    work along it gives its inertia and its gravity load.
+
+    Args:
+        model: The robot; it has loops.
+        world: Its surroundings.
+        M: Mass matrix of the spanning tree, shape (nv, nv).
+        driven: Indices of driven joints in v.
+        inertia: By index in v; changed.
+        weight: By index in v; changed.
+    """
+    q = resting_position(model)
+    J = np.asarray(loop_jacobian(model, q))
+    _, sizes, rows = np.linalg.svd(J)
+    # there may be no independent constraint
+    cut = float(rank_cut(model, constraint_residual(model, q).tolist(), RANK_TOLERANCE))
+    rank = int((sizes > cut * max(sizes.max(initial=0.0), 1e-300)).sum())
+    N = rows[rank:].T
+    if not driven or not N.shape[1]:
+        return
+    moves = N @ np.linalg.pinv(N[driven], rcond=cut)
+    g = np.asarray(gravity_force(model.without_loops(), q, world=world))
+    for place, move in zip(driven, moves.T, strict=True):
+        effective = float(move @ M @ move)
+        if effective > 0.0:
+            inertia[place], weight[place] = effective, float(move @ g)
+
+
+def external_forces_of(
+    model: Model,
+    commands: CommandRow,
+    vehicle: VehicleActuation | None,
+    joints: Sequence[JointActuation],
+) -> tuple[ExternalForce, ...]:
+    """Return the external forces that an operator may exert along single degrees of freedom.
+
+    All degrees of freedom except those of a vehicle with thrusters. The range is the strength of
+    an actuated joint, otherwise the force of a default acceleration.
+
+    Args:
+        model: The robot.
+        commands: Names of its commands.
+        vehicle: Actuation of its base.
+        joints: Actuation of its joints.
+    """
+    tree = model.without_loops() if model.loops else model
+    inertia = np.diag(mass_matrix(tree, resting_position(model))).tolist()
+    strengths = {unit.v: unit.strength for unit in joints}
+    steered = model.slice(vehicle.joint, of="v") if vehicle is not None else slice(0, 0)
+    free = [model.slice(j.name, of="v") for j in model.joints if j.kind == "free"]
+    floating = {place for where in free for place in range(where.start, where.stop)}
+    found = []
+    for v in range(model.nv):
+        if steered.start <= v < steered.stop:
+            continue
+        pace = VEHICLE_ACCELERATION if v in floating else JOINT_ACCELERATION
+        found.append(ExternalForce(commands.names[v], v, strengths.get(v, pace * inertia[v])))
+    return tuple(found)
+
+
+def sticks_of(names: Sequence[str]) -> tuple[str, ...]:
+    """Return those of some commands, by full name, that return to zero when released."""
+    moved = tuple(f"panel.{axis}" for axis in AXES)
+    return tuple(name for name in names if name in moved or name.startswith("panel.joint."))
+
+
+def checked_command(name: str, value: Any) -> float:
+    """Return a checked command; sticks are clipped to their range.
+
+    Args:
+        name: Full name of the command.
+        value: Its value.
+
+    Raises:
+        DomainError: If it is not a finite number, or a mode or gain below 0.
+    """
+    if not is_number(value):
+        raise DomainError(f"command {name!r}", "a number", shown(value))
+    number = float(value)
+    if not math.isfinite(number) or abs(number) > 1e12:
+        raise DomainError(f"command {name!r}", "a finite number", f"{value!r}")
+    if sticks_of([name]):
+        return min(1.0, max(-1.0, number))
+    if name.startswith("panel.") and number < 0.0:
+        raise DomainError(f"command {name!r}", "a number of at least 0", f"{value!r}")
+    return number
+
+
+def _first(value: object) -> float:
+    """Return a limit of a joint with one degree of freedom, given as a scalar or a sequence."""
+    return float(np.ravel(np.asarray(value, dtype=np.float64))[0])
+
+
+def _vehicle(model: Model, inertia: list[float]) -> VehicleActuation | None:
+    bases = [body for body in model.bodies if body.joint.kind == "free"]
+    if len(bases) != 1:
+        return None
+    try:
+        allocation = ThrusterAllocation.of(model, bases[0].name)
+    except ModelError:
+        # no thrusters: the base drifts
+        return None
+    joint = bases[0].joint.name
+    where = model.slice(joint, of="v")
+    A = np.array(allocation.matrix)
+    shares = np.linalg.pinv(A, rcond=1e-10)
+    strength = []
+    for axis in range(6):
+        f = shares[:, axis]
+        reached = float(A[axis] @ f)
+        each = [
+            (high if part > 0.0 else -low) / abs(part)
+            for part, (low, high) in zip(f.tolist(), allocation.limits, strict=True)
+            if abs(part) > MIN_SHARE
+        ]
+        most = reached * float(min(each)) if reached > MIN_AUTHORITY else 0.0
+        strength.append(
+            most if math.isfinite(most) else VEHICLE_ACCELERATION * inertia[where][axis]
+        )
+    importance = [1.0 if most > 0.0 else UNCONTROLLED_WEIGHT for most in strength]
+    return VehicleActuation(
+        joint,
+        ThrusterAllocation.of(model, bases[0].name, importance=importance),
+        tuple(strength),
+        tuple(inertia[where]),
+        max(t.time_constant for t in allocation.thrusters),
+    )
+
+
+TARGET_RATE = 20.0
+"""Rate at which targets track the robot in manual mode [1/s]."""
+
+INTEGRAL_DECAY = 5.0
+"""Decay rate of integrals in manual mode [1/s]."""
 
 TARGETS = ("qw", "qx", "qy", "qz", "x", "y", "z")
 
@@ -46,47 +382,48 @@ TARGETS = ("qw", "qx", "qy", "qz", "x", "y", "z")
 class Pilot:
     """Reads a `Panel` and commands thrusters and joints.
 
-    Vehicle, by hand: a stick asks for its share of the largest force along its axis. Keeping
-    station: M (3 k^2 e + 3 k de/dt + k^3 integral of e) and the weight are shared out over the
-    thrusters; sticks move the place that is kept. Joints alike: by hand a stick asks for force;
-    held, it moves the angle that is kept. Targets and integrals are states of the run. What else is
-    commanded, such as the force of a single thruster, is added to what sticks ask for by hand; a
-    force along a joint itself pushes at it from outside, held or not.
+    Vehicle, manual: a stick commands a fraction of the largest force along its axis. Station
+    keeping: M (3 k^2 e + 3 k de/dt + k^3 integral of e) and gravity compensation are allocated to
+    the thrusters; sticks move the target pose. Joints likewise: in manual mode a stick commands a
+    force; in hold mode it moves the target position. Targets and integrals are states of the run.
+    Other commands, such as that of a single thruster, are added to the sticks in manual mode; a
+    joint force acts as an external force in both modes.
     """
 
-    vehicle: VehicleGrip | None
-    joints: tuple[JointGrip, ...]
+    vehicle: VehicleActuation | None
+    joints: tuple[JointActuation, ...]
     panel: Panel
     bears_weight: bool
-    """Whether weight less buoyancy is computed as it moves; with loops, that of the start holds."""
+    """Whether gravity and buoyancy are compensated in every state; with loops, those of the
+    initial configuration are."""
 
     def state_names(self, model: Model) -> tuple[str, ...]:
         """Return targets [1, m, rad] and integrals [rad s, m s]."""
         names = [f"pilot.target.{word}" for word in TARGETS] if self.vehicle else []
         names += [f"pilot.integral.{word}" for word in AXES] if self.vehicle else []
-        names += [f"pilot.target.{grip.joint}" for grip in self.joints]
-        return (*names, *(f"pilot.integral.{grip.joint}" for grip in self.joints))
+        names += [f"pilot.target.{unit.joint}" for unit in self.joints]
+        return (*names, *(f"pilot.integral.{unit.joint}" for unit in self.joints))
 
     def initial_state(self, model: Model) -> tuple[float, ...]:
-        """Return targets at the neutral position."""
+        """Return targets at the neutral configuration."""
         return self.start(model, model.neutral().tolist())
 
     def start(self, model: Model, q: Sequence[float]) -> tuple[float, ...]:
-        """Return targets where the robot is, and empty integrals."""
+        """Return targets at the current configuration, and zero integrals."""
         found: list[float] = []
         if self.vehicle is not None:
             found += [*q[model.slice(self.vehicle.joint, of="q")], *[0.0] * 6]
-        found += [q[grip.q] for grip in self.joints]
+        found += [q[unit.q] for unit in self.joints]
         return (*found, *[0.0] * len(self.joints))
 
     def structure(self) -> Hashable:
-        """Return all numbers but the gains, which are commands: they are compiled in."""
+        """Return all parameters; they are compiled in, unlike the gains, which are commands."""
         return self
 
     def __call__(self, state: State) -> Any:
-        """Return commands, and the rates of targets and integrals where there are any."""
+        """Return commands, and the time derivatives of targets and integrals."""
         if self.vehicle is None and not self.joints:
-            # nothing to hold: such a robot only swings
+            # nothing to control
             return {}
         u = dict(zip(state.system.command_names, entries(state.u), strict=True))
         held = {word: u[f"{self.panel.name}.{word}"] for word in self.panel.inputs}
@@ -96,8 +433,8 @@ class Pilot:
             now = {"time": state.time} if state.system.time_matters else {}
             tau = gravity_force(state.model, state.q, world=state.system.world, **now)
             weight = entries(tau)
-        for grip in self.joints:
-            weight[grip.v] = weight[grip.v] + grip.weight
+        for unit in self.joints:
+            weight[unit.v] = weight[unit.v] + unit.weight
         commands: dict[str, Any] = {}
         rates: list[Any] = []
         if self.vehicle is not None:
@@ -108,7 +445,7 @@ class Pilot:
 
     def _steer(
         self,
-        grip: VehicleGrip,
+        unit: VehicleActuation,
         state: State,
         u: dict[str, Any],
         held: dict[str, Any],
@@ -116,12 +453,12 @@ class Pilot:
         weight: list[Any],
         commands: dict[str, Any],
     ) -> list[Any]:
-        """Command the thrusters; return the rates of target and integrals."""
+        """Command the thrusters; return the time derivatives of target and integrals."""
         model = state.model
-        q = entries(state.q[..., model.slice(grip.joint, of="q")])
-        v = entries(state.v[..., model.slice(grip.joint, of="v")])
+        q = entries(state.q[..., model.slice(unit.joint, of="q")])
+        v = entries(state.v[..., model.slice(unit.joint, of="v")])
         keeping = held["station"] > 0.5
-        able = [float(most > 0.0) for most in grip.strength]
+        able = [float(most > 0.0) for most in unit.strength]
         sticks = [a * held[axis] for a, axis in zip(able, AXES, strict=True)]
         paces = [held["turn_rate"]] * 3 + [held["speed"]] * 3
         wanted = [stick * pace for stick, pace in zip(sticks, paces, strict=True)]
@@ -133,32 +470,32 @@ class Pilot:
         e = [a * x for a, x in zip(able, (*turn, *shift), strict=True)]
         k = held["station_frequency"]
         asked = []
-        where = model.slice(grip.joint, of="v")
+        where = model.slice(unit.joint, of="v")
         parts = zip(
-            grip.inertia, e, wanted, v, own[7:], grip.strength, sticks, weight[where], strict=True
+            unit.inertia, e, wanted, v, own[7:], unit.strength, sticks, weight[where], strict=True
         )
         for m, error, rate, speed, integral, most, stick, borne in parts:
             kept = m * (3.0 * k * k * error + 3.0 * k * (rate - speed) + k * k * k * integral)
             asked.append(np.where(keeping, kept + borne, stick * most))
-        shares = grip.allocation.share(joined(asked, state.v))
+        shares = unit.allocation.share(joined(asked, state.v))
         full = sum(entries(shares.saturated)) > 0.5
-        for thruster, share in zip(grip.allocation.thrusters, entries(shares.command), strict=True):
-            # a slider of its own is added by hand
+        for thruster, share in zip(unit.allocation.thrusters, entries(shares.command), strict=True):
+            # the thruster's own command is added in manual mode
             commands[thruster.name] = share + np.where(keeping, 0.0, u[thruster.name])
         integrals = [
-            np.where(keeping, np.where(full, 0.0, error), -EMPTY * integral)
+            np.where(keeping, np.where(full, 0.0, error), -INTEGRAL_DECAY * integral)
             for error, integral in zip(e, own[7:], strict=True)
         ]
         moved = self._moved(own[:7], aim, wanted, 1.0 - length * length)
         side = np.where(sum(a * b for a, b in zip(q[:4], own[:4], strict=True)) < 0.0, -1.0, 1.0)
         here = [*(side * x for x in q[:4]), *q[4:]]
-        followed = [FOLLOW * (x - y) for x, y in zip(here, own[:7], strict=True)]
+        followed = [TARGET_RATE * (x - y) for x, y in zip(here, own[:7], strict=True)]
         targets = [np.where(keeping, a, b) for a, b in zip(moved, followed, strict=True)]
         return [*targets, *integrals]
 
     @staticmethod
     def _moved(own: list[Any], aim: list[Any], wanted: list[Any], short: Any) -> list[Any]:
-        """Return how sticks move the pose that is kept, its own axes; its length is restored."""
+        """Return the rate of the target pose by sticks, in its own axes, with normalization."""
         spin = quaternion_multiply(aim, [0.0, *wanted[:3]])
         way = matrix_vector(quaternion_to_matrix(aim), tuple(wanted[3:]))
         return [*(0.5 * s + short * x for s, x in zip(spin, own[:4], strict=True)), *way]
@@ -172,44 +509,44 @@ class Pilot:
         weight: list[Any],
         commands: dict[str, Any],
     ) -> list[Any]:
-        """Command the joints; return the rates of targets and integrals."""
+        """Command the joints; return the time derivatives of targets and integrals."""
         count = len(self.joints)
         q, v = entries(state.q), entries(state.v)
         targets, integrals = [], []
-        for grip, target, integral in zip(self.joints, own[:count], own[count:], strict=True):
+        for unit, target, integral in zip(self.joints, own[:count], own[count:], strict=True):
             keeping = held["arm_hold"] > 0.5
-            stick = held[f"joint.{grip.joint}"]
+            stick = held[f"joint.{unit.joint}"]
             pace = stick * held["arm_rate"]
-            # the angle that is kept stays where the joint can go
-            pace = np.where((target >= grip.upper) & (pace > 0.0), 0.0, pace)
-            pace = np.where((target <= grip.lower) & (pace < 0.0), 0.0, pace)
-            e, k, m = target - q[grip.q], held["arm_frequency"], grip.inertia
-            kept = m * (3.0 * k * k * e + 3.0 * k * (pace - v[grip.v]) + k * k * k * integral)
-            kept = kept + weight[grip.v]
-            added = 0.0 if grip.motor or grip.direct else u[grip.command]
-            by_hand = stick * grip.strength + added
-            force = np.where(keeping, kept, by_hand)
+            # the target stays within the position limits
+            pace = np.where((target >= unit.upper) & (pace > 0.0), 0.0, pace)
+            pace = np.where((target <= unit.lower) & (pace < 0.0), 0.0, pace)
+            e, k, m = target - q[unit.q], held["arm_frequency"], unit.inertia
+            kept = m * (3.0 * k * k * e + 3.0 * k * (pace - v[unit.v]) + k * k * k * integral)
+            kept = kept + weight[unit.v]
+            added = 0.0 if unit.motor or unit.direct else u[unit.command]
+            manual = stick * unit.strength + added
+            force = np.where(keeping, kept, manual)
             missing = e
-            if math.isfinite(grip.most):
-                # integrals wait while there is no more to give
-                missing = np.where(np.abs(force) > grip.most, 0.0, e)
-                force = np.minimum(np.maximum(force, -grip.most), grip.most)
-            commands[grip.command] = _command(grip, force, v[grip.v])
-            if grip.direct:
-                # a push from outside acts whoever holds the joint
-                commands[grip.command] += u[grip.command]
-            if grip.motor:
-                commands[grip.command] += np.where(keeping, 0.0, u[grip.command])
-            targets.append(np.where(keeping, pace, FOLLOW * (q[grip.q] - target)))
-            integrals.append(np.where(keeping, missing, -EMPTY * integral))
+            if math.isfinite(unit.most):
+                # anti-windup: no integration while saturated
+                missing = np.where(np.abs(force) > unit.most, 0.0, e)
+                force = np.minimum(np.maximum(force, -unit.most), unit.most)
+            commands[unit.command] = _command(unit, force, v[unit.v])
+            if unit.direct:
+                # external force, in both modes
+                commands[unit.command] += u[unit.command]
+            if unit.motor:
+                commands[unit.command] += np.where(keeping, 0.0, u[unit.command])
+            targets.append(np.where(keeping, pace, TARGET_RATE * (q[unit.q] - target)))
+            integrals.append(np.where(keeping, missing, -INTEGRAL_DECAY * integral))
         return [*targets, *integrals]
 
 
-def _command(grip: JointGrip, force: Any, speed: Any) -> Any:
-    """Return the command that gives a force: itself, or the voltage of a motor."""
-    if not grip.motor:
+def _command(unit: JointActuation, force: Any, speed: Any) -> Any:
+    """Return the command for a force: itself, or the voltage of a motor."""
+    if not unit.motor:
         return force
-    R, K, B, n = grip.motor
+    R, K, B, n = unit.motor
     return R * force / (K * n) + B * n * speed
 
 
@@ -221,7 +558,7 @@ def piloted(
     passive: bool | str = True,
     limits: bool = True,
 ) -> tuple[System, dict[str, float]]:
-    """Put a robot together with a pilot.
+    """Return the system of a robot with a pilot.
 
     Args:
         model: The robot.
@@ -231,20 +568,20 @@ def piloted(
         limits: As in `elements_of`.
 
     Returns:
-        The system, and what the panel says at first, by name of the command.
+        The system, and the initial values of the panel by name of the command.
     """
     from tiburon.actuation.defaults import as_elements
 
     own = (*elements_of(model, world, passive=passive, limits=limits), *as_elements(forces))
-    vehicle, joints = grips_of(model, world, CommandRow(model, own))
+    vehicle, joints = actuation_of(model, world, CommandRow(model, own))
     start: dict[str, float] = {}
     if vehicle is not None:
         start |= dict.fromkeys(AXES, 0.0)
-        # some times slower than thrusters lag
+        # bandwidth well below that of the thrusters
         pace = min(2.0, 0.16 / vehicle.lag) if vehicle.lag > 0.0 else 2.0
         start |= {"station": 0.0, "station_frequency": pace, "speed": 0.5, "turn_rate": 0.3}
     if joints:
-        start |= {f"joint.{grip.joint}": 0.0 for grip in joints}
+        start |= {f"joint.{unit.joint}": 0.0 for unit in joints}
         start |= {"arm_hold": 1.0, "arm_frequency": 6.0, "arm_rate": 0.4}
     panel = Panel("panel", tuple(start))
     pilot = Pilot(vehicle, joints, panel, not model.loops)

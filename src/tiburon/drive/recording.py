@@ -1,4 +1,4 @@
-"""A stretch of driving as a run: rows of the ring, handed to the recorder of runs."""
+"""Recording of a real-time simulation as a run."""
 
 import threading
 from pathlib import Path
@@ -18,20 +18,20 @@ from tiburon.simulation.system import System
 __all__ = ["Recording"]
 
 
-TAKE_SECONDS = 0.05
-"""Wall time between two looks for new rows [s]."""
+POLL_SECONDS = 0.05
+"""Wall-clock time between two reads of new rows [s]."""
 
 
 class Recording:
-    """Records every n-th row of a ticker from now on, on a thread of its own.
+    """Records every n-th row of a ticker, on its own thread.
 
-    Nothing waits for the disk: `end` marks the last row, and the thread writes up to it. The pilot,
-    the panel and the commands are part of the run, so that it can be resumed.
+    The simulation does not wait for the disk: `end` marks the last row, and the thread writes up to
+    it. Pilot, panel and commands are part of the run, so that it can be resumed.
 
     Attributes:
-        store: Path of the Zarr directory, None if rows stay in memory.
-        missed: Rows that came and went before they were taken.
-        reported: Whether `result` was asked for: whoever did knows of its problems.
+        store: Path of the Zarr directory; None for a recording in memory.
+        missed: Rows overwritten in the ring buffer before they were read.
+        reported: Whether `result` was called, which raises any error.
     """
 
     def __init__(
@@ -42,11 +42,11 @@ class Recording:
         every: int,
         store: str | Path | None = None,
     ) -> None:
-        """Prepare for rows, and start taking them.
+        """Start recording.
 
         Args:
-            system: What moves, with the numbers it has now.
-            ticker: Where rows come from.
+            system: The system with its current parameters.
+            ticker: Source of the rows.
             method: Name of the integrator.
             every: Steps between two rows.
             store: Path of a Zarr directory to write to; None keeps rows in memory.
@@ -59,7 +59,7 @@ class Recording:
         self._next = ticker.head - 1 if jump is None else jump.head
         self._last = first
         self._taken = 0
-        # rows of before the jump are still to come
+        # rows from before the posted state may still follow
         self._landing = None if jump is None else first.steps
         setup = RunSetup(
             model=system.model,
@@ -107,15 +107,15 @@ class Recording:
 
     @property
     def failed(self) -> bool:
-        """Whether rows could not be written; `result` raises the reason."""
+        """Whether rows could not be written; `result` raises the error."""
         return self._problem is not None
 
     def end(self, status: str = "finished", message: str = "") -> None:
-        """Let the rows until now be the last ones; returns at once.
+        """End the recording with the current row, without waiting.
 
         Args:
-            status: How it ended, as `Outcome` has it.
-            message: The same in words.
+            status: Status of the outcome.
+            message: Message of the outcome.
         """
         if self._end is None:
             self._end = (self.ticker.head, status, message)
@@ -137,15 +137,15 @@ class Recording:
 
     def _work(self) -> None:
         try:
-            while not self._ended.wait(TAKE_SECONDS):
+            while not self._ended.wait(POLL_SECONDS):
                 self._take(self.ticker.head)
             self._run = self._finish()
         except Exception as problem:
-            # for whoever asks for the run: a thread has nobody to raise it to
+            # raised by `result`
             self._problem = problem
 
     def _take(self, end: int) -> None:
-        """Take the rows that have come since, up to the number of one that is not taken."""
+        """Read the new rows up to an index, exclusive."""
         rows, head, missed = self.ticker.rows(self._next)
         self.missed += missed
         count = max(0, len(rows) - (head - end))
@@ -169,7 +169,7 @@ class Recording:
         self._last, self._taken = row, self._taken + 1
 
     def _finish(self) -> Trajectory:
-        """Take the last rows and return the run."""
+        """Read the last rows and return the run."""
         assert self._end is not None
         end, status, message = self._end
         self._take(end)

@@ -1,4 +1,4 @@
-"""`Drive`: a robot under way by the clock on the wall, and everything one may do to it."""
+"""`Drive`: a robot in real-time simulation, with commands, edits, recordings and forecasts."""
 
 import threading
 import time as wall
@@ -16,11 +16,10 @@ from tiburon.arguments import public
 from tiburon.drive import edits
 from tiburon.drive.dashboard import Dashboard, modes_of
 from tiburon.drive.forecast import Forecast, forecast
-from tiburon.drive.panel import checked_command, pushes_of, sticks_of
-from tiburon.drive.pilot import Pilot, piloted
+from tiburon.drive.pilot import Pilot, checked_command, external_forces_of, piloted, sticks_of
 from tiburon.drive.recording import Recording
+from tiburon.drive.tick_report import TickReport
 from tiburon.drive.ticker import Row, Ticker
-from tiburon.drive.timing import TickReport
 from tiburon.errors import DomainError, ModelError, TiburonError, UnknownNameError
 from tiburon.loops.start import closed_start, resting_position
 from tiburon.model import Model, Water, World
@@ -33,31 +32,31 @@ __all__ = ["Drive", "Snapshot"]
 
 Array = NDArray[np.float64]
 
-HOUSEKEEPING = 0.05
-"""Time between two looks of the thread that takes rows and notices a robot that diverged [s]."""
+POLL_SECONDS = 0.05
+"""Period of the thread that samples sensors and detects divergence [s]."""
 
-PACE_WINDOW = 1.0
-"""Wall time over which the real-time factor is measured [s]."""
+FACTOR_WINDOW = 1.0
+"""Wall-clock time over which the real-time factor is measured [s]."""
 
 FORECAST_SECONDS = 5.0
-"""Wall time that a forecast may take unless told otherwise [s]."""
+"""Default wall-clock limit of a forecast [s]."""
 
-MOST_FORECASTS = 2
-"""Forecasts at a time: each keeps a processor busy that ticks may want."""
+MAX_FORECASTS = 2
+"""Concurrent forecasts: each occupies a processor."""
 
 
 class Snapshot(NamedTuple):
-    """A state to come back to."""
+    """A stored state."""
 
     steps: int
     state: Array
 
 
 class Drive:
-    """A robot that moves by the clock on the wall while one holds its sticks.
+    """A robot in real-time simulation, controlled by an operator.
 
     Example:
-        A vehicle that keeps its place, then goes ahead::
+        A vehicle in station keeping that moves forward::
 
             with Drive(rov, fluid=sea) as drive:
                 drive.command({"station": 1.0, "surge": 0.5})
@@ -87,29 +86,27 @@ class Drive:
         wait: str = "auto",
         native: bool | None = None,
     ) -> None:
-        """Put the robot together and compile its step, or find it compiled; nothing moves yet.
+        """Build the system and compile its step, or load it from the cache.
 
         Args:
             model: The robot.
             world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
-            fluid: The water the robot is in: short for a world of this fluid.
-            q: Position at the start [m or rad], shape (nq,), with closed loops; `model.neutral()`
-                by default, or the pose "home" of a robot with loops.
-            v: Joint velocity at the start [m/s or rad/s], shape (nv,); at rest by default.
-            forces: Elements that act beside the robot's own.
-            sensors: What measures; their rates divide those of the steps.
+            fluid: The water around the robot: short for a world with this fluid.
+            q: Initial configuration [m or rad], shape (nq,), with closed loops;
+                `model.neutral()` by default, or the pose "home" of a robot with loops.
+            v: Initial joint velocity [m/s or rad/s], shape (nv,); zero by default.
+            forces: Elements beside the robot's own.
+            sensors: Sensors; the step must divide their periods.
             passive: Whether friction and springs act, as in `simulate`.
             limits: Whether joints stop at their limits.
-            method: Integrator of equal steps without memory.
-            dt: Length of a step [s].
-            steps: Steps of a tick: ticks come every ``steps * dt`` on the wall.
-            limit: Lateness from which a tick counts as an overrun [s].
-            priority: Whether to ask the system for a thread that goes before ordinary ones,
-                processors that stay awake and memory that stays in place.
-            core: Number of a processor for the ticks alone; other threads of the process leave it.
-            wait: How ticks are waited for: "sleep", "spin" (awake all the time), or "auto" (asleep
-                until shortly before).
-            native: Whether the loop is machine code; by default where that is possible.
+            method: One-step integrator with fixed steps.
+            dt: Step [s].
+            steps: Steps per tick: the period of ticks is ``steps * dt``.
+            limit: Lateness above which a tick misses its deadline [s].
+            priority: Whether to request real-time priority, no deep idle states and locked memory.
+            core: Index of a processor for the ticks; other threads of the process leave it.
+            wait: How to wait for ticks: "sleep", "spin", or "auto" (sleep until shortly before).
+            native: Whether the tick loop is machine code; by default where possible.
         """
         around = world_with(world, fluid, one_case="Drive") or DEFAULT_WORLD
         surroundings = edits.ready_for_edits(around)
@@ -131,7 +128,9 @@ class Drive:
         self._held = np.zeros(self.system.drive_size)
         self.system.commands.write(self._held, panel)
         self.panel_start = panel
-        self.pushes = pushes_of(model, self.system.commands, self.pilot.vehicle, self.pilot.joints)
+        self.external_forces = external_forces_of(
+            model, self.system.commands, self.pilot.vehicle, self.pilot.joints
+        )
         self.ticker = Ticker(
             self.system,
             self._start.state,
@@ -146,7 +145,7 @@ class Drive:
             native=native,
         )
         self.dashboard = Dashboard(self.system)
-        # compiled now, not while someone waits at the page
+        # compile now rather than at the first client
         self.dashboard.read(0.0, self._start.state, self._held)
         self.dashboard.poses(np.zeros(2), np.stack([position, position]))
         self.sensing = Sensing(self.system, sensors, dt) if sensors else None
@@ -155,51 +154,49 @@ class Drive:
         self.recording: Recording | None = None
         self._last_recording: Recording | None = None
         self._lock = threading.RLock()
-        """Guards what readings are made of; never held for long, for clients wait for it."""
+        """Guards the data of readings; held briefly, since clients wait for it."""
         self._posting = threading.Lock()
-        """Guards commands alone, so that letting sticks go waits for nothing else."""
+        """Guards commands only, so that releasing sticks waits for nothing else."""
         self._arranging = threading.RLock()
-        """Lets one edit or start of a recording after the other."""
-        self._forecasts = threading.BoundedSemaphore(MOST_FORECASTS)
+        """Serializes edits and starts of recordings."""
+        self._forecasts = threading.BoundedSemaphore(MAX_FORECASTS)
         self._pace: deque[tuple[float, float]] = deque()
         self._closing = threading.Event()
-        self._keeper: threading.Thread | None = None
+        self._poller: threading.Thread | None = None
 
     def _state_at(self, q: Array, v: Array) -> Array:
-        """Return a whole state: inner states at their start, targets where the robot is."""
+        """Return a full state: initial internal states, targets at the current configuration."""
         x = self.system.x0.copy()
         own = self.pilot.start(self.system.model, q.tolist())
         x[len(x) - len(own) :] = own
         return np.concatenate([q, v, x])
 
-    # under way
+    # -- running -----------------------------------------------------------------------------------
 
     def start(self) -> "Drive":
-        """Let time run."""
+        """Start simulated time."""
         self.ticker.start()
-        if self._keeper is None:
+        if self._poller is None:
             self._closing.clear()
-            self._keeper = threading.Thread(
-                target=self._keep_house, name="tiburon-drive", daemon=True
-            )
-            self._keeper.start()
+            self._poller = threading.Thread(target=self._poll, name="tiburon-drive", daemon=True)
+            self._poller.start()
         return self
 
     def close(self) -> None:
-        """Stop, and finish a recording that is under way.
+        """Stop, and finish the current recording.
 
         Raises:
-            TiburonError: If a recording could not be written, and nobody knows yet.
+            TiburonError: If a recording could not be written, and this was not reported yet.
         """
         self._closing.set()
-        keeper, self._keeper = self._keeper, None
-        if keeper is not None:
-            keeper.join()
+        poller, self._poller = self._poller, None
+        if poller is not None:
+            poller.join()
         self.ticker.stop()
         self._end_recording("the drive was closed")
         last = self._last_recording
         if last is not None and not last.reported:
-            # on disk before the process may end
+            # complete the files before the process may end
             last.result()
 
     def __enter__(self) -> "Drive":
@@ -208,21 +205,21 @@ class Drive:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _keep_house(self) -> None:
-        """Take rows and readings at their rate, whoever watches."""
-        while not self._closing.wait(HOUSEKEEPING):
+    def _poll(self) -> None:
+        """Sample sensors, measure the real-time factor, and end recordings after divergence."""
+        while not self._closing.wait(POLL_SECONDS):
             with self._lock:
-                self._look()
+                self._sample_sensors()
                 now = self.ticker.latest()
                 self._pace.append((wall.monotonic(), now.time))
-                while self._pace[-1][0] - self._pace[0][0] > PACE_WINDOW:
+                while self._pace[-1][0] - self._pace[0][0] > FACTOR_WINDOW:
                     self._pace.popleft()
                 recording = self.recording
                 if recording is not None and (self.ticker.diverged or recording.failed):
                     self._end_recording("the motion diverged")
 
-    def _look(self) -> None:
-        """Let sensors look at all rows that were their turn."""
+    def _sample_sensors(self) -> None:
+        """Evaluate sensors in all new rows at their sampling times."""
         if self.sensing is None:
             return
         rows, self._sensed_row, _ = self.ticker.rows(self._sensed_row)
@@ -240,33 +237,33 @@ class Drive:
 
     @property
     def model(self) -> Model:
-        """The robot with the numbers it has now."""
+        """The robot with its current parameters."""
         return self.system.model
 
     @property
     def world(self) -> World:
-        """Its surroundings with the numbers they have now."""
+        """The surroundings with their current parameters."""
         return self.system.world
 
     @property
     def pilot(self) -> Pilot:
-        """What turns sticks into commands."""
+        """The controller that turns sticks into commands."""
         assert isinstance(self.system.control, Pilot)
         return self.system.control
 
     @property
     def real_time_factor(self) -> float:
-        """Simulated seconds per second on the wall, over the last second."""
+        """Simulated time per wall-clock time, over the last second."""
         with self._lock:
             if len(self._pace) < 2:
                 return 0.0
             (a, first), (b, last) = self._pace[0], self._pace[-1]
             return max(0.0, (last - first) / (b - a)) if b > a else 0.0
 
-    # what one does to it
+    # -- commands ----------------------------------------------------------------------------------
 
     def place(self, name: str) -> int:
-        """Return where a command stands; those of the panel also by their short names."""
+        """Return the index of a command; those of the panel also by their short names."""
         place = self._places.get(f"panel.{name}", self._places.get(name))
         if place is not None:
             return place
@@ -274,7 +271,7 @@ class Drive:
         raise UnknownNameError("command", name, words, listing="drive.system.command_names")
 
     def command(self, commands: Mapping[str, Any]) -> None:
-        """Change commands; all others hold.
+        """Change commands; all others are unchanged.
 
         Args:
             commands: By name: sticks ("surge", "joint.elbow": -1 to 1), switches ("station",
@@ -283,7 +280,7 @@ class Drive:
 
         Raises:
             UnknownNameError: If there is no such command.
-            DomainError: If one is no finite number.
+            DomainError: If one is not a finite number.
         """
         changes = {}
         for name, value in commands.items():
@@ -298,72 +295,72 @@ class Drive:
 
     @property
     def sticks(self) -> tuple[str, ...]:
-        """Full names of the commands that go back to the middle when let go."""
+        """Full names of the commands that return to zero when released."""
         return sticks_of(self.system.command_names)
 
     def release(self) -> None:
-        """Let all sticks, thrusters and joint forces go; modes and gains stay."""
+        """Set all sticks, thrusters and joint forces to zero; modes and gains are unchanged."""
         kept = set(self.panel_start).difference(self.sticks)
         self.command({name: 0.0 for name in self._places if name not in kept})
 
     def reset(self) -> None:
-        """Go back to the start, and let everything go; ends a recording, which is kept."""
+        """Return to the initial state and release all commands; ends the recording and keeps it."""
         self._jump(self._start, "the robot was reset")
         self.release()
 
     def snapshot(self, name: str = "quick") -> Snapshot:
-        """Remember where the robot is."""
+        """Store the current state under a name."""
         row = self.ticker.present()
         found = Snapshot(row.steps, row.state)
         self.snapshots[name] = found
         return found
 
     def restore(self, name: str = "quick") -> None:
-        """Go back to a snapshot; ends a recording, which is kept.
+        """Return to a snapshot; ends the recording, which is kept.
 
         Raises:
             UnknownNameError: If there is none of that name.
         """
         if name not in self.snapshots:
             raise UnknownNameError("snapshot", name, self.snapshots)
-        self._jump(self.snapshots[name], f"the robot went back to snapshot {name!r}")
+        self._jump(self.snapshots[name], f"the robot returned to snapshot {name!r}")
 
     def _jump(self, to: Snapshot, why: str) -> None:
         with self._lock:
-            # times would go back: what was recorded until here is a run of its own
+            # time would decrease: the recording ends here
             self._end_recording(why)
             self.ticker.post_state(to.state, to.steps)
             self._pace.clear()
 
-    # numbers
+    # -- parameters --------------------------------------------------------------------------------
 
-    def knobs(self) -> tuple[edits.Knob, ...]:
-        """Return the numbers of robot and water that may be changed."""
-        return edits.knobs_of(self.model, self.world, self._factors)
+    def tunable_parameters(self) -> tuple[edits.TunableParameter, ...]:
+        """Return the parameters of robot and water that can be changed."""
+        return edits.tunable_parameters(self.model, self.world, self._factors)
 
     def edit(self, changes: Mapping[str, Any]) -> None:
-        """Change numbers of robot and water while it moves; nothing is compiled.
+        """Change parameters of robot and water during the simulation, without compilation.
 
         Args:
-            changes: By names as `knobs` lists them.
+            changes: Values by names as in `tunable_parameters`.
 
         Raises:
-            UnknownNameError: If there is no such number.
-            ModelError: If the robot with these numbers would need other code, or is recorded.
+            UnknownNameError: If there is no such parameter.
+            ModelError: If the change needs other code, or a recording is in progress.
         """
         with self._arranging:
             if self.recording is not None:
                 raise ModelError(
-                    "numbers: expected no recording under way, for a run has one set of numbers; "
-                    "stop the recording first"
+                    "parameters: expected no recording in progress, since a run has constant "
+                    "parameters; stop the recording first"
                 )
-            # robots of many bodies take a while: put together before anybody has to wait
+            # large robots take a while: built before any lock is held
             model, world, factors = edits.edited(self.model, self.world, changes, self._factors)
             system = System(model, world, self._elements(model, world), self.system.control)
             if not edits.same_code(self.system, system):
                 raise ModelError(
-                    f"numbers {', '.join(changes)}: expected a change that needs no other code, "
-                    "got one from or to zero; start again with these numbers"
+                    f"parameters {', '.join(changes)}: expected a change that needs no other code, "
+                    "got one from or to zero; start again with these values"
                 )
             parameters, reading = system.parameters(), self.dashboard.kernel_of(system)
             with self._lock:
@@ -375,7 +372,7 @@ class Drive:
                     edits.exchange_sensing(self.sensing, system, parameters)
 
     def _elements(self, model: Model, world: World) -> tuple[Any, ...]:
-        """Return what acts on the robot with other numbers; stops keep their stiffness."""
+        """Return the elements of the robot with other parameters; stops keep their stiffness."""
         from tiburon.actuation.defaults import as_elements, elements_of
 
         passive, limits = self._settings["passive"], self._settings["limits"]
@@ -383,19 +380,19 @@ class Drive:
         return (*own, *as_elements(self._settings["forces"]), self.system.elements[-1])
 
     def save(self, path: str | Path) -> tuple[str, ...]:
-        """Save the robot with the numbers it has now as a native file."""
+        """Save the robot with its current parameters as a native file."""
         from tiburon.formats.save import save
 
         return save(self.model, path)
 
-    # what comes out of it
+    # -- output ------------------------------------------------------------------------------------
 
     def readings(self, row: Row | None = None) -> dict[str, Any]:
-        """Return all that a dashboard shows, ready to be written as JSON."""
+        """Return all values of the dashboard, as JSON types."""
         now = self.ticker.latest() if row is None else row
         found: dict[str, Any] = {"time": now.time, "steps": now.steps}
         with self._lock:
-            self._look()
+            self._sample_sensors()
             found |= self.dashboard.read(now.time, now.state, now.held)
             if self.sensing is not None:
                 found["sensors"] = {
@@ -413,9 +410,9 @@ class Drive:
             "time_scale": self.ticker.speed,
             "real_time_factor": self.real_time_factor,
             "late": now.late,
-            "overruns": report.overruns,
-            "latest": report.latest,
-            "lost": report.lost,
+            "deadline_misses": report.deadline_misses,
+            "max_lateness": report.max_lateness,
+            "lost_time": report.lost_time,
             "ticks": report.ticks,
         }
         return found
@@ -428,23 +425,23 @@ class Drive:
         limit: float = FORECAST_SECONDS,
         stop: threading.Event | None = None,
     ) -> Forecast:
-        """Return where the robot will be if all commands stay as they are.
+        """Predict the motion with constant commands.
 
-        Works on a copy of the state: the robot, its commands and its readings go on meanwhile.
+        Works on a copy of the state; the real-time simulation is not affected.
 
         Args:
-            horizon: How far to look [s].
-            rows: Into how many equal parts.
-            limit: Wall time that it may take [s]; `Forecast.outcome` tells whether it was enough.
-            stop: Ends it before when set.
+            horizon: Duration of the forecast [s].
+            rows: Number of equal intervals.
+            limit: Wall-clock limit [s]; `Forecast.outcome` states whether it was reached.
+            stop: Cancels the forecast when set.
 
         Raises:
-            DomainError: If that is too far, or nothing.
-            TiburonError: If as many forecasts as may run at a time are under way.
+            DomainError: If the horizon is out of range.
+            TiburonError: If too many forecasts are in progress.
         """
         if not self._forecasts.acquire(blocking=False):
             raise TiburonError(
-                f"forecast: expected at most {MOST_FORECASTS} at a time, got one more; ask again "
+                f"forecast: expected at most {MAX_FORECASTS} at a time, got one more; ask again "
                 "when one has ended"
             )
         try:
@@ -453,7 +450,7 @@ class Drive:
             self._forecasts.release()
 
     def start_recording(self, every: int = 10, store: str | Path | None = None) -> Recording:
-        """Record from here on.
+        """Start a recording.
 
         Args:
             every: Steps between two rows.
@@ -463,24 +460,24 @@ class Drive:
             raise DomainError("every", f"a multiple of {self.ticker.steps} steps", f"{every}")
         with self._arranging:
             if self.recording is not None:
-                raise ModelError("recording: one is under way already; stop it first")
+                raise ModelError("recording: one is in progress already; stop it first")
             recording = Recording(self.system, self.ticker, self.method, every, store)
             self.recording = self._last_recording = recording
             return recording
 
     def stop_recording(self) -> Trajectory:
-        """End the recording and return it, also if a reset has ended it before.
+        """Stop the recording and return it, also if a reset has ended it before.
 
         Raises:
-            ModelError: If there is none that was not returned before.
+            ModelError: If there is none, or it was returned before.
         """
         recording = self._end_recording() or self._last_recording
         if recording is None or recording.reported:
-            raise ModelError("recording: none is under way; start one first")
+            raise ModelError("recording: none is in progress; start one first")
         return recording.result()
 
     def _end_recording(self, why: str = "") -> Recording | None:
-        """End the recording, if there is one, without waiting until it is written."""
+        """End the recording, if there is one, without waiting for its files."""
         with self._lock:
             recording, self.recording = self.recording, None
             if recording is not None:
@@ -491,10 +488,10 @@ class Drive:
 
     @property
     def last_run(self) -> Trajectory | None:
-        """The run recorded last, whatever ended it; None while one is recorded, or if none was."""
+        """The last recorded run; None during a recording, or if there was none."""
         recording = self._last_recording
         return None if recording is None or recording is self.recording else recording.result()
 
     def report(self) -> TickReport:
-        """Return how ticks kept to the clock on the wall."""
+        """Return the timing statistics of ticks."""
         return self.ticker.report()

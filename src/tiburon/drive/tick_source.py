@@ -1,4 +1,4 @@
-"""The kernel of a tick: some equal steps in one native call."""
+"""The kernel of a tick: fixed steps in one native call."""
 
 import hashlib
 from typing import Any, NamedTuple
@@ -22,13 +22,13 @@ class TickClock(NamedTuple):
     """Simulated time at the start [s]."""
 
     dt: Scalar
-    """Length of a step [s]."""
+    """Step [s]."""
 
     done: Scalar
     """Steps taken before."""
 
     count: Scalar
-    """Steps of the tick."""
+    """Steps per tick."""
 
 
 @record(slots=False, eq=False)
@@ -45,12 +45,12 @@ class TickSource:
 
     @property
     def key(self) -> str:
-        """Text that is equal exactly if the code is."""
+        """Text that is equal if and only if the code is."""
         text = repr(("tick 1", self.method, self.system.key))
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
 
     def retrace(self) -> None:
-        """Trace user code as it is now."""
+        """Trace user code again."""
         self.system.retrace()
 
     def inputs(self) -> list[Input]:

@@ -1,4 +1,4 @@
-"""A thread that steps a robot by the clock on the wall, and the ways to tell it what to do."""
+"""The ticker: a thread that steps a robot in real time, and the interface to control it."""
 
 import ctypes
 import math
@@ -10,11 +10,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tiburon.drive.board import AWAKE, Board, Word
-from tiburon.drive.footing import Footing
-from tiburon.drive.machine_time import MachineTime, Reading, read_machine, time_between
+from tiburon.drive.realtime import RealTimeSettings
+from tiburon.drive.tick_memory import NEVER_SLEEP, TickMemory, Word
+from tiburon.drive.tick_report import (
+    MachineClocks,
+    StealMonitor,
+    TickReport,
+    read_machine,
+    tick_report,
+    time_between,
+)
 from tiburon.drive.tick_source import TickClock, TickSource
-from tiburon.drive.timing import TickReport, tick_report
 from tiburon.errors import DomainError, NonFiniteError, OptionError, ShapeError
 from tiburon.native.kernel import Kernel
 from tiburon.simulation.integrators.methods import METHODS
@@ -26,66 +32,65 @@ Array = NDArray[np.float64]
 
 DONE = TickClock._fields.index("done")
 STACK_BYTES = 16 << 20
-"""Stack of the thread: work arrays of long mechanisms lie there."""
+"""Stack size of the thread, which holds the work arrays of large robots [bytes]."""
 
-PATIENCE = 5.0
-"""How long a tick may take that is waited for at the end [s]."""
+JOIN_SECONDS = 5.0
+"""Wall-clock time to wait for the last tick [s]."""
 
 WAITS = ("auto", "sleep", "spin")
-"""How the loop waits for its next tick."""
+"""Ways to wait for the next tick."""
 
-FIRST_MARGIN = 50_000
-"""How long the loop waits awake before anything is learned [ns]."""
+INITIAL_MARGIN = 50_000
+"""Initial wake-up margin [ns]."""
 
-MOST_MARGIN = 250_000
-"""Longest time that it waits awake by itself [ns], and at most a quarter of the ticks' distance:
-threads that never sleep get their turn last where others want the processor, too."""
+MAX_ADAPTIVE_MARGIN = 250_000
+"""Upper limit of the adaptive margin [ns], and at most a quarter of the period: the scheduler
+prefers other threads to one that never sleeps."""
 
-SPEEDS = (1e-3, 100.0)
-"""Slowest and fastest motion, 1 for real time."""
+SPEED_LIMITS = (1e-3, 100.0)
+"""Least and largest simulated time per wall-clock time."""
 
-TICKS = (1e-6, 1e3)
-"""Shortest and longest distance of ticks at real time [s]: at every speed it is a number of ns."""
+PERIOD_LIMITS = (1e-6, 1e3)
+"""Shortest and longest period of ticks in real time [s]."""
 
-LATEST = 1e6
-"""Lateness beyond which a limit means nothing [s]."""
+MAX_LIMIT = 1e6
+"""Largest limit of the lateness [s]."""
 
 
 class Row(NamedTuple):
-    """Where the robot is after a tick."""
+    """State of the robot after a tick."""
 
     steps: int
-    """Steps taken since the beginning of time."""
+    """Steps since the start."""
 
     time: float
     """Simulated time [s]."""
 
     late: float
-    """How late the tick began [s]."""
+    """Lateness of the tick [s]."""
 
     state: Array
     """(*q, *v, *x)."""
 
     held: Array
-    """Commands as they were posted."""
+    """Posted commands."""
 
 
 class Jump(NamedTuple):
-    """A state that was posted."""
+    """A posted state."""
 
     head: int
-    """Rows written before."""
+    """Rows written before it."""
 
     row: Row
-    """Where the robot is put."""
+    """The posted state as a row."""
 
 
 class Ticker:
-    """Steps a system in ticks of equal length, each at its time.
+    """Steps a system in real time, in ticks of equal length.
 
-    The loop is machine code on a thread of its own (`tick_code`), or Python where there is no
-    compiler. Everything it does between two ticks of the clock it does with the numbers posted
-    before; nobody can make it wait.
+    The loop runs on its own thread, as machine code (`tick_code`), or in Python where there is no
+    compiler. A tick uses the values posted before it; the loop never waits for other threads.
     """
 
     def __init__(
@@ -104,23 +109,23 @@ class Ticker:
         core: int | None = None,
         wait: str = "auto",
     ) -> None:
-        """Compile the step, or find it compiled; nothing moves yet.
+        """Compile the step, or load it from the cache; the thread is not started yet.
 
         Args:
-            system: What moves; a controller inside it is asked at every stage.
-            state: Where it starts, (*q, *v, *x).
-            held: Commands at the start, shape (`System.drive_size`,).
-            method: Integrator of equal steps without memory.
-            dt: Length of a step [s].
-            steps: Steps of a tick.
-            begin: Simulated time at the start [s].
-            limit: Lateness from which a tick counts as an overrun [s].
-            native: Whether the loop is machine code; by default where that is possible.
-            priority: Whether to ask the system for a thread that goes before all ordinary ones,
-                processors that stay awake and memory that stays; `footing` tells what it granted.
-            core: Number of a processor for the ticks alone; other threads of the process leave it.
-            wait: "sleep", "spin" (awake all the time), or "auto": asleep until shortly before each
-                tick, by a margin that is learned from how much too long sleeps were.
+            system: The system; its controller is evaluated at every stage.
+            state: Initial state, (*q, *v, *x).
+            held: Initial commands, shape (`System.drive_size`,).
+            method: One-step integrator with fixed steps.
+            dt: Step [s].
+            steps: Steps per tick.
+            begin: Initial simulated time [s].
+            limit: Lateness above which a tick misses its deadline [s].
+            native: Whether the loop is machine code; by default where possible.
+            priority: Whether to request real-time priority, no deep idle states and locked memory;
+                `realtime` states what was granted.
+            core: Index of a processor for the ticks; other threads of the process leave it.
+            wait: "sleep", "spin", or "auto": sleep until shortly before each tick, by a margin
+                that adapts to the measured oversleep.
         """
         known = [name for name, m in METHODS.items() if not (m.adaptive or m.has_memory)]
         if method not in known:
@@ -134,21 +139,22 @@ class Ticker:
         self.kernel = Kernel(TickSource(system, method), system.parameters())
         clock = np.array(TickClock(begin, dt, 0.0, float(steps)))
         self._names = list(self.kernel.parameters)
-        self.board = Board(
+        self.memory = TickMemory(
             np.asarray(state, dtype=np.float64),
             np.asarray(held, dtype=np.float64),
             [self.kernel.parameters[name] for name in self._names],
             clock,
         )
-        self.board.words[Word.LIMIT] = round(1e9 * limit)
+        self.memory.words[Word.LIMIT] = round(1e9 * limit)
         self.wait = wait
-        # written by the loop from here on
-        self.board.words[Word.MARGIN] = AWAKE if wait == "spin" else FIRST_MARGIN
+        # the loop is the writer from here on
+        self.memory.words[Word.MARGIN] = NEVER_SLEEP if wait == "spin" else INITIAL_MARGIN
         self.speed = 1.0
-        self.footing = Footing(priority, core)
+        self.realtime = RealTimeSettings(priority, core)
+        self.steal = StealMonitor(self.memory, core)
         self._thread: threading.Thread | None = None
         self._cleared = read_machine(None)
-        self._ended: Reading | None = None
+        self._ended: MachineClocks | None = None
         self._posting = threading.Lock()
         self._jump: Jump | None = None
         address = self.kernel._code.one_address
@@ -159,125 +165,127 @@ class Ticker:
             from tiburon.drive.tick_code import tick_code
 
             self._code = tick_code()
-            self._table = self.board.table(address, self._order(), DONE, steps)
+            self._table = self.memory.table(address, self._order(), DONE, steps)
         self._write_row()
 
     def _order(self) -> list[Array]:
-        """Return what the kernel reads, in its order."""
-        board = self.board
-        named = dict(zip(self._names, board.parts, strict=True))
-        named |= {"state": board.state, "u": board.numbers, "clock": board.clock}
+        """Return the arguments of the kernel, in order."""
+        memory = self.memory
+        named = dict(zip(self._names, memory.parts, strict=True))
+        named |= {"state": memory.state, "u": memory.numbers, "clock": memory.clock}
         return [named[item.name] for item in self.kernel._code.signature.inputs]
 
-    # running
+    # -- thread ------------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the thread."""
         if self._thread is not None:
             return
-        self.board.words[Word.STOP] = 0
-        self.footing.prepare()
+        self.memory.words[Word.STOP] = 0
+        self.realtime.apply_to_process()
         before = threading.stack_size()
         threading.stack_size(STACK_BYTES)
         try:
             self._thread = threading.Thread(target=self._run, name="tiburon-ticks", daemon=True)
             self._thread.start()
             self._ended = None
-            self._cleared = self._reading()
+            self._cleared = self._clocks()
         finally:
             threading.stack_size(before)
+        self.steal.start()
 
     def stop(self) -> None:
-        """End the thread after its tick."""
+        """End the thread after the current tick."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._ended = read_machine(thread.native_id)
-            self.board.words[Word.STOP] = 1
-            thread.join(PATIENCE)
-            self.footing.leave()
+            self.memory.words[Word.STOP] = 1
+            thread.join(JOIN_SECONDS)
+            self.steal.stop()
+            self.realtime.restore()
 
     def _run(self) -> None:
-        self.footing.stand()
+        self.realtime.apply_to_thread()
         if self.native:
             self._code.run(self._table[0].ctypes.data)
         else:
             from tiburon.drive.tick_python import run_ticks
 
-            run_ticks(self.board, self.advance)
+            run_ticks(self.memory, self.advance)
 
     def advance(self) -> bool:
-        """Take the steps of one tick into `board.found`, in Python; False if numbers blow up."""
-        board = self.board
+        """Compute the steps of one tick into `memory.found`, in Python; False after divergence."""
+        memory = self.memory
         given: dict[str, Any] = {
             name: part.reshape(self.kernel.parameters[name].shape)
-            for name, part in zip(self._names, board.parts, strict=True)
+            for name, part in zip(self._names, memory.parts, strict=True)
         }
-        held = board.numbers[: board.held_size]
+        held = memory.numbers[: memory.held_size]
         found, failed = self.kernel.evaluate(
-            board.state[:-1], held, board.clock, errors="flag", **given
+            memory.state[:-1], held, memory.clock, errors="flag", **given
         )
         if bool(failed):
             return False
-        board.found[:] = found
+        memory.found[:] = found
         return True
 
     @property
     def running(self) -> bool:
-        """Whether the thread is there."""
+        """Whether the thread is alive."""
         return self._thread is not None and self._thread.is_alive()
 
     @property
     def diverged(self) -> bool:
-        """Whether a number was not finite: the robot stays in its last good state."""
+        """Whether the motion diverged: the robot keeps its last valid state."""
         return self._peek(Word.STATUS) != 0
 
     @property
     def paused(self) -> bool:
-        """Whether time stands still; may be set."""
-        return bool(self.board.words[Word.PAUSED])
+        """Whether simulated time is paused; may be set."""
+        return bool(self.memory.words[Word.PAUSED])
 
     @paused.setter
     def paused(self, on: bool) -> None:
-        self.board.words[Word.PAUSED] = int(on)
+        self.memory.words[Word.PAUSED] = int(on)
 
     def step(self, count: int = 1) -> None:
-        """Take single ticks while paused."""
+        """Run single ticks while paused."""
         if count < 1:
             raise DomainError("steps", "a whole number of at least 1", f"{count}")
         done = self._peek(Word.STEPS_DONE)
-        words = self.board.words
+        words = self.memory.words
         words[Word.STEPS_WANTED] = max(int(words[Word.STEPS_WANTED]), done) + count
 
     @property
     def speed(self) -> float:
-        """Simulated seconds per second on the wall; may be set."""
+        """Simulated time per wall-clock time; may be set."""
         return self._speed
 
     @speed.setter
     def speed(self, speed: float) -> None:
-        low, high = SPEEDS
+        low, high = SPEED_LIMITS
         if not low <= speed <= high:
             raise DomainError("speed", f"a number from {low:g} to {high:g}", f"{speed!r}")
         self._speed = float(speed)
         period = round(1e9 * self.dt * self.steps / speed)
-        self.board.words[Word.PERIOD] = period
-        most = {"auto": min(MOST_MARGIN, period // 4), "sleep": 0, "spin": AWAKE}
-        self.board.words[Word.MARGIN_MOST] = most[self.wait]
+        self.memory.words[Word.PERIOD] = period
+        most = {"auto": min(MAX_ADAPTIVE_MARGIN, period // 4), "sleep": 0, "spin": NEVER_SLEEP}
+        self.memory.words[Word.MAX_MARGIN] = most[self.wait]
 
-    # what goes in
+    # -- input -------------------------------------------------------------------------------------
 
     def post(self, held: Array, parameters: Mapping[str, Array] | None = None) -> None:
-        """Hand over commands and run-time numbers; they hold from the next tick on.
+        """Post commands and run-time parameters; they apply from the next tick on.
 
         Args:
             held: Commands, shape (`System.drive_size`,).
-            parameters: Numbers by the names of `System.parameters`; others stay as they are.
+            parameters: Values by the names of `System.parameters`; others are unchanged.
         """
         with self._posting:
-            numbers = self.board.posted.copy()
-            numbers[: self.board.held_size] = held
-            place = self.board.held_size
-            for name, part in zip(self._names, self.board.parts, strict=True):
+            numbers = self.memory.posted.copy()
+            numbers[: self.memory.held_size] = held
+            place = self.memory.held_size
+            for name, part in zip(self._names, self.memory.parts, strict=True):
                 if parameters is not None and name in parameters:
                     values = np.ravel(np.asarray(parameters[name], dtype=np.float64))
                     if values.size != part.size:
@@ -287,67 +295,67 @@ class Ticker:
             if not np.isfinite(numbers).all():
                 where = int(np.argmin(np.isfinite(numbers)))
                 raise NonFiniteError("commands or parameters", where, float(numbers[where]))
-            self._hand_over(Word.POST_SEQ, numbers, self.board.posted)
+            self._write_posted(Word.POST_SEQ, numbers, self.memory.posted)
 
     def posted(self) -> tuple[Array, dict[str, Array]]:
-        """Return copies of the commands and, by name, the parameters as they were posted last."""
+        """Return copies of the commands and, by name, the parameters posted last."""
         with self._posting:
-            numbers = self.board.posted.copy()
-        place, found = self.board.held_size, {}
-        for name, part in zip(self._names, self.board.parts, strict=True):
+            numbers = self.memory.posted.copy()
+        place, found = self.memory.held_size, {}
+        for name, part in zip(self._names, self.memory.parts, strict=True):
             shape = self.kernel.parameters[name].shape
             found[name] = numbers[place : place + part.size].reshape(shape)
             place += part.size
-        return numbers[: self.board.held_size], found
+        return numbers[: self.memory.held_size], found
 
     def post_state(self, state: Array, steps: int) -> None:
-        """Put the robot elsewhere, at a count of steps; heals a robot that has diverged."""
+        """Post a state at a number of steps; ends a divergence."""
         numbers = np.append(np.asarray(state, dtype=np.float64), float(steps))
-        if numbers.shape != self.board.posted_state.shape:
-            raise ShapeError("state", len(self.board.found), len(numbers) - 1)
+        if numbers.shape != self.memory.posted_state.shape:
+            raise ShapeError("state", len(self.memory.found), len(numbers) - 1)
         if not np.isfinite(numbers).all():
             raise NonFiniteError("state", int(np.argmin(np.isfinite(numbers))), float("nan"))
         with self._posting:
-            # single steps that are still to come belong to the state before
-            self.board.words[Word.STEPS_WANTED] = self._peek(Word.STEPS_DONE)
-            held = self.board.posted[: self.board.held_size].copy()
+            # cancel single ticks requested for the state before
+            self.memory.words[Word.STEPS_WANTED] = self._peek(Word.STEPS_DONE)
+            held = self.memory.posted[: self.memory.held_size].copy()
             row = Row(int(steps), self.begin + steps * self.dt, 0.0, numbers[:-1].copy(), held)
             self._jump = Jump(self.head, row)
-            self._hand_over(Word.STATE_SEQ, numbers, self.board.posted_state)
+            self._write_posted(Word.STATE_SEQ, numbers, self.memory.posted_state)
 
-    def _hand_over(self, sequence: Word, source: Array, target: Array) -> None:
+    def _write_posted(self, sequence: Word, source: Array, target: Array) -> None:
         if self.native:
             self._code.post(
-                self.board.word(sequence), source.ctypes.data, target.ctypes.data, source.nbytes
+                self.memory.word(sequence), source.ctypes.data, target.ctypes.data, source.nbytes
             )
             return
-        self.board.words[sequence] += 1
+        self.memory.words[sequence] += 1
         target[:] = source
-        self.board.words[sequence] += 1
+        self.memory.words[sequence] += 1
 
-    # what comes out
+    # -- output ------------------------------------------------------------------------------------
 
     def _peek(self, word: Word) -> int:
         if self.native:
-            return int(self._code.peek(self.board.word(word)))
-        return int(self.board.words[word])
+            return int(self._code.peek(self.memory.word(word)))
+        return int(self.memory.words[word])
 
     @property
     def head(self) -> int:
-        """Rows written since the beginning."""
+        """Rows written since the start."""
         return self._peek(Word.HEAD)
 
     def latest(self) -> Row:
-        """Return where the robot is."""
+        """Return the last row."""
         return self.row(self.head - 1)
 
     def pending_jump(self) -> Jump | None:
-        """Return the posted state that no row holds yet; None if there is none."""
+        """Return the posted state that no row contains yet; None if there is none."""
         jump = self._jump
         if jump is None:
             return None
         rows, _, missed = self.rows(jump.head)
-        # while paused the first row after it is the state itself, else that of the first tick
+        # while paused the next row is the state itself, otherwise that of the first tick
         if (
             not missed
             and not np.isin(rows[:, 0], (jump.row.steps, jump.row.steps + self.steps)).any()
@@ -359,106 +367,111 @@ class Ticker:
         return None
 
     def present(self) -> Row:
-        """Return where the robot is, or where it was put since its last row."""
+        """Return the last row, or the posted state since."""
         jump = self.pending_jump()
         return self.latest() if jump is None else jump.row
 
     def row(self, number: int) -> Row:
-        """Return a row by its number; it must not be older than the ring holds."""
-        return self.rows_of(self.board.ring[number % len(self.board.ring)].copy())
+        """Return a row by its index, which must still be in the ring buffer."""
+        return self.rows_of(self.memory.ring[number % len(self.memory.ring)].copy())
 
     def rows_of(self, row: Array) -> Row:
-        """Sort the numbers of a row."""
-        n = len(self.board.found)
+        """Return the parts of a row."""
+        n = len(self.memory.found)
         steps = int(row[0])
         return Row(
             steps, self.begin + steps * self.dt, 1e-9 * float(row[1]), row[2 : 2 + n], row[2 + n :]
         )
 
     def rows(self, since: int) -> tuple[Array, int, int]:
-        """Return rows as they lie in the ring, the number of the next, and how many were missed.
+        """Return rows of the ring buffer, the index of the next, and the number of missed rows.
 
         Args:
-            since: Number of the first row that is wanted.
+            since: Index of the first row.
         """
-        head, size = self.head, len(self.board.ring)
-        # those about to be overwritten are not worth the risk
+        head, size = self.head, len(self.memory.ring)
+        # leave out rows that may be overwritten meanwhile
         first = max(since, head - size + size // 8)
         places = np.arange(first, head) % size
-        return self.board.ring[places], head, first - since
+        return self.memory.ring[places], head, first - since
 
     def _write_row(self) -> None:
-        """Write where the robot starts."""
+        """Write the initial row."""
         from tiburon.drive.tick_python import write_row
 
-        write_row(self.board, 0)
+        write_row(self.memory, 0)
 
-    # how well it went
+    # -- timing ------------------------------------------------------------------------------------
 
     def report(self) -> TickReport:
-        """Return how ticks kept to the clock since the counts were cleared."""
-        # everything written before the last count is there
-        self._peek(Word.OVERRUNS)
-        board = self.board
-        return tick_report(board.words.copy(), board.bins.copy(), board.log.copy(), self._passed())
+        """Return the timing statistics since they were cleared."""
+        # acquires everything written before the last count
+        self._peek(Word.MISSES)
+        memory = self.memory
+        if self.running:
+            self.steal.sample()
+        return tick_report(
+            memory.words.copy(),
+            memory.bins.copy(),
+            memory.log.copy(),
+            time_between(self._cleared, self._clocks()),
+            self.steal.ticks,
+        )
 
-    def _reading(self) -> Reading:
-        """Return the clocks of the machine, as they were at the end if the thread is gone."""
+    def _clocks(self) -> MachineClocks:
+        """Return the clocks of the machine, or those at the end of the thread."""
         thread = self._thread
         return self._ended or read_machine(thread.native_id if thread is not None else None)
 
-    def _passed(self) -> MachineTime:
-        """Return where time went since the counts were cleared."""
-        return time_between(self._cleared, self._reading())
-
     @property
     def margin(self) -> float:
-        """How long before each tick the loop stops sleeping [s]; infinite if it never sleeps."""
-        words = self.board.words
-        margin = min(int(words[Word.MARGIN]), int(words[Word.MARGIN_MOST]))
-        return math.inf if margin >= AWAKE else 1e-9 * margin
+        """Time before each tick at which the loop stops sleeping [s]; infinite if it only spins."""
+        words = self.memory.words
+        margin = min(int(words[Word.MARGIN]), int(words[Word.MAX_MARGIN]))
+        return math.inf if margin >= NEVER_SLEEP else 1e-9 * margin
 
-    def manner(self) -> str:
-        """Return in words how the loop waits, and what the system granted it."""
+    def summary(self) -> str:
+        """Return a description of how the loop waits, and of the granted real-time settings."""
         found = {
-            "sleep": "asleep until each tick",
-            "spin": "awake all the time",
-            "auto": f"asleep until {1e6 * min(self.margin, 1.0):.0f} us before each tick",
+            "sleep": "sleeping until each tick",
+            "spin": "spinning",
+            "auto": f"sleeping until {1e6 * min(self.margin, 1.0):.0f} us before each tick",
         }[self.wait]
         granted = {
-            "before ordinary threads": self.footing.priority,
-            "processors kept awake": self.footing.awake,
-            "memory kept in place": self.footing.locked,
-            f"alone on processor {self.footing.core}": self.footing.core is not None,
+            "real-time priority": self.realtime.priority,
+            "no deep idle states": self.realtime.awake,
+            "locked memory": self.realtime.locked,
+            f"processor {self.realtime.core} reserved": self.realtime.core is not None,
         }
-        return ", ".join([found, *(words for words, given in granted.items() if given)])
+        return ", ".join([found, *(text for text, given in granted.items() if given)])
 
     def clear_report(self) -> None:
-        """Start counts anew."""
-        self.board.words[Word.CLEAR] += 1
-        self._cleared = self._reading()
+        """Clear the timing statistics."""
+        self.memory.words[Word.CLEAR] += 1
+        self._cleared = self._clocks()
         if not self.running:
             from tiburon.drive.tick_python import clear_counts
 
-            clear_counts(self.board)
+            clear_counts(self.memory)
+        self.steal.clear()
 
 
 def _check_lengths(dt: float, steps: int, limit: float) -> None:
-    """Raise unless ticks come at a distance that the clock can count."""
+    """Raise `DomainError` unless the period of ticks is within limits."""
     count: object = steps
     if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
         raise DomainError("steps", "a whole number of at least 1", f"{steps!r}")
-    shortest, longest = TICKS
-    # comparisons with what is no number are false
+    shortest, longest = PERIOD_LIMITS
+    # comparisons with NaN are false
     if not (dt > 0.0 and shortest <= dt * steps <= longest):
-        expected = f"steps whose ticks, dt times {steps}, last {shortest:g} to {longest:g} s"
+        expected = f"a step for which dt times {steps} steps is {shortest:g} to {longest:g} s"
         raise DomainError("dt", expected, f"{dt!r}")
-    if not 0.0 <= limit <= LATEST:
-        raise DomainError("limit", f"a lateness from 0 to {LATEST:g} s", f"{limit!r}")
+    if not 0.0 <= limit <= MAX_LIMIT:
+        raise DomainError("limit", f"a lateness from 0 to {MAX_LIMIT:g} s", f"{limit!r}")
 
 
 def _has_sleep() -> bool:
-    """Return whether the system has the clock and the sleep that the loop calls."""
+    """Return whether the C library has the functions that the loop calls."""
     try:
         library = ctypes.CDLL(None)
         return hasattr(library, "clock_gettime") and hasattr(library, "nanosleep")

@@ -1,4 +1,4 @@
-// The desk at the right: modes, buttons, sliders, gains and numbers of the robot.
+// The control desk at the right: modes, buttons, sliders, gains and parameters.
 
 const make = (parent, tag, text = "") => {
   const node = document.createElement(tag);
@@ -8,7 +8,7 @@ const make = (parent, tag, text = "") => {
 };
 const words = (name) => name.replace(/^joint\./, "").replaceAll("_", " ");
 
-// Fills the track of a slider from zero to where it stands.
+// Fills the track of a slider from zero to its value.
 const paint = (input) => {
   const [low, high] = [Number(input.min), Number(input.max)];
   const place = (value) => (100 * (value - low)) / (high - low);
@@ -20,7 +20,7 @@ const paint = (input) => {
 const HELP = [
   ["W S", "ahead, astern"], ["A D", "left, right"], ["R F", "up, down"], ["Q E", "turn left, right"],
   ["arrows", "pitch, roll"], ["1–9, J L", "choose a joint, move it"], ["T", "station keeping"], ["G", "hold joints"],
-  ["space", "pause"], [". ", "single step"], ["V B", "remember, go back"], ["X", "record"], ["home", "reset"], ["C", "camera"],
+  ["space", "pause"], [". ", "single step"], ["V B", "store, restore state"], ["X", "record"], ["home", "reset"], ["C", "camera"],
   ["gamepad", "sticks: move and turn; triggers: joint; shoulders: choose it; A: station; B: hold; start: pause"],
 ];
 
@@ -35,7 +35,7 @@ export class Desk {
     this.fillSticks(document.getElementById("sticks"), [...sticks.axes, ...sticks.joints]);
     this.fillSingles(welcome);
     this.fillGains(welcome);
-    this.fillKnobs(welcome);
+    this.fillParameters(welcome);
     const list = make(document.getElementById("help"), "dl");
     for (const [keys, what] of HELP) {
       make(list, "dt", keys);
@@ -75,8 +75,8 @@ export class Desk {
     plain("Step", () => this.step());
     this.toggle(buttons, "slow", "Slow", () => this.send({ type: "speed", value: this.pressed("slow") ? 1 : 0.2 }));
     plain("Reset", () => this.reset());
-    plain("Remember", () => this.send({ type: "snapshot" }));
-    plain("Go back", () => this.send({ type: "restore" }));
+    plain("Store", () => this.send({ type: "snapshot" }));
+    plain("Restore", () => this.send({ type: "restore" }));
     this.toggle(buttons, "recording", "Record", () => this.record(), true);
     plain("Save robot", () => this.send({ type: "save" }));
     plain("Release", () => this.release());
@@ -98,7 +98,7 @@ export class Desk {
     this.send({ type: "reset" });
   }
 
-  // All sliders to the middle, without a word to the server for each.
+  // Resets all sliders without a message for each.
   center() {
     for (const [, { input, show }] of this.rows) {
       input.value = 0;
@@ -127,7 +127,7 @@ export class Desk {
     input.addEventListener("input", () => { show(); changed(Number(input.value)); });
     const home = () => { input.value = 0; input.dispatchEvent(new Event("input")); };
     input.addEventListener("dblclick", home);
-    // sticks go back to the middle when they are let go
+    // sticks return to zero when released
     if (springs) for (const kind of ["pointerup", "pointercancel", "blur"]) input.addEventListener(kind, home);
     this.rows.set(name, { row, input, output, show });
   }
@@ -140,10 +140,10 @@ export class Desk {
 
   fillSingles(welcome) {
     const thrusters = Object.entries(welcome.thrusters).map(([name, [low, high]]) => ({ name, low, high, unit: "N" }));
-    const pushes = welcome.pushes.map(({ name, most, unit }) => ({ name, low: -most, high: most, unit }));
+    const pushes = welcome.external_forces.map(({ name, most, unit }) => ({ name, low: -most, high: most, unit }));
     for (const [id, list] of Object.entries({ thrusters, pushes })) {
       const parent = document.getElementById(id);
-      // what a robot does not have needs no heading
+      // hide empty sections
       parent.parentElement.hidden = !list.length;
       for (const { name, low, high, unit } of list) {
         const changed = (value) => this.send({ type: "command", values: { [name]: value } });
@@ -173,9 +173,9 @@ export class Desk {
     }
   }
 
-  fillKnobs(welcome) {
-    for (const { name, value, unit } of welcome.knobs) {
-      this.field(document.getElementById("knobs"), words(name.replace(".", " of ")), value, unit, (number) => this.send({ type: "edit", values: { [name]: number } }));
+  fillParameters(welcome) {
+    for (const { name, value, unit } of welcome.parameters) {
+      this.field(document.getElementById("parameters"), words(name.replace(".", " of ")), value, unit, (number) => this.send({ type: "edit", values: { [name]: number } }));
     }
   }
 
@@ -189,7 +189,7 @@ export class Desk {
     this.sticks.joints.forEach((name, index) => this.rows.get(name)?.row.classList.toggle("chosen", index === this.sticks.chosen));
   }
 
-  // Shows on the sliders what keys and gamepad hold.
+  // Shows the input of keys and gamepad on the sliders.
   mirror(held) {
     for (const [name, value] of Object.entries(held)) {
       const row = this.rows.get(name);

@@ -1,4 +1,4 @@
-// Instruments: numbers and bars that follow the robot.
+// Instruments: readings and bars.
 
 const make = (parent, tag, name = "", text = "") => {
   const node = document.createElement(tag);
@@ -8,7 +8,7 @@ const make = (parent, tag, name = "", text = "") => {
   return node;
 };
 
-// Digits of a number; what rounds to zero has no sign.
+// Fixed-point text of a number, without a negative zero.
 const fixed = (value, digits) => value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1");
 
 class Dial {
@@ -36,7 +36,7 @@ class Bar {
   }
 
   show(value) {
-    // a bar whose largest value is not known grows with what was seen
+    // a bar without a known range grows with its values
     this.most = Math.max(this.most, Math.abs(value), 1e-9);
     const share = (50 * Math.abs(value)) / this.most;
     this.fill.style.left = `${value < 0 ? 50 - share : 50}%`;
@@ -45,7 +45,7 @@ class Bar {
   }
 }
 
-const MOST_BARS = 24;
+const MAX_BARS = 24;
 
 export class Gauges {
   constructor(welcome) {
@@ -57,15 +57,15 @@ export class Gauges {
     this.depth = new Dial(dials, "depth", "m");
     this.speed = new Dial(dials, "speed", "m/s");
     this.factor = new Dial(dials, "real time", "×");
-    this.overruns = new Dial(dials, "overruns", "");
-    this.latest = new Dial(dials, "latest tick", "ms");
+    this.misses = new Dial(dials, "deadline misses", "");
+    this.lateness = new Dial(dials, "max lateness", "ms");
     this.thrust = new Map();
     this.force = new Map();
     for (const [name, [low, high]] of Object.entries(welcome.thrusters)) {
       this.thrust.set(name, new Bar(bars, "thrust", name.replaceAll("_", " "), "N", Math.max(-low, high)));
     }
     const joints = welcome.v_names.filter((name) => !/\.(w|v)[xyz]$/.test(name));
-    for (const name of joints.slice(0, MOST_BARS)) {
+    for (const name of joints.slice(0, MAX_BARS)) {
       const unit = welcome.force_units[welcome.v_names.indexOf(name)];
       this.force.set(name, new Bar(bars, "force", name.replaceAll("_", " "), unit, welcome.strengths[name] ?? 1));
     }
@@ -81,8 +81,8 @@ export class Gauges {
     if (state.speed !== undefined) this.speed.show(fixed(state.speed, 2));
     const slow = !state.paused && state.real_time_factor < 0.97 * state.time_scale;
     this.factor.show(state.paused ? "paused" : state.real_time_factor.toFixed(2), slow && state.ticks > 2000);
-    this.overruns.show(`${state.overruns}`, state.overruns > 0);
-    this.latest.show((1e3 * state.latest).toFixed(1), state.latest > 1e-3);
+    this.misses.show(`${state.deadline_misses}`, state.deadline_misses > 0);
+    this.lateness.show((1e3 * state.max_lateness).toFixed(1), state.max_lateness > 1e-3);
     for (const [name, bar] of this.thrust) bar.show(state.thrust[name] ?? 0);
     for (const [name, bar] of this.force) bar.show(state.joint_force[name] ?? 0);
   }

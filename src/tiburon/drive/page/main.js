@@ -1,4 +1,4 @@
-// Puts the page together: the scene follows states from the server, sticks go back to it.
+// Builds the page: the scene follows states from the server, sticks are sent to it.
 
 import * as THREE from "three";
 import { Arrow } from "./arrows.js";
@@ -12,9 +12,9 @@ import { Sea } from "./sea.js";
 import { Sky } from "./sky.js";
 import { Sticks } from "./sticks.js";
 
-const SEND_EVERY = 50; // ms between two messages of sticks
-const HOLD = 0.5; // s after which the server lets sticks go if the page is silent
-const DELAY = 60; // ms that the picture is behind, so that two states are there to go between
+const SEND_EVERY = 50; // ms between two command messages
+const HOLD = 0.5; // s after which the server releases the sticks of a silent page
+const DELAY = 60; // ms of display delay, for interpolation between two states
 const AXES = ["surge", "sway", "heave", "yaw", "pitch", "roll"];
 
 class Notice {
@@ -34,7 +34,7 @@ class Notice {
   hide() { this.node.hidden = true; }
 }
 
-// The robot between the last two states that came.
+// The robot, interpolated between the last two states.
 class LiveRobot {
   constructor(scene, record, tables, turn) {
     this.robot = new Robot(scene, record, tables);
@@ -108,20 +108,20 @@ class Picture {
     this.sunk = false;
     this.last = 0;
     this.slow = 0;
-    this.saved = 0; // how often the picture was made simpler
-    this.cost = 0; // ms from the start of one frame to that of the next
+    this.saved = 0; // number of quality reductions
+    this.cost = 0; // frame time in ms
     window.addEventListener("resize", () => this.resize());
     const covers = new ResizeObserver(() => this.resize());
     for (const id of ["gauges", "desk"]) covers.observe(document.getElementById(id));
     this.resize();
   }
 
-  // The part of the window that neither desk nor gauges cover.
+  // The part of the window that controls and gauges leave free.
   free() {
     const desk = document.getElementById("desk").getBoundingClientRect();
     const gauges = document.getElementById("gauges").getBoundingClientRect();
     const [width, height] = [window.innerWidth, window.innerHeight];
-    // on narrow windows they lie above and below the scene, on others at its right and below
+    // on narrow windows they are above and below the scene, otherwise at its right and below
     if (desk.width > 0.8 * width) return { left: 0, right: width, top: gauges.bottom, bottom: desk.top };
     return { left: 0, right: desk.left, top: 0, bottom: gauges.top };
   }
@@ -135,7 +135,7 @@ class Picture {
     this.camera.updateProjectionMatrix();
   }
 
-  // Steps back until the robot fits the part of the window that is free.
+  // Moves back until the robot fits into the free part of the window.
   fit() {
     this.resize();
     const { left, right, top, bottom } = this.free();
@@ -154,7 +154,7 @@ class Picture {
     };
   }
 
-  // Where frames take long, shadows go first, then pixels; and every other moment is left to the rest of the page.
+  // If frames take too long, reduces shadows, then resolution, and leaves time to the rest of the page.
   spare(seconds) {
     this.slow = seconds > 0.12 ? this.slow + 1 : 0;
     if (this.slow < 3) return;
@@ -171,7 +171,7 @@ class Picture {
     return now - this.last >= (this.saved ? 1.5 * this.cost : 0);
   }
 
-  // The floor of the scene holds nothing up: it is left out once the robot is below it.
+  // The floor has no contact: it is hidden once the robot is below it.
   leaveFloor(center) {
     if (!this.floor.shown || !this.floor.flat) return;
     const { floor } = this.record.surroundings;
@@ -200,13 +200,13 @@ class Picture {
     this.sky.setMood(mood);
     document.body.dataset.mood = mood;
     this.renderer.render(this.scene, this.camera);
-    // waits for the picture where software draws it
+    // wait for software rendering
     if (this.saved) this.renderer.getContext().finish();
     this.cost = performance.now() - now;
   }
 }
 
-// Talks with the server: comes back by itself when the connection is lost.
+// Connection to the server, with automatic reconnection.
 class Line {
   constructor(notice, hear) {
     this.notice = notice;
@@ -253,7 +253,7 @@ export function start(record, bytes) {
     desk = new Desk(welcome, sticks, (message) => line.send(message));
     gauges = new Gauges(welcome);
     picture.fit();
-    for (const knob of welcome.knobs) noteCurrent(knob.name, knob.value);
+    for (const parameter of welcome.parameters) noteCurrent(parameter.name, parameter.value);
   };
 
   const noteCurrent = (name, value) => {
@@ -273,7 +273,7 @@ export function start(record, bytes) {
     } else if (message.type === "error") notice.show(message.message);
     else if (message.request === "record" && !("rows" in message)) notice.show(`Recording to ${message.path}`, true);
     else if (message.path) notice.show(`Wrote ${message.path}`, true);
-    else if (message.knobs) Object.entries(message.knobs).forEach(([name, value]) => noteCurrent(name, value));
+    else if (message.parameters) Object.entries(message.parameters).forEach(([name, value]) => noteCurrent(name, value));
     window.tiburonDrive.heard += 1;
   };
   window.tiburonDrive = { heard: 0, drawn: 0, picture, get state() { return state; }, get sticks() { return sticks; } };

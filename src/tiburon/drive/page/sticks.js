@@ -1,13 +1,13 @@
-// What the operator holds: keys, gamepads and sliders become sticks from -1 to 1.
+// Input of the operator: keys, gamepads and sliders as sticks from -1 to 1.
 
 export const KEYS = {
   KeyW: ["surge", 1], KeyS: ["surge", -1], KeyA: ["sway", 1], KeyD: ["sway", -1], KeyR: ["heave", 1], KeyF: ["heave", -1],
   KeyQ: ["yaw", 1], KeyE: ["yaw", -1], ArrowUp: ["pitch", 1], ArrowDown: ["pitch", -1], ArrowRight: ["roll", 1], ArrowLeft: ["roll", -1],
 };
 const JOINT_KEYS = { KeyL: 1, KeyJ: -1 };
-const DEAD = 0.12; // of a gamepad's sticks: none rests in the middle
+const DEAD_BAND = 0.12; // of gamepad sticks
 
-const live = (value) => (Math.abs(value) < DEAD ? 0 : (value - Math.sign(value) * DEAD) / (1 - DEAD));
+const live = (value) => (Math.abs(value) < DEAD_BAND ? 0 : (value - Math.sign(value) * DEAD_BAND) / (1 - DEAD_BAND));
 
 export class Sticks {
   // `axes` and `joints` are names of sticks; `actions` are called for keys and buttons that switch something.
@@ -22,7 +22,7 @@ export class Sticks {
     this.pad = "";
     window.addEventListener("keydown", (event) => this.press(event));
     window.addEventListener("keyup", (event) => this.pressed.delete(event.code));
-    // who looks away holds nothing
+    // release all when the page loses focus
     window.addEventListener("blur", () => this.letGo());
     document.addEventListener("visibilitychange", () => { if (document.hidden) this.letGo(); });
   }
@@ -52,7 +52,7 @@ export class Sticks {
     if (this.joints.length) this.chosen = Math.max(0, Math.min(this.joints.length - 1, index));
   }
 
-  // Reads everything and returns the sticks by name.
+  // Reads all inputs and returns the sticks by name.
   read() {
     const found = Object.fromEntries([...this.axes, ...this.joints].map((name) => [name, this.sliders.get(name) ?? 0]));
     const push = (name, value) => { if (name in found) found[name] = Math.max(-1, Math.min(1, found[name] + value)); };

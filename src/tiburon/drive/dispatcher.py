@@ -1,10 +1,10 @@
-"""The desk where clients meet the robot: who is at the wheel, what they ask for, what they get.
+"""The dispatcher: carries out messages of clients, and decides which client has control.
 
-Messages are objects with a "type"; docs/drive.md lists them. Transports hand in objects and send
-the answers; the robot goes on whatever happens here.
+Messages are objects with a "type"; docs/drive.md lists them. Servers pass in objects and send the
+answers; the real-time simulation is not affected.
 
-Nothing that takes long is done with the lock held: neither other clients nor the dead man's switch
-wait for disks, for edits of large robots or for forecasts.
+No long operation runs with the lock held: neither other clients nor the dead man's switch wait for
+disks, for edits of large robots or for forecasts.
 """
 
 import math
@@ -20,56 +20,57 @@ from tiburon.drive.session import Drive
 from tiburon.errors import TiburonError
 from tiburon.results.header import force_units
 
-__all__ = ["VERSION", "Client", "Desk"]
+__all__ = ["VERSION", "Client", "Dispatcher"]
 
 VERSION = 1
-"""Of the messages."""
+"""Version of the messages."""
 
-FASTEST = 200.0
-"""States per second that a client may ask for [Hz]."""
+MAX_RATE = 200.0
+"""Largest rate of states for a client [Hz]."""
 
-MOST_FORECAST = 100_000
-"""Values in the answer to a forecast: writing them as JSON takes 50 ms, which all clients wait."""
+MAX_FORECAST_VALUES = 100_000
+"""Most values in the answer to a forecast: their JSON encoding takes 50 ms, which delays all
+clients."""
 
 Action = Callable[["Client", Mapping[str, Any]], dict[str, Any]]
 
 
 class Client:
-    """One who is connected."""
+    """A connected client."""
 
     def __init__(self, name: str = "", rate: float = 30.0) -> None:
         self.name = name
         self.rate = rate
-        """States per second that it gets [Hz]."""
+        """Rate of its states [Hz]."""
         self.deadline = math.inf
-        """Time at which its sticks go back to the middle unless it speaks again [s]; on the
+        """Time at which its sticks are released unless it sends another command [s], on the
         monotonic clock."""
         self.format = FORMATS[0]
-        """How its messages are written."""
+        """Encoding of its messages."""
         self.wanted_format = FORMATS[0]
-        """How they are to be written after the answer that tells so."""
+        """Encoding after the answer that confirms it."""
         self.gone = threading.Event()
-        """Set when it has left: what is still computed for it is given up."""
+        """Set when it has disconnected; cancels its forecasts."""
 
 
-class Desk:
-    """Takes messages of all clients, one robot behind them.
+class Dispatcher:
+    """Carries out the messages of all clients.
 
-    One client is at the wheel: the first that asks for something that changes the robot, until it
-    leaves. Others watch, and are told so if they try. Sticks of one who leaves go to the middle.
+    One client, the operator, has control authority: the first that sends a message that changes the
+    robot, until it leaves. Others may only watch. Sticks are released when the operator leaves.
     """
 
     def __init__(self, drive: Drive, folder: Path | str = ".", rate: float = 30.0) -> None:
-        """Open the desk.
+        """Prepare for clients.
 
         Args:
             drive: The robot.
-            folder: Where recordings and edited robots are written.
-            rate: States per second for clients that ask for none [Hz].
+            folder: Directory for recordings and edited robots.
+            rate: Default rate of states [Hz].
         """
         self.drive, self.folder, self.rate = drive, Path(folder), rate
         self.clients: list[Client] = []
-        self.wheel: Client | None = None
+        self.operator: Client | None = None
         self._lock = threading.RLock()
         self._new_deadline = threading.Condition(self._lock)
         self._watcher: threading.Thread | None = None
@@ -81,7 +82,7 @@ class Desk:
             "report": lambda client, message: {"report": self.report()},
             "forecast": self._forecast,
         }
-        # done with the lock held, and therefore quick
+        # short, with the lock held
         self._changing: dict[str, Action] = {
             "command": self._command,
             "release": self._release,
@@ -94,55 +95,55 @@ class Desk:
             "clear": self._clear,
             "leave": self._leave,
         }
-        # they write files or put the robot together anew
+        # long: these write files or rebuild the system
         self._lasting: dict[str, Action] = {
             "record": self._record,
             "edit": self._edit,
             "save": self._save,
         }
 
-    # who is there
+    # -- clients -----------------------------------------------------------------------------------
 
-    def join(self, name: str = "") -> Client:
-        """Let a client in."""
+    def add_client(self, name: str = "") -> Client:
+        """Add a client."""
         with self._lock:
             client = Client(name, self.rate)
             self.clients.append(client)
             return client
 
-    def part(self, client: Client) -> None:
-        """Let a client go; if it was at the wheel its sticks go to the middle."""
+    def remove_client(self, client: Client) -> None:
+        """Remove a client; release the sticks if it was the operator."""
         with self._lock:
             if client in self.clients:
                 self.clients.remove(client)
-            if self.wheel is client:
-                self.wheel = None
+            if self.operator is client:
+                self.operator = None
                 self.drive.release()
 
     def _watch_deadline(self) -> None:
-        """Release the sticks of an operator that promised to speak again and did not.
+        """Release the sticks of an operator whose deadline has passed.
 
-        Runs on a thread of its own while there is a deadline: the dead man's switch depends on no
+        Runs on its own thread while there is a deadline: the dead man's switch depends on no
         client's rate and waits for no other work.
         """
         with self._new_deadline:
-            while self.wheel is not None and self.wheel.deadline < math.inf:
-                left = self.wheel.deadline - wall.monotonic()
+            while self.operator is not None and self.operator.deadline < math.inf:
+                left = self.operator.deadline - wall.monotonic()
                 if left <= 0.0:
-                    self.wheel.deadline = math.inf
+                    self.operator.deadline = math.inf
                     self.drive.release()
                 else:
                     self._new_deadline.wait(min(left, threading.TIMEOUT_MAX))
             self._watcher = None
 
-    # what they say
+    # -- messages ----------------------------------------------------------------------------------
 
-    def lasts(self, message: Mapping[str, Any]) -> bool:
-        """Return whether a message is to be answered when its answer is ready, others before it."""
+    def is_asynchronous(self, message: Mapping[str, Any]) -> bool:
+        """Return whether a message is answered asynchronously."""
         return message.get("type") == "forecast"
 
     def handle(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
-        """Carry out a message and return the answer: never raises, whatever the message."""
+        """Carry out a message and return the answer; never raises."""
         try:
             _check_id(message)
             answer = self._carry_out(client, message.get("type"), message)
@@ -153,12 +154,12 @@ class Desk:
         return self._labeled(message, answer)
 
     def refused(self, message: Mapping[str, Any], why: str) -> dict[str, Any]:
-        """Return the answer to a message that is not carried out."""
+        """Return the answer to a rejected message."""
         return self._labeled(message, {"type": "error", "message": why})
 
     @staticmethod
     def _labeled(message: Mapping[str, Any], answer: dict[str, Any]) -> dict[str, Any]:
-        """Add to an answer which message it answers."""
+        """Add type and identifier of the message to its answer."""
         kind, number = message.get("type"), message.get("id")
         if isinstance(kind, str):
             answer.setdefault("request", kind[:64])
@@ -180,20 +181,20 @@ class Desk:
             known = ", ".join([*self._watching, *self._changing, *self._lasting])
             raise MessageError(f"message: expected a type among {known}, got {short(kind)}")
         with self._lock:
-            if self.wheel is None:
-                self.wheel = client
-            if self.wheel is not client:
-                name = self.wheel.name or "another client"
+            if self.operator is None:
+                self.operator = client
+            if self.operator is not client:
+                name = self.operator.name or "another client"
                 raise MessageError(
-                    f"{kind}: expected that nobody else is at the wheel, got {name!r} there; you "
-                    "may watch until it leaves"
+                    f"{kind}: expected that no other client has control, got {name!r}; you may "
+                    "watch until it leaves"
                 )
             if changing is not None:
                 return {"type": "done", **action(client, message)}
         return {"type": "done", **action(client, message)}
 
     def welcome(self, client: Client) -> dict[str, Any]:
-        """Return what there is to know about the robot, once."""
+        """Return the description of the robot."""
         drive = self.drive
         model, system = drive.model, drive.system
         units = list(force_units(model))
@@ -213,7 +214,7 @@ class Desk:
             "q_names": list(model.q_names),
             "v_names": list(model.v_names),
             "force_units": units,
-            "strengths": {grip.joint: grip.strength for grip in drive.pilot.joints},
+            "strengths": {unit.joint: unit.strength for unit in drive.pilot.joints},
             "commands": list(system.command_names),
             "sticks": list(drive.sticks),
             "panel": dict(drive.panel_start),
@@ -222,47 +223,52 @@ class Desk:
                 for t in model.thrusters
                 if all(map(math.isfinite, t.thrust_limits))
             },
-            "pushes": [
-                {"name": p.command, "most": p.most, "unit": units[p.v]} for p in drive.pushes
+            "external_forces": [
+                {"name": p.command, "most": p.most, "unit": units[p.v]}
+                for p in drive.external_forces
             ],
             "sensors": dict(channels),
-            "knobs": [{"name": k.name, "value": k.value, "unit": k.unit} for k in drive.knobs()],
+            "parameters": [
+                {"name": k.name, "value": k.value, "unit": k.unit}
+                for k in drive.tunable_parameters()
+            ],
             "native": drive.ticker.native,
         }
 
     def state(self, client: Client) -> dict[str, Any]:
-        """Return where the robot is, for a client."""
+        """Return the state of the robot, for a client."""
         found = {"type": "state", **self.drive.readings()}
-        pilot = self.wheel
-        found["wheel"] = "you" if pilot is client else "free" if pilot is None else "taken"
+        operator = self.operator
+        found["operator"] = "you" if operator is client else "none" if operator is None else "other"
         found["clients"] = len(self.clients)
         return found
 
     def report(self) -> dict[str, Any]:
-        """Return how ticks kept to the clock."""
+        """Return the timing statistics of ticks."""
         report = self.drive.report()
         return {
             "ticks": report.ticks,
             "limit": report.limit,
-            "punctual": report.punctual,
-            "overruns": report.overruns,
-            "gaps": report.gaps,
-            "missed": report.missed,
+            "on_time": report.on_time,
+            "deadline_misses": report.deadline_misses,
+            "delays": report.delays,
+            "skipped": report.skipped,
+            "stolen": report.stolen,
             "lateness": {f"{p:g}": t for p, t in report.lateness.items()},
-            "latest": report.latest,
-            "lost": report.lost,
-            "busy": report.busy,
-            "busiest": report.busiest,
-            "last_overruns": [list(pair) for pair in report.last_overruns[-16:]],
-            # the last width has no end
+            "max_lateness": report.max_lateness,
+            "lost_time": report.lost_time,
+            "execution_time": report.execution_time,
+            "max_execution_time": report.max_execution_time,
+            "last_misses": [list(pair) for pair in report.last_misses[-16:]],
+            # the last bin is unbounded
             "histogram": [
                 [high if math.isfinite(high) else None, count] for high, count in report.histogram
             ],
             "machine": report.machine._asdict(),
-            "manner": self.drive.ticker.manner(),
+            "settings": self.drive.ticker.summary(),
         }
 
-    # one method for each type
+    # -- one method per message type ---------------------------------------------------------------
 
     def _release(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         self.drive.release()
@@ -278,7 +284,7 @@ class Desk:
     def _hello(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         client.name = str(message.get("name", client.name))[:64]
         if "rate" in message:
-            client.rate = _number(message, "rate", 0.1, FASTEST)
+            client.rate = _number(message, "rate", 0.1, MAX_RATE)
         if "format" in message:
             client.wanted_format = check_format(message["format"])
         return self.welcome(client)
@@ -286,7 +292,9 @@ class Desk:
     def _forecast(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         horizon = _number(message, "horizon", 0.0, 600.0, 5.0)
         model = self.drive.model
-        most = min(1000, MOST_FORECAST // (model.nq + model.nv + 7 * len(model.bodies) + 1) - 1)
+        most = min(
+            1000, MAX_FORECAST_VALUES // (model.nq + model.nv + 7 * len(model.bodies) + 1) - 1
+        )
         rows = int(_number(message, "rows", 1.0, max(most, 1), min(50.0, max(most, 1))))
         found = self.drive.forecast(horizon, rows, stop=client.gone)
         return {
@@ -318,7 +326,7 @@ class Desk:
     def _step(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         count = int(_number(message, "count", 1.0, 1e6, 1.0))
         if not self.drive.ticker.paused:
-            raise MessageError("step: expected a robot that is paused; send pause first")
+            raise MessageError("step: expected a paused robot; send pause first")
         self.drive.ticker.step(count)
         return {}
 
@@ -336,7 +344,7 @@ class Desk:
         return self._ending_recording(lambda: self.drive.restore(_name(message)))
 
     def _ending_recording(self, jump: Callable[[], None]) -> dict[str, Any]:
-        """Let the robot jump, which ends a recording; return where that was written."""
+        """Set the state, which ends a recording; return the path of the recording."""
         recording = self.drive.recording
         jump()
         if recording is None or recording is self.drive.recording or recording.store is None:
@@ -348,13 +356,15 @@ class Desk:
         if _switch(message):
             every = int(_number(message, "every", 1.0, 1e6, 10.0))
             path = self._free_path("zarr")
-            # on disk from the first row on: it is there whatever ends the recording
+            # on disk from the first row on, whatever ends the recording
             self._recording = drive.start_recording(every, path)
             return {"path": str(path)}
-        # a reset, a return to a snapshot or a robot that diverged may have ended it already
+        # a reset, a snapshot or a divergence may have ended it already
         recording = drive.recording or self._recording
         if recording is None:
-            raise MessageError("record: expected a recording under way, got none; start one first")
+            raise MessageError(
+                "record: expected a recording in progress, got none; start one first"
+            )
         self._recording = None
         run = drive.stop_recording() if drive.recording is recording else recording.result()
         stored = recording.store
@@ -365,7 +375,7 @@ class Desk:
 
     def _edit(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         self.drive.edit(_table(message))
-        return {"knobs": {knob.name: knob.value for knob in self.drive.knobs()}}
+        return {"parameters": {knob.name: knob.value for knob in self.drive.tunable_parameters()}}
 
     def _save(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
         path = self._free_path("toml")
@@ -373,13 +383,13 @@ class Desk:
         return {"path": str(path), "losses": list(losses)}
 
     def _leave(self, client: Client, message: Mapping[str, Any]) -> dict[str, Any]:
-        self.wheel = None
+        self.operator = None
         client.deadline = math.inf
         self.drive.release()
         return {}
 
     def _free_path(self, suffix: str) -> Path:
-        """Return a path in the folder that nothing has yet; clients do not choose it."""
+        """Return an unused path in the folder; clients do not choose it."""
         letters = [c if c.isalnum() or c in "-_" else "_" for c in self.drive.model.name]
         stem = "".join(letters) or "robot"
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -390,7 +400,7 @@ class Desk:
 
 
 def _is_id(number: Any) -> bool:
-    """Return whether a number of a message is one that every format can carry."""
+    """Return whether an identifier fits into every encoding."""
     return isinstance(number, int) and not isinstance(number, bool) and -(2**63) <= number < 2**64
 
 

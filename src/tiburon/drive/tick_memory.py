@@ -1,7 +1,8 @@
-"""Memory that the loop of ticks shares with Python: words, numbers on their way, rows, counts.
+"""Memory shared by the tick loop and Python: control words, posted values, rows, statistics.
 
-Each word has one writer. Numbers go to the loop under a sequence count: odd while they change, even
-when they are whole. Rows come back in a ring that is never overwritten within seconds of its use.
+Each word has one writer. Values are posted to the loop under a sequence count (seqlock): odd while
+they change, even when they are consistent. Rows return in a ring buffer that is overwritten only
+seconds later.
 """
 
 import ctypes
@@ -15,15 +16,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 __all__ = [
-    "AWAKE",
     "CATCH_UP",
     "LATE_BINS",
     "LATE_UNIT",
     "LOG_SIZE",
     "MARGIN_DOWN",
     "MARGIN_UP",
-    "Board",
+    "NEVER_SLEEP",
     "Entry",
+    "TickMemory",
     "Word",
 ]
 
@@ -33,71 +34,71 @@ LATE_UNIT = 10_000
 """Width of the bins of lateness [ns]."""
 
 LATE_BINS = 2001
-"""Bins of lateness; the last one holds all that is later than 20 ms."""
+"""Number of bins of lateness; the last one counts all ticks later than 20 ms."""
 
 LOG_SIZE = 256
-"""How many overruns are remembered one by one; a power of two."""
+"""Deadline misses that are logged individually; a power of two."""
 
 CATCH_UP = 100_000_000
-"""Delay that ticks without pause make good [ns]; what is beyond is lost, and told."""
+"""Longest delay that ticks catch up with [ns]; after longer ones wall-clock time is lost."""
 
 MARGIN_UP = 10_000
-"""How much earlier the loop wakes after a sleep that was too long for its margin [ns]."""
+"""Increase of the wake-up margin after a sleep that exceeded it [ns]."""
 
 MARGIN_DOWN = 10
-"""How much later after one that was not [ns]: both balance where 1 of 1000 sleeps is too long."""
+"""Decrease of the margin after any other sleep [ns]: 1 of 1000 sleeps exceeds it on balance."""
 
-AWAKE = 1 << 62
-"""Margin of a loop that never sleeps [ns]."""
+NEVER_SLEEP = 1 << 62
+"""Margin of a loop that only spins [ns]."""
 
 RING_BYTES = 8 << 20
-"""Rough size of the ring of rows."""
+"""Approximate size of the ring buffer of rows [bytes]."""
 
 
 class Word(IntEnum):
-    """Places of whole numbers; those from TICKS on are counts, which start anew together."""
+    """Indices of control words; those from TICKS on are statistics, cleared together."""
 
     STOP = 0
     PAUSED = auto()
     STEPS_WANTED = auto()
-    """Single steps asked for since the beginning."""
+    """Single ticks requested since the start."""
     STEPS_DONE = auto()
     PERIOD = auto()
-    """Wall time from tick to tick [ns]."""
+    """Wall-clock period of ticks [ns]."""
     POST_SEQ = auto()
     POST_SEEN = auto()
     STATE_SEQ = auto()
     STATE_SEEN = auto()
     HEAD = auto()
-    """Rows written since the beginning."""
+    """Rows written since the start."""
     STATUS = auto()
-    """0 while all is well, 1 when a number was not finite: the robot stays where it was."""
+    """0 in operation, 1 after divergence: the robot keeps its last valid state."""
     LIMIT = auto()
-    """Lateness from which a tick is an overrun [ns]."""
+    """Lateness above which a tick misses its deadline [ns]."""
     MARGIN = auto()
-    """How long before a tick the loop stops sleeping and waits awake [ns]."""
-    MARGIN_MOST = auto()
-    """Longest margin that may be learned [ns]."""
+    """Time before a tick at which the loop stops sleeping and spins [ns]."""
+    MAX_MARGIN = auto()
+    """Upper limit of the adaptive margin [ns]."""
     CLEAR = auto()
     CLEAR_SEEN = auto()
     TICKS = auto()
-    OVERRUNS = auto()
-    MOST_LATE = auto()
+    MISSES = auto()
+    MAX_LATENESS = auto()
     LOST = auto()
-    """Wall time given up [ns]."""
-    MISSED = auto()
-    """Ticks that never came because their time was given up."""
-    GAPS = auto()
-    """Overruns that came after a tick in time."""
-    LATE_BEFORE = auto()
-    """1 if the last tick was an overrun, else 0."""
+    """Lost wall-clock time [ns]."""
+    SKIPPED = auto()
+    """Ticks skipped with lost wall-clock time."""
+    DELAYS = auto()
+    """Deadline misses after a tick that was on time."""
+    WAS_LATE = auto()
+    """1 if the last tick missed its deadline, else 0."""
     BUSY = auto()
-    MOST_BUSY = auto()
+    MAX_BUSY = auto()
     END = auto()
 
 
 class Entry(IntEnum):
-    """Places of addresses and sizes in the table that the loop is called with."""
+    """Indices of addresses and sizes in the argument table of the loop."""
 
     WORDS = 0
     KERNEL = auto()
@@ -125,31 +126,31 @@ class Entry(IntEnum):
     SLEEP = auto()
 
 
-class Board:
+class TickMemory:
     """The shared memory of one loop.
 
     Attributes:
-        words: Whole numbers, places as in `Word`.
-        state: Where the robot is, (*q, *v, *x) and one place that is not used, shape (n + 1,).
-        found: What the kernel writes, shape (n,).
-        clock: Argument of the kernel that tells times and counts.
-        numbers: Commands, then parameters, as the kernel reads them.
-        posted: The same as Python wants it; `posted_state` with the count of steps at its end.
-        ring: Rows: steps done, lateness [ns], state, commands; shape (rows, 2 + n + commands).
-        bins: Counts of ticks by lateness.
-        log: Tick and lateness [ns] of the last overruns, shape (LOG_SIZE, 2).
+        words: Control words, indices as in `Word`.
+        state: State of the robot, (*q, *v, *x), and one unused entry, shape (n + 1,).
+        found: Output of the kernel, shape (n,).
+        clock: Argument of the kernel with times and counts.
+        numbers: Commands, then parameters, as read by the kernel.
+        posted: The same, as posted by Python; `posted_state` ends in the number of steps.
+        ring: Rows: steps, lateness [ns], state, commands; shape (rows, 2 + n + commands).
+        bins: Numbers of ticks by lateness.
+        log: Tick and lateness [ns] of the last deadline misses, shape (LOG_SIZE, 2).
     """
 
     def __init__(
         self, state: Array, held: Array, parameters: Sequence[Array], clock: Array
     ) -> None:
-        """Make the memory.
+        """Allocate the memory.
 
         Args:
-            state: Where the robot starts, shape (n,).
-            held: Commands at the start, shape (commands,).
-            parameters: Arrays that the kernel takes beside, each contiguous.
-            clock: Argument of the kernel that tells times and counts; kept.
+            state: Initial state, shape (n,).
+            held: Initial commands, shape (commands,).
+            parameters: Further arguments of the kernel, each contiguous.
+            clock: Argument of the kernel with times and counts; kept.
         """
         n, m = len(state), len(held)
         self.words = np.zeros(int(Word.END), dtype=np.int64)
@@ -162,14 +163,14 @@ class Board:
         self.stage = np.zeros(max(len(self.numbers), n + 1))
         stride = 2 + n + m
         rows = 1 << max(10, (RING_BYTES // (8 * stride)).bit_length() - 1)
-        # written, not only promised: the loop must not wait for the system to find memory
+        # touched now, so that the loop causes no page faults
         self.ring = np.full((rows, stride), 0.0)
         self.bins = np.zeros(LATE_BINS, dtype=np.int64)
         self.log = np.zeros((LOG_SIZE, 2), dtype=np.int64)
         self.held_size = m
         ends = np.cumsum([m, *(np.size(p) for p in parameters)]).tolist()
         self.parts = [self.numbers[a:b] for a, b in pairwise(ends)]
-        """Where the kernel finds each parameter."""
+        """Views of the parameters in `numbers`."""
 
     def word(self, word: Word) -> int:
         """Return the address of a word."""
@@ -178,13 +179,13 @@ class Board:
     def table(
         self, kernel: int, order: Sequence[Array], done_place: int, steps: int
     ) -> tuple[Any, ...]:
-        """Return the table for the loop, first, and what must live as long as it.
+        """Return the argument table of the loop, and the objects that must outlive it.
 
         Args:
-            kernel: Address of the function for one case.
-            order: What the kernel reads, in its order.
-            done_place: Where the clock counts steps.
-            steps: Steps of a tick.
+            kernel: Address of the kernel for one case.
+            order: Arguments of the kernel, in order.
+            done_place: Index of the step count in the clock.
+            steps: Steps per tick.
         """
         inputs = np.array([array.ctypes.data for array in order], dtype=np.int64)
         outputs = np.array([self.found.ctypes.data], dtype=np.int64)

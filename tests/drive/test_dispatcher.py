@@ -10,14 +10,14 @@ from hypothesis import strategies as st
 
 import tiburon as tb
 from tests.drive.vehicles import wait
-from tiburon.drive.desk import Desk
-from tiburon.drive.door import Door
-from tiburon.drive.messages import FORMATS, LONGEST_MESSAGE, MessageError, decode, encode
+from tiburon.drive.access import AccessControl
+from tiburon.drive.dispatcher import Dispatcher
+from tiburon.drive.messages import FORMATS, MAX_MESSAGE_BYTES, MessageError, decode, encode
 
 
 @pytest.fixture
-def desk(drive, tmp_path):
-    made = Desk(drive, tmp_path)
+def dispatcher(drive, tmp_path):
+    made = Dispatcher(drive, tmp_path)
     yield made
     drive.ticker.paused = False
     drive.ticker.speed = 1.0
@@ -26,14 +26,14 @@ def desk(drive, tmp_path):
     drive.release()
 
 
-def say(desk, client, **message):
-    return hand_in(desk, client, json.dumps(message))
+def say(dispatcher, client, **message):
+    return hand_in(dispatcher, client, json.dumps(message))
 
 
-def hand_in(desk, client, data):
+def hand_in(dispatcher, client, data):
     """Hand in what has come over a connection, as `converse` does."""
     try:
-        return desk.handle(client, decode(data, client.format))
+        return dispatcher.handle(client, decode(data, client.format))
     except MessageError as error:
         return {"type": "error", "message": str(error)}
 
@@ -43,92 +43,95 @@ def goes_on(drive):
     wait(lambda: drive.ticker.latest().steps > before)
 
 
-def test_the_first_to_steer_has_the_wheel_until_it_leaves(desk, drive):
+def test_the_first_to_steer_has_control_until_it_leaves(dispatcher, drive):
     """Others watch and are told so; sticks of one who leaves go to the middle."""
-    one, two = desk.join("one"), desk.join("two")
-    assert say(desk, one, type="command", values={"surge": 0.5})["type"] == "done"
-    refused = say(desk, two, type="command", values={"surge": -1.0}, id=7)
+    one, two = dispatcher.add_client("one"), dispatcher.add_client("two")
+    assert say(dispatcher, one, type="command", values={"surge": 0.5})["type"] == "done"
+    refused = say(dispatcher, two, type="command", values={"surge": -1.0}, id=7)
     assert refused["type"] == "error"
     assert "'one'" in refused["message"]
     assert refused["id"] == 7
-    assert say(desk, two, type="state")["wheel"] == "taken"
-    assert say(desk, one, type="state")["wheel"] == "you"
-    desk.part(one)
+    assert say(dispatcher, two, type="state")["operator"] == "other"
+    assert say(dispatcher, one, type="state")["operator"] == "you"
+    dispatcher.remove_client(one)
     place = drive.place("surge")
     wait(lambda: drive.ticker.latest().held[place] == 0.0)
-    assert say(desk, two, type="command", values={"surge": -1.0})["type"] == "done"
+    assert say(dispatcher, two, type="command", values={"surge": -1.0})["type"] == "done"
     goes_on(drive)
 
 
-def test_the_dead_mans_switch_acts_by_itself(desk, drive):
+def test_the_dead_mans_switch_acts_by_itself(dispatcher, drive):
     """One who promised to speak again and does not loses its sticks, whoever else is connected."""
-    client = desk.join()
-    say(desk, client, type="command", values={"surge": 1.0, "station": 1.0}, hold=0.3)
+    client = dispatcher.add_client()
+    say(dispatcher, client, type="command", values={"surge": 1.0, "station": 1.0}, hold=0.3)
     place = drive.place("surge")
     wait(lambda: drive.ticker.latest().held[place] == 1.0, 10.0)
     wait(lambda: drive.ticker.latest().held[place] == 0.0, 10.0)
     # modes are no sticks
     assert drive.ticker.latest().held[drive.place("station")] == 1.0
-    say(desk, client, type="command", values={"station": 0.0})
+    say(dispatcher, client, type="command", values={"station": 0.0})
 
 
-def test_sticks_are_held_while_the_operator_speaks(desk, drive):
+def test_sticks_are_held_while_the_operator_speaks(dispatcher, drive):
     """Each command moves the deadline, also one that takes it away."""
-    client, place = desk.join(), drive.place("surge")
+    client, place = dispatcher.add_client(), drive.place("surge")
     for hold in (0.2, 0.2, 60.0):
-        say(desk, client, type="command", values={"surge": 1.0}, hold=hold)
+        say(dispatcher, client, type="command", values={"surge": 1.0}, hold=hold)
         time.sleep(0.05)
     time.sleep(0.3)
     assert drive.ticker.latest().held[place] == 1.0
-    say(desk, client, type="command", values={"surge": 1.0}, hold=0.05)
+    say(dispatcher, client, type="command", values={"surge": 1.0}, hold=0.05)
     wait(lambda: drive.ticker.latest().held[place] == 0.0, 10.0)
-    say(desk, client, type="command", values={"surge": 1.0})
+    say(dispatcher, client, type="command", values={"surge": 1.0})
     time.sleep(0.1)
     assert drive.ticker.latest().held[place] == 1.0
 
 
-def test_pause_step_speed_snapshot_reset(desk, drive):
-    client = desk.join()
-    assert "pause" in say(desk, client, type="step")["message"]
-    assert say(desk, client, type="pause", on=True)["type"] == "done"
+def test_pause_step_speed_snapshot_reset(dispatcher, drive):
+    client = dispatcher.add_client()
+    assert "pause" in say(dispatcher, client, type="step")["message"]
+    assert say(dispatcher, client, type="pause", on=True)["type"] == "done"
     time.sleep(0.05)
     before = drive.ticker.latest().steps
-    say(desk, client, type="step", count=5)
+    say(dispatcher, client, type="step", count=5)
     wait(lambda: drive.ticker.latest().steps == before + 5)
-    assert say(desk, client, type="snapshot", name="a")["snapshots"] == ["a"]
-    say(desk, client, type="reset")
+    assert say(dispatcher, client, type="snapshot", name="a")["snapshots"] == ["a"]
+    say(dispatcher, client, type="reset")
     wait(lambda: drive.ticker.latest().steps == 0)
-    say(desk, client, type="restore", name="a")
+    say(dispatcher, client, type="restore", name="a")
     wait(lambda: drive.ticker.latest().steps == before + 5)
-    assert say(desk, client, type="speed", value=0.5)["type"] == "done"
-    assert say(desk, client, type="state")["time_scale"] == 0.5
-    assert say(desk, client, type="speed", value=0)["type"] == "error"
+    assert say(dispatcher, client, type="speed", value=0.5)["type"] == "done"
+    assert say(dispatcher, client, type="state")["time_scale"] == 0.5
+    assert say(dispatcher, client, type="speed", value=0)["type"] == "error"
 
 
-def test_recordings_and_robots_go_where_the_server_says(desk, drive, tmp_path):
+def test_recordings_and_robots_go_where_the_server_says(dispatcher, drive, tmp_path):
     """Clients choose no paths; each file gets a name of its own."""
-    client = desk.join()
-    say(desk, client, type="record", on=True, path="/etc/passwd")
+    client = dispatcher.add_client()
+    say(dispatcher, client, type="record", on=True, path="/etc/passwd")
     goes_on(drive)
-    first = say(desk, client, type="record", on=False)
+    first = say(dispatcher, client, type="record", on=False)
     assert first["path"] == str(tmp_path / "bluerov2_heavy-1.zarr")
-    assert say(desk, client, type="save")["path"] == str(tmp_path / "bluerov2_heavy-1.toml")
-    assert say(desk, client, type="save")["path"] == str(tmp_path / "bluerov2_heavy-2.toml")
+    assert say(dispatcher, client, type="save")["path"] == str(tmp_path / "bluerov2_heavy-1.toml")
+    assert say(dispatcher, client, type="save")["path"] == str(tmp_path / "bluerov2_heavy-2.toml")
 
 
-def test_welcome_state_report_and_forecast_are_json(desk):
-    client = desk.join()
+def test_welcome_state_report_and_forecast_are_json(dispatcher):
+    client = dispatcher.add_client()
     for kind in ("hello", "describe", "state", "report", "forecast"):
-        answer = say(desk, client, type=kind, horizon=0.1, rows=2)
+        answer = say(dispatcher, client, type=kind, horizon=0.1, rows=2)
         assert answer["type"] != "error", answer
         json.dumps(answer, allow_nan=False)
-    assert say(desk, client, type="report")["report"]["ticks"] > 0
+    assert say(dispatcher, client, type="report")["report"]["ticks"] > 0
 
 
-def test_edit_and_what_it_refuses(desk, drive):
-    client = desk.join()
-    assert say(desk, client, type="edit", values={"density": 1010.0})["knobs"]["density"] == 1010.0
-    answer = say(desk, client, type="edit", values={"dens": 1.0})
+def test_edit_and_what_it_refuses(dispatcher, drive):
+    client = dispatcher.add_client()
+    assert (
+        say(dispatcher, client, type="edit", values={"density": 1010.0})["parameters"]["density"]
+        == 1010.0
+    )
+    answer = say(dispatcher, client, type="edit", values={"dens": 1.0})
     assert "density" in answer["message"]
 
 
@@ -157,15 +160,15 @@ def test_edit_and_what_it_refuses(desk, drive):
         '{"type": "snapshot", "name": ""}',
         "[" * 5000,
         b"\xff\xfe\x00",
-        " " * (LONGEST_MESSAGE + 1),
+        " " * (MAX_MESSAGE_BYTES + 1),
     ],
 )
-def test_what_is_no_message_gets_an_error_and_changes_nothing(desk, drive, text):
-    held = drive.ticker.board.posted.copy()
-    answer = hand_in(desk, desk.join(), text)
+def test_what_is_no_message_gets_an_error_and_changes_nothing(dispatcher, drive, text):
+    held = drive.ticker.memory.posted.copy()
+    answer = hand_in(dispatcher, dispatcher.add_client(), text)
     assert answer["type"] == "error"
     assert len(answer["message"]) < 1000
-    assert (drive.ticker.board.posted == held).all()
+    assert (drive.ticker.memory.posted == held).all()
     goes_on(drive)
 
 
@@ -203,26 +206,26 @@ def _packed(value):
 )
 def test_any_object_gets_an_answer(drive, message, kind, form):
     """Fuzzed messages of known types: an answer that can be written, numbers that stay finite."""
-    desk = Desk(drive)
-    client = desk.join()
+    dispatcher = Dispatcher(drive)
+    client = dispatcher.add_client()
     client.format = form
     message = {**message, "type": kind}
     data = _packed(message) if form == "msgpack" else json.dumps(message)
-    answer = hand_in(desk, client, data)
+    answer = hand_in(dispatcher, client, data)
     assert answer["type"] in ("done", "error", "welcome", "state")
     json.dumps(answer, allow_nan=False)
     assert msgpack.unpackb(encode(answer, "msgpack")) == answer
-    desk.part(client)
+    dispatcher.remove_client(client)
     drive.ticker.paused = False
     drive.ticker.speed = 1.0
 
 
 @given(data=st.binary(max_size=200) | st.text(max_size=200) | PACKED, form=st.sampled_from(FORMATS))
 def test_any_text_and_any_bytes_get_an_answer(drive, data, form):
-    desk = Desk(drive)
-    client = desk.join()
+    dispatcher = Dispatcher(drive)
+    client = dispatcher.add_client()
     client.format = form
-    answer = hand_in(desk, client, data)
+    answer = hand_in(dispatcher, client, data)
     assert answer["type"] == "error"
     assert len(answer["message"]) < 1000
 
@@ -246,63 +249,63 @@ def test_any_text_and_any_bytes_get_an_answer(drive, data, form):
         msgpack.packb({"type": "command", "values": {"surge": float("nan")}}),
         msgpack.packb({"type": "command", "values": {"surge": msgpack.Timestamp(1)}}),
         msgpack.packb({"type": "hello", "format": "xml"}),
-        msgpack.packb({"type": "state", "id": 1, "x": b"0" * LONGEST_MESSAGE}),
+        msgpack.packb({"type": "state", "id": 1, "x": b"0" * MAX_MESSAGE_BYTES}),
         json.dumps({"type": "state"}).encode(),
     ],
 )
-def test_bytes_that_are_no_message_get_an_error_and_change_nothing(desk, drive, data):
+def test_bytes_that_are_no_message_get_an_error_and_change_nothing(dispatcher, drive, data):
     """MessagePack: cut off, nested without end, lists that promise more than there is, no texts."""
-    held = drive.ticker.board.posted.copy()
-    client = desk.join()
+    held = drive.ticker.memory.posted.copy()
+    client = dispatcher.add_client()
     client.format = "msgpack"
-    answer = hand_in(desk, client, data)
+    answer = hand_in(dispatcher, client, data)
     assert answer["type"] == "error"
     assert len(answer["message"]) < 1000
-    assert (drive.ticker.board.posted == held).all()
+    assert (drive.ticker.memory.posted == held).all()
     goes_on(drive)
 
 
-def test_formats_say_the_same(desk):
+def test_formats_say_the_same(dispatcher):
     """A message and its answer are the same objects in both formats."""
-    client = desk.join()
-    plain = say(desk, client, type="describe")
+    client = dispatcher.add_client()
+    plain = say(dispatcher, client, type="describe")
     assert plain["format"] == "json"
     client.format = "msgpack"
-    packed = hand_in(desk, client, encode({"type": "describe"}, "msgpack"))
+    packed = hand_in(dispatcher, client, encode({"type": "describe"}, "msgpack"))
     assert msgpack.unpackb(encode(packed, "msgpack")) == plain
 
 
-def test_a_format_without_its_package_is_told(desk, monkeypatch):
+def test_a_format_without_its_package_is_told(dispatcher, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "msgpack", None)
-    client = desk.join()
-    answer = say(desk, client, type="hello", format="msgpack")
+    client = dispatcher.add_client()
+    answer = say(dispatcher, client, type="hello", format="msgpack")
     assert "pip install msgpack" in answer["message"]
     assert client.wanted_format == "json"
 
 
-def test_doors():
+def test_tokens():
     """Everyone needs the token, unless it is waived on an address of this machine."""
-    for door in (Door(), Door("0.0.0.0")):
-        assert len(door.token) >= 20
-        assert door.admits(door.token)
-        assert not door.admits(None)
-        assert not door.admits("")
-        assert not door.admits(door.token + "x")
-        assert not door.admits("ü")
-    assert Door().token != Door().token
-    assert Door(token="own").admits("own")
-    assert Door(token="a b&c").query == "?token=a%20b%26c"
-    assert Door(no_token=True).admits(None)
-    assert Door("::1", no_token=True).query == ""
-    assert Door("::1").address(80) == "[::1]:80"
+    for access in (AccessControl(), AccessControl("0.0.0.0")):
+        assert len(access.token) >= 20
+        assert access.accepts(access.token)
+        assert not access.accepts(None)
+        assert not access.accepts("")
+        assert not access.accepts(access.token + "x")
+        assert not access.accepts("ü")
+    assert AccessControl().token != AccessControl().token
+    assert AccessControl(token="own").accepts("own")
+    assert AccessControl(token="a b&c").query == "?token=a%20b%26c"
+    assert AccessControl(no_token=True).accepts(None)
+    assert AccessControl("::1", no_token=True).query == ""
+    assert AccessControl("::1").address(80) == "[::1]:80"
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"host": "0.0.0.0", "no_token": True}, "host: expected an address that only this machine"),
+        ({"host": "0.0.0.0", "no_token": True}, "host: expected a loopback address"),
         ({"token": "own", "no_token": True}, "token: expected none together with no_token"),
         ({"token": ""}, "token: expected 1 to 256 printable characters, got 0"),
         ({"token": "a\nb"}, "token: expected 1 to 256 printable characters"),
@@ -310,9 +313,9 @@ def test_doors():
         ({"allow_hosts": ["robot.local:80"]}, "allowed host: expected a name or an address"),
     ],
 )
-def test_doors_that_would_not_shut_are_refused(options, said):
+def test_unsafe_access_is_refused(options, said):
     with pytest.raises(tb.DomainError, match=f"^{said}"):
-        Door(**options)
+        AccessControl(**options)
 
 
 @pytest.mark.parametrize(
@@ -323,9 +326,9 @@ def test_doors_that_would_not_shut_are_refused(options, said):
         '{"type": "\\ud800"}',
     ],
 )
-def test_answers_to_json_can_be_written_in_every_format(desk, text):
+def test_answers_to_json_can_be_written_in_every_format(dispatcher, text):
     """Numbers beyond 64 bits and halves of characters, which MessagePack does not know."""
-    answer = hand_in(desk, desk.join("client"), text)
+    answer = hand_in(dispatcher, dispatcher.add_client("client"), text)
     for form in FORMATS:
         assert decode(encode(answer, form), form)["type"] == answer["type"]
     if "184467" in text:

@@ -12,8 +12,8 @@ import pytest
 
 from tests.drive.serving import Line, Served, port_of, serving, token_of
 from tests.drive.vehicles import posted, rov, wait
-from tiburon.drive import line_server, page_server
-from tiburon.drive.door import Door
+from tiburon.drive import servers
+from tiburon.drive.access import AccessControl
 
 STEER = [
     {"type": "hello"},
@@ -89,7 +89,7 @@ class TestOtherProtocols:
         late = json.dumps({**STEER[1], "token": "secret"}).encode() + b"\n"
         assert b"hello: expected as the first message" in ask(served.lines.port, late)
         assert posted(drive, "surge") == 0.0
-        assert served.desk.clients == []
+        assert served.dispatcher.clients == []
 
     def test_an_empty_line_is_no_hello(self, served, drive):
         """It closes the connection as anything else does: floods of them would stop all others."""
@@ -108,7 +108,7 @@ class TestOtherProtocols:
         reader.feed_data(b"\n" * 1000 + b"{}\n")
 
         async def count():
-            work = asyncio.ensure_future(line_server._next_line(reader))
+            work = asyncio.ensure_future(servers._next_line(reader))
             while not work.done():
                 turns.append(1)
                 await asyncio.sleep(0)
@@ -150,7 +150,7 @@ class TestNames:
     @pytest.mark.parametrize("token", ["secret", None])
     def test_dns_rebinding_is_refused_even_with_the_token(self, drive, path, token):
         """Host and Origin agree with each other, and are the attacker's."""
-        made = Served(drive, Door(token=token, no_token=token is None))
+        made = Served(drive, AccessControl(token=token, no_token=token is None))
         try:
             port = made.page.port
             evil = f"evil.example:{port}"
@@ -163,12 +163,12 @@ class TestNames:
             good = 101 if path.startswith("/socket") else 200
             for name in (f"127.0.0.1:{port}", f"localhost:{port}"):
                 assert handshake(port, [name], f"http://{name}", path) == good
-            wait(lambda: not made.desk.clients)
+            wait(lambda: not made.dispatcher.clients)
         finally:
             made.close()
 
     def test_names_may_be_allowed(self, drive):
-        made = Served(drive, Door(token="secret", allow_hosts=["Robot.example"]))
+        made = Served(drive, AccessControl(token="secret", allow_hosts=["Robot.example"]))
         try:
             port, path = made.page.port, "/socket?token=secret"
             for name in ("robot.example", f"robot.example:{port}"):
@@ -190,8 +190,8 @@ class TestSilence:
                 stack.enter_context(socket.create_connection(("127.0.0.1", server.port)))
                 for _ in range(100)
             ]
-            wait(lambda: len(server.lobby) == server.lobby.most)
-            assert server.lobby.most < 40
+            wait(lambda: len(server.pending) == server.pending.most)
+            assert server.pending.most < 40
             if kind == "lines":
                 friend = Line(server.port, token="secret")
                 assert friend.hear("welcome", "error")["type"] == "welcome"
@@ -213,7 +213,7 @@ class TestSilence:
         with contextlib.ExitStack() as stack:
             for _ in range(40):
                 stack.enter_context(socket.create_connection(("127.0.0.1", served.lines.port)))
-            wait(lambda: len(served.lines.lobby) == served.lines.lobby.most)
+            wait(lambda: len(served.lines.pending) == served.lines.pending.most)
             for friend in friends:
                 friend.say(type="report")
                 assert friend.hear("done", "error")["type"] == "done"
@@ -243,26 +243,26 @@ class TestSilence:
                     break
             else:
                 pytest.fail("it is still connected")
-        wait(lambda: len(made.lobby) == 0)
+        wait(lambda: len(made.pending) == 0)
         served.do(made.stop())
 
     @staticmethod
     def quick(served, kind, monkeypatch):
         """Return a server whose patience is short."""
-        monkeypatch.setattr(line_server, "HELLO_SECONDS", 0.2)
-        monkeypatch.setattr(page_server, "OPEN_SECONDS", 0.2)
-        door = Door(token="secret")
+        monkeypatch.setattr(servers, "HELLO_SECONDS", 0.2)
+        monkeypatch.setattr(servers, "OPEN_SECONDS", 0.2)
+        access = AccessControl(token="secret")
         made = (
-            line_server.LineServer(served.desk, door)
+            servers.SocketServer(served.dispatcher, access)
             if kind == "lines"
-            else page_server.PageServer(served.desk, door, "page")
+            else servers.PageServer(served.dispatcher, access, "page")
         )
         served.do(made.start(0))
         return made
 
     def test_a_client_that_never_reads_is_cut_when_the_server_stops(self, drive):
         """What waits for it does not keep the connection open."""
-        made = Served(drive, Door(token="secret"))
+        made = Served(drive, AccessControl(token="secret"))
         lazy = Line(made.lines.port, token="secret")
         assert lazy.hear("welcome")
         # much more than the system's own buffers take
@@ -272,4 +272,4 @@ class TestSilence:
             wait(lambda: drive.ticker.latest().steps > 0)
         made.close()
         lazy.close()
-        assert made.desk.clients == []
+        assert made.dispatcher.clients == []

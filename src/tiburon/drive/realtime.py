@@ -1,6 +1,6 @@
-"""What a thread that must be on time asks the system for: to go first, to be woken at once.
+"""Real-time settings of the tick thread: scheduling priority, idle states, memory, affinity.
 
-Nothing here is needed, and nothing is hidden: each wish is granted or not, and reports tell.
+All settings are optional. Each is granted by the operating system or not, and reports state which.
 """
 
 import contextlib
@@ -11,37 +11,37 @@ from typing import Any
 
 from tiburon.errors import DomainError
 
-__all__ = ["Footing"]
+__all__ = ["RealTimeSettings"]
 
 PRIORITY = 10
-"""Of a thread that goes before ordinary ones, where the system grants it; low among such."""
+"""Real-time priority of the thread (SCHED_RR); low among real-time threads."""
 
-IDLE_LATENCY = "/dev/cpu_dma_latency"
-"""Where Linux takes how long processors may need to wake up; it holds while the file is open."""
+IDLE_LATENCY_FILE = "/dev/cpu_dma_latency"
+"""Linux file that limits the wake-up latency of processors while it is open."""
 
 TIMER_SLACK = 29
-"""Number of the call of Linux by which a thread says how late its sleeps may end [ns]."""
+"""Number of the Linux prctl that sets the timer slack of a thread (PR_SET_TIMERSLACK)."""
 
 LOCK_CURRENT, LOCK_ON_FAULT = 1, 4
-"""Memory that is there now stays, and what is used later of it stays from then on."""
+"""Flags of mlockall (MCL_CURRENT, MCL_ONFAULT)."""
 
 
-class Footing:
-    """How the thread of the ticks stands in the system.
+class RealTimeSettings:
+    """Real-time settings of the tick thread, as requested and as granted.
 
     Attributes:
-        priority: Whether it goes before all ordinary threads.
-        awake: Whether processors are kept from states that take long to wake from.
-        locked: Whether memory of the process stays where it is.
-        core: The processor that it has, without other threads of this process; None for any.
+        priority: Whether the thread has real-time priority.
+        awake: Whether processors are kept from idle states with a long wake-up latency.
+        locked: Whether the memory of the process is locked.
+        core: The processor reserved for the thread within this process; None for any.
     """
 
     def __init__(self, priority: bool = False, core: int | None = None) -> None:
-        """Say what is wanted.
+        """Store what is requested.
 
         Args:
-            priority: Whether to ask for priority, processors that stay awake, and locked memory.
-            core: Number of a processor for the ticks alone; others of the process leave it.
+            priority: Whether to request real-time priority, no deep idle states, locked memory.
+            core: Index of a processor for the ticks; other threads of the process leave it.
 
         Raises:
             DomainError: If this process may not use that processor.
@@ -58,19 +58,19 @@ class Footing:
             known = ", ".join(map(str, sorted(free))) if len(free) > 1 else "none beside another"
             raise DomainError("core", f"a processor of this process ({known})", f"{core}")
 
-    def prepare(self) -> None:
-        """Ask for what concerns the process; called before the thread starts."""
+    def apply_to_process(self) -> None:
+        """Request the settings of the process; called before the thread starts."""
         if self.core is not None and not self._before:
             self._before = _processors()
-            _place_threads(self._before - {self.core})
+            _set_affinity(self._before - {self.core})
         if not self._wants_priority:
             return
-        self.awake = self._keep_awake()
+        self.awake = self._limit_idle_latency()
         self.locked = _call("mlockall", LOCK_CURRENT | LOCK_ON_FAULT) == 0
 
-    def stand(self) -> None:
-        """Ask for what concerns the thread that calls."""
-        # sleeps of ordinary threads end up to 50 us late, so that several end together
+    def apply_to_thread(self) -> None:
+        """Request the settings of the calling thread."""
+        # by default, sleeps of threads end up to 50 us late
         _call("prctl", TIMER_SLACK, ctypes.c_ulong(1), 0, 0, 0)
         if self.core is not None:
             os.sched_setaffinity(0, {self.core})
@@ -82,23 +82,23 @@ class Footing:
                 return
             self.priority = True
 
-    def leave(self) -> None:
-        """Give back what concerns the process; called when the thread is gone."""
+    def restore(self) -> None:
+        """Undo the settings of the process; called after the thread has ended."""
         if self._file is not None:
             os.close(self._file)
             self._file = None
         if self.locked:
             _call("munlockall")
-        # what was granted stays known for reports
+        # the attributes keep what was granted, for reports
         if self._before:
-            _place_threads(self._before)
+            _set_affinity(self._before)
             self._before = frozenset()
 
-    def _keep_awake(self) -> bool:
+    def _limit_idle_latency(self) -> bool:
         if self._file is not None:
             return True
         try:
-            file = os.open(IDLE_LATENCY, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
+            file = os.open(IDLE_LATENCY_FILE, os.O_WRONLY | getattr(os, "O_CLOEXEC", 0))
         except OSError:
             return False
         try:
@@ -111,14 +111,14 @@ class Footing:
 
 
 def _processors() -> frozenset[int]:
-    """Return the processors that this process may use; none where the system does not tell."""
+    """Return the processors that this process may use; empty where unknown."""
     if not hasattr(os, "sched_getaffinity"):
         return frozenset()
     return frozenset(os.sched_getaffinity(0))
 
 
-def _place_threads(processors: frozenset[int]) -> None:
-    """Let all threads of this process run on these processors only; new ones do as their makers."""
+def _set_affinity(processors: frozenset[int]) -> None:
+    """Restrict all threads of this process to some processors; new threads inherit it."""
     for thread in os.listdir("/proc/self/task"):
         # it may have ended meanwhile
         with contextlib.suppress(OSError):
@@ -126,7 +126,7 @@ def _place_threads(processors: frozenset[int]) -> None:
 
 
 def _call(name: str, *arguments: Any) -> int:
-    """Call a function of the system; -1 where there is none or it fails."""
+    """Call a function of the C library; -1 where it is missing or fails."""
     try:
         return int(getattr(ctypes.CDLL(None), name)(*arguments))
     except (OSError, TypeError, AttributeError):
