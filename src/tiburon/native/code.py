@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
+import sys
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +25,9 @@ from tiburon.trace.program import Program
 
 CODES_IN_MEMORY = 256
 """How many programs' machine code is kept; what a kernel in use holds stays alive regardless."""
+
+LONG_WAIT = 2.0
+"""Time of a compilation after which a terminal shows what is compiled [s]."""
 
 WORTH_A_THREAD = 150e-6
 """Work per core below which threads cost more than they save [s]."""
@@ -62,6 +67,11 @@ class Code:
         entry = None if linked is None else cache.load_entry(cache.code_key(part, linked))
         if entry is not None:
             return entry[1], entry[0]
+        with _announced(self._source):
+            return self._compile(part, link, linked)
+
+    def _compile(self, part: str, link: str, linked: str | None) -> tuple[bytes, dict[str, Any]]:
+        """Trace the program; find its code by its graph, or compile and store it."""
         program = self._trace()
         graph = _graph_key(program)
         if graph is not None and graph != linked:
@@ -181,6 +191,38 @@ class Code:
         # about 6 bytes an instruction, two instructions a cycle at 3 GHz
         size = len(self._loaded_many.code) if self._loaded_many else len(self._loaded_one.code)
         return size / 6 / 2 / 3e9 / host().lanes
+
+
+@contextlib.contextmanager
+def _announced(source: Source) -> Iterator[None]:
+    """Say on a terminal what is compiled while it takes longer than `LONG_WAIT`."""
+    terminal = sys.stderr
+    if terminal is None or not terminal.isatty():
+        yield
+        return
+    model = getattr(source, "model", None) or getattr(
+        getattr(source, "system", None), "model", None
+    )
+    robot = "" if model is None else f" for {model.name}, {model.nv} DoF"
+    text = f"compiling {source.name}{robot} ..."
+    shown = threading.Event()
+
+    def show() -> None:
+        shown.set()
+        terminal.write(text)
+        terminal.flush()
+
+    timer = threading.Timer(LONG_WAIT, show)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        if shown.is_set():
+            terminal.write("\r" + " " * len(text) + "\r")
+            terminal.flush()
 
 
 def _graph_key(program: Program) -> str | None:
