@@ -25,7 +25,7 @@ from tiburon.native.engine import LoadedCode, host, load_module
 from tiburon.native.layout import object_layout
 from tiburon.native.pool import default_threads, run_in_parts
 
-__all__ = ["BLOCK_BYTES", "AddressTable", "RowLoop", "address_of"]
+__all__ = ["BLOCK_BYTES", "AddressTable", "Job", "RowLoop", "address_of"]
 
 BLOCK_BYTES = 200_000
 """Bytes that one step of a block of cases may read and write: they stay in a near cache."""
@@ -58,10 +58,30 @@ ready:
   %turn_next = add i64 %turn, %turn_up
 """
 
+# a job lists, 8 bytes each: code, lines, strides, inputs, width, period, first call, end of calls
+_JOB = """
+  %kernel_at = getelementptr i64, ptr %job, i64 0
+  %kernel = load ptr, ptr %kernel_at
+  %table_at = getelementptr i64, ptr %job, i64 1
+  %table = load ptr, ptr %table_at
+  %rises_at = getelementptr i64, ptr %job, i64 2
+  %rises = load ptr, ptr %rises_at
+  %inputs_at = getelementptr i64, ptr %job, i64 3
+  %inputs = load i64, ptr %inputs_at
+  %width_at = getelementptr i64, ptr %job, i64 4
+  %width = load i64, ptr %width_at
+  %period_at = getelementptr i64, ptr %job, i64 5
+  %period = load i64, ptr %period_at
+  %begin_call_at = getelementptr i64, ptr %job, i64 6
+  %begin_call = load i64, ptr %begin_call_at
+  %end_call_at = getelementptr i64, ptr %job, i64 7
+  %end_call = load i64, ptr %end_call_at
+"""
+
 _ASSEMBLY = f"""
-define i64 @loop_of_one(ptr %one, ptr %table, ptr %rises, i64 %inputs, i64 %width, i64 %period,
-                        i64 %begin_call, i64 %end_call) {{
+define i64 @loop_of_one(ptr %job) {{
 entry:
+{_JOB}
   %place_first = urem i64 %begin_call, %period
   %turn_first = udiv i64 %begin_call, %period
   %given = alloca i64, i64 %width, align 16
@@ -75,17 +95,17 @@ head:
   br i1 %more, label %body, label %done
 body:
 {_NEXT_ADDRESSES}
-  %status = call i32 %one(ptr %given, ptr %made)
+  %status = call i32 %kernel(ptr %given, ptr %made)
   %good = icmp eq i32 %status, 0
   br i1 %good, label %head, label %done
 done:
   ret i64 %call
 }}
 
-define i64 @loop_of_many(ptr %many, ptr %table, ptr %rises, i64 %inputs, i64 %width, i64 %period,
-                         i64 %begin_call, i64 %end_call, ptr %steps_in, ptr %steps_out,
-                         i64 %begin, i64 %end, i64 %block) {{
+define i64 @loop_of_many(ptr %job, ptr %steps_in, ptr %steps_out, i64 %begin, i64 %end,
+                         i64 %block) {{
 entry:
+{_JOB}
   %place_first = urem i64 %begin_call, %period
   %turn_first = udiv i64 %begin_call, %period
   %given = alloca i64, i64 %width, align 16
@@ -108,7 +128,7 @@ head:
   br i1 %more, label %body, label %after
 body:
 {_NEXT_ADDRESSES}
-  %status = call i32 %many(ptr %given, ptr %steps_in, ptr %made, ptr %steps_out,
+  %status = call i32 %kernel(ptr %given, ptr %steps_in, ptr %made, ptr %steps_out,
                            i64 %first, i64 %last)
   %good = icmp eq i32 %status, 0
   br i1 %good, label %head, label %after
@@ -121,11 +141,9 @@ done:
 declare i64 @llvm.smin.i64(i64, i64)
 """
 
-_INTEGER, _POINTER = ctypes.c_longlong, ctypes.c_void_p
-_LOOP_OF_ONE = ctypes.CFUNCTYPE(_INTEGER, *[_POINTER] * 3, *[_INTEGER] * 5)
-_LOOP_OF_MANY = ctypes.CFUNCTYPE(
-    _INTEGER, *[_POINTER] * 3, *[_INTEGER] * 5, *[_POINTER] * 2, *[_INTEGER] * 3
-)
+_INTEGER = ctypes.c_longlong
+_LOOP_OF_ONE = ctypes.CFUNCTYPE(_INTEGER, _INTEGER)
+_LOOP_OF_MANY = ctypes.CFUNCTYPE(_INTEGER, *[_INTEGER] * 6)
 
 
 @functools.cache
@@ -152,6 +170,19 @@ class AddressTable(NamedTuple):
 
     strides: NDArray[np.int64]
     """Increase of each address when the table repeats [bytes], of the same shape."""
+
+
+class Job(NamedTuple):
+    """Calls of a kernel, as the native loop takes them."""
+
+    numbers: NDArray[np.int64]
+    """What machine code reads; the first and the last two are set for each run."""
+
+    address: int
+    """Where they are."""
+
+    table: AddressTable
+    """Kept as long as its addresses are in use."""
 
 
 class RowLoop:
@@ -184,27 +215,31 @@ class RowLoop:
         pace = self._seconds or self._code.guess_seconds()
         return pace * (host().lanes if cases is None else cases)
 
-    def arguments(self, table: AddressTable) -> tuple[int, ...]:
-        """Return what `run_one` and `run_many` take for a table; valid as long as it lives."""
+    def job(self, table: AddressTable) -> Job:
+        """Return the calls of a table, for `run_one` and `run_many`."""
         lines, strides = table
-        return address_of(lines), address_of(strides), self._inputs, self.width, len(lines)
+        listed = [0, address_of(lines), address_of(strides), self._inputs, self.width, len(lines)]
+        numbers = np.array([*listed, 0, 0], dtype=np.int64)
+        return Job(numbers, address_of(numbers), table)
 
-    def run_one(self, arguments: tuple[int, ...], begin: int, end: int) -> int:
+    def run_one(self, job: Job, begin: int, end: int) -> int:
         """Compute one case again and again.
 
         Args:
-            arguments: Of a table of contiguous float64 arrays of one case.
+            job: Calls with contiguous float64 arrays of one case.
             begin: Number of the first call.
             end: Number of the call before which to stop.
 
         Returns:
             Number of the call that met a non-finite value; `end` if none did.
         """
-        return self._of_one(self._code.one_address, *arguments, begin, end)
+        numbers = job.numbers
+        numbers[0], numbers[6], numbers[7] = self._code.one_address, begin, end
+        return self._of_one(job.address)
 
     def run_many(
         self,
-        arguments: tuple[int, ...],
+        job: Job,
         begin: int,
         end: int,
         steps: NDArray[np.int64],
@@ -214,7 +249,7 @@ class RowLoop:
         """Compute a batch again and again.
 
         Args:
-            arguments: Of a table; the cases of an output follow each other.
+            job: Calls; the cases of an output follow each other.
             begin: Number of the first call.
             end: Number of the call before which to stop.
             steps: For each input the distance from one case to the next [elements].
@@ -229,15 +264,13 @@ class RowLoop:
         lanes = host().lanes
         block = max(lanes, BLOCK_BYTES // (8 * max(row, 1)) // lanes * lanes)
         reached: list[int] = []
-        many = self._many = self._many or self._code.many_address
+        self._many = self._many or self._code.many_address
+        job.numbers[0], job.numbers[6], job.numbers[7] = self._many, begin, end
 
         def part(first: int, last: int) -> int:
             began = time.perf_counter()
             found = self._of_many(
-                many,
-                *arguments,
-                begin,
-                end,
+                job.address,
                 steps.ctypes.data,
                 self._out_steps.ctypes.data,
                 first,

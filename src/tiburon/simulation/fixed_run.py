@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tiburon.native.code import Code
 from tiburon.native.kernel import Kernel
-from tiburon.native.row_loop import AddressTable, RowLoop, address_of
+from tiburon.native.row_loop import AddressTable, Job, RowLoop, address_of
 from tiburon.simulation.cases import Cases, CasesOnTheirWay
 from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import EventSearch, Taken, Watch
@@ -121,9 +121,8 @@ class _Step:
             ],
             dtype=np.int64,
         )
-        table = AddressTable(lines, np.zeros_like(lines))
-        arguments = loop.arguments(table)
-        failed = np.array([loop.run_one(arguments, k, k + 1) == k for k in range(count)])
+        job = loop.job(AddressTable(lines, np.zeros_like(lines)))
+        failed = np.array([loop.run_one(job, k, k + 1) == k for k in range(count)])
         return made, failed
 
 
@@ -131,8 +130,7 @@ class _Plan:
     """Where the steps of a stretch read and write.
 
     Call k of the native loop takes the step from ``first + k`` on. A step that reaches a recorded
-    row writes it, and the next step reads it there; the others alternate between two buffers. The
-    first step reads `start`.
+    row writes it, and the next step reads it there; the others alternate between two buffers.
     """
 
     def __init__(
@@ -144,6 +142,8 @@ class _Plan:
         cases: int,
         rows: Mapping[str, Array],
         clocks: Array,
+        *,
+        recorded: bool,
     ) -> None:
         """Lay out a stretch.
 
@@ -153,22 +153,28 @@ class _Plan:
             every: Steps between two recorded rows.
             chained: Sizes of what steps pass on, by name.
             cases: How many cases there are.
-            rows: Arrays of the recorder that steps can write to, shape (rows, cases, width), the
-                first for the first recorded step after `first`.
+            rows: Arrays of the recorder that steps can write to, shape (rows, cases, width).
             clocks: Clock of each step, shape (steps, fields).
+            recorded: Whether the first row is that of the step at which the stretch begins.
         """
         self.first, self.last, self._every, self.clocks = first, last, every, clocks
-        count = last // every - first // every
+        self._base = first // every + (not recorded)
+        self._recorded = recorded
+        count = last // every + 1 - self._base
         self.rows = {
             name: rows[name] if name in rows else np.empty((count, cases, width))
             for name, width in chained.items()
         }
-        self.start, *self._buffers = (
-            {name: np.empty((cases, width)) for name, width in chained.items()} for _ in range(3)
+        self._buffers = [
+            {name: np.empty((cases, width)) for name, width in chained.items()} for _ in range(2)
+        ]
+        self.start = (
+            {name: values[0] for name, values in self.rows.items()}
+            if recorded
+            else {name: np.empty((cases, width)) for name, width in chained.items()}
         )
         # steps from row to row are alike if the stretch begins at a row
-        self._alike = first % every == 0 and count > 0
-        self._period = every if self._alike else last - first
+        self._alike = recorded and every <= last - first
         self.shared: dict[str, Array] = {}
         """Arguments that are the same in all steps."""
         self.per_case: set[str] = set()
@@ -176,7 +182,7 @@ class _Plan:
         self.held: Array | None = None
         """The held values that are among them; None if they are yet to be put there."""
         self.distances = np.zeros(0, dtype=np.int64)
-        self._calls: tuple[Any, ...] | None = None
+        self._job: Job | None = None
         # rows that are complete, and those that the recorder knows of
         self.filled = self.handed = 0
 
@@ -185,7 +191,7 @@ class _Plan:
         if step == self.first:
             return self.start
         if step % self._every == 0:
-            row = step // self._every - self.first // self._every - 1
+            row = step // self._every - self._base
             return {name: values[row] for name, values in self.rows.items()}
         calls = step - self.first
         return self._buffers[((calls % self._every if self._alike else calls) - 1) % 2]
@@ -196,61 +202,54 @@ class _Plan:
 
     def rows_before(self, step: int) -> int:
         """Return the number of rows before a step."""
-        return (step - 1) // self._every - self.first // self._every
+        return (step - 1) // self._every + 1 - self._base
 
     def row_times(self, first: int, last: int, begin: float, dt: float) -> Array:
         """Return the times of some rows [s]."""
-        steps = (
-            self._every * np.arange(1 + first, 1 + last) + self.first // self._every * self._every
-        )
+        steps = self._every * (self._base + np.arange(first, last))
         times: Array = begin + steps.astype(np.float64) * dt
         return times
 
     def share(self, shared: dict[str, Array]) -> None:
         """Set the arguments that are the same in all steps."""
         self.shared = shared
-        self._calls = None
+        self._job = None
 
-    def calls(self, loop: RowLoop) -> tuple[Any, ...]:
-        """Return the arguments of the native loop for the first call, and for all others."""
-        if self._calls is not None:
-            return self._calls
-        every, period = self._every, self._period
-        lines = np.zeros((period, loop.width), dtype=np.int64)
-        strides = np.zeros_like(lines)
-        places = np.arange(period)
-        distances = dict.fromkeys(loop.names, 0)
+    def job(self, loop: RowLoop) -> Job:
+        """Return the calls of the native loop."""
+        if self._job is not None:
+            return self._job
+        every, names = self._every, loop.names
+        period = every if self._alike else self.last - self.first
+        lines = np.empty((period, loop.width), dtype=np.int64)
+        strides = np.zeros((period, loop.width), dtype=np.int64)
+        distances = np.zeros(len(names), dtype=np.int64)
         for name, values in self.shared.items():
-            lines[:, loop.names.index(name)] = address_of(values)
-            distances[name] = values[0].size if name in self.per_case else 0
+            place = names.index(name)
+            lines[:, place] = address_of(values)
+            if name in self.per_case:
+                distances[place] = values[0].size
         for name, rows in self.rows.items():
-            given = loop.names.index(name)
-            made = len(loop.names) + loop.output_names.index(name)
-            distances[name] = rows.shape[-1]
-            buffers = np.array([address_of(one[name]) for one in self._buffers])
-            lines[:, made] = buffers[places % 2]
+            given, made = names.index(name), len(names) + loop.output_names.index(name)
+            distances[given] = rows.shape[-1]
+            lines[0::2, made] = address_of(self._buffers[0][name])
+            lines[1::2, made] = address_of(self._buffers[1][name])
             if self._alike:
-                lines[-1, made] = address_of(rows)
-                strides[-1, made] = rows.strides[0]
-            elif len(rows):
+                # the last step of each turn writes a row, the first reads the row before it
+                strides[-1, made] = strides[0, given] = stride = rows.strides[0]
+                lines[-1, made] = address_of(rows) + stride
+            elif len(rows) > self._recorded:
                 where = np.arange(every - self.first % every - 1, period, every)
-                lines[where, made] = address_of(rows) + np.arange(len(where)) * rows.strides[0]
+                places = self._recorded + np.arange(len(where))
+                lines[where, made] = address_of(rows) + places * rows.strides[0]
             lines[1:, given] = lines[:-1, made]
-            if self._alike:
-                # the row at the end of the turn before
-                lines[0, given] = address_of(rows) - rows.strides[0]
-                strides[0, given] = rows.strides[0]
-        size, clock = self.clocks.strides[0], loop.names.index("clock")
-        lines[:, clock] = address_of(self.clocks) + places * size
+            lines[0, given] = address_of(self.start[name])
+        size, clock = self.clocks.strides[0], names.index("clock")
+        lines[:, clock] = np.arange(period) * size + address_of(self.clocks)
         strides[:, clock] = period * size
-        head = lines[:1].copy()
-        for name, values in self.start.items():
-            head[0, loop.names.index(name)] = address_of(values)
-        tables = AddressTable(head, np.zeros_like(head)), AddressTable(lines, strides)
-        self.distances = np.array([distances[name] for name in loop.names], dtype=np.int64)
-        # the tables live as long as their addresses are in use
-        self._calls = (*map(loop.arguments, tables), tables)
-        return self._calls
+        self.distances = distances
+        self._job = loop.job(AddressTable(lines, strides))
+        return self._job
 
 
 class FixedRun(CasesOnTheirWay):
@@ -308,7 +307,7 @@ class FixedRun(CasesOnTheirWay):
         cases = None if one else len(state)
         self._step = _Step(StepSource(system, method, events), parameters, cases)
         self._passes_held = bool({"u", "memory"} & self._step.chained.keys())
-        memory = self._step.widths.get("memory", 0)
+        self._memory = memory = self._step.widths.get("memory", 0)
         if memory and held.shape[1] == system.drive_size:
             # the memory of a multi-step method follows the held values; there is none yet
             self._held = np.concatenate([held, np.zeros((len(held), memory))], axis=1)
@@ -431,11 +430,11 @@ class FixedRun(CasesOnTheirWay):
             return
         begin, plan = self.done, self._plan
         if plan is None or begin >= plan.last:
-            plan = self._make_plan()
+            plan = self._make_plan(recorded=False)
         end = min(end, plan.last)
         if plan.held is not self._held and not self._passes_held:
             self._put_held(plan)
-        if self._fresh[0] and "memory" in self._step.chained:
+        if self._memory and self._fresh[0]:
             plan.clocks[begin - plan.first, START] = 1.0
         kept = None
         if not self._one and plan.in_buffer(begin):
@@ -450,33 +449,24 @@ class FixedRun(CasesOnTheirWay):
                 self._run(plan, begin, reached)
         if reached > begin:
             self.done, self._is_gathered = reached, False
-            self._fresh[:] = 0.0
-            self._fill(plan, plan.rows_before(reached))
+            if self._memory:
+                self._fresh[:] = 0.0
+            rows = plan.rows_before(reached)
+            if rows > plan.filled:
+                self._fill(plan, rows)
 
     def _run(self, plan: _Plan, begin: int, end: int) -> int:
         """Take steps of a plan; return the step that was reached."""
-        loop = self._step.loop
+        loop, first = self._step.loop, plan.first
         if loop is None:
             return self._run_interpreted(plan, begin, end)
-        if begin == end:
-            return begin
-        head, rest, _ = plan.calls(loop)
-        first = plan.first
+        job = plan.job(loop)
         if self._one:
-            if begin == first:
-                if loop.run_one(head, 0, 1) == 0:
-                    return begin
-                begin += 1
-            return first + loop.run_one(rest, begin - first, end - first)
-        cases, threads = len(self.running), self._threads
-        if begin == first:
-            if loop.run_many(head, 0, 1, plan.distances, cases, threads) == 0:
-                return begin
-            begin += 1
+            return first + loop.run_one(job, begin - first, end - first)
         if begin == end:
             return begin
-        calls = begin - first, end - first
-        return first + loop.run_many(rest, *calls, plan.distances, cases, threads)
+        cases, calls = len(self.running), (begin - first, end - first)
+        return first + loop.run_many(job, *calls, plan.distances, cases, self._threads)
 
     def _run_interpreted(self, plan: _Plan, begin: int, end: int) -> int:
         """Take steps of a plan without machine code, or for comparison with it."""
@@ -495,41 +485,48 @@ class FixedRun(CasesOnTheirWay):
                 plan.at(step + 1)[name][:] = values
         return end
 
-    def _make_plan(self) -> _Plan:
-        """Plan the steps from the present one on."""
+    def _make_plan(self, *, recorded: bool) -> _Plan:
+        """Plan the steps from the present one on.
+
+        Args:
+            recorded: Whether the present step is a row that is yet to be recorded.
+        """
         self._leave_plan()
         first, every, alive = self.done, self._every, self._alive
-        cases = len(self.running)
-        chained = self._step.chained
+        running = self.running
+        cases, chained = len(running), self._step.chained
         last = min(self._steps, first + PLAN_STEPS)
-        direct = {} if alive is not None else {"q", "v", "x"} & chained.keys()
+        direct = () if alive is not None else ("q", "v", "x")
         beside = 8 * cases * sum(width for name, width in chained.items() if name not in direct)
-        count = min(last // every - first // every, PLAN_BYTES // max(beside, 1) + 1)
-        rows: dict[str, Array] = {}
-        if count:
+        start = _arguments(self._step, self._state, self._held, self.system)
+        base = first // every + (not recorded)
+        wanted = last // every + 1 - base
+        count = min(wanted, 1 + recorded + PLAN_BYTES // max(beside, 1))
+        rows: Mapping[str, Array] = {}
+        if count > 0:
             assert self.writer is not None
             self._room = self.writer.room(count)
-            count = self._room.size
-            rows = {name: self._room.views[name] for name in direct}
-            if last < self._steps or count < last // every - first // every:
+            count, rows = self._room.size, self._room.views
+            if count < wanted or last < self._steps:
                 # the next plan begins at a row
-                last = (first // every + count) * every
+                last = (base + count - 1) * every
         clocks = np.empty((last - first, len(self._clock)))
         clocks[:] = self._clock
         clocks[:, DONE] = ORDINALS[: last - first] + float(first)
-        plan = _Plan(first, last, every, chained, cases, rows, clocks)
-        for name, values in self._named(self.running, self._step).items():
-            if name in plan.start:
-                plan.start[name][:] = values
-        own = dict(self._step.kernel.parameters)
-        own |= {
-            name: np.ascontiguousarray(values[self.running])
-            for name, values in self._step.rows.items()
-        }
+        shown = {name: rows[name][:count] for name in direct if name in chained and name in rows}
+        plan = _Plan(first, last, every, chained, cases, shown, clocks, recorded=recorded)
+        for name, place in plan.start.items():
+            place[:] = start[name] if alive is None else start[name][alive]
         plan.per_case = set(self._step.rows)
-        plan.share(own)
-        self._put_held(plan)
+        plan.share(
+            self._step.kernel.parameters
+            | {
+                name: values if alive is None else np.ascontiguousarray(values[alive])
+                for name, values in self._step.rows.items()
+            }
+        )
         self._plan = plan
+        self._put_held(plan)
         return plan
 
     def _put_held(self, plan: _Plan) -> None:
@@ -539,6 +536,9 @@ class FixedRun(CasesOnTheirWay):
         if "u" in self._step.chained or not size:
             return
         known = plan.shared.get("u")
+        if self._one and known is not None:
+            known[:] = held[0, :size]
+            return
         u = held[:, :size] if self._alive is None else held[self._alive, :size]
         if self._one or not (self._commanded or (u != u[0]).any()):
             # one row for all cases
@@ -584,27 +584,30 @@ class FixedRun(CasesOnTheirWay):
 
     def record(self) -> None:
         """Record the row of the present step; its commands are known now."""
-        plan, done = self._plan, self.done
+        plan, done, every = self._plan, self.done, self._every
         if self.events is not None:
             super().record()
-        elif plan is not None and done > plan.first and done % self._every == 0:
-            self._fill(plan, plan.rows_before(done + 1))
-        else:
-            self._leave_plan()
-            assert self.writer is not None
-            self._room = room = self.writer.room(1)
-            state, place = self._state if not done else self.shown(), 0
-            for name in ("q", "v", "x"):
-                if name in room.views:
-                    width = room.views[name].shape[-1]
-                    room.views[name][0] = state[:, place : place + width]
-                    place += width
-            times = np.array([self.begin + done * self.dt])
-            if "u" in self._step.chained and "u" in room.views:
-                room.views["u"][0] = self._held[:, : room.views["u"].shape[-1]]
-            self._complete(room, 0, 1, times)
-            self._hand(times, whole=True)
-            self._room = None
+            return
+        if done % every == 0:
+            if (plan is None or done >= plan.last) and done < self._steps:
+                plan = self._make_plan(recorded=True)
+            if plan is not None and done >= plan.first:
+                self._fill(plan, plan.rows_before(done + 1))
+                return
+        self._leave_plan()
+        assert self.writer is not None
+        room = self.writer.room(1)
+        state, place = self.shown() if done else self._state, 0
+        for name in ("q", "v", "x"):
+            if name in room.views:
+                width = room.views[name].shape[-1]
+                room.views[name][0] = state[:, place : place + width]
+                place += width
+        times = np.array([self.time])
+        if "u" in self._step.chained and "u" in room.views:
+            room.views["u"][0] = self._held[:, : room.views["u"].shape[-1]]
+        self._complete(room, 0, 1, times)
+        self._hand(times, whole=True)
 
     def _fill(self, plan: _Plan, last: int) -> None:
         """Complete the rows of a plan up to one, under the present commands."""
@@ -722,7 +725,8 @@ class FixedRun(CasesOnTheirWay):
 
     def jump(self) -> None:
         """Start multi-step methods again, because commands or states have jumped."""
-        self._fresh[:] = 1.0
+        if self._memory:
+            self._fresh[:] = 1.0
 
     def arrays(self) -> dict[str, Array]:
         """Return the arrays that a checkpoint keeps."""
@@ -824,10 +828,9 @@ class FixedRun(CasesOnTheirWay):
                 ],
                 dtype=np.int64,
             )
-            table = AddressTable(lines, np.zeros_like(lines))
-            arguments = loop.arguments(table)
+            job = loop.job(AddressTable(lines, np.zeros_like(lines)))
             if self._one:
-                reached = loop.run_one(arguments, 0, calls)
+                reached = loop.run_one(job, 0, calls)
             else:
                 # one row for each case, but for parameters that all cases share
                 distances = np.array(
@@ -837,7 +840,7 @@ class FixedRun(CasesOnTheirWay):
                     ],
                     dtype=np.int64,
                 )
-                reached = loop.run_many(arguments, 0, calls, distances, len(cases), self._threads)
+                reached = loop.run_many(job, 0, calls, distances, len(cases), self._threads)
             if reached == calls or self._one:
                 failed[:] = reached < calls
                 return (found if reached % 2 == 0 else other), failed
