@@ -23,7 +23,7 @@ from tiburon.simulation.cases import Cases, CasesOnTheirWay
 from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.recent_systems import known_step
+from tiburon.simulation.recent_systems import known_step, remembered
 from tiburon.simulation.recorder import SENSED, Room
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.step import Clock, StepSource, sample_kernel
@@ -305,7 +305,14 @@ class FixedRun(CasesOnTheirWay):
         self._parameters = parameters
         self._commanded, self._every, self._steps = commanded, record_every, steps
         cases = None if one else len(state)
-        self._step = _Step(StepSource(system, method, events), parameters, cases)
+
+        def make_step() -> _Step:
+            return _Step(StepSource(system, method, events), parameters, cases)
+
+        shared = events is None and not parameters
+        self._step: _Step = (
+            remembered(system, ("step", method), make_step) if shared else make_step()
+        )
         self._passes_held = bool({"u", "memory"} & self._step.chained.keys())
         self._memory = memory = self._step.widths.get("memory", 0)
         if memory and held.shape[1] == system.drive_size:

@@ -24,7 +24,7 @@ from tiburon.simulation.system import System
 if TYPE_CHECKING:
     from tiburon.native.source import Source
 
-__all__ = ["Surrounded", "known_columns", "known_step", "recent_kernel", "surrounded"]
+__all__ = ["Surrounded", "known_columns", "known_step", "recent_kernel", "remembered", "surrounded"]
 
 MOST = 16
 """Systems that are kept."""
@@ -73,6 +73,7 @@ class _Notes:
     def __init__(self) -> None:
         self.steps: dict[tuple[str, bool], Callable[..., Any]] = {}
         self.columns: tuple[Column, ...] | None = None
+        self.values: dict[Any, Any] = {}
 
 
 _notes: WeakKeyDictionary[System, _Notes] = WeakKeyDictionary()
@@ -140,6 +141,17 @@ def known_step(source: StepSource) -> Callable[..., Any]:
         found = recent_kernel(source, source.system.parameters())
         if notes is not None:
             notes.steps[name] = found
+    return found
+
+
+def remembered(system: System, key: Any, make: Callable[[], Any]) -> Any:
+    """Return what follows from a system alone, made once for one that several runs share."""
+    notes = _notes.get(system)
+    if notes is None:
+        return make()
+    found = notes.values.get(key)
+    if found is None:
+        found = notes.values[key] = make()
     return found
 
 

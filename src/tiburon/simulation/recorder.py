@@ -82,6 +82,7 @@ class Recorder:
         columns = [column.name for column in header.columns]
         check_names(header.setup.get("record") or (), [*columns, *reported])
         self.header = header
+        self._keys = {column.key for column in header.columns}
         self.count = 0
         """Rows taken so far."""
         self._sink: _Memory | _Stream
@@ -114,6 +115,7 @@ class Recorder:
             raise ShapeError("rows to keep", f"at most {len(run)}", keep)
         found = cls.__new__(cls)
         found.header = header
+        found._keys = {column.key for column in header.columns}
         found.count = keep
         if run.store is None:
             sink = _Memory(header, rows)
@@ -186,8 +188,7 @@ class Recorder:
                 kept as they are. Columns that this run does not have are left out.
             checkpoint: As in `append`.
         """
-        known = [column.key for column in self.header.columns]
-        wanted = {key: row for key, row in steady.items() if key in known}
+        wanted = {key: row for key, row in steady.items() if key in self._keys}
         self._sink.took(time, wanted, checkpoint)
         self.count += len(time)
 

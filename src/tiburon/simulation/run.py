@@ -187,9 +187,10 @@ def carry_out(
         arrays = {name: np.array(values) for name, values in checkpoint.arrays.items()}
         start = Checkpoint(checkpoint.step, checkpoint.time, arrays, checkpoint.notes)
     end = setup.begin + setup.steps * setup.dt
-    for joint in setup.model.joints:
-        if isinstance(joint, Driven):
-            joint.check_paths(np.linspace(setup.begin, end, PATH_SAMPLES).tolist())
+    if system.time_matters:
+        for joint in setup.model.joints:
+            if isinstance(joint, Driven):
+                joint.check_paths(np.linspace(setup.begin, end, PATH_SAMPLES).tolist())
     sensing = None
     if setup.sensors:
         sensing = Sensing(system, setup.sensors, setup.dt, batch)
@@ -603,7 +604,8 @@ class _Asking:
         assert course.control is not None
         held = run.held.copy()
         if course.one:
-            q, v, x = (part.copy() for part in run.parts())
+            q, v, x = run.parts()
+            q, v, x = q.copy(), v.copy(), x.copy()
             u = held[0, : self._commands]
             answer = course.control(State(system, time, q, v, x, u.copy(), None, sensors))
             if type(answer) is np.ndarray and answer.shape == v.shape and answer.dtype == FLOAT:
