@@ -596,7 +596,7 @@ class FixedRun(CasesOnTheirWay):
             super().record()
             return
         if done % every == 0:
-            if (plan is None or done >= plan.last) and done < self._steps:
+            if (plan is None or done >= plan.last) and done < self._steps and self.is_running:
                 plan = self._make_plan(recorded=True)
             if plan is not None and done >= plan.first:
                 self._fill(plan, plan.rows_before(done + 1))

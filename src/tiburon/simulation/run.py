@@ -522,7 +522,7 @@ def _go(
                 run.sample()
                 run.asked = done
         if not run.is_running or (course.strict and run.outcomes):
-            if not done:
+            if not done and recorded != done:
                 # ended by events at the start, which is recorded all the same
                 run.record()
             return
