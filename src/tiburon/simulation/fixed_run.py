@@ -595,8 +595,10 @@ class FixedRun(CasesOnTheirWay):
         if self.events is not None:
             super().record()
             return
+        # all cases have reached the start, also those that end there: it is recorded by itself
+        plannable = self.is_running and (self._alive is None or done > 0)
         if done % every == 0:
-            if (plan is None or done >= plan.last) and done < self._steps and self.is_running:
+            if (plan is None or done >= plan.last) and done < self._steps and plannable:
                 plan = self._make_plan(recorded=True)
             if plan is not None and done >= plan.first:
                 self._fill(plan, plan.rows_before(done + 1))
