@@ -233,8 +233,9 @@ class RowLoop:
         Returns:
             Number of the call that met a non-finite value; `end` if none did.
         """
-        numbers = job.numbers
-        numbers[0], numbers[6], numbers[7] = self._code.one_address, begin, end
+        code, numbers = self._code.one_address, job.numbers
+        assert code is not None
+        numbers[0], numbers[6], numbers[7] = code, begin, end
         return self._of_one(job.address)
 
     def run_many(
