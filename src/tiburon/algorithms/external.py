@@ -19,9 +19,12 @@ __all__ = [
     "check_by_name",
     "external_inputs",
     "external_options",
+    "force_of_inertia",
+    "forces_of_options",
     "forces_on_bodies",
     "given_forces",
     "inertia_options",
+    "inertias_by_body",
     "with_given_inertias",
 ]
 
@@ -123,6 +126,33 @@ def with_given_inertias(plan: Plan, options: Options, arrays: Sequence[Any]) -> 
     return plan.in_water(added) if inertias else plan
 
 
+BodyInertias = tuple[tuple[Transform, ArticulatedInertia], ...]
+"""Inertias given at frames of one plan body, with the maps of motion to these frames."""
+
+
+def inertias_by_body(
+    plan: Plan, options: Options, arrays: Sequence[Any]
+) -> tuple[BodyInertias, ...]:
+    """Return the given inertias of each plan body."""
+    found: list[BodyInertias] = [() for _ in plan.bodies]
+    for frame, inertia in _inertias(plan, options, arrays):
+        found[frame.body] = (*found[frame.body], (frame.transform, inertia))
+    return tuple(found)
+
+
+def force_of_inertia(X: Transform, inertia: ArticulatedInertia, w: Vec3, g: Vec3) -> Force:
+    """Return the share of -A a of a given inertia that body accelerations do not cover.
+
+    Args:
+        X: Map of motion from the plan frame to the frame of the inertia.
+        inertia: A.
+        w: Angular velocity, plan axes [rad/s].
+        g: Acceleration of free fall, plan axes [m/s^2].
+    """
+    a = X.direction(add(g, cross(w, cross(w, X.translation))))
+    return X.force_to_parent(-inertia.apply(Motion(ZERO3, a)))
+
+
 class _Turning(NamedTuple):
     """Angular velocity of a body, and gravity in its axes."""
 
@@ -151,9 +181,8 @@ def _forces_of_inertias(
     turning = outward(plan, turn, _Turning(ZERO3, gravity))
     found = []
     for frame, inertia in inertias:
-        X, (w, g) = frame.transform, turning[frame.body]
-        a = X.direction(add(g, cross(w, cross(w, X.translation))))
-        found.append((frame.body, X.force_to_parent(-inertia.apply(Motion(ZERO3, a)))))
+        force = force_of_inertia(frame.transform, inertia, *turning[frame.body])
+        found.append((frame.body, force))
     return found
 
 
@@ -166,10 +195,7 @@ def given_forces(
     arrays: Sequence[Any],
 ) -> tuple[Force, ...] | None:
     """Return the force on each plan body, from the arrays of `external_inputs`."""
-    choices = dict(options)
-    names = choices.get("external_force", ())
-    given = {name: scalars(x) for name, x in zip(names, arrays[: len(names)], strict=True)}
-    found = forces_on_bodies(plan, q, given, choices.get("external_axes", "frame"))
+    found = forces_of_options(plan, q, options, arrays)
     inertias = _inertias(plan, options, arrays)
     if not inertias:
         return found
@@ -177,6 +203,16 @@ def given_forces(
     for body, f in _forces_of_inertias(plan, q, v, gravity, inertias):
         forces[body] = forces[body] + f
     return tuple(forces)
+
+
+def forces_of_options(
+    plan: Plan, q: Sequence[Scalar], options: Options, arrays: Sequence[Any]
+) -> tuple[Force, ...] | None:
+    """Return the given force on each plan body, without those of given inertias."""
+    choices = dict(options)
+    names = choices.get("external_force", ())
+    given = {name: scalars(x) for name, x in zip(names, arrays[: len(names)], strict=True)}
+    return forces_on_bodies(plan, q, given, choices.get("external_axes", "frame"))
 
 
 def forces_on_bodies(

@@ -65,11 +65,18 @@ def is_taped(plan: Plan) -> bool:
     return recorder() is not None or large
 
 
-def before_products(plan: Plan) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate what finds the vectors: a function of its own where visits are steps of a tape."""
+def before_products(
+    plan: Plan, *, always: bool = False
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate the function that finds the vectors: a region where visits are calls of a tape.
+
+    Args:
+        plan: Layout of the model.
+        always: Whether visits are calls of a tape for small models, too.
+    """
 
     def decorate(call: Callable[..., Any]) -> Callable[..., Any]:
-        if not is_taped(plan):
+        if not (is_taped(plan) or (always and current_graph() is not None)):
             return call
         region = function(call)
 

@@ -64,7 +64,7 @@ def cylinder_drag(
     axis: Vec3,
     sides: tuple[Vec3, Vec3],
     start: Vec3,
-    length: float,
+    length: Scalar,
     side_factor: Scalar,
     end_factors: tuple[Scalar, Scalar],
     points: int,
@@ -100,7 +100,8 @@ def cylinder_drag(
     u_b, u_c, w_b, w_c = dot(b, u_0), dot(c, u_0), dot(b, w), dot(c, w)
     u_1 = u_0 if uniform else u(add(start, scale(axis, length)))
     spans: Sequence[tuple[Scalar, Scalar]] = ((0.0, length),)
-    if split and length > 0.0:
+    # in visits that bodies of a large model share, the length is a traced value
+    if split and not (isinstance(length, float) and length <= 0.0):
         # the cut lies at s = -(u . u') / |u'|^2; without a slope any place will do
         rate_b, rate_c = w_c, -w_b
         if not uniform:

@@ -19,21 +19,20 @@ from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.derivatives.dynamics import acceleration_derivatives
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
-from tiburon.errors import ModelError, TraceError
+from tiburon.errors import ModelError
 from tiburon.functions.keywords import DynamicsCall, takes_conditions
 from tiburon.functions.library import record_under
 from tiburon.model import Joint, Model
 from tiburon.record import named_line
-from tiburon.simulation.integrators.manifold import Manifold, Scalars
-from tiburon.simulation.integrators.rk4 import rk4_step
+from tiburon.simulation.integrators.manifold import Scalars
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.differentiation import push_forward
-from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.primitive import nodes_of
-from tiburon.trace.program import Input, current_graph
+from tiburon.trace.derivative import values_and_tangents
+from tiburon.trace.primitives.rk4_chain import BLOCKS, Rk4Chain
+from tiburon.trace.program import Input
 from tiburon.trace.regions import function
-from tiburon.trace.regions.region import as_value
+from tiburon.trace.regions.region import trace_body
+from tiburon.trace.value import Value
 
 __all__ = ["Linearization", "linearize", "movable_joints"]
 
@@ -103,94 +102,203 @@ def _run_continuous(around: Setting, q: Scalars, rate: Scalars, tau: Scalars) ->
     }
 
 
+class _Move(NamedTuple):
+    """A position variable block after a step, and its derivatives as steps of velocity."""
+
+    q: Scalars
+    by_start: list[Scalar]
+    """By the position before, nv times nv scalars row by row."""
+
+    by_step: list[Scalar]
+    """By the step."""
+
+
+def _move(joint: Joint, is_last: bool, q: Scalars, step: Scalars) -> _Move:
+    """Move one joint by a step, and differentiate.
+
+    Args:
+        joint: The joint.
+        is_last: Whether the step ends here, where quaternions are brought to length 1.
+        q: Its position [m or rad], nq scalars.
+        step: The step [m or rad], nv scalars.
+    """
+    units = np.eye(joint.nv).tolist()
+
+    def call(given: list[Any]) -> tuple[Sequence[Any], list[list[Any]]]:
+        start, along = given[: joint.nq], given[joint.nq :]
+        moved = joint.move(start, along)
+        by_start = [[*joint.position_rate(start, unit), *(0.0,) * joint.nv] for unit in units]
+        by_step = [[*(0.0,) * joint.nq, *unit] for unit in units]
+        return joint.normalize(moved) if is_last else moved, by_start + by_step
+
+    moved, tangents = values_and_tangents(call, [*q, *step])
+    columns = [joint.velocity_of_rate(moved, tangent) for tangent in tangents]
+    n = joint.nv
+    by_start, by_step = (
+        [columns[first + k][i] for i in range(n) for k in range(n)] for first in (0, n)
+    )
+    return _Move(tuple(moved), by_start, by_step)
+
+
+def _adds(joint: Joint) -> bool:
+    """Tell whether the variables of a joint simply add: both derivatives of a step are 1."""
+    _, _, move = trace_body(
+        None, (joint.nq, joint.nv), lambda q, step: _move(joint, True, tuple(q), tuple(step))
+    )
+    one = np.eye(joint.nv).reshape(-1).tolist()
+    # entries that depend on the state are traced values, not floats
+    return all(
+        not isinstance(x, Value) and x == y
+        for part in (move.by_start, move.by_step)
+        for x, y in zip(part, one, strict=True)
+    )
+
+
+def _along_bracket(
+    joint: Joint, by_step: Scalars, f: Scalar, g: Scalar, a: Scalars, b: Scalars
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return the derivatives of the position after a step f c + g [a, b] by a and by b.
+
+    Args:
+        joint: The joint.
+        by_step: Derivative by the step, nv times nv scalars row by row.
+        f: Weight of the rate b in the step besides the bracket; that of a is not included.
+        g: Weight of the bracket.
+        a: First rate of position, nv scalars.
+        b: Second rate.
+    """
+    n, units = joint.nv, np.eye(joint.nv).tolist()
+    # column k: change of the step with component k of a rate
+    by_a = [[-g * x for x in joint.bracket(b, unit)] for unit in units]
+    by_b = [[g * x for x in joint.bracket(a, unit)] for unit in units]
+    for k in range(n):
+        by_b[k][k] = by_b[k][k] + f
+    products = []
+    for columns in (by_a, by_b):
+        rows = [by_step[i * n : (i + 1) * n] for i in range(n)]
+        products.append([_dot(row, column) for row in rows for column in columns])
+    return products[0], products[1]
+
+
+def _dot(x: Sequence[Scalar], y: Sequence[Scalar]) -> Scalar:
+    """Return the sum of products."""
+    total: Scalar = 0.0
+    for a, b in zip(x, y, strict=True):
+        total = total + a * b
+    return total
+
+
+def _add(x: Sequence[Scalar], factor: Scalar, y: Sequence[Scalar]) -> Scalars:
+    """Return x + factor y."""
+    return tuple(a + factor * b for a, b in zip(x, y, strict=True))
+
+
+def _scaled(factor: Scalar, x: Sequence[Scalar]) -> Scalars:
+    """Return factor x."""
+    return tuple(factor * a for a in x)
+
+
+class _RotatingJoint:
+    """A joint whose variables do not simply add, through the stages of one step."""
+
+    def __init__(self, joint: Joint, q: slice, v: slice) -> None:
+        self.q, self.v, self.nv = q, v, joint.nv
+        self._joint = joint
+        self._move = function(partial(_move, joint, False))
+        self._arrive = function(partial(_move, joint, True))
+        self._along_bracket = function(partial(_along_bracket, joint))
+        none: list[Scalar] = [0.0] * joint.nv**2
+        self.blocks = {"D2": none, "D4": none}
+        """Derivatives gathered so far, by their names in `BLOCKS`."""
+
+    def move(self, stage: int, q: Scalars, step: Scalars, rate: int, factor: Scalar) -> Scalars:
+        """Move to a stage by `factor` times the rate of another stage."""
+        found: _Move = self._move(q, step)
+        self.blocks[f"M{stage}"] = found.by_start
+        self.blocks[f"C{stage}{rate}"] = [factor * x for x in found.by_step]
+        return found.q
+
+    # brackets as in `rk4_step`
+
+    def move_again(self, q: Scalars, k1: Scalars, k2: Scalars, half: Scalar) -> Scalars:
+        """Move to stage 3 by h k2 / 2 + [h k1, h k2] / 8."""
+        g = half * half * 0.5
+        step = _add(_scaled(half, k2), g, self._joint.bracket(k1, k2))
+        found: _Move = self._move(q, step)
+        self.blocks["M3"] = found.by_start
+        by_first, by_second = self._along_bracket(tuple(found.by_step), half, g, k1, k2)
+        self.blocks |= {"D3": by_first, "C32": by_second}
+        return found.q
+
+    def arrive(self, q: Scalars, k: Sequence[Scalars], h: Scalar) -> None:
+        """Move to the end by h (k1 + 2 k2 + 2 k3 + k4) / 6 + [h k1, h k4] / 12."""
+        sixth = h / 6.0
+        g = sixth * (0.5 * h)
+        total = tuple(a + 2.0 * (b + c) + d for a, b, c, d in zip(*k, strict=True))
+        step = _add(_scaled(sixth, total), g, self._joint.bracket(k[0], k[3]))
+        found: _Move = self._arrive(q, step)
+        by_first, by_last = self._along_bracket(tuple(found.by_step), sixth, g, k[0], k[3])
+        by_step = found.by_step
+        self.blocks["M5"] = found.by_start
+        self.blocks["C51"] = [x + sixth * y for x, y in zip(by_first, by_step, strict=True)]
+        self.blocks["C52"] = self.blocks["C53"] = [2.0 * sixth * x for x in by_step]
+        self.blocks["C54"] = by_last
+
+
 def _run_step(around: Setting, q: Scalars, v: Scalars, tau: Scalars, dt: Scalars) -> Any:
-    joints, n = movable_joints(around.model), around.model.nv
-    manifold = Manifold(around.model)
+    """Differentiate a step of `rk4_step` by the chain rule over its stages.
+
+    One function computes accelerations and their derivatives; it is called at each stage.
+    """
+    n = around.model.nv
+    adding, rotating = [], []
+    for joint, i, j in movable_joints(around.model):
+        if _adds(joint):
+            adding.append((joint, i, j))
+        else:
+            rotating.append(_RotatingJoint(joint, i, j))
+    arrays = tuple(tuple(scalars(array)) for array in around.arrays)
+    q, v, tau, h = tuple(q), tuple(v), tuple(tau), dt[0]
+    half = 0.5 * h
+    given: list[Scalar] = [h]
 
     @function
-    def columns(q: Scalars, v: Scalars, tau: Scalars, dt: Scalar, arrays: Any) -> Any:
+    def derivatives(q: Scalars, v: Scalars, tau: Scalars, arrays: Any, *time: Scalar) -> Any:
         inside = around._replace(arrays=arrays, external=None)
-        stages = _Stages(joints, tau, function(partial(_derivatives, inside)))
-        time = around.now
-        after = rk4_step(manifold, stages.acceleration, q, v, dt, *time)
-        seeds = _seeds(joints, q, v, tau)
-        return [stages.change(seed, *after) for seed in seeds]
+        return _derivatives(inside, q, v, tau, *time)
 
-    arrays = tuple(tuple(scalars(array)) for array in around.arrays)
-    found = columns(tuple(q), tuple(v), tuple(tau), dt[0], arrays)
-    whole = as_traced([x for column in found for x in column]).reshape(3 * n, 2 * n).T
+    def accelerations(q: Scalars, v: Scalars, *time: Scalar) -> Scalars:
+        found, *slopes = derivatives(q, v, tau, arrays, *time)
+        for part in slopes:
+            given.extend(part)
+        return tuple(found)
+
+    def moved(step: Scalars, move: Callable[[_RotatingJoint], Scalars]) -> Scalars:
+        found = list(q)
+        for joint, i, j in adding:
+            found[i] = joint.move(q[i], step[j])
+        for one in rotating:
+            found[one.q] = move(one)
+        return tuple(found)
+
+    start = around.now
+    middle, end = (tuple(time + part for time in start) for part in (half, h))
+    a1 = accelerations(q, v, *start)
+    v2, step = _add(v, half, a1), _scaled(half, v)
+    q2 = moved(step, lambda one: one.move(2, q[one.q], step[one.v], 1, half))
+    a2 = accelerations(q2, v2, *middle)
+    v3, step3 = _add(v, half, a2), _scaled(half, v2)
+    q3 = moved(step3, lambda one: one.move_again(q[one.q], v[one.v], v2[one.v], half))
+    a3 = accelerations(q3, v3, *middle)
+    v4, step4 = _add(v, h, a3), _scaled(h, v3)
+    q4 = moved(step4, lambda one: one.move(4, q[one.q], step4[one.v], 3, h))
+    accelerations(q4, v4, *end)
+    for one in rotating:
+        one.arrive(q[one.q], [x[one.v] for x in (v, v2, v3, v4)], h)
+        given += [x for name in BLOCKS for x in one.blocks[name]]
+    chain = Rk4Chain(n, [(one.v.start, one.nv) for one in rotating])
+    whole = as_traced(chain.apply(given)).reshape(2 * n, 3 * n)
     return {"A": whole[:, : 2 * n], "B": whole[:, 2 * n :]}
-
-
-Seed = tuple[Sequence[Scalar], Sequence[Scalar]]
-"""The numbers that change, and their rates."""
-
-
-def _seeds(
-    joints: Sequence[tuple[Joint, slice, slice]], q: Scalars, v: Scalars, tau: Scalars
-) -> list[Seed]:
-    """Return unit changes of x and tau."""
-    seeds: list[Seed] = [
-        (q[i], joint.position_rate(q[i], unit))
-        for joint, i, _ in joints
-        for unit in np.eye(joint.nv).tolist()
-    ]
-    return seeds + [((x,), (1.0,)) for x in (*v, *tau)]
-
-
-class _Stages:
-    """The accelerations that an integrator asks for, with their derivatives."""
-
-    def __init__(
-        self,
-        joints: Sequence[tuple[Joint, slice, slice]],
-        tau: Scalars,
-        derivatives: Callable[..., list[list[Scalar]]],
-    ) -> None:
-        graph = current_graph()
-        if graph is None:
-            raise TraceError("linearize: a step is differentiated on its graph, trace it first")
-        self._graph: Graph = graph
-        self._joints = joints
-        self._tau = tau
-        self._derivatives = derivatives
-        self._asked: list[tuple[Scalars, Scalars, list[list[Scalar]]]] = []
-
-    def acceleration(self, q: Scalars, v: Scalars, *time: Scalar) -> Scalars:
-        """Return the acceleration of a state, and remember how it changes."""
-        found = self._derivatives(q, v, self._tau, *time)
-        self._asked.append((q, v, found))
-        return tuple(found[0])
-
-    def change(self, seed: Seed, q: Scalars, v: Scalars) -> list[Scalar]:
-        """Return how a state that was reached changes, as a step and a change of velocity."""
-        graph = self._graph
-        tangents = dict(zip(*(nodes_of(graph, part) for part in seed), strict=True))
-        force = self._pushed(self._tau, tangents)
-        for position, rate, found in self._asked:
-            moved = self._velocity(position, self._pushed(position, tangents))
-            changes = moved, self._pushed(rate, tangents), force
-            for row, a in enumerate(found[0]):
-                total: Scalar = 0.0
-                for matrix, change in zip(found[1:], changes, strict=True):
-                    entries = matrix[row * len(change) : (row + 1) * len(change)]
-                    for entry, x in zip(entries, change, strict=True):
-                        total = total + entry * x
-                (node,) = nodes_of(graph, [a])
-                (tangents[node],) = nodes_of(graph, [total])
-                if graph.ops[node] == "result":
-                    # what it comes from need not be differentiated: the derivative is known
-                    tangents[graph.args[node][0]] = graph.const(0.0)
-        return [*self._velocity(q, self._pushed(q, tangents)), *self._pushed(v, tangents)]
-
-    def _pushed(self, values: Sequence[Scalar], tangents: dict[int, int]) -> list[Scalar]:
-        graph = self._graph
-        found = push_forward(graph, nodes_of(graph, values), tangents)
-        return [as_value(graph, node) for node in found]
-
-    def _velocity(self, q: Sequence[Scalar], rate: Sequence[Scalar]) -> list[Scalar]:
-        """Return the step of position that goes with a change of its numbers."""
-        return [x for joint, i, _ in self._joints for x in joint.velocity_of_rate(q[i], rate[i])]
 
 
 _CONTINUOUS = dynamics_function("linearize", ("q", "v", "tau"), _run_continuous, of_trees=False)

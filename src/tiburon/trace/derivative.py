@@ -27,8 +27,8 @@ from tiburon.trace.differentiation import (
 )
 from tiburon.trace.graph import Graph
 from tiburon.trace.interpret import evaluate_graph
-from tiburon.trace.program import Input, Output, Program, trace
-from tiburon.trace.regions.region import as_value, float_node
+from tiburon.trace.program import Input, Output, Program, current_graph, trace
+from tiburon.trace.regions.region import as_value, float_node, trace_body
 from tiburon.trace.value import common_graph
 
 __all__ = [
@@ -39,6 +39,7 @@ __all__ = [
     "rate_program",
     "reverse_derivative",
     "sparsity",
+    "values_and_tangents",
 ]
 
 Choice = str | int | Sequence[str | int] | None
@@ -409,7 +410,7 @@ def splice(
 
     Args:
         graph: Receives the nodes.
-        inner: Graph of the nodes; it captures nothing.
+        inner: Graph of the nodes; whatever it captures belongs to `graph`.
         roots: The nodes to compute.
         inputs: Node of `graph` for each input of `inner`, by argument and element.
 
@@ -426,6 +427,8 @@ def splice(
         args = [placed[a] for a in inner.args[node]]
         if op == "input":
             placed[node] = inputs[payload]
+        elif op == "capture":
+            placed[node] = inner.captures[payload]
         elif op == "const":
             placed[node] = graph.const(payload)
         elif op == "truth":
@@ -446,3 +449,64 @@ def splice(
         else:
             placed[node] = graph.binary(op, *args)
     return [placed[root] for root in roots]
+
+
+Tangents = Sequence[Sequence[Any]]
+"""For each direction, the tangent of every value."""
+
+
+def values_and_tangents(
+    call: Callable[[list[Any]], tuple[Sequence[Any], Tangents]], arguments: Sequence[Any]
+) -> tuple[Scalars, list[Scalars]]:
+    """Evaluate a function of scalars together with its derivatives along some directions.
+
+    Differentiates a graph of its own, whose leaves are the arguments, in the mode that takes fewer
+    operations. The result is written into the graph at hand, where constants fold; on floats, it is
+    evaluated at once.
+
+    Args:
+        call: Takes the arguments; returns its values, and for each direction the tangents of the
+            arguments. May read traced values around it, which count as constant.
+        arguments: Scalars, traced or not.
+
+    Returns:
+        The values, and for each direction their tangents.
+    """
+    graph = current_graph()
+    inner, (given,), (values, directions) = trace_body(graph, (len(arguments),), call)
+    roots = [float_node(inner, x) for x in values]
+    leaves = [x.node for x in given]
+    seeds = [[float_node(inner, x) for x in direction] for direction in directions]
+    wanted = [*roots, *_tangents(inner, roots, leaves, seeds)]
+    if graph is None:
+        found = [
+            float(x) for x in evaluate_graph(inner, wanted, lambda _, at: float(arguments[at[1]]))
+        ]
+    else:
+        inputs = {(0, k): float_node(graph, x) for k, x in enumerate(arguments)}
+        found = [as_value(graph, node) for node in splice(graph, inner, wanted, inputs)]
+    count = len(roots)
+    rows = [tuple(found[k : k + count]) for k in range(0, len(found), count or 1)]
+    return (rows[0], rows[1:]) if count else ((), [() for _ in directions])
+
+
+def _tangents(
+    graph: Graph, roots: Sequence[int], leaves: Sequence[int], seeds: Sequence[Sequence[int]]
+) -> list[int]:
+    """Return the tangents of all roots for each direction, given as the tangents of all leaves."""
+    live = graph.live(roots)
+    found: list[int] = []
+    if cheaper_mode(graph, roots, leaves) == "forward":
+        for seed in seeds:
+            tangents = dict(zip(leaves, seed, strict=True))
+            found += push_forward(graph, roots, tangents, live=live)
+        return found
+    one = graph.const(1.0)
+    rows = [pull_back(graph, [root], [one], leaves, live=live) for root in roots]
+    for seed in seeds:
+        for row in rows:
+            total = graph.const(0.0)
+            for slope, tangent in zip(row, seed, strict=True):
+                total = graph.add(total, graph.mul(slope, tangent))
+            found.append(total)
+    return found

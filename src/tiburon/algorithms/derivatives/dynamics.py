@@ -10,6 +10,7 @@ ID(q, v, FD(q, v, tau)) = tau for all states, so that forward dynamics FD has th
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
@@ -21,13 +22,14 @@ from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.crba import composite_products, mass_elements
 from tiburon.algorithms.derivatives.inverse_dynamics import (
     ForceVectors,
-    Rows,
     Turning,
     force_matrices,
     force_vectors,
     no_turning,
     state_terms,
 )
+from tiburon.algorithms.derivatives.local_forces import local_forces
+from tiburon.algorithms.external import forces_of_options
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.pair_products import Vectors, before_products
@@ -42,12 +44,7 @@ from tiburon.record import named_line
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, cross, matrix_vector, transpose
 from tiburon.trace.array import as_traced
-from tiburon.trace.differentiation import push_forward
-from tiburon.trace.interpret import interpret
 from tiburon.trace.primitives.tree import invert_tree, solve_tree, solve_tree_columns
-from tiburon.trace.program import Input, current_graph, trace
-from tiburon.trace.regions import function
-from tiburon.trace.regions.region import as_value, float_node
 
 __all__ = [
     "ForwardDynamicsDerivatives",
@@ -56,80 +53,6 @@ __all__ = [
     "forward_dynamics_derivatives",
     "inverse_dynamics_derivatives",
 ]
-
-
-class ForceChanges(NamedTuple):
-    """Joint forces and how they change."""
-
-    tau: tuple[Scalar, ...]
-    by_q: Rows
-    """By steps of position, column k for a step along velocity variable k."""
-
-    by_v: Rows
-
-
-def traced_changes(
-    plan: Plan,
-    forces: Callable[[JointVector, JointVector, JointVector], Sequence[Scalar]],
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    vd: Sequence[Scalar],
-) -> ForceChanges:
-    """Compute joint forces and their derivatives by position and velocity.
-
-    Args:
-        plan: Layout of the model.
-        forces: Gives joint forces, nv scalars, for position, velocity and acceleration.
-        q: Position [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
-        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
-    """
-    n = plan.nv
-
-    def everything(q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]) -> list[Any]:
-        position, rate, change = JointVector(q), JointVector(v), JointVector(vd)
-        tau = list(forces(position, rate, change))
-        return [*tau, *_columns(plan, tau, position, rate)]
-
-    if current_graph() is None:
-        inputs = [Input("q", (plan.nq,)), Input("v", (n,)), Input("vd", (n,))]
-        program = trace(lambda *x: everything(*(y.tolist() for y in x)), inputs)
-        found = interpret(program, [list(q), list(v), list(vd)]).tolist()
-    else:
-        # a function of its own: its arguments are then no part of any other computation
-        found = function(everything)(list(q), list(v), list(vd))
-    columns = [found[(k + 1) * n : (k + 2) * n] for k in range(2 * n)]
-    by_q = tuple(tuple(columns[k][i] for k in range(n)) for i in range(n))
-    by_v = tuple(tuple(columns[n + k][i] for k in range(n)) for i in range(n))
-    return ForceChanges(tuple(found[:n]), by_q, by_v)
-
-
-def _columns(
-    plan: Plan, tau: Sequence[Scalar], q: Sequence[Scalar], v: Sequence[Scalar]
-) -> list[Any]:
-    """Return the change of joint forces with each step of position, then with each velocity."""
-    graph = current_graph()
-    assert graph is not None
-    roots = [float_node(graph, x) for x in tau]
-    live = graph.live(roots)
-    found: list[Any] = []
-    for seeds in (*_steps(plan, q), *({rate: 1.0} for rate in v)):
-        tangents = {float_node(graph, x): float_node(graph, t) for x, t in seeds.items()}
-        found += [as_value(graph, node) for node in push_forward(graph, roots, tangents, live=live)]
-    return found
-
-
-def _steps(plan: Plan, q: Sequence[Scalar]) -> list[dict[Any, Scalar]]:
-    """Return how positions change with a step along each velocity variable."""
-    found = []
-    for body in plan.bodies:
-        joint = body.joint
-        # a joint that follows another has no variables of its own
-        for k in range(joint.nv if joint.follows is None else 0):
-            unit = [1.0 if i == k else 0.0 for i in range(joint.nv)]
-            rates = joint.position_rate(q[body.q], unit)
-            found.append(dict(zip(q[body.q], rates, strict=True)))
-    return found
 
 
 Array = NDArray[np.float64]
@@ -203,6 +126,8 @@ def acceleration_derivatives(
     free = [force - held for force, held in zip(tau, bias, strict=True)]
     vd = scalars(solve_tree(parents, H, as_traced(free), inline=inline))
     by_q, by_v = (as_traced(part).reshape(n, n) for part in _opposing(around, q, v, vd))
+    # beside the code of water, loops over matrices are as fast and compile sooner
+    inline = inline and around.is_rigid
     inverse = invert_tree(parents, H, inline=inline)
     if inline and parents == tuple(range(-1, n - 1)):
         # a chain has no zeros to save; products wait for each other less than substitutions do
@@ -242,36 +167,32 @@ def _opposing(
 ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
     """Return the joint forces that oppose each change of position and of velocity, row by row."""
     plan = around.plan
-    if not around.is_rigid:
-
-        @before_products(plan)
-        def changes_by_graph(*state: Any) -> list[list[Scalar]]:
-            changes = _traced_changes(around, *map(JointVector, state))
-            return [[-x for row in rows for x in row] for rows in (changes.by_q, changes.by_v)]
-
-        by_q, by_v = changes_by_graph(list(q), list(v), list(vd))
-        return by_q, by_v
-    turning = turning_forces(plan, q, around.options, around.arrays)
-
-    @before_products(plan)
-    def vectors(*state: Any) -> ForceVectors:
-        position, rate, change = map(JointVector, state)
-        terms = state_terms(plan, position, rate, around.gravity, around.external, turning)
-        return force_vectors(plan, position, rate, change, terms, opposite=True)
-
+    vectors = _force_vectors(around, q, opposite=True)
     return force_matrices(plan, vectors(list(q), list(v), list(vd)))
 
 
-def _traced_changes(
-    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]
-) -> ForceChanges:
-    """Differentiate inverse dynamics with all that acts, water included, as it was traced."""
+def _force_vectors(
+    around: Setting, q: Sequence[Scalar], *, opposite: bool = False
+) -> Callable[..., ForceVectors]:
+    """Return a function of position, velocity and acceleration for `force_matrices`."""
+    plan = around.plan
+    turning = turning_forces(plan, q, around.options, around.arrays)
 
-    def forces(q: JointVector, v: JointVector, vd: JointVector) -> Sequence[Scalar]:
-        here = around.at(q, v, *around.now)
-        return rnea(here.plan, q, v, vd, here.gravity, here.external)
+    # a surface makes visits so long that bodies of one class share them in small models, too
+    at_surface = around.water is not None and around.water.floating is not None
 
-    return traced_changes(around.plan, forces, q, v, vd)
+    @before_products(plan, always=at_surface)
+    def vectors(*state: Any) -> ForceVectors:
+        position, rate, change = map(JointVector, state)
+        external, local = around.external, None
+        if not around.is_rigid:
+            # water and given inertias are differentiated as local forces, with their values
+            external = forces_of_options(plan, position, around.options, around.arrays)
+            local = partial(local_forces, around, position)
+        terms = state_terms(plan, position, rate, around.gravity, external, turning)
+        return force_vectors(plan, position, rate, change, terms, opposite=opposite, local=local)
+
+    return vectors
 
 
 def turning_forces(
@@ -293,7 +214,7 @@ def turning_forces(
         return None
     total = [no_turning() for _ in plan.bodies]
     places = frame_places(plan, q, names)
-    for name, place, wrench in zip(names, places, wrenches, strict=True):
+    for name, place, wrench in zip(names, places, wrenches[: len(names)], strict=True):
         frame = plan.frame(name)
         if frame.body == WORLD_BODY:
             continue
@@ -308,37 +229,22 @@ def turning_forces(
     return tuple(total)
 
 
-def _array(rows: Sequence[Sequence[Scalar]], n: int) -> Any:
-    return as_traced([x for row in rows for x in row]).reshape(n, n)
-
-
 def _run_inverse(
     around: Setting, position: Sequence[Scalar], rate: Sequence[Scalar], change: Sequence[Scalar]
 ) -> Any:
     plan, n = around.plan, around.plan.nv
-    if not around.is_rigid:
-        changes = _traced_changes(around, position, rate, change)
-        return {
-            "tau": as_traced(list(changes.tau)),
-            "by_q": _array(changes.by_q, n),
-            "by_v": _array(changes.by_v, n),
-            "by_vd": as_traced(mass_elements(plan, position)).reshape(n, n),
-        }
-    turning = turning_forces(plan, position, around.options, around.arrays)
-
-    @before_products(plan)
-    def vectors(*state: Any) -> tuple[ForceVectors, Vectors]:
-        position, rate, change = map(JointVector, state)
-        terms = state_terms(plan, position, rate, around.gravity, around.external, turning)
-        return force_vectors(plan, position, rate, change, terms), terms.inertial
-
-    found, inertial = vectors(list(position), list(rate), list(change))
+    found = _force_vectors(around, position)(list(position), list(rate), list(change))
+    if around.is_rigid:
+        tau, mass = found.tau, composite_products(plan, found.S, found.inertial)
+    else:
+        tau = rnea(plan, position, rate, change, around.gravity, around.external)
+        mass = mass_elements(plan, position)
     by_q, by_v = force_matrices(plan, found)
     return {
-        "tau": as_traced(list(found.tau)),
+        "tau": as_traced(list(tau)),
         "by_q": as_traced(by_q).reshape(n, n),
         "by_v": as_traced(by_v).reshape(n, n),
-        "by_vd": as_traced(composite_products(plan, found.S, inertial)).reshape(n, n),
+        "by_vd": as_traced(mass).reshape(n, n),
     }
 
 

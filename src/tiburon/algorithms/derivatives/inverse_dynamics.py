@@ -21,9 +21,10 @@ Q = dS vd + d(Sdot v), and S^T FC changes by dS^T FC; a unit change of velocity 
 All vectors are in the frame of the first body of each tree.
 """
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+from tiburon.algorithms.derivatives.local_forces import LocalForce
 from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.pair_products import BELOW, Vectors, components, joint_matrix
 from tiburon.algorithms.rnea import upward
@@ -32,7 +33,7 @@ from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.record import record
 from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Sym3, Vec3
-from tiburon.spatial.vec3 import add, add_cross, cross, negate, subtract, symmetric_vector
+from tiburon.spatial.vec3 import add, add_cross, cross, subtract, symmetric_vector
 
 __all__ = [
     "Composite",
@@ -128,6 +129,9 @@ def leaning_transpose(turning: Turning, s: Motion) -> Vec3:
 
 Rows = tuple[tuple[Scalar, ...], ...]
 """Rows of a matrix."""
+
+LocalForces = Callable[[Sequence[Any], Sequence[Motion], Sequence[Motion]], Sequence[LocalForce]]
+"""Gives the local force of each body for places, velocities and accelerations of all of them."""
 
 
 class _Moving(NamedTuple):
@@ -256,17 +260,17 @@ class _Column(NamedTuple):
     inertial: Force
     """IC s."""
 
-    turned: Vec3
-    """BC^T s: a couple."""
+    turned: tuple[Scalar, ...]
+    """BC^T s: a couple of rigid bodies, six scalars with `LocalForce`."""
 
-    leaning: Vec3
-    """What forces that do not turn with their bodies add for a unit turn."""
+    leaning: tuple[Scalar, ...]
+    """What forces that do not turn with their bodies add for a unit turn; KC^T s, six scalars,
+    with `LocalForce`."""
 
     def opposite(self) -> "_Column":
         """Return all of them turned round."""
-        return _Column(
-            -self.by_q, -self.by_v, -self.inertial, negate(self.turned), negate(self.leaning)
-        )
+        turned, leaning = (tuple(-x for x in part) for part in (self.turned, self.leaning))
+        return _Column(-self.by_q, -self.by_v, -self.inertial, turned, leaning)
 
 
 class ForceVectors(NamedTuple):
@@ -299,6 +303,7 @@ def force_vectors(
     terms: StateTerms,
     *,
     opposite: bool = False,
+    local: LocalForces | None = None,
 ) -> ForceVectors:
     """Compute the vectors whose products tell how joint forces change with position and velocity.
 
@@ -310,6 +315,8 @@ def force_vectors(
         terms: From `state_terms`, of the same state.
         opposite: Whether to turn vectors round so that derivatives come out with opposite sign,
             which is less work than to turn round the derivatives.
+        local: Forces that bodies need beyond their rigid part, for their places, velocities and
+            accelerations; none by default.
     """
 
     def accelerate(
@@ -338,8 +345,11 @@ def force_vectors(
         place: Place,
         total: Composite,
         accelerating: _Accelerating,
+        beyond: LocalForce | None,
     ) -> tuple[tuple[tuple[_Column, ...], tuple[Scalar, ...], Rows], Force]:
         I, B, F = total.I, total.B, total.F + added
+        if beyond is not None:
+            F = F + beyond.F
         columns = tuple(
             _Column(
                 I.apply(pdd) + B.apply(pd) + s.cross_force(F) + leaning(total.turning, s),
@@ -352,6 +362,9 @@ def force_vectors(
                 moving.S, moving.Pd, accelerating.Pdd, accelerating.Z, strict=True
             )
         )
+        if beyond is not None:
+            parts = zip(columns, moving.S, moving.Pd, accelerating.Pdd, accelerating.Z, strict=True)
+            columns = tuple(_with_local(beyond, *part) for part in parts)
         if opposite:
             # each product holds exactly one of these
             columns = tuple(column.opposite() for column in columns)
@@ -374,7 +387,11 @@ def force_vectors(
     alone = [visit.alone for visit in moving]
     accelerating = outward(plan, accelerate, still, moving, alone, places)
     added = [visit.F for visit in accelerating]
-    kept = inward(plan, compose, added, moving, places, composites, accelerating)
+    sums: Sequence[LocalForce | None] = (None,) * len(plan.bodies)
+    if local is not None:
+        accelerations = [a.acc + b.acc for a, b in zip(moving, accelerating, strict=True)]
+        sums = _summed(plan, local(places, [visit.vel for visit in moving], accelerations))
+    kept = inward(plan, compose, added, moving, places, composites, accelerating, sums)
     columns = [column for visit in kept for column in visit[0]]
 
     def motions(parts: Sequence[tuple[Motion, ...]]) -> Vectors:
@@ -389,10 +406,39 @@ def force_vectors(
         by_q=components([tuple(x.by_q) for x in columns], 6),
         by_v=components([tuple(x.by_v) for x in columns], 6),
         inertial=components([tuple(x.inertial) for x in columns], 6),
-        turned=components([x.turned for x in columns], 3),
-        leaning=components([x.leaning for x in columns], 3),
+        turned=components([x.turned for x in columns], 3 if local is None else 6),
+        leaning=components([x.leaning for x in columns], 3 if local is None else 6),
         bent=tuple(visit[2] for visit in kept),
     )
+
+
+def _summed(plan: Plan, local: Sequence[LocalForce]) -> tuple[LocalForce, ...]:
+    """Add up the local forces of each body and all beyond it."""
+
+    def add_up(body: PlanBody, total: LocalForce) -> tuple[LocalForce, LocalForce]:
+        return total, total
+
+    return inward(plan, add_up, local)
+
+
+def _with_local(
+    beyond: LocalForce, column: _Column, s: Motion, Pd: Motion, Pdd: Motion, Z: Motion
+) -> _Column:
+    """Return the forces of one freedom with those of local forces."""
+    A, B, K = beyond.A, beyond.B, beyond.K
+    return _Column(
+        column.by_q + A.apply(Pdd) + B.apply(Pd) + K.apply(s),
+        column.by_v + A.apply(Z) + B.apply(s),
+        column.inertial + A.apply(s),
+        _sum_of_rows(column.turned, B.apply_transpose(s)),
+        _sum_of_rows(column.leaning, K.apply_transpose(s)),
+    )
+
+
+def _sum_of_rows(short: Sequence[Scalar], long: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    """Return the sum of two rows, the shorter one filled up with zeros."""
+    count = len(short)
+    return (*(a + b for a, b in zip(short, long[:count], strict=True)), *long[count:])
 
 
 def force_matrices(plan: Plan, of: ForceVectors) -> tuple[list[Scalar], list[Scalar]]:

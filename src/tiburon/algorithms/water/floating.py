@@ -30,7 +30,7 @@ from tiburon.model.pose import Pose
 from tiburon.model.shape import Shape, SphereShape
 from tiburon.spatial import ArticulatedInertia, Scalar
 
-__all__ = ["Floating", "afloat", "floating_links", "hulls_of", "radii_of"]
+__all__ = ["Floating", "afloat", "floating_links", "hulls_of", "radii_of", "submerged_link"]
 
 Hulls = tuple[Hull, ...]
 
@@ -108,11 +108,7 @@ def afloat(plan: Plan, q: Sequence[Scalar], water: WaterAround) -> tuple[Plan, W
     surface = floating.surface
 
     def wet(body: PlanBody, _: Link, place: Place, link: Link, hulls: tuple[Hulls, ...]) -> Link:
-        # the last row of R is the upward direction, seen from the link
-        up, depth = place.R[2], surface - place.p[2]
-        return tuple(
-            under_surface(part, solids, up, depth) for part, solids in zip(link, hulls, strict=True)
-        )
+        return submerged_link(place, link, hulls, surface)
 
     none: Link = ()
     links = outward(plan, wet, none, body_places(plan, q), floating.links, floating.hulls)
@@ -126,6 +122,22 @@ def afloat(plan: Plan, q: Sequence[Scalar], water: WaterAround) -> tuple[Plan, W
         bodies.append(body)
     around = water._replace(links=links, added=added, floating=floating._replace(felt=added))
     return replace(plan, bodies=tuple(bodies)), around
+
+
+def submerged_link(place: Place, link: Link, hulls: tuple[Hulls, ...], surface: Scalar) -> Link:
+    """Return the part of a link that is below the surface.
+
+    Args:
+        place: Pose of its plan frame in the world.
+        link: The whole link.
+        hulls: Solids of each part.
+        surface: Height of the surface, world axes [m].
+    """
+    # the last row of R is the upward direction, seen from the link
+    up, depth = place.R[2], surface - place.p[2]
+    return tuple(
+        under_surface(part, solids, up, depth) for part, solids in zip(link, hulls, strict=True)
+    )
 
 
 def _solids(body: Body) -> tuple[Shape, ...]:

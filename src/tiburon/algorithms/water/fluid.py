@@ -33,7 +33,14 @@ from tiburon.spatial.vec3 import ZERO3, add, matrix_vector, subtract, transpose_
 if TYPE_CHECKING:
     from tiburon.algorithms.water.floating import Floating
 
-__all__ = ["WaterAround", "immersions", "relative_motions", "water_around", "water_forces"]
+__all__ = [
+    "WaterAround",
+    "force_on_link",
+    "immersions",
+    "relative_motions",
+    "water_around",
+    "water_forces",
+]
 
 Link: TypeAlias = tuple[Immersion, ...]
 """What water meets of one plan body: of its bodies together, or of each by itself."""
@@ -292,24 +299,43 @@ def _forces_in_varying_flow(
     """Meet the water where each body is; strips meet it where they are."""
 
     def force(body: PlanBody, _: Force, placed: _Placed, link: Link) -> Force:
-        velocity, (R, p) = placed.velocity, placed.place
-
-        def world(point: Vec3) -> Vec3:
-            return add(p, matrix_vector(R, point))
-
-        def on(part: Immersion) -> Force:
-            flow = around.field.at(around.time, world(part.place))
-            v_f = transpose_vector(R, flow.velocity)
-            a_fg = transpose_vector(R, subtract(flow.acceleration, gravity))
-
-            def faster(point: Vec3) -> Vec3:
-                there = around.field.at(around.time, world(point)).velocity
-                return subtract(transpose_vector(R, there), v_f)
-
-            v_r = subtract(velocity.linear, v_f)
-            here = Surroundings(around.density, velocity.angular, v_r, a_fg, faster)
-            return part.force(here, around.strips)
-
-        return sum(map(on, link), Force.zero())
+        return force_on_link(placed.velocity, placed.place, link, gravity, around)
 
     return outward(plan, force, Force.zero(), _placed(plan, q, v), around.links)
+
+
+def force_on_link(
+    velocity: Motion, place: Place, link: Link, gravity: Vec3, around: WaterAround
+) -> Force:
+    """Compute the force of water on one link from its own pose and velocity.
+
+    Args:
+        velocity: Of the link, in its plan frame [rad/s, m/s].
+        place: Pose of its plan frame in the world.
+        link: What water meets of it.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+        around: The water.
+
+    Returns:
+        Drag, total buoyancy and beta^A in the plan frame [N m, N].
+    """
+    R, p = place
+
+    def world(point: Vec3) -> Vec3:
+        return ZERO3 if around.is_uniform else add(p, matrix_vector(R, point))
+
+    def on(part: Immersion) -> Force:
+        flow = around.field.at(around.time, world(part.place))
+        v_f = transpose_vector(R, flow.velocity)
+        a_fg = transpose_vector(R, subtract(flow.acceleration, gravity))
+
+        def faster(point: Vec3) -> Vec3:
+            there = around.field.at(around.time, world(point)).velocity
+            return subtract(transpose_vector(R, there), v_f)
+
+        v_r = subtract(velocity.linear, v_f)
+        varying = None if around.is_uniform else faster
+        here = Surroundings(around.density, velocity.angular, v_r, a_fg, varying)
+        return part.force(here, around.strips)
+
+    return sum(map(on, link), Force.zero())
