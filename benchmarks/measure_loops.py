@@ -98,7 +98,7 @@ def _growth(duration: float) -> Figure:
         q, v = four_bar_state(bars)
         kernel = tb.compile(tb.forward_dynamics, model)
         found = kernel(q, v, np.zeros(model.nv))
-        # all rods move alike, whatever their number: one freedom
+        # all rods move alike, whatever their number: one degree of freedom
         check_equal(model.name, found, np.sign(q) * found[0], AGREED)
         uprights, couplers = found[: bars + 1], found[bars + 1 :]
         # arms of 1 m, alike in speed: tips part as uprights do, and as couplers leave the level

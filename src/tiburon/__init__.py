@@ -141,11 +141,11 @@ if TYPE_CHECKING:
     from tiburon.functions.compilation import compile as compile
     from tiburon.functions.keywords import Conditions as Conditions
     from tiburon.functions.keywords import Delivery as Delivery
-    from tiburon.hydro.add_water import AddedWater as AddedWater
-    from tiburon.hydro.add_water import BodyWater as BodyWater
-    from tiburon.hydro.add_water import add_water as add_water
-    from tiburon.hydro.coefficients import WaterEstimate as WaterEstimate
-    from tiburon.hydro.coefficients import estimate_water as estimate_water
+    from tiburon.hydro.add_hydrodynamics import AddedHydrodynamics as AddedHydrodynamics
+    from tiburon.hydro.add_hydrodynamics import BodyHydrodynamics as BodyHydrodynamics
+    from tiburon.hydro.add_hydrodynamics import add_hydrodynamics as add_hydrodynamics
+    from tiburon.hydro.coefficients import HydrodynamicEstimate as HydrodynamicEstimate
+    from tiburon.hydro.coefficients import estimate_hydrodynamics as estimate_hydrodynamics
     from tiburon.hydro.mesh import Mesh as Mesh
     from tiburon.hydro.mesh_file import load_mesh as load_mesh
     from tiburon.hydro.panels import PanelAddedMass as PanelAddedMass
@@ -204,6 +204,7 @@ if TYPE_CHECKING:
     from tiburon.model import Harmonic as Harmonic
     from tiburon.model import Inertia as Inertia
     from tiburon.model import Joint as Joint
+    from tiburon.model import JointActuation as JointActuation
     from tiburon.model import JointCoupling as JointCoupling
     from tiburon.model import JointLimits as JointLimits
     from tiburon.model import JointPassive as JointPassive
@@ -218,7 +219,6 @@ if TYPE_CHECKING:
     from tiburon.model import PlaneShape as PlaneShape
     from tiburon.model import Polynomial as Polynomial
     from tiburon.model import Pose as Pose
-    from tiburon.model import Powering as Powering
     from tiburon.model import Prismatic as Prismatic
     from tiburon.model import QuadraticThrust as QuadraticThrust
     from tiburon.model import Revolute as Revolute
@@ -237,16 +237,16 @@ if TYPE_CHECKING:
     from tiburon.model import Universal as Universal
     from tiburon.model import Water as Water
     from tiburon.model import World as World
+    from tiburon.model import actuation_report as actuation_report
     from tiburon.model import added_mass_from as added_mass_from
     from tiburon.model import from_fossen as from_fossen
     from tiburon.model import from_mujoco as from_mujoco
     from tiburon.model import from_pinocchio as from_pinocchio
+    from tiburon.model import joint_actuation as joint_actuation
     from tiburon.model import matrix_from_fossen as matrix_from_fossen
     from tiburon.model import matrix_to_fossen as matrix_to_fossen
     from tiburon.model import motion_from_mujoco as motion_from_mujoco
     from tiburon.model import motion_to_mujoco as motion_to_mujoco
-    from tiburon.model import powering as powering
-    from tiburon.model import powering_report as powering_report
     from tiburon.model import rotor as rotor
     from tiburon.model import six_vector_from_fossen as six_vector_from_fossen
     from tiburon.model import six_vector_from_pinocchio as six_vector_from_pinocchio

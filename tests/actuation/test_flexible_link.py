@@ -14,7 +14,7 @@ E, RHO, LENGTH = 70e9, 2700.0, 1.0
 SECTION = tb.BeamSection.rectangle(0.05, 0.005)
 
 
-def beam(n, freedoms=("bend_y",), section=SECTION, **options):
+def beam(n, deformations=("bend_y",), section=SECTION, **options):
     """Return an aluminium blade, clamped at its root."""
     return tb.flexible_link(
         "blade",
@@ -23,7 +23,7 @@ def beam(n, freedoms=("bend_y",), section=SECTION, **options):
         segments=n,
         youngs_modulus=E,
         density=RHO,
-        freedoms=freedoms,
+        deformations=deformations,
         **options,
     )
 
@@ -135,7 +135,9 @@ def test_wrong_links_are_refused():
         tb.ModelError, match="segments must be a whole number from 1 to 1000, got 0"
     ):
         beam(0)
-    with pytest.raises(tb.OptionError, match="freedoms: expected 'twist' or 'bend_y' or 'bend_z'"):
+    with pytest.raises(
+        tb.OptionError, match="deformations: expected 'twist' or 'bend_y' or 'bend_z'"
+    ):
         beam(3, ("bend",))
     with pytest.raises(tb.ModelError, match="area must be positive"):
         tb.BeamSection(0.0, 1.0, 1.0, 1.0)

@@ -107,7 +107,7 @@ def test_friction_of_random_robots_never_gives_energy():
 def _with(body, passive):
     from tiburon.model.composition import changed
 
-    if body.joint.freedom_count == 0:
+    if body.joint.dof == 0:
         return body
     return changed(body, joint=changed(body.joint, passive=passive))
 

@@ -95,7 +95,7 @@ def test_bodies_of_each_case_are_those_of_its_own_model(seed):
     first, second = names[0], names[-1]
     # zero in the model: the center of mass, and all that water knows of the second body
     model = with_body(model, first, inertia=tb.Inertia.box(2.0, (0.3, 0.2, 0.1)))
-    joint = next(j.name for j in model.joints if j.freedom_count == 1)
+    joint = next(j.name for j in model.joints if j.dof == 1)
     base = model.joint(joint)
     mass = rng.uniform(1.0, 3.0, CASES)
     com = rng.standard_normal((CASES, 3))

@@ -296,7 +296,7 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
         "vd": lambda m: np.zeros(linkage().nv),
     },
     "recut_state": {"other": lambda m: tb.recut(m)},
-    "powering": {"joint": lambda m: m.joint(m.moving_joint_names[-1])},
+    "joint_actuation": {"joint": lambda m: m.joint(m.moving_joint_names[-1])},
     "traced": {"function": lambda m: lambda x: x},
     "release": {"state": lambda m: _state()},
     "trim": {"fluid": lambda m: tb.Water(), "model": lambda m: _rov()},
@@ -306,7 +306,14 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
 
 RESULTS = frozenset(
     {
-        *("Action", "AddedWater", "ApparentInertia", "Assembly", "AssemblyBranches", "BodyWater"),
+        *(
+            "Action",
+            "AddedHydrodynamics",
+            "ApparentInertia",
+            "Assembly",
+            "AssemblyBranches",
+            "BodyHydrodynamics",
+        ),
         *(
             "ProjectedConfiguration",
             "Conditions",
@@ -319,9 +326,9 @@ RESULTS = frozenset(
         *("InverseDynamicsDerivatives", "InverseKinematics", "InverseKinematicsOutcome"),
         *("JointLine", "JointValues", "Linearization", "LoopDynamics", "LoopForces"),
         *("LoopReactions", "Mobility", "Mode", "ModelCheck", "Modes", "ElementContext", "MotorSet"),
-        *("Outcome", "PanelAddedMass", "Parameter", "ParameterTable", "Powering", "State"),
+        *("Outcome", "PanelAddedMass", "Parameter", "ParameterTable", "JointActuation", "State"),
         *("StateRecord", "System", "Topology"),
-        *("Trajectory", "Trim", "TrimOutcome", "WaterEstimate"),
+        *("Trajectory", "Trim", "TrimOutcome", "HydrodynamicEstimate"),
         # bases of users' own classes
         *("Current", "Element", "Path", "Sensor"),
     }

@@ -37,7 +37,7 @@ def test_code_and_evidence_exist():
 
 def test_traps_are_tested_under_their_names():
     """Every test of a trap is named on the page, and every one named there exists."""
-    part = PAGE.split("## Traps of the sources")[1]
+    part = PAGE.split("## Errata of the sources")[1]
     named = re.findall(r"^\| .* \| .* \| `([^`:]+)::([^`]+)` \|$", part, re.MULTILINE)
     for path, test in named:
         assert f"def {test}(" in (ROOT / "tests" / path).read_text()

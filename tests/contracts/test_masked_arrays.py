@@ -74,7 +74,7 @@ MODEL_CALLS = {
     "polynomial": lambda: tb.Polynomial(masked([1.0, 2.0])),
     "poses": lambda: tb.Model("m", ARM.bodies, poses={"home": {"a": masked([0.1])}}),
     "pinocchio": lambda: tb.to_pinocchio(ARM, masked(Q[0])),
-    "powering": lambda: tb.powering(ARM.joints[0], masked(np.ones((1, 6)))),
+    "joint_actuation": lambda: tb.joint_actuation(ARM.joints[0], masked(np.ones((1, 6)))),
     "mesh": lambda: tb.Mesh(masked(np.eye(3)), [(0, 1, 2)]),
 }
 

@@ -82,7 +82,7 @@ def quietly(function, *arguments, **options):
 def table(compared):
     """Return the Markdown table of some robots, and a sentence that counts them."""
     lines = [
-        "| robot | freedoms | loads | agrees | largest error | note |",
+        "| robot | DoF | loads | agrees | largest error | note |",
         "|---|---|---|---|---|---|",
     ]
     for c in compared:

@@ -58,12 +58,12 @@ def package_folder(name):
 
 
 ABOUT = (
-    f"All MJCF models with joints in the wheels of these packages that one of both codes loads "
-    f"(others are parts to include): {_versions()}. Nothing of them "
-    "is imported, so unpacked wheels on the search path will do. Armature is part of both results. "
-    "Springs, dampers, friction, fluids, contacts and equality constraints are switched off in "
-    "MuJoCo: a model keeps them as data. Joints tied by a linear equality have no variable of "
-    "their own here; MuJoCo's numbers are reduced to the others."
+    "All MJCF models with joints in the wheels of these packages that at least one of the two "
+    f"codes loads (others are files to include): {_versions()}. The packages "
+    "are not imported, so unpacked wheels on the search path suffice. Armature is part of both "
+    "results. Springs, dampers, friction, fluids, contacts and equality constraints are off in "
+    "MuJoCo: a model keeps them as data. Joints coupled by a linear equality have no variable "
+    "here; MuJoCo's results are reduced to the others."
 )
 
 

@@ -20,10 +20,10 @@ from tiburon.formats.urdf_read import read_urdf
 HEADING = f"URDF, against Pinocchio {pin.__version__}"
 
 ABOUT = (
-    "All URDF files of `example-robot-data`. Root links stand still, as both codes have it by "
-    "default. Rotor inertias (kept in SRDF files), friction and damping are no part of either "
-    "result. Pinocchio moves joints that mimic others by themselves unless told otherwise; its "
-    "numbers are reduced to the tied ones."
+    "All URDF files of `example-robot-data`. Root links are fixed, the default of both codes. "
+    "Rotor inertias (kept in SRDF files), friction and damping are part of neither result. "
+    "Pinocchio moves mimic joints independently by default; its results are reduced to the coupled "
+    "variables."
 )
 
 
@@ -57,7 +57,7 @@ class LoadedPeer:
         self.pin_model = pin.buildModelFromUrdf(str(path))
         self.pin_data = self.pin_model.createData()
         names = list(self.pin_model.names)[1:]
-        ours = {joint.name: joint for joint in model.joints if joint.freedom_count}
+        ours = {joint.name: joint for joint in model.joints if joint.dof}
         assert sorted(names) == sorted(ours)
         self.joints = [(ours[name], self.pin_model.joints[i + 1]) for i, name in enumerate(names)]
         self.G = np.zeros((self.pin_model.nv, model.nv))
@@ -150,7 +150,7 @@ def _summary(notes, model):
     """Return what our reader noticed, in few words."""
     text = "\n".join(notes)
     counts = {
-        "inertia no real body can have": len(
+        "physically impossible inertia": len(
             re.findall("triangle|must not be negative|without mass can have", text)
         ),
         "joints that nothing resists": len(model.immovable_joint_names),

@@ -18,9 +18,9 @@ NAMES = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=
 
 def _per_freedom(rng, joint, low=0.0):
     """Return one number, or one per freedom."""
-    if rng.random() < 0.5 or joint.freedom_count == 0:
+    if rng.random() < 0.5 or joint.dof == 0:
         return float(rng.uniform(low, 2.0))
-    return tuple(rng.uniform(low, 2.0, joint.freedom_count).tolist())
+    return tuple(rng.uniform(low, 2.0, joint.dof).tolist())
 
 
 def _limits(rng, joint):
@@ -42,7 +42,7 @@ def _passive(rng, joint):
 def with_joint_data(rng, joint):
     """Return a joint with limits, passive forces and armature."""
     data = {"limits": _limits(rng, joint), "passive": _passive(rng, joint)}
-    if joint.freedom_count:
+    if joint.dof:
         data["armature"] = _per_freedom(rng, joint)
     return replace(joint, **data)
 
@@ -192,10 +192,10 @@ def rich_models(draw):
         tb.RollingDisc("rim", "world", "hinged", radius=0.2, pose=random_pose(rng)),
         tb.TendonCoupling("cable", ("leader",), tuple(rng.normal(size=1))),
     ]
-    if "joint0" in [b.joint.name for b in bodies if b.joint.freedom_count == 1]:
+    if "joint0" in [b.joint.name for b in bodies if b.joint.dof == 1]:
         loops.append(tb.JointCoupling("curve", "leader", "joint0", tuple(rng.normal(size=4))))
     motor = tb.Motor(2.0, 0.2, 0.19, 1e-3, 1e-4, 0.01, 0.5, 40.0, 8.0)
-    moving = [body.joint.name for body in bodies if body.joint.freedom_count]
+    moving = [body.joint.name for body in bodies if body.joint.dof]
     data = {
         "loops": loops,
         "thrusters": thrusters(rng, last),

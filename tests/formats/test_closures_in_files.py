@@ -181,7 +181,7 @@ def test_couplings_that_cannot_be_are_told(tmp_path):
         tb.load(path)
     ball = _urdf_link("b", "base").replace("continuous", "spherical")
     path.write_text(BELTS.format(_urdf_link("a", "base") + ball, "a", "b"))
-    with pytest.warns(tb.ModelWarning, match="left out, only joints of one freedom"):
+    with pytest.warns(tb.ModelWarning, match="left out, only joints with one degree of freedom"):
         assert not tb.load(path).loops
 
 

@@ -180,7 +180,7 @@ BAD = [
         links(*"abc")
         + joint("i", "a", "b", kind="floating")
         + joint("j", "a", "c", "<mimic joint='i'/>"),
-        "can mimic a joint of one freedom, got the floating joint 'i'",
+        "can mimic a joint with one degree of freedom, got the floating joint 'i'",
     ),
     (
         links("a").replace('mass value="1"', 'mass value="-1"'),

@@ -19,7 +19,7 @@ def ball(radius, role="both"):
 
 def test_a_ball_gets_the_numbers_of_potential_flow():
     """Half of the displaced mass, and its volume."""
-    added = tb.add_water(tb.Model("ball", [shaped("ball", ball(0.1))]), 1000.0)
+    added = tb.add_hydrodynamics(tb.Model("ball", [shaped("ball", ball(0.1))]), 1000.0)
     (entry,) = added.bodies
     volume = 4.0 / 3.0 * np.pi * 0.1**3
     assert_close(entry.fluid.volume, volume)
@@ -35,9 +35,9 @@ def test_a_ball_gets_the_numbers_of_potential_flow():
 
 def test_collision_shapes_stand_for_a_body_that_has_them():
     robot = tb.Model("two", [shaped("two", ball(0.3, "visual"), ball(0.2, "collision"))])
-    assert_close(tb.add_water(robot).bodies[0].fluid.volume, 4.0 / 3.0 * np.pi * 0.2**3)
+    assert_close(tb.add_hydrodynamics(robot).bodies[0].fluid.volume, 4.0 / 3.0 * np.pi * 0.2**3)
     seen = tb.Model("one", [shaped("one", ball(0.3, "visual"))])
-    assert_close(tb.add_water(seen).bodies[0].fluid.volume, 4.0 / 3.0 * np.pi * 0.3**3)
+    assert_close(tb.add_hydrodynamics(seen).bodies[0].fluid.volume, 4.0 / 3.0 * np.pi * 0.3**3)
 
 
 def test_what_is_not_estimated_is_said():
@@ -53,7 +53,7 @@ def test_what_is_not_estimated_is_said():
             shaped("arm", ball(0.1), parent="base"),
         ],
     )
-    added = tb.add_water(robot)
+    added = tb.add_hydrodynamics(robot)
     reasons = {entry.body: entry.reason for entry in added.bodies}
     assert reasons["base"] == "has numbers of its own"
     assert reasons["bare"] == "has no shape"
@@ -61,13 +61,13 @@ def test_what_is_not_estimated_is_said():
     assert reasons["arm"] == ""
     assert added.model.body("base").fluid == own
     assert added.model.body("bare").fluid is None
-    again = tb.add_water(robot, overwrite=True)
+    again = tb.add_hydrodynamics(robot, overwrite=True)
     assert again.model.body("base").fluid == again.model.body("arm").fluid
 
 
 def test_a_robot_without_any_simple_shape_is_refused():
     with pytest.raises(tb.ModelError, match="no body has a shape that water numbers are known for"):
-        tb.add_water(tb.Model("bare", [shaped("bare")]))
+        tb.add_hydrodynamics(tb.Model("bare", [shaped("bare")]))
 
 
 def test_other_fluids_keep_everything_else():
@@ -85,7 +85,7 @@ def test_a_robot_with_estimated_numbers_swims():
     volume = 4.0 / 3.0 * np.pi * 0.1**3
     inertia = tb.Inertia(1025.0 * volume, (0, 0, 0), (0.1, 0.1, 0.1))
     body = tb.Body("ball", joint=tb.Free("ball"), inertia=inertia, shapes=(ball(0.1),))
-    model = tb.add_water(tb.Model("ball", [body])).model
+    model = tb.add_hydrodynamics(tb.Model("ball", [body])).model
     rest = np.zeros(6)
     vd = tb.forward_dynamics(model, model.neutral(), rest, rest, fluid=tb.Water(1025.0))
     # buoyancy and weight cancel to rounding of 9.81
@@ -103,6 +103,6 @@ def test_fins_stay_when_numbers_are_estimated_anew():
         shapes=(tb.Shape(tb.SphereShape(0.1)),),
         fluid=fluid,
     )
-    again = tb.add_water(tb.Model("fish", [body]), overwrite=True).model
+    again = tb.add_hydrodynamics(tb.Model("fish", [body]), overwrite=True).model
     assert again.bodies[0].fluid.fins == (fin,)
     assert again.bodies[0].fluid.volume != 1e-3

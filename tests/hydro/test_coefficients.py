@@ -7,7 +7,7 @@ import pytest
 
 from tests.tolerances import assert_close
 from tiburon.errors import DomainError, ModelError
-from tiburon.hydro.coefficients import estimate_water
+from tiburon.hydro.coefficients import estimate_hydrodynamics
 from tiburon.hydro.ellipsoid import carlson_rd, ellipsoid_added_mass, lamb_coefficients
 from tiburon.model import Pose, Shape
 from tiburon.model.shape import (
@@ -100,8 +100,8 @@ SHAPES = [
 def test_a_shape_may_lie_anywhere(geometry):
     """The water's energy does not depend on how the body axes lie in the shape."""
     pose = Pose.from_rpy((0.4, -0.7, 1.1), translation=(0.3, -0.2, 0.5))
-    here = estimate_water([Shape(geometry)], RHO).fluid
-    there = estimate_water([Shape(geometry, pose=pose)], RHO).fluid
+    here = estimate_hydrodynamics([Shape(geometry)], RHO).fluid
+    there = estimate_hydrodynamics([Shape(geometry, pose=pose)], RHO).fluid
     R, p = np.array(pose.rotation), np.array(pose.translation)
     w, v = np.array([0.3, -0.5, 0.7]), np.array([1.0, 0.4, -0.2])
     W = R @ w
@@ -114,18 +114,18 @@ def test_a_shape_may_lie_anywhere(geometry):
 
 def test_plates_and_prisms_of_the_tables():
     """DNV-RP-H103 table A-2: a square and a 2:1 plate, a cube, a long cylinder."""
-    square = estimate_water([Shape(BoxShape((1.0, 1.0, 1e-9)))], RHO).fluid
+    square = estimate_hydrodynamics([Shape(BoxShape((1.0, 1.0, 1e-9)))], RHO).fluid
     assert_close(square.added_mass[5][5], 0.579 * RHO * math.pi / 4, 1e-6)
-    plate = estimate_water([Shape(BoxShape((2.0, 1.0, 1e-9)))], RHO).fluid
+    plate = estimate_hydrodynamics([Shape(BoxShape((2.0, 1.0, 1e-9)))], RHO).fluid
     assert_close(plate.added_mass[5][5], 0.757 * RHO * math.pi / 4 * 2.0, 1e-6)
-    cube = estimate_water([Shape(BoxShape((1.0, 1.0, 1.0)))], RHO).fluid
+    cube = estimate_hydrodynamics([Shape(BoxShape((1.0, 1.0, 1.0)))], RHO).fluid
     assert_close(np.diag(cube.added_mass)[3:], (0.68 * RHO,) * 3, 1e-12)
-    rod = estimate_water([Shape(CylinderShape(0.1, 1.0))], RHO).fluid
+    rod = estimate_hydrodynamics([Shape(CylinderShape(0.1, 1.0))], RHO).fluid
     assert_close(rod.added_mass[3][3], 0.90 * RHO * math.pi * 0.01, 1e-12)
 
 
 def test_numbers_say_how_good_they_are():
-    ball = estimate_water([Shape(SphereShape(0.3))])
+    ball = estimate_hydrodynamics([Shape(SphereShape(0.3))])
     assert ball.quality == {
         "volume": "exact",
         "added_mass": "exact",
@@ -133,26 +133,26 @@ def test_numbers_say_how_good_they_are():
         "drag": "fitted",
     }
     # the tables of boxes are of straight motion; how they turn is that of an ellipsoid
-    box = estimate_water(Shape(BoxShape((1.0, 0.6, 0.4))))
+    box = estimate_hydrodynamics(Shape(BoxShape((1.0, 0.6, 0.4))))
     assert (box.quality["added_mass"], box.quality["added_moments"]) == ("fitted", "guessed")
-    both = estimate_water([Shape(SphereShape(0.3)), Shape(CylinderShape(0.1, 1.0))])
+    both = estimate_hydrodynamics([Shape(SphereShape(0.3)), Shape(CylinderShape(0.1, 1.0))])
     assert set(both.quality.values()) == {"guessed"}
     assert_close(both.fluid.volume, 4 / 3 * math.pi * 0.027 + math.pi * 0.01)
 
 
 def test_what_has_no_known_water_is_refused_in_words():
     with pytest.raises(ModelError, match="at least one shape"):
-        estimate_water([])
+        estimate_hydrodynamics([])
     with pytest.raises(ModelError, match="simple shape"):
-        estimate_water([Shape(PlaneShape())])
+        estimate_hydrodynamics([Shape(PlaneShape())])
     with pytest.raises(ModelError, match=r"hull.stl: there is no such file"):
-        estimate_water([Shape(MeshShape("hull.stl"))])
+        estimate_hydrodynamics([Shape(MeshShape("hull.stl"))])
     with pytest.raises(ModelError, match="package_paths"):
-        estimate_water([Shape(MeshShape("package://robot/hull.stl"))])
+        estimate_hydrodynamics([Shape(MeshShape("package://robot/hull.stl"))])
     with pytest.raises(ModelError, match=r"expected shapes, got SphereShape.*write Shape"):
-        estimate_water([SphereShape(0.3)])
+        estimate_hydrodynamics([SphereShape(0.3)])
     for density in (-1.0, math.nan):
         with pytest.raises(ModelError, match="water numbers: density must be"):
-            estimate_water([Shape(SphereShape(0.3))], density)
+            estimate_hydrodynamics([Shape(SphereShape(0.3))], density)
     with pytest.raises(DomainError, match="radii"):
         lamb_coefficients((1.0, -0.2, 0.3))

@@ -93,7 +93,7 @@ def test_a_kernel_serves_other_water_without_compiling_again():
     q, v, tau, _ = state_b()
     kernel = raw_kernel(tb.forward_dynamics, model, fluid=STREAM)
     other = tb.Water(1030.0, (0.1, 0.5, -0.4))
-    found = kernel(q, v, tau, fluid=np.array(other.numbers()))
+    found = kernel(q, v, tau, fluid=np.array(other.parameters()))
     assert np.array_equal(found, tb.forward_dynamics(model, q, v, tau, fluid=other))
     assert not np.array_equal(found, kernel(q, v, tau))
 

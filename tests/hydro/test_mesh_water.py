@@ -43,8 +43,8 @@ def test_a_mesh_of_an_ellipsoid_has_the_numbers_of_the_ellipsoid(tmp_path):
     radii = (0.5, 0.3, 0.2)
     path = write_stl(tmp_path / "hull.stl", *solids.ellipsoid_triangles(radii, 7))
     pose = tb.Pose.from_rpy((0.4, -0.7, 1.1), translation=(0.3, -0.2, 0.5))
-    found = tb.estimate_water(mesh_shape(path, pose=pose), 1000.0, panels=980)
-    exact = tb.estimate_water(tb.Shape(tb.EllipsoidShape(radii), pose=pose), 1000.0)
+    found = tb.estimate_hydrodynamics(mesh_shape(path, pose=pose), 1000.0, panels=980)
+    exact = tb.estimate_hydrodynamics(tb.Shape(tb.EllipsoidShape(radii), pose=pose), 1000.0)
     # 980 flat panels inside a round body: 1.1 % of volume, 2.2 % of moments
     assert_close(found.fluid.volume / exact.fluid.volume, 1.0, 0.012)
     A, B = np.array(found.fluid.added_mass), np.array(exact.fluid.added_mass)
@@ -67,12 +67,14 @@ def test_a_mesh_of_an_ellipsoid_has_the_numbers_of_the_ellipsoid(tmp_path):
 
 
 def test_a_mesh_of_a_box_meets_the_drag_of_that_box(tmp_path):
-    found = tb.estimate_water(mesh_shape(write_box(tmp_path / "box.stl")), 1000.0, panels=300)
+    found = tb.estimate_hydrodynamics(
+        mesh_shape(write_box(tmp_path / "box.stl")), 1000.0, panels=300
+    )
     (drag,) = found.fluid.drag
     assert isinstance(drag, tb.BoxDrag)
     assert_close(drag.size, (2.0, 1.0, 0.5), 1e-9)
     assert_close(drag.pose.rotation, np.eye(3), 1e-9)
-    plain = tb.estimate_water(tb.Shape(tb.BoxShape((2.0, 1.0, 0.5))), 1000.0)
+    plain = tb.estimate_hydrodynamics(tb.Shape(tb.BoxShape((2.0, 1.0, 0.5))), 1000.0)
     assert_close(found.fluid.volume, plain.fluid.volume)
     # tables are of square prisms and of plates without thickness; a box between is within a sixth
     masses = np.diag(np.array(found.fluid.added_mass))[3:]
@@ -86,7 +88,7 @@ def test_meshes_of_robot_files_are_found_as_the_reader_finds_them(tmp_path):
     for name in ("meshes/box.stl", "package://diver/box.stl"):
         (tmp_path / "diver.urdf").write_text(URDF.format(name=name))
         robot = tb.load(tmp_path / "diver.urdf", package_paths=[tmp_path / "packages"])
-        (entry,) = tb.add_water(robot, 1000.0, panels=100).bodies
+        (entry,) = tb.add_hydrodynamics(robot, 1000.0, panels=100).bodies
         assert entry.reason == ""
         assert entry.remark.startswith("added mass by 100 panels")
         assert_close(entry.fluid.volume, 1e-3)
@@ -96,7 +98,7 @@ def test_meshes_of_robot_files_are_found_as_the_reader_finds_them(tmp_path):
         assert masses[1] < masses[0] < masses[2]
     (tmp_path / "diver.urdf").write_text(URDF.format(name="package://other/box.stl"))
     with pytest.raises(tb.ModelError, match=r"package_paths=\[...\] naming the folder"):
-        tb.add_water(tb.load(tmp_path / "diver.urdf"))
+        tb.add_hydrodynamics(tb.load(tmp_path / "diver.urdf"))
 
 
 def test_a_mesh_with_a_hole_is_told_and_the_rest_goes_on(tmp_path):
@@ -109,7 +111,7 @@ def test_a_mesh_with_a_hole_is_told_and_the_rest_goes_on(tmp_path):
     hull = tb.Body(
         "hull", "base", joint=tb.Fixed("weld"), inertia=inertia, shapes=(mesh_shape(broken),)
     )
-    added = tb.add_water(tb.Model("two", [base, hull]))
+    added = tb.add_hydrodynamics(tb.Model("two", [base, hull]))
     assert added.model.body("hull").fluid is None
     assert added.model.body("base").fluid is not None
     assert added.bodies[1].reason.startswith(f"{broken}: must be watertight, got 3 open edges")
@@ -117,7 +119,7 @@ def test_a_mesh_with_a_hole_is_told_and_the_rest_goes_on(tmp_path):
 
 def test_thin_plates_are_called_a_guess(tmp_path):
     """Panels much larger than the plate is thick cannot tell its sides apart."""
-    found = tb.estimate_water(
+    found = tb.estimate_hydrodynamics(
         mesh_shape(write_box(tmp_path / "plate.stl", (1.0, 1.0, 0.004))), 1000.0, panels=200
     )
     assert found.quality["added_mass"] == "guessed"
@@ -129,10 +131,12 @@ def test_a_thin_shell_gets_the_numbers_of_an_ellipsoid_like_it(tmp_path):
     pose = tb.Pose.from_rpy((0.4, -0.7, 1.1), translation=(0.3, -0.2, 0.5))
     corners = (solids.CUBE_CORNERS - 0.5) * (1.0, 0.8, 1e-4)
     path = write_stl(tmp_path / "sheet.stl", corners, solids.CUBE_FACES)
-    found = tb.estimate_water(mesh_shape(path, pose=pose), 1000.0, panels=50)
+    found = tb.estimate_hydrodynamics(mesh_shape(path, pose=pose), 1000.0, panels=50)
     assert "too thin" in found.remarks[0]
     radii = tuple(np.sqrt(5.0 / 12.0) * np.array((1.0, 0.8, 1e-4)))
-    expected = tb.estimate_water(tb.Shape(tb.EllipsoidShape(radii), pose=pose), 1000.0).fluid
+    expected = tb.estimate_hydrodynamics(
+        tb.Shape(tb.EllipsoidShape(radii), pose=pose), 1000.0
+    ).fluid
     A, B = np.array(found.fluid.added_mass), np.array(expected.added_mass)
     # coordinates of the file have seven digits
     assert_close(A, B, 1e-5, scale=np.abs(B).max())
@@ -145,7 +149,7 @@ def test_shells_that_overlap_make_everything_a_guess(tmp_path):
     )
     faces = np.concatenate([solids.CUBE_FACES, solids.CUBE_FACES + 8])
     path = write_stl(tmp_path / "two.stl", corners, faces)
-    found = tb.estimate_water(mesh_shape(path), 1000.0, panels=100)
+    found = tb.estimate_hydrodynamics(mesh_shape(path), 1000.0, panels=100)
     assert set(found.quality.values()) == {"guessed"}
     assert "overlap others, which counts water twice" in found.remarks[0]
 
@@ -168,7 +172,7 @@ def test_a_mesh_swims(tmp_path):
     shape = mesh_shape(write_box(tmp_path / "box.stl"))
     inertia = tb.load_mesh(tmp_path / "box.stl").inertia(1025.0)
     body = tb.Body("box", joint=tb.Free("float"), inertia=inertia, shapes=(shape,))
-    model = tb.add_water(tb.Model("box", [body]), panels=100).model
+    model = tb.add_hydrodynamics(tb.Model("box", [body]), panels=100).model
     rest, push = np.zeros(6), np.zeros(6)
     sea = tb.Water(1025.0)
     vd = tb.forward_dynamics(model, model.neutral(), rest, push, fluid=sea)

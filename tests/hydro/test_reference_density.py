@@ -111,7 +111,7 @@ def test_reference_density_that_is_none_is_refused(wrong):
 def test_estimates_state_the_density_they_are_made_for():
     """An estimate for fresh water serves in the sea: as one made for the sea."""
     shapes = (tb.Shape(tb.CylinderShape(0.1, 0.8)),)
-    fresh, salt = (tb.estimate_water(shapes, density).fluid for density in (1000.0, 1025.0))
+    fresh, salt = (tb.estimate_hydrodynamics(shapes, density).fluid for density in (1000.0, 1025.0))
     assert fresh.reference_density == 1000.0
     model = _two_bodies(fresh, replace(salt, reference_density=1025.0))
     other = _two_bodies(salt, salt)
@@ -122,7 +122,7 @@ def test_estimates_state_the_density_they_are_made_for():
         tb.forward_dynamics(model, q, v, tau, fluid=sea), expected, rtol=1e-12
     )
     with pytest.raises(ModelError, match="density must be positive, got 0"):
-        tb.estimate_water(shapes, 0.0)
+        tb.estimate_hydrodynamics(shapes, 0.0)
 
 
 def test_files_that_name_no_density_hold_in_any_fluid():

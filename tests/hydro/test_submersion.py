@@ -169,7 +169,7 @@ def solid_shape(geometry, rng=None):
 
 def floater(shapes, *, center=(0, 0, 0), volume=None, share=0.5):
     """A free body on which water acts by buoyancy alone."""
-    volume = volume or tb.estimate_water(shapes, RHO).fluid.volume
+    volume = volume or tb.estimate_hydrodynamics(shapes, RHO).fluid.volume
     mass = share * RHO * volume
     body = tb.Body(
         "float",
@@ -253,7 +253,9 @@ def test_buoyancy_of_a_tree_through_the_surface_is_a_gradient():
         }.items()
     ):
         shapes = (solid_shape(SHAPES[name], rng),)
-        fluid = tb.BodyFluid(tb.estimate_water(shapes, RHO).fluid.volume, rng.uniform(-0.1, 0.1, 3))
+        fluid = tb.BodyFluid(
+            tb.estimate_hydrodynamics(shapes, RHO).fluid.volume, rng.uniform(-0.1, 0.1, 3)
+        )
         body = tb.Body(
             name,
             parent=bodies[number].name,

@@ -21,7 +21,7 @@ SEA = tb.Water(RHO, surface=0.0)
 
 def afloat(geometry, share, *, drag=(), added=None, name="float"):
     """A free body of a simple shape whose mass is a share of what it can displace."""
-    volume = tb.estimate_water((tb.Shape(geometry),), RHO).fluid.volume
+    volume = tb.estimate_hydrodynamics((tb.Shape(geometry),), RHO).fluid.volume
     mass = share * RHO * volume
     size = volume ** (1.0 / 3.0)
     tensor = tuple(mass * size**2 * x for x in (0.2, 0.25, 0.3))
@@ -195,7 +195,7 @@ def test_bobbing_keeps_its_energy():
 
 def wet_float(share=0.6):
     geometry = tb.CylinderShape(0.1, 0.8)
-    estimate = tb.estimate_water((tb.Shape(geometry),), RHO).fluid
+    estimate = tb.estimate_hydrodynamics((tb.Shape(geometry),), RHO).fluid
     return afloat(geometry, share, drag=estimate.drag, added=estimate.added_mass)
 
 
@@ -270,7 +270,7 @@ def test_a_walker_half_in_water():
 def test_a_long_chain_through_the_surface():
     """Models of more than 40 bodies run on a tape; joint forces come back."""
     shape = tb.Shape(tb.CylinderShape(0.05, 0.3), tb.Pose(translation=(0.0, 0.0, 0.15)))
-    fluid = tb.estimate_water((shape,), RHO).fluid
+    fluid = tb.estimate_hydrodynamics((shape,), RHO).fluid
     bodies, parent = [], "world"
     for k in range(45):
         pose = tb.Pose(translation=(0.0, 0.0, 0.3 if k else 0.0))

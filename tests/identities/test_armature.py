@@ -25,9 +25,9 @@ def armed(model, rng):
     """Return a model with armatures at most of its freedoms, and none at some."""
 
     def one(body):
-        if body.joint.freedom_count == 0 or rng.random() < 0.2:
+        if body.joint.dof == 0 or rng.random() < 0.2:
             return body
-        numbers = rng.uniform(0.1, 2.0, body.joint.freedom_count)
+        numbers = rng.uniform(0.1, 2.0, body.joint.dof)
         numbers[rng.random(len(numbers)) < 0.2] = 0.0
         return replace(body, joint=replace(body.joint, armature=tuple(numbers)))
 

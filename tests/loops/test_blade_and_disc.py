@@ -266,7 +266,10 @@ def test_a_run_in_which_a_disc_falls_flat_ends_with_its_name(run_of):
     [
         (lambda: tb.RollingDisc("r", "world", "disc", radius=0.0), "radius must be positive"),
         (lambda: tb.RollingDisc("r", "world", "disc", axis=(0, 0, 0)), "axis"),
-        (lambda: tb.Blade("r", "disc", "disc"), "must tie two different places, got 'disc' twice"),
+        (
+            lambda: tb.Blade("r", "disc", "disc"),
+            "must connect two different frames, got 'disc' twice",
+        ),
         (lambda: tb.Blade("r", "world", "disc", pose=(0, 0, 1)), "pose must be a Pose"),
     ],
 )

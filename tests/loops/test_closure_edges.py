@@ -92,9 +92,9 @@ def test_loops_that_bind_nothing_leave_the_tree():
 
 def test_tendons_say_what_their_leaders_do():
     """Leaders that would be left out without a word are refused; names must be names."""
-    with pytest.raises(tb.ModelError, match=r"leaders b would have no part.*coefficients="):
+    with pytest.raises(tb.ModelError, match=r"leaders b would have no effect.*coefficients="):
         tb.TendonCoupling("t", "a", (1.0,), leaders="b", leader_arms=(1.0,))
-    with pytest.raises(tb.ModelError, match=r"leaders b would have no part.*leader_arms"):
+    with pytest.raises(tb.ModelError, match=r"leaders b would have no effect.*leader_arms"):
         tb.TendonCoupling(
             "t", "a", (1.0,), leaders="b", leader_arms=(0.0,), coefficients=(0.0, 1.0)
         )
@@ -128,9 +128,9 @@ def test_functions_that_change_their_mind_are_refused():
     assert model() == first
     outside["place"] = 0.7
     # the model that was built from the first trace, and its very closure, cannot go on
-    with pytest.raises(tb.ModelError, match="loop 'c': your code gives other results"):
+    with pytest.raises(tb.ModelError, match="loop 'c': your code computes something else"):
         first.structure_key()
-    with pytest.raises(tb.ModelError, match="loop 'c': its function gives other residuals"):
+    with pytest.raises(tb.ModelError, match="loop 'c': its function computes other residuals"):
         _two_hands(*first.loops)
     # a new closure has code of its own
     assert model() != first

@@ -370,7 +370,7 @@ def test_a_robot_without_freedom_has_no_numbers():
         (
             lambda: tb.from_mujoco(craft(), np.zeros(9)),
             "q: expected a quaternion of joint 'float' with a length near 1, at least 0.5, got 0; "
-            "check the order of the numbers",
+            "check the order of the entries",
         ),
         (
             lambda: tb.matrix_to_fossen(np.zeros(6)),

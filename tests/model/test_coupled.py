@@ -259,7 +259,7 @@ def follower(**values):
     ("make", "message"),
     [
         (lambda: follower(leader="k"), "joint 'f': unknown leader joint 'k'"),
-        (lambda: follower(leader="f"), "joint 'f': its leader must have one freedom of its own"),
+        (lambda: follower(leader="f"), "joint 'f': its leader must have exactly one variable"),
         (
             lambda: follower(moves=tb.Spherical("s")),
             "joint 'f': moves must be a revolute, prismatic or screw joint",

@@ -45,7 +45,7 @@ CURRENTS = {
 def test_acceleration_is_the_rate_of_velocity_on_the_path_of_a_particle(name):
     current, _, _ = CURRENTS[name]
     time, place, step = 1.7, np.array([1.0, 2.0, -3.0]), 1e-5
-    flow = flow_at(current, current.numbers(), time, tuple(place))
+    flow = flow_at(current, current.parameters(), time, tuple(place))
     v = np.array(flow.velocity)
     assert_close(v, np.array(current.velocity(time, tuple(place)), dtype=float))
 
@@ -66,8 +66,8 @@ def test_numbers_change_without_changing_structure():
     slow, fast = Tide((0.3, 0.1, 0.0), 12.0), Tide((0.7, 0.2, 0.0), 9.0)
     assert slow.structure() == fast.structure()
     assert slow.structure() != Tide((0.3, 0.1, 0.5), 12.0).structure()
-    there = flow_at(slow, fast.numbers(), 2.0, (0.0, 0.0, 0.0))
-    assert there == flow_at(fast, fast.numbers(), 2.0, (0.0, 0.0, 0.0))
+    there = flow_at(slow, fast.parameters(), 2.0, (0.0, 0.0, 0.0))
+    assert there == flow_at(fast, fast.parameters(), 2.0, (0.0, 0.0, 0.0))
 
 
 def test_waves_on_deep_water():
@@ -75,13 +75,13 @@ def test_waves_on_deep_water():
     height, period = 2.0, 9.0
     waves = Waves((Wave(height, period),))
     omega = 2 * np.pi / period
-    crest = flow_at(waves, waves.numbers(), 0.0, (0.0, 0.0, 0.0))
+    crest = flow_at(waves, waves.parameters(), 0.0, (0.0, 0.0, 0.0))
     assert_close(crest.velocity, (0.5 * height * omega, 0.0, 0.0))
-    quarter = flow_at(waves, waves.numbers(), period / 4, (0.0, 0.0, 0.0))
+    quarter = flow_at(waves, waves.parameters(), period / 4, (0.0, 0.0, 0.0))
     assert_close(quarter.velocity, (0.0, 0.0, -0.5 * height * omega))
     # one length down it moves by exp(-2 pi) of that, with the length g T^2 / 2 pi
     length = 9.81 * period**2 / (2 * np.pi)
-    deep = flow_at(waves, waves.numbers(), 0.0, (0.0, 0.0, -length))
+    deep = flow_at(waves, waves.parameters(), 0.0, (0.0, 0.0, -length))
     assert_close(deep.velocity[0], 0.5 * height * omega * np.exp(-2 * np.pi))
 
 
@@ -97,8 +97,8 @@ def test_functions_meet_the_position_as_an_array():
 
 def test_sums_take_velocities_and_functions_too():
     mixed = CurrentSum([(0.3, 0.0, 0.1), lambda t, p: 0.1 * p, TIDE])
-    flow = flow_at(mixed, mixed.numbers(), 2.0, (1.0, 2.0, 3.0))
-    tide = flow_at(TIDE, TIDE.numbers(), 2.0, (0.0, 0.0, 0.0)).velocity
+    flow = flow_at(mixed, mixed.parameters(), 2.0, (1.0, 2.0, 3.0))
+    tide = flow_at(TIDE, TIDE.parameters(), 2.0, (0.0, 0.0, 0.0)).velocity
     assert_close(flow.velocity, np.array(tide) + np.array([0.4, 0.2, 0.4]))
     assert CurrentSum(TIDE) == CurrentSum((TIDE,))
 

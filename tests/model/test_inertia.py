@@ -77,8 +77,8 @@ def test_unreadable_inertia_is_refused(make, message):
     ("inertia", "message"),
     [
         (Inertia(-1.0), "body 'link': mass must be positive, got -1 kg"),
-        (Inertia(0.0, com=(1, 0, 0)), "body 'link': a body without mass can have no inertia"),
-        (Inertia(0.0, tensor=(1, 1, 1)), "body 'link': a body without mass can have no inertia"),
+        (Inertia(0.0, com=(1, 0, 0)), "body 'link': a massless body cannot have an inertia"),
+        (Inertia(0.0, tensor=(1, 1, 1)), "body 'link': a massless body cannot have an inertia"),
         (Inertia(1.0, tensor=(-1, 1, 1)), "must not be negative, got -1, 1, 1 kg m^2"),
         (
             Inertia(1.0, tensor=(1, 2, 3.1)),

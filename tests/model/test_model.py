@@ -160,7 +160,7 @@ def test_repr_says_what_it_is():
             [link("root"), link("a", "c"), link("b", "a"), link("c", "b")],
             [],
             ModelError,
-            "body 'a': bodies must form a tree that hangs on 'world', got the cycle "
+            "body 'a': bodies must form a tree rooted at 'world', got the cycle "
             "a -> c -> b -> a (child -> parent); give one of them another parent",
             "a",
         ),
@@ -175,7 +175,7 @@ def test_repr_says_what_it_is():
             [link("a"), link("b", "a", Free("f"), Inertia())],
             [],
             ModelError,
-            "body 'b': mass must be positive on the free joint 'f', got 0 kg and nothing heavy",
+            "body 'b': mass must be positive on the free joint 'f', got 0 kg and no mass beyond it",
             "b",
         ),
         (
@@ -200,7 +200,7 @@ def test_impossible_tree_is_refused(bodies, frames, error, message, name):
         (lambda: Model("", [link("a")]), "model: the name must be a non-empty string"),
         (lambda: Model("m", ["arm"]), "model 'm': expected a Body, got 'arm'"),
         (lambda: Model("m", [link("a")], ["tip"]), "model 'm': expected a Frame, got 'tip'"),
-        (lambda: link("world"), "body 'world': this name belongs to the frame that never moves"),
+        (lambda: link("world"), "body 'world': this name is reserved for the world frame"),
         (lambda: link(""), "body: the name must be a non-empty string"),
         (lambda: link("a", parent=link("b")), "body 'a': parent must be the name of a body"),
         (lambda: link("a", joint="hinge"), "body 'a': joint must be a joint such as Revolute"),
@@ -241,7 +241,7 @@ def test_massless_body_is_allowed_where_something_heavy_hangs_on_it():
 def test_joint_that_nothing_resists_is_refused(bodies, joint):
     with pytest.raises(ModelError) as caught:
         Model("m", bodies)
-    assert f"joint {joint!r}: something must resist its motion" in str(caught.value)
+    assert f"joint {joint!r}: its inertia must be positive" in str(caught.value)
     assert caught.value.name == joint
 
 

@@ -21,7 +21,7 @@ def test_limits_are_one_number_or_one_per_freedom():
     assert joint.limits.lower == (-1.0, -2.0)
     assert joint.limits.upper == 3.0
     assert joint.limits.force == math.inf
-    with pytest.raises(tb.ModelError, match=r"joint 'h': limits.lower must be one number or one "):
+    with pytest.raises(tb.ModelError, match=r"joint 'h': limits.lower must be one value or one "):
         tb.Revolute("h", limits=limits)
 
 
@@ -32,7 +32,7 @@ def test_limits_are_one_number_or_one_per_freedom():
         ({"velocity": -1}, "velocity must be at least 0, got -1"),
         ({"force": (1, -2)}, r"force\[1\] must be at least 0"),
         ({"lower": math.nan}, "lower must be finite"),
-        ({"lower": (1, 2), "upper": (3, 4, 5)}, "must be equally many, got 2 and 3"),
+        ({"lower": (1, 2), "upper": (3, 4, 5)}, "must have equal length, got 2 and 3"),
         ({"lower": "low"}, "lower must be one number"),
     ],
 )
@@ -60,9 +60,9 @@ def test_armature_is_checked_against_the_freedoms():
     assert tb.Fixed("j").armatures == ()
     with pytest.raises(tb.ModelError, match="joint 'j': armature must be at least 0, got -1"):
         tb.Revolute("j", armature=-1)
-    with pytest.raises(tb.ModelError, match="armature must be one number or one for each of 2"):
+    with pytest.raises(tb.ModelError, match="armature must be one value or one for each of 2"):
         tb.Universal("j", armature=(1, 2, 3))
-    with pytest.raises(tb.ModelError, match="a fixed joint has no freedom for an armature"):
+    with pytest.raises(tb.ModelError, match="a fixed joint cannot have an armature"):
         tb.Fixed("j", armature=1)
 
 
@@ -91,7 +91,7 @@ def test_joints_inside_others_have_no_data_of_their_own():
         (lambda: tb.MeshShape(""), "mesh: path must be a non-empty string"),
         (lambda: tb.MeshShape("a.stl", (1, 0, 1)), "scale must not be zero"),
         (lambda: tb.Shape("box"), "geometry must be such as BoxShape"),
-        (lambda: tb.Shape(tb.PlaneShape(), color=(255, 0, 0, 1)), "divide those of 8 bits by 255"),
+        (lambda: tb.Shape(tb.PlaneShape(), color=(255, 0, 0, 1)), "divide 8-bit values by 255"),
         (lambda: tb.Shape(tb.PlaneShape(), pose=(1, 2, 3)), "pose must be a Pose"),
         (lambda: tb.Body("b", joint=tb.Free("f"), shapes="box"), "shapes must be a tuple of Shape"),
         (lambda: tb.Body("b", joint=tb.Free("f"), fluid=1.0), "fluid must be a BodyFluid"),
@@ -101,7 +101,7 @@ def test_joints_inside_others_have_no_data_of_their_own():
         (lambda: tb.BodyFluid(added_mass=-np.eye(6)), "X_udot are the negative of its entries"),
         (lambda: tb.BodyFluid(added_mass=np.triu(np.ones((6, 6)))), "added mass must be symmetric"),
         (lambda: tb.BodyFluid(linear_damping=-np.ones(6)), "such as X_u and X_u|u| are the negat"),
-        (lambda: tb.BodyFluid(quadratic_damping=-np.eye(6)), "no negative number on its diagonal"),
+        (lambda: tb.BodyFluid(quadratic_damping=-np.eye(6)), "no negative entry on its diagonal"),
         (lambda: tb.CylinderDrag(1, 1, axis=(0, 0, 0)), "axis must not be zero"),
         (lambda: tb.BoxDrag((1, 1, 1), (1, -1, 1)), "coefficients must not be negative"),
         (lambda: tb.SphereDrag(-1), "radius must be at least 0"),
@@ -168,16 +168,16 @@ def test_measured_added_mass_may_be_averaged():
         (lambda: tb.Thruster("t", "b", time_constant=-1), "time_constant must be at least 0"),
         (lambda: tb.Thruster("t", "b", thrust_limits=(1, -1)), "in this order, got 1 and -1"),
         (lambda: tb.Thruster("t", "b", command_limits=5), "command_limits must be two numbers"),
-        (lambda: tb.LinearThrust(1, (0.1, 0.2)), "dead_band must hold zero"),
-        (lambda: tb.TableThrust((0, 1), (1,)), "equally many, at least two, got 2 and 1"),
-        (lambda: tb.TableThrust((0, 0), (1, 2)), "commands must rise"),
+        (lambda: tb.LinearThrust(1, (0.1, 0.2)), "dead_band must contain zero"),
+        (lambda: tb.TableThrust((0, 1), (1,)), "equal length, at least two, got 2 and 1"),
+        (lambda: tb.TableThrust((0, 0), (1, 2)), "commands must increase"),
         (lambda: tb.Actuator("a", "j", ratio=0), "actuator 'a': ratio must not be zero"),
         (lambda: tb.Actuator("a", "j", motor=1), "motor must be a Motor"),
         (lambda: tb.Motor(-1, 0.1), "resistance must be at least 0"),
         (lambda: tb.ContactPoint("c", "b", radius=-1), "contact 'c': radius must be at least 0"),
-        (lambda: tb.LoopClosure("l", "a", "a", tb.Fixed("f")), "must tie two different places"),
+        (lambda: tb.LoopClosure("l", "a", "a", tb.Fixed("f")), "must connect two different frames"),
         (lambda: tb.LoopClosure("l", "a", "b", "pin"), "joint must be a joint such as Revolute"),
-        (lambda: tb.JointCoupling("l", "a", "a"), "must tie two different joints"),
+        (lambda: tb.JointCoupling("l", "a", "a"), "must couple two different joints"),
         (lambda: tb.JointCoupling("l", "a", None, (1, 2)), "has one coefficient, its position"),
         (lambda: tb.GroundGrid((0, 1), [[1, 2], [3, 4]]), "spacing must be positive"),
         (lambda: tb.GroundGrid((1, 1), [[1, 2]]), "at least 2 x 2 heights"),
@@ -211,7 +211,10 @@ def arm(**data):
         ({"contacts": [tb.ContactPoint("c", "Tip")]}, "contact 'c'.*did you mean 'tip'"),
         ({"actuators": [tb.Actuator("a", "elbo")]}, "actuator 'a': unknown joint 'elbo'; did you"),
         ({"loops": [tb.LoopClosure("l", "tip", "x", tb.Fixed("f"))]}, "loop 'l': unknown body"),
-        ({"loops": [tb.JointCoupling("l", "elbow", "wrist")]}, "only joints of one freedom"),
+        (
+            {"loops": [tb.JointCoupling("l", "elbow", "wrist")]},
+            "only joints with one degree of freedom",
+        ),
         ({"thrusters": [tb.Thruster("t", "tip")] * 2}, "thruster name 't' is used twice"),
         ({"contacts": [tb.Frame("c", "tip")]}, "expected a ContactPoint, got Frame"),
         ({"poses": {"home": [1.0]}}, "model 'arm', pose 'home': position must be 6 numbers"),
@@ -374,7 +377,7 @@ def test_locked_joints_settle_their_ties():
     both = model.lock({"shoulder": 0.5, "elbow": 0.2})
     assert [loop.name for loop in both.loops] == ["pin", "back"]
     assert both.actuators == ()
-    with pytest.raises(tb.ModelError, match="'elbow' cannot be locked while 'shoulder'"):
+    with pytest.raises(tb.ModelError, match="'elbow' cannot be locked while its leader 'shoulder'"):
         model.lock("elbow")
 
 

@@ -153,7 +153,7 @@ def test_plan_takes_other_parameters_of_any_scalar_type(model):
 
 def test_wrong_number_of_parameters_is_refused():
     model = arm()
-    with pytest.raises(ShapeError, match=r"parameters: expected \d+ inertial numbers of model"):
+    with pytest.raises(ShapeError, match=r"parameters: expected \d+ inertial parameters of model"):
         Plan.build(model, [1.0, 2.0])
 
 

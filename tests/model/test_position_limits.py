@@ -117,7 +117,9 @@ def test_limits_of_leader_and_follower_that_exclude_each_other_are_refused():
             tb.Body("y", "x", joint=tied, inertia=inertia),
         ],
     )
-    with pytest.raises(tb.ModelError, match="joint 'b': expected limits that leave a position"):
+    with pytest.raises(
+        tb.ModelError, match="joint 'b': expected limits compatible with those of its leader"
+    ):
         model.random_state(0)
 
 

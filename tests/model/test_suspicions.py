@@ -75,7 +75,7 @@ CASES = [
     ),
     (
         {"shapes": (tb.Shape(tb.MeshShape("no/such/link.stl")),)},
-        "meshes: 1 of 1 are no files, such as 'no/such/link.stl'; give the folders of their",
+        "meshes: 1 of 1 are missing, such as 'no/such/link.stl'; give the folders of their",
     ),
     (
         {"hand": tb.Inertia.box(1e-7, (0.1, 0.1, 0.1))},
@@ -83,7 +83,7 @@ CASES = [
     ),
     (
         {"wrist": tb.Revolute("wrist", pose=tb.Pose(translation=(0, 0, -300.0)))},
-        "joint 'wrist': sits 300 m from its parent's origin; check the unit (millimeters?)",
+        "joint 'wrist': is 300 m from its parent's origin; check the unit (millimeters?)",
     ),
     (
         {"joint": tb.Revolute("hinge", limits=tb.JointLimits(-90.0, 90.0))},
@@ -91,7 +91,7 @@ CASES = [
     ),
     (
         {"joint": tb.Revolute("hinge", limits=tb.JointLimits(-1.0, 1.0, force=0.0))},
-        "joint 'hinge': largest force is 0; leave it out where it is not known",
+        "joint 'hinge': largest force is 0; leave it out if it is not known",
     ),
 ]  # fmt: skip
 
@@ -133,8 +133,7 @@ def test_joint_that_nothing_resists_is_told():
     palm = tb.Body("palm", joint=tb.Free("base"), inertia=tb.Inertia.sphere(1.0, 0.1))
     finger = tb.Body("finger", "palm", joint=tb.Revolute("knuckle"))
     assert told(tb.Model("hand", [palm, finger], movable=False))[-1] == (
-        "joint 'knuckle': nothing resists its motion; give what it carries mass, or the joint an "
-        "armature"
+        "joint 'knuckle': has no inertia; give the bodies it carries mass, or the joint an armature"
     )
 
 

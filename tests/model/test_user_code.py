@@ -168,7 +168,7 @@ def test_a_path_that_changes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
     assert _force(model, 0.7) == pytest.approx(_expected(SCALE, 0.7), rel=1e-14)
     tb.simulate(model, 0.01, passive=False)
     monkeypatch.setattr(sys.modules[__name__], "SCALE", 3.0)
-    text = r"joint 'lift': your code gives other results than when model 'lifted' was built"
+    text = r"joint 'lift': your code computes something else than when model 'lifted' was built"
     with pytest.raises(ModelError, match=text):
         _force(model, 0.7)
     with pytest.raises(ModelError, match=text):
@@ -186,7 +186,7 @@ def test_a_batch_of_a_kernel_whose_path_changed_is_refused(
     assert kernel([0.1], [0.3], [0.0], time=0.7)[0] == pytest.approx(_expected(1.25, 0.7))
     monkeypatch.setattr(sys.modules[__name__], "SCALE", 3.25)
     zeros = np.zeros((8, 1))
-    with pytest.raises((ModelError, TraceError), match="your code gives other results"):
+    with pytest.raises((ModelError, TraceError), match="your code computes something else"):
         kernel(zeros, zeros, zeros, time=0.7)
 
 
@@ -405,7 +405,14 @@ def test_a_class_whose_method_was_replaced_is_not_what_ships(
 
 def test_every_method_of_joints_is_traced_or_enters_no_kernel() -> None:
     """A new method of joints has to be put on one of the two lists."""
-    of_layout = {"structure", "without_offset", "no_offset", "numbers", "with_numbers", "canonical"}
+    of_layout = {
+        "structure",
+        "without_offset",
+        "no_offset",
+        "parameters",
+        "with_parameters",
+        "canonical",
+    }
     of_users = {"q_names", "v_names", "random", "locked", "at", "register"}
     methods = {
         name
@@ -425,8 +432,8 @@ def test_closing_joints_of_users_have_code_of_their_own() -> None:
 
     def model(distance: float) -> tb.Model:
         class Pin(tb.Spherical):
-            def closing(self) -> Any:
-                x, y, z = super().closing()
+            def loop_constraints(self) -> Any:
+                x, y, z = super().loop_constraints()
                 return (x, y, type(z)(z.axis, distance))  # type: ignore[attr-defined,call-arg]
 
         slides = [
@@ -456,7 +463,7 @@ def test_a_constraint_function_that_changes_later_is_refused() -> None:
     # m = 1e-9 + 1 kg along x, 1 kg along z: a_x = -g s / (1 + s^2)
     assert found[0] == pytest.approx(-GRAVITY / 2, rel=1e-6)
     slope[0] = 2.0
-    with pytest.raises(ModelError, match=r"loop 'wire': your code gives other results"):
+    with pytest.raises(ModelError, match=r"loop 'wire': your code computes something else"):
         tb.forward_dynamics(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
     fresh = _bead(lambda bead: bead.p[2] - slope[0] * bead.p[0])
     found = tb.forward_dynamics(fresh, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
@@ -481,5 +488,5 @@ def test_closures_derived_from_ours_have_code_of_their_own(monkeypatch: pytest.M
     second = model()
     assert second.structure_key() != key
     assert first != second
-    with pytest.raises(ModelError, match=r"loop 'blade': your code gives other results"):
+    with pytest.raises(ModelError, match=r"loop 'blade': your code computes something else"):
         first.structure_key()

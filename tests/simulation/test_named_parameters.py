@@ -123,10 +123,10 @@ def test_random_trees_in_water(seed):
             named[f"{body.name}.mass"] = np.array([x.mass for x in others])
             named[f"{body.name}.center_of_mass"] = np.array([x.com for x in others])
             named[f"{body.name}.inertia"] = np.array([x.tensor for x in others])
-        damping = rng.uniform(0.0, 0.5, (CASES, body.joint.freedom_count))
+        damping = rng.uniform(0.0, 0.5, (CASES, body.joint.dof))
         damping[0] = 0.0
-        if body.joint.freedom_count:
-            several = damping if body.joint.freedom_count > 1 else damping[:, 0]
+        if body.joint.dof:
+            several = damping if body.joint.dof > 1 else damping[:, 0]
             named[f"{body.joint.name}.damping"] = several
         for k in range(CASES):
             passive = tb.JointPassive(damping=damping[k]) if damping[k].any() else None

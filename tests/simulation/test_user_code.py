@@ -59,7 +59,7 @@ def test_water_that_replaces_methods_is_refused() -> None:
             return 20.0
 
     class Odd(tb.Water):
-        def numbers(self) -> tuple[float, ...]:
+        def parameters(self) -> tuple[float, ...]:
             return (1.0,)
 
     tb.World(fluid=Warm())

@@ -27,13 +27,13 @@ def plain_box():
         inertia=tb.Inertia.box(11.0, SIZE),
         shapes=(tb.Shape(tb.BoxShape(SIZE)),),
     )
-    return tb.add_water(tb.Model("box", [body]), 1000.0).model
+    return tb.add_hydrodynamics(tb.Model("box", [body]), 1000.0).model
 
 
 MODELS = {
     "`bluerov2_heavy`, identified by von Benzon et al. 2022": lambda: tb.load("bluerov2_heavy"),
     "`bluerov2_alpha`, with its arm, identified in a wave tank": lambda: tb.load("bluerov2_alpha"),
-    "a plain box of its size, `add_water`": plain_box,
+    "a plain box of its size, `add_hydrodynamics`": plain_box,
 }
 
 

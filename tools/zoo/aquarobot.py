@@ -5,7 +5,7 @@ import math
 import numpy as np
 
 import tiburon as tb
-from tiburon.hydro.coefficients import estimate_water
+from tiburon.hydro.coefficients import estimate_hydrodynamics
 from tiburon.zoo.parts import BLUE, GREY, ORANGE, STEEL, YELLOW, at, turned_z
 from tools.zoo.sheet import Sheet
 
@@ -28,7 +28,7 @@ def round_bar(length: float, radius: float, color: tuple[float, float, float, fl
 
 def in_water(shape: tb.Shape) -> tb.BodyFluid:
     """Return the water numbers of a shape, in the water of DynaMechs' simulation."""
-    return estimate_water([shape], 1020.0).fluid
+    return estimate_hydrodynamics([shape], 1020.0).fluid
 
 
 def aquarobot() -> Sheet:

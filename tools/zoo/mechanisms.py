@@ -57,8 +57,8 @@ def bricard() -> Sheet:
 IFToMM multibody benchmark library, problem "Bricard's mechanism": five rods of 1 m and 1 kg, 0.1
 m square, with the corners (0,0,0) (1,0,0) (1,-1,0) (1,-1,1) (0,-1,1) (0,0,1) and hinges about Y,
 Z, X, Y, Z, X; the ground lies between the last corner and the first. It starts from rest, with
-all joints zero, and runs for 10 s. Counting gives no freedom (6 hinges, one loop); it has one.
-Gravity is along -y of the source; here it is turned, so that y of the source is up."""
+all joints zero, and runs for 10 s. Counting gives no degree of freedom (6 hinges, one loop); it has
+one. Gravity is along -y of the source; here it is turned, so that y of the source is up."""
     notes = {
         "rod_1": "IFToMM benchmark library: a solid box of 1 x 0.1 x 0.1 m and 1 kg, as all rods.",
     }

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 import tiburon as tb
-from tiburon.hydro.coefficients import estimate_water
+from tiburon.hydro.coefficients import estimate_hydrodynamics
 from tiburon.zoo.parts import GREY, ORANGE, STEEL, YELLOW, at, line_shape
 from tools.zoo.closing import body_poses
 from tools.zoo.sheet import Sheet
@@ -94,7 +94,7 @@ def round_bar(
     middle = (0.5 * length, 0.0, 0.0)
     lying = tb.Pose.from_axis_angle(Y, math.pi / 2.0, middle)
     cylinder = tb.Shape(tb.CylinderShape(radius, length), pose=lying, color=color)
-    fluid = replace(estimate_water([cylinder], SEA).fluid, volume=0.22 * mass / SEA)
+    fluid = replace(estimate_hydrodynamics([cylinder], SEA).fluid, volume=0.22 * mass / SEA)
     return tb.Body(
         name,
         parent,

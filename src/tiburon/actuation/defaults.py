@@ -106,7 +106,7 @@ def _stick_slips(model: Model) -> list[Element]:
     """Return friction that holds for all joints with Coulomb friction, as stiff as they allow."""
     found: list[Element] = []
     for joint in model.joints:
-        if joint.passive is None or joint.freedom_count == 0:
+        if joint.passive is None or joint.dof == 0:
             continue
         inertia = felt_inertia(model)[model.slice(joint.name, of="v")]
         ratio = joint.ratio if isinstance(joint, Coupled) else 1.0
@@ -115,7 +115,7 @@ def _stick_slips(model: Model) -> list[Element]:
                 continue
             m = float(inertia[k]) / (ratio * ratio)
             bend = f / (m * STICK_FREQUENCY * STICK_FREQUENCY)
-            name = f"{joint.name}.friction" if joint.freedom_count == 1 else None
+            name = f"{joint.name}.friction" if joint.dof == 1 else None
             found.append(
                 StickSlip(
                     name or f"{joint.name}.friction_{k}",

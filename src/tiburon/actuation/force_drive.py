@@ -34,7 +34,7 @@ class ForceDrive(Element):
 
     def command_names(self, model: Model) -> tuple[str, ...]:
         """Return its name, with a number behind it where the joint has several freedoms."""
-        count = model.joint(self.actuator.joint).freedom_count
+        count = model.joint(self.actuator.joint).dof
         return (self.name,) if count == 1 else tuple(f"{self.name}.{k}" for k in range(count))
 
     def output_names(self, model: Model) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ __all__ = [
 
 def per_degree_of_freedom(value: PerFreedom, joint: Joint) -> tuple[float, ...]:
     """Return one value per degree of freedom, where one may stand for all."""
-    return value if isinstance(value, tuple) else (value,) * joint.freedom_count
+    return value if isinstance(value, tuple) else (value,) * joint.dof
 
 
 def joint_positions(now: ElementContext, joint: Joint) -> Sequence[Scalar]:
@@ -73,9 +73,9 @@ def spread_forces(
 def require_single_dof(model: Model, joint: str, element: str) -> None:
     """Raise an error unless a model has a joint of this name with one degree of freedom."""
     found = model.joint(joint)
-    if found.freedom_count != 1:
+    if found.dof != 1:
         raise ModelError(
             f"{element}: expected a joint of one freedom, got the {found.kind} joint {joint!r} "
-            f"with {found.freedom_count}; name a hinge, a slide or a screw",
+            f"with {found.dof}; name a hinge, a slide or a screw",
             name=joint,
         )

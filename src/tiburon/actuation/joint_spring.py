@@ -37,7 +37,7 @@ def rest_position(joint: Joint, rest: PerFreedom) -> tuple[float, ...]:
     count = 1 if joint.follows is not None else joint.nq
     if isinstance(rest, tuple) and len(rest) == count:
         return rest
-    freedoms = joint.freedom_count
+    freedoms = joint.dof
     step = rest if isinstance(rest, tuple) else (rest,) * freedoms
     if count == freedoms:
         return step

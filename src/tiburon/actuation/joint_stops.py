@@ -118,7 +118,7 @@ class JointStops(Element):
         stops = []
         for joint in model.joints:
             limits = joint.limits
-            if limits is None or joint.freedom_count == 0:
+            if limits is None or joint.dof == 0:
                 continue
             for freedom, low, high in _limited(joint):
                 if math.isinf(low) and math.isinf(high):
@@ -147,7 +147,7 @@ class JointStops(Element):
     def check(self, model: Model) -> None:
         """Raise an error if a joint or a freedom does not exist."""
         for stop in self.stops:
-            count = model.joint(stop.joint).freedom_count
+            count = model.joint(stop.joint).dof
             if not -1 <= stop.freedom < count:
                 raise ModelError(
                     f"stop of joint {stop.joint!r}: freedom must be below {count}, got "
@@ -201,7 +201,7 @@ def _ends(stop: JointStop) -> tuple[float, ...]:
 def _measured(now: ElementContext, joint: Joint, freedom: int) -> tuple[Scalar, list[Scalar]]:
     """Return the position that is limited, and how it changes with the velocity of each freedom."""
     q = joint_positions(now, joint)
-    direction: list[Scalar] = [0.0] * joint.freedom_count
+    direction: list[Scalar] = [0.0] * joint.dof
     if freedom >= 0:
         direction[freedom] = 1.0
         return q[freedom], direction

@@ -86,7 +86,7 @@ class PassiveJoints(Element):
         acting = tuple(
             joint
             for joint in model.joints
-            if joint.freedom_count
+            if joint.dof
             and (any(found._named(joint)) or any(any(x) for x in found._numbers(joint)[:3]))
         )
         return cls("passive", acting, friction_speed, coulomb, named) if acting else None

@@ -148,7 +148,7 @@ class JointForceSchedule(Element):
 
     def check(self, model: Model) -> None:
         """Raise an error unless there is one value per degree of freedom of the joint."""
-        count = model.joint(self.joint).freedom_count
+        count = model.joint(self.joint).dof
         if len(self.forces[0]) != count:
             raise ModelError(
                 f"joint force schedule {self.name!r}: joint {self.joint!r} has {count} freedoms, "

@@ -123,7 +123,7 @@ class StickSlip(Element):
 
     def check(self, model: Model) -> None:
         """Raise an error if the joint has no such freedom."""
-        count = model.joint(self.joint).freedom_count
+        count = model.joint(self.joint).dof
         if not 0 <= self.freedom < count:
             raise ModelError(
                 f"stick-slip friction {self.name!r}: freedom must be below {count} at joint "
@@ -159,7 +159,7 @@ class StickSlip(Element):
         force = np.minimum(
             np.maximum(-spring - np.minimum(np.maximum(damper, -fs), fs), -most), most
         )
-        along = [0.0] * joint.freedom_count
+        along = [0.0] * joint.dof
         along[self.freedom] = force
         outputs = {f"{self.name}.force": force, f"{self.name}.energy": 0.5 * s0 * z * z}
         return Action(joint_force(joint, along), rates=(rate,), outputs=outputs)

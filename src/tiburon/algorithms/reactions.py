@@ -193,7 +193,7 @@ def _actuator_options(model: Model, actuators: Mapping[str, ArrayLike] | None) -
                 f"actuators[{name!r}]",
                 f"at least one for each of {freedoms} freedoms, and a joint that has some",
                 f"{shape[-2]}",
-                advice="leave joints without power out; powering() tells which they are",
+                advice="leave joints without power out; joint_actuation() tells which they are",
             )
         found.append((name, shape[-2]))
     return (("actuators", tuple(found)),) if found else ()
@@ -229,8 +229,8 @@ def joint_reactions(
         v: Joint velocity [m/s or rad/s], shape (..., nv).
         vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
         actuators: By joint name, the wrench [n; f] of a unit force of each of its actuators on the
-            body, body axes about the body origin, shape (..., actuators, 6), as `powering` takes
-            them. Of more actuators than freedoms, forces of least squares are taken.
+            body, body axes about the body origin, shape (..., actuators, 6), as `joint_actuation`
+            takes them. Of more actuators than freedoms, forces of least squares are taken.
         **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
             `errors`: those of `Delivery`.
 

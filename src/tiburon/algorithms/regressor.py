@@ -31,7 +31,7 @@ from tiburon.errors import ModelError
 from tiburon.functions.keywords import WorldCall, takes_conditions
 from tiburon.functions.library import GRAVITY, LibraryFunction, Options, call_under, inputs_of
 from tiburon.model import Model, Plan, PlanBody, World
-from tiburon.model.plan import NUMBERS, WORLD_BODY
+from tiburon.model.plan import INERTIAL_PARAMETERS, WORLD_BODY
 from tiburon.spatial import (
     Force,
     Motion,
@@ -47,8 +47,10 @@ from tiburon.trace.array import as_traced
 __all__ = ["inertial_parameter_names", "inertial_parameters", "regressor", "regressor_rows"]
 
 _UNITS = tuple(
-    RigidInertia.from_array([1.0 if place == number else 0.0 for place in range(len(NUMBERS))])
-    for number in range(len(NUMBERS))
+    RigidInertia.from_array(
+        [1.0 if place == number else 0.0 for place in range(len(INERTIAL_PARAMETERS))]
+    )
+    for number in range(len(INERTIAL_PARAMETERS))
 )
 """Inertias with one number 1 and the others 0: dynamics is linear, so they need not be possible."""
 
@@ -93,7 +95,7 @@ def regressor_rows(
     if not has_few_pairs(plan):
         S, loads = _vectors(plan, bodies, q, v, vd, gravity)
         entries = load_matrix(plan, S, loads, [plan.frame(name).body for name in bodies])
-        columns = len(NUMBERS) * len(bodies)
+        columns = len(INERTIAL_PARAMETERS) * len(bodies)
         return tuple(tuple(entries[i : i + columns]) for i in range(0, len(entries), columns))
     return _by_pairs(plan, bodies, q, _motions(plan, q, v, vd, gravity))
 
@@ -146,7 +148,7 @@ def _by_pairs(
         felt = [body.joint.project(q[body.q], one) for one in f]
         return felt, tuple(moving.X.force_to_parent(one) for one in f)
 
-    width = len(NUMBERS)
+    width = len(INERTIAL_PARAMETERS)
     Y: list[list[Scalar]] = [[0.0] * (width * len(bodies)) for _ in range(plan.nv)]
     for number, name in enumerate(bodies):
         place = plan.frame(name)
@@ -200,7 +202,7 @@ def _vectors(
             [carrier.vel for carrier in carriers],
             [carrier.acc for carrier in carriers],
         )
-        nothing = [(0.0,) * 6] * len(NUMBERS)
+        nothing = [(0.0,) * 6] * len(INERTIAL_PARAMETERS)
         felt = dict(zip(loaded, found, strict=True))
         columns = [f for number in range(len(bodies)) for f in felt.get(number, nothing)]
         return components([s for own in S for s in own], 6), components(columns, 6)
@@ -219,7 +221,7 @@ def _run(model: Model, world: World | None, options: Options, q: Any, v: Any, vd
             "inverse_dynamics(...)"
         )
     rows = regressor_rows(plan, model.body_names, scalars(q), scalars(v), scalars(vd), gravity)
-    shape = (model.nv, len(NUMBERS) * len(model.bodies))
+    shape = (model.nv, len(INERTIAL_PARAMETERS) * len(model.bodies))
     return as_traced([x for row in rows for x in row]).reshape(shape)
 
 
@@ -269,7 +271,7 @@ def regressor(
 @public
 def inertial_parameter_names(model: Model) -> tuple[str, ...]:
     """Return one name per column of `regressor`, such as "upper.mass" or "upper.inertia_xx"."""
-    return tuple(f"{body}.{number}" for body in model.body_names for number in NUMBERS)
+    return tuple(f"{body}.{number}" for body in model.body_names for number in INERTIAL_PARAMETERS)
 
 
 @public

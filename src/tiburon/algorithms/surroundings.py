@@ -217,8 +217,8 @@ def water_numbers(model: Model, world: World) -> tuple[tuple[float, ...], tuple[
     from tiburon.algorithms.water.fluid import immersions
 
     links = immersions(model, world.fluid.meets_bodies_apart)
-    bodies = tuple(x for link in links for part in link for x in part.numbers())
-    return world.fluid.numbers(), bodies
+    bodies = tuple(x for link in links for part in link for x in part.parameters())
+    return world.fluid.parameters(), bodies
 
 
 def refuse_loops(model: Model, function: str) -> None:
@@ -272,4 +272,4 @@ def world_key(world: World) -> Any:
         return world
     # a user's current need not compare, nor have a hash
     water = [getattr(world.fluid, x.name) for x in fields(world.fluid) if x.name != "current"]
-    return (world.gravity, world.ground, *water, world.fluid.motion.numbers(), *traced)
+    return (world.gravity, world.ground, *water, world.fluid.motion.parameters(), *traced)

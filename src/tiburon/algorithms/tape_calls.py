@@ -173,7 +173,14 @@ class StepRecorder:
             offset = offset or body.joint.no_offset()
         placement = _general(body.placement) if rare else body.placement
         leaves: list[Any] = list(offset)
-        parts = (joint.numbers(), placement, body.inertia, body.added, body.armature, tuple(values))
+        parts = (
+            joint.parameters(),
+            placement,
+            body.inertia,
+            body.added,
+            body.armature,
+            tuple(values),
+        )
         structure = _take(parts, leaves, lift_all=rare)
         # in a general class, constants and traced numbers may stand at the same place
         pattern = None if rare else tuple(isinstance(leaf, Value) for leaf in leaves)
@@ -253,7 +260,7 @@ class _Tracing:
             children=(),
             q=q,
             v=v,
-            joint=joint.with_numbers(numbers),
+            joint=joint.with_parameters(numbers),
             placement=placement,
             inertia=inertia,
             added=added,
@@ -328,7 +335,7 @@ def _pattern(body: PlanBody) -> Any:
     """Return what a special class of visits to a body would be made for."""
     numbers: list[Any] = []
     joint, offset = body.joint.without_offset()
-    own = (joint.numbers(), body.placement, body.inertia, body.added, body.armature)
+    own = (joint.parameters(), body.placement, body.inertia, body.added, body.armature)
     structure = _take(own, numbers)
     traced = tuple(isinstance(x, Value) for x in numbers)
     return (_code(joint), len(offset), structure, traced)
@@ -336,8 +343,10 @@ def _pattern(body: PlanBody) -> Any:
 
 def _code(joint: Joint) -> tuple[object, ...]:
     """Return what the code of a joint depends on, whatever its numbers are."""
-    numbers = joint.numbers()
-    return joint.with_numbers((0.0,) * len(numbers)).structure() if numbers else joint.structure()
+    numbers = joint.parameters()
+    return (
+        joint.with_parameters((0.0,) * len(numbers)).structure() if numbers else joint.structure()
+    )
 
 
 def _general(transform: Transform) -> Transform:

@@ -37,7 +37,7 @@ SPREAD = 1e10
 """Eigenvalues of a mass matrix that lie so far apart leave six digits of accelerations."""
 
 LARGEST = 40
-"""Freedoms up to which derivatives are checked: beyond, they take minutes to compile."""
+"""Degrees of freedom up to which derivatives are checked: beyond, they take minutes to compile."""
 
 
 def agreements(model: Model, world: World, states: Kicked) -> Iterator[Finding]:
@@ -118,7 +118,7 @@ def derivative_agreement(model: Model, world: World, states: Kicked) -> Finding:
     if model.loops:
         return Finding(name, SKIPPED, "the robot has loops")
     if model.nv > LARGEST:
-        return Finding(name, SKIPPED, f"{model.nv} freedoms; up to {LARGEST} are checked")
+        return Finding(name, SKIPPED, f"{model.nv} degrees of freedom; up to {LARGEST} are checked")
     q, v = states.q[0], states.v[0]
     vd = np.random.default_rng(2).standard_normal(model.nv)
     tau = inverse_dynamics(model, q, v, vd, world=world)

@@ -85,7 +85,7 @@ def advise_step(model: Model, world: World, q: Array) -> StepAdvice:
             found.append((abs(fastest.eigenvalue), f"{fastest.kind} of {who}"))
     inertia = felt_inertia(model)
     for joint in model.joints:
-        if joint.passive is None or joint.freedom_count == 0:
+        if joint.passive is None or joint.dof == 0:
             continue
         own = inertia[model.slice(joint.name, of="v")]
         for f, m in zip(per_degree_of_freedom(joint.passive.friction, joint), own, strict=False):

@@ -8,7 +8,7 @@ import typer
 from tiburon.cli.loading import complete_robot, load_quietly, open_console
 
 if TYPE_CHECKING:
-    from tiburon.hydro.add_water import AddedWater, BodyWater
+    from tiburon.hydro.add_hydrodynamics import AddedHydrodynamics, BodyHydrodynamics
 
 QUALITIES = {"exact": "green", "computed": "green", "fitted": "yellow", "guessed": "red"}
 """How good a number is, and the color that says so."""
@@ -62,7 +62,7 @@ def run(
         if target.exists() and not force:
             raise tb.ModelFileError(target, "exists already; choose another name, or pass --force")
     model, said = load_quietly(source, package_path or ())
-    added = tb.add_water(model, density, overwrite=overwrite, panels=panels)
+    added = tb.add_hydrodynamics(model, density, overwrite=overwrite, panels=panels)
     if target is not None:
         tb.save(added.model, target)
     if as_json:
@@ -77,11 +77,11 @@ def run(
         print(f"\nwrote {target}")
 
 
-def _described(added: "AddedWater") -> dict[str, Any]:
+def _described(added: "AddedHydrodynamics") -> dict[str, Any]:
     return {"name": added.model.name, "bodies": [_body(entry) for entry in added.bodies]}
 
 
-def _body(entry: "BodyWater") -> dict[str, Any]:
+def _body(entry: "BodyHydrodynamics") -> dict[str, Any]:
     """Return one body as plain data."""
     fluid = entry.fluid
     found: dict[str, Any] = {
@@ -101,7 +101,7 @@ def _body(entry: "BodyWater") -> dict[str, Any]:
     return found
 
 
-def _print(added: "AddedWater") -> None:
+def _print(added: "AddedHydrodynamics") -> None:
     """Print one row per body."""
     from rich.table import Table
     from rich.text import Text

@@ -20,10 +20,10 @@ def run(
     ] = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
 ) -> None:
-    """List the robots that ship: how they are built, freedoms, mass, loops, one line each.
+    """List the robots that ship: topology, degrees of freedom, mass, loops, description.
 
-    Load one with tiburon.load("name"); see it with `tiburon info NAME`. Freedoms are those of the
-    tree: loops take some away.
+    Load one with tiburon.load("name"); `tiburon info NAME` describes it. Degrees of freedom are
+    those of the tree, without loop constraints.
     """
     rows = [row for row in _rows() if like.casefold() in f"{row['name']} {row['about']}".casefold()]
     if as_json:

@@ -197,7 +197,7 @@ def _actuators(model: Model, joints: tuple[str, ...]) -> tuple[str, ...]:
                 f"force, got {len(driving)}; take through='joints'",
                 name=name,
             )
-        count = model.joint(name).freedom_count
+        count = model.joint(name).dof
         own = driving[0].name
         found += [own] if count == 1 else [f"{own}.{k}" for k in range(count)]
     return tuple(found)

@@ -45,7 +45,8 @@ class Budget:
         if time.monotonic() > self.deadline:
             raise ModelFileError(
                 self.file,
-                f"reading must end within {SECONDS:g} s, and has not; split the file, or build the "
+                f"reading must end within {SECONDS:g} s, and has not; split the file, or build "
+                "the "
                 "robot in Python",
             )
 

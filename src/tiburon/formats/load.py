@@ -82,7 +82,8 @@ def load(
     if root_joint is not None:
         if file_format not in ROOTLESS_FORMATS:
             raise ModelError(
-                f"{source}: root_joint is for {' and '.join(ROOTLESS_FORMATS)} files, which do not "
+                f"{source}: root_joint is for {' and '.join(ROOTLESS_FORMATS)} files, which do "
+                "not "
                 f"specify the root joint, got a {file_format} robot; change the file, or attach "
                 "the robot with Model.attach(..., joint=...)"
             )
@@ -197,7 +198,7 @@ def load_world(
     else:
         raise ModelFileError(
             path,
-            f"surroundings come from a DynaMechs environment (.env) or an MJCF file (.xml), got "
+            "surroundings come from a DynaMechs environment (.env) or an MJCF file (.xml), got "
             f"{path.suffix!r}; write World(gravity=..., ground=..., fluid=...) instead",
         )
     module, function = WORLD_READERS[word]

@@ -59,7 +59,8 @@ class MeshPaths:
                     continue
                 element.fail(
                     "meshes may lie in the folder of the robot file or in package_paths, got "
-                    f"{uri[:80]!r}, which leads elsewhere; load it with package_paths=[...] naming "
+                    f"{uri[:80]!r}, which leads elsewhere; load it with package_paths=[...] "
+                    "naming "
                     "a folder that holds it"
                 )
             if exists:

@@ -206,7 +206,7 @@ FIXED_GAIN = 0
 """MuJoCo's number of a force in proportion to the control (mjtGain)."""
 
 HINGE_OR_SLIDE = (2, 3)
-"""MuJoCo's numbers of joints with one freedom (mjtJoint)."""
+"""MuJoCo's numbers of joints with one degree of freedom (mjtJoint)."""
 
 
 def read_actuators(
@@ -238,7 +238,7 @@ def read_actuators(
 
 
 def _turns_one_way(compiled: Any, i: int, joint: int) -> bool:
-    """Return whether an actuator drives a joint of one freedom, through a gear that turns."""
+    """Return whether an actuator drives a single-axis joint with a non-zero gear."""
     one = int(compiled.jnt_type[joint]) in HINGE_OR_SLIDE
     return one and float(compiled.actuator_gear[i][0]) != 0.0
 

@@ -206,7 +206,7 @@ class _Builder:
         if root_joint is not None:
             if len(tree.roots) != 1:
                 self.top.fail(
-                    f"a root joint can be given where one link is held by no joint, got "
+                    "a root joint can be given where one link is held by no joint, got "
                     f"{len(tree.roots)}; leave root_joint out"
                 )
             return root_joint

@@ -73,7 +73,8 @@ def unit(numbers: Sequence[float], element: XmlElement) -> Vec3:
     largest = max(abs(x), abs(y), abs(z))
     if not 0.0 < largest < math.inf:
         element.fail(
-            f"axis must have a direction, got {x:g} {y:g} {z:g}; say about or along which line the "
+            f"axis must have a direction, got {x:g} {y:g} {z:g}; say about or along which line "
+            "the "
             "joint moves"
         )
     if abs(math.hypot(x, y, z) - 1.0) <= 1e-15:
@@ -214,9 +215,9 @@ class _Ties:
         self._unknown = 0
 
     def of(self, name: str) -> Mimic | None:
-        """Return the tie of a joint to one with a freedom of its own; None if it moves by itself.
+        """Return the coupling of a joint to its independent leader; None if it is independent.
 
-        An empty leader stands for one that never moves.
+        An empty leader means a fixed one.
         """
         # the joints between, from this one to the first whose tie is known
         path: list[str] = []
@@ -254,7 +255,8 @@ class _Ties:
             return Mimic("", mimic.ratio, mimic.offset, element)
         if kind not in ("revolute", "continuous", "prismatic"):
             element.fail(
-                f"joint {name!r}: can mimic a joint of one freedom, got the {kind} joint "
+                f"joint {name!r}: can mimic a joint with one degree of freedom, got the {kind} "
+                "joint "
                 f"{leader!r}; follow a revolute or prismatic one"
             )
         return mimic

@@ -108,7 +108,7 @@ def read_actuators(
             )
             continue
         # the same motor may be listed once for each program that uses it
-        if joints[joint].freedom_count == 0 or motor in actuators:
+        if joints[joint].dof == 0 or motor in actuators:
             continue
         try:
             actuators[motor] = Actuator(motor, joint, _ratio(element, motors[0]))
@@ -171,7 +171,8 @@ def _read(
     sums = [_summed([body for body in path if body.name not in shared]) for path in paths]
     if any(found is None for found in sums):
         findings.add(
-            f"{element.describe()}: left out, only joints of one freedom can be coupled",
+            f"{element.describe()}: left out, only joints with one degree of freedom can be "
+            "coupled",
             element.line,
         )
         return None

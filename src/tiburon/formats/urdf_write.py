@@ -165,7 +165,8 @@ def elementary_joints(joint: Joint, losses: list[str]) -> list[Elementary]:
     found = _chain(joint, losses)
     if found is None:
         raise ModelError(
-            f"{element}: URDF has no joint that moves as a {joint.kind} joint does; save the robot "
+            f"{element}: URDF has no joint that moves as a {joint.kind} joint does; save the "
+            "robot "
             "as .toml",
             name=joint.name,
         )
@@ -251,7 +252,7 @@ def _axial(
 
 
 def _with_data(part: Elementary, joint: Joint, number: int) -> Elementary:
-    """Return a joint with limits and friction of one freedom of ours."""
+    """Return a joint with limits and friction of one degree of freedom of ours."""
     if joint.limits is not None:
         limits = joint.limits
         part = replace(

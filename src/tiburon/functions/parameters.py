@@ -27,7 +27,7 @@ from tiburon.model.parameters import (
     run_time_leaves,
     with_value,
 )
-from tiburon.model.plan import NUMBERS, WORLD_BODY, RunTime
+from tiburon.model.plan import INERTIAL_PARAMETERS, WORLD_BODY, RunTime
 from tiburon.record import record
 from tiburon.spatial import RigidInertia
 from tiburon.trace.program import current_graph
@@ -176,7 +176,7 @@ def _body_fluid_parameters(model: Model) -> Iterator[Parameter]:
 
         def code(given: BodyFluid, X: Any = frame.transform) -> tuple[object, Sequence[float]]:
             met = replace(immersion_of([(given, X)]), run_time=True)
-            return met.structure(), met.numbers()
+            return met.structure(), met.parameters()
 
         shapes = replace(BodyFluid(), drag=fluid.drag, fins=fluid.fins)
         for word, value, path in run_time_leaves(shapes, code):
@@ -328,7 +328,7 @@ def _inertia_rows(
                     rigid = found.get(body.name, body.inertia.rigid)
                     total = total + frame.transform.inertia_to_parent(rigid)
         numbers += list(total)
-    assert len(numbers) == len(NUMBERS) * len(plan.bodies)
+    assert len(numbers) == len(INERTIAL_PARAMETERS) * len(plan.bodies)
     for link in plan.bodies:
         if link.armature is not None:
             numbers += list(felt.get(link.v.start, link.armature))
@@ -366,7 +366,7 @@ def _armatures(model: Model, given: Mapping[Parameter, Array]) -> dict[int, list
             raise case_message(error, case)
     felt: dict[int, list[Any]] = {}
     for joint in model.joints:
-        if not joint.freedom_count:
+        if not joint.dof:
             continue
         own: list[Any] = list(joint.armatures)
         if joint.name in values:
@@ -393,7 +393,7 @@ def _fluid_rows(fluid: Water, given: Mapping[Parameter, Array]) -> Array:
             one = fluid.case(index[-1] if fluid.cases > 1 else 0)
         for item, value in values.items():
             one = with_value(one, item.path, value)
-        return one.at_run_time().numbers()
+        return one.at_run_time().parameters()
 
     return rows_of(given, lead, water)
 
@@ -437,7 +437,8 @@ def _immersion_rows(model: Model, world: World, given: Mapping[Parameter, Array]
     members = members_in_water(model, run_time)
     touched = {model.plan.frame(item.owner).body for item in given}
     own = {
-        index: tuple(x for part in link for x in part.numbers()) for index, link in enumerate(links)
+        index: tuple(x for part in link for x in part.parameters())
+        for index, link in enumerate(links)
     }
     forms = {index: [part.structure() for part in links[index]] for index in touched}
 
@@ -458,7 +459,7 @@ def _immersion_rows(model: Model, world: World, given: Mapping[Parameter, Array]
                     "others, such as equal ends of a cylinder that differ in the model; run these "
                     "cases with a model of their own"
                 )
-            numbers[index] = tuple(x for part in link for x in part.numbers())
+            numbers[index] = tuple(x for part in link for x in part.parameters())
         return [x for index in range(len(links)) for x in numbers[index]]
 
     return rows_of(given, lead_of(given), row)

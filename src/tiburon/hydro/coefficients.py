@@ -41,7 +41,7 @@ from tiburon.model.shape import (
 )
 from tiburon.model.value_checks import Vec3, matrix6, positive_density
 
-__all__ = ["WaterEstimate", "estimate_water"]
+__all__ = ["HydrodynamicEstimate", "estimate_hydrodynamics"]
 
 QUALITIES = ("exact", "computed", "fitted", "guessed")
 """From the best to the worst."""
@@ -103,7 +103,7 @@ class _Part(NamedTuple):
 
 
 @dataclass(frozen=True)
-class WaterEstimate:
+class HydrodynamicEstimate:
     """Water numbers of a body, and how good they are."""
 
     fluid: BodyFluid
@@ -118,9 +118,9 @@ class WaterEstimate:
 
 
 @public
-def estimate_water(
+def estimate_hydrodynamics(
     shapes: Sequence[Shape] | Shape, density: float = 1025.0, *, panels: int = 1000
-) -> WaterEstimate:
+) -> HydrodynamicEstimate:
     """Find the water numbers of a body made of simple shapes, or of watertight meshes.
 
     Shapes are taken to be apart: where they overlap, or shield each other, the sum is too large and
@@ -168,14 +168,14 @@ def estimate_water(
         drag=tuple(drag),
         reference_density=density,
     )
-    return WaterEstimate(fluid, quality, tuple(remarks))
+    return HydrodynamicEstimate(fluid, quality, tuple(remarks))
 
 
 def _part(geometry: Geometry, density: float, panels: int) -> _Part:
     """Return the water numbers of one shape in its own axes."""
     if isinstance(geometry, MeshShape):
         # most robots have none, and panels need more modules than all other shapes
-        from tiburon.hydro.mesh_water import mesh_water
+        from tiburon.hydro.mesh_coefficients import mesh_water
 
         mesh = mesh_water(geometry, density, (BOX_DRAG, SPHERE_DRAG), panels)
         quality = {

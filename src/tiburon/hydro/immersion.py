@@ -278,7 +278,7 @@ class Immersion:
         """Which of `_scalars` a kernel takes at run time."""
         return tuple(self.run_time or x != 0.0 for x in self._scalars())
 
-    def numbers(self) -> tuple[float, ...]:
+    def parameters(self) -> tuple[float, ...]:
         """Return the numbers a kernel takes at run time: those that are not zero.
 
         Angles of fins that can be turned come last, whatever they are.
@@ -287,7 +287,7 @@ class Immersion:
         taken = zip(self._scalars(), self._used(), strict=True)
         return (*(x for x, used in taken if used), *angles)
 
-    def with_numbers(self, numbers: Sequence[Scalar]) -> "Immersion":
+    def with_parameters(self, numbers: Sequence[Scalar]) -> "Immersion":
         """Return the same link with other scalars in place of `numbers`."""
         given = iter(numbers)
         all_of = iter([next(given) if used else 0.0 for used in self._used()])

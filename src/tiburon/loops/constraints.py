@@ -39,7 +39,7 @@ from tiburon.model.closure import Closure
 from tiburon.model.joint_constraints import Measure, RelativeMotion, Slip
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.surface_contact import SurfaceContact
-from tiburon.model.traced_closure import MOTION, ClosureProgram, Seen, closure_program
+from tiburon.model.traced_closure import MOTION_SIZE, ClosureProgram, Seen, closure_program
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import (
     add,
@@ -327,7 +327,7 @@ def _on_end(
 ) -> tuple[Force, ...]:
     """Return the wrench of each residual on the plan body of one end, in that body's frame."""
     found = []
-    for start in range(MOTION * k, len(gradient), program.width):
+    for start in range(MOTION_SIZE * k, len(gradient), program.width):
         n: Vec3 = (gradient[start], gradient[start + 1], gradient[start + 2])
         f: Vec3 = (gradient[start + 3], gradient[start + 4], gradient[start + 5])
         R = end.place.R
@@ -461,7 +461,7 @@ def _count(loop: Closure) -> int:
     if isinstance(loop, JointCoupling):
         return 1
     if isinstance(loop, LoopClosure):
-        return len(loop.joint.closing())
+        return len(loop.joint.loop_constraints())
     return loop.position_count + loop.velocity_count
 
 
@@ -470,7 +470,7 @@ def binds_velocity(model: Model) -> tuple[bool, ...]:
     found: list[bool] = []
     for loop in model.loops:
         if isinstance(loop, LoopClosure):
-            found += [isinstance(measure, Slip) for measure in loop.joint.closing()]
+            found += [isinstance(measure, Slip) for measure in loop.joint.loop_constraints()]
         elif isinstance(loop, JointCoupling):
             found.append(False)
         else:
@@ -616,7 +616,7 @@ def _closure(
     own, first = end_of(plan, loop.first, loop.joint.pose.transform, places, motions)
     other, second = end_of(plan, loop.second, loop.second_pose.transform, places, motions)
     held = other if own == WORLD_BODY else own
-    given = ([first], [second], [tuple(loop.joint.closing())], [motions is not None])
+    given = ([first], [second], [tuple(loop.joint.loop_constraints())], [motions is not None])
     (tied,) = each(plan, _tie, [held], *given)
     rows = _rows(plan, transmit, (own, tied.on_first), (other, tied.on_second))
     return Constraints(tied.value, rows, tied.rate, tied.bias)
@@ -647,7 +647,7 @@ def carried_by(
     other, second = end_of(plan, loop.second, loop.second_pose.transform, places, None)
     at = _relative(first, second)
     on_second, on_first = Force.zero(), Force.zero()
-    for measure, force in zip(loop.joint.closing(), forces, strict=True):
+    for measure, force in zip(loop.joint.loop_constraints(), forces, strict=True):
         n, f = measure.wrench(at)
         pushed = Force(transpose_vector(at.R, n), transpose_vector(at.R, f))
         on_second = on_second + pushed * force

@@ -184,7 +184,9 @@ def constraint_words(model: Model) -> tuple[str, ...]:
         elif isinstance(loop, TracedClosure):
             found += [f"{loop.name}: {word}" for word in loop.constraint_labels]
         else:
-            found += [f"{loop.name}: {_forbidden(measure)}" for measure in loop.joint.closing()]
+            found += [
+                f"{loop.name}: {_forbidden(measure)}" for measure in loop.joint.loop_constraints()
+            ]
     return tuple(found)
 
 

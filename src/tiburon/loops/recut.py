@@ -197,7 +197,7 @@ class _Line(NamedTuple):
     @property
     def rows(self) -> int:
         """Constraints it brings where it is cut."""
-        return 6 - self.joint.freedom_count
+        return 6 - self.joint.dof
 
 
 @public
@@ -309,7 +309,7 @@ def _closes(joint: Joint) -> bool:
     if joint.kind == "free":
         return True
     try:
-        joint.closing()
+        joint.loop_constraints()
     except ModelError:
         return False
     return joint.follows is None and not joint.depends_on_time

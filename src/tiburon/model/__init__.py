@@ -1,4 +1,4 @@
-"""What a robot is, by name: bodies, joints, frames, and the world around them."""
+"""Robot models: bodies, joints, frames, loops, actuators, and the world around them."""
 
 from typing import TYPE_CHECKING
 
@@ -16,12 +16,12 @@ from tiburon.model.body_fluid import (
 from tiburon.model.closure import JointCoupling, LoopClosure
 from tiburon.model.fin import Fin, TableFoil, ThinFoil
 from tiburon.model.inertia import Inertia
+from tiburon.model.joint_actuation import JointActuation, actuation_report, joint_actuation
 from tiburon.model.joint_properties import JointLimits, JointPassive
 from tiburon.model.joints import Coupled, Fixed, Free, Joint, Prismatic, Revolute
 from tiburon.model.model import Model
 from tiburon.model.plan import Plan, PlanBody, PlanFrame
 from tiburon.model.pose import Pose
-from tiburon.model.powering import Powering, powering, powering_report
 from tiburon.model.rotor import rotor
 from tiburon.model.shape import (
     BoxShape,
@@ -144,6 +144,7 @@ __all__ = [
     "Harmonic",
     "Inertia",
     "Joint",
+    "JointActuation",
     "JointCoupling",
     "JointLimits",
     "JointPassive",
@@ -161,7 +162,6 @@ __all__ = [
     "PlaneShape",
     "Polynomial",
     "Pose",
-    "Powering",
     "Prismatic",
     "QuadraticThrust",
     "Revolute",
@@ -181,16 +181,16 @@ __all__ = [
     "Universal",
     "Water",
     "World",
+    "actuation_report",
     "added_mass_from",
     "from_fossen",
     "from_mujoco",
     "from_pinocchio",
+    "joint_actuation",
     "matrix_from_fossen",
     "matrix_to_fossen",
     "motion_from_mujoco",
     "motion_to_mujoco",
-    "powering",
-    "powering_report",
     "rotor",
     "six_vector_from_fossen",
     "six_vector_from_pinocchio",

@@ -10,10 +10,11 @@ from tiburon.record import record
 
 @record
 class Motor:
-    """Numbers of a direct-current motor (Nahon 1991, eqs. 6.44 to 6.47).
+    """Parameters of a direct-current motor (Nahon 1991, eqs. 6.44 to 6.47).
 
     voltage = R i + L di/dt + B w and K i = J dw/dt + c w + sign(w) f + load, all at the motor's own
-    shaft. Torque and back-EMF constants are the same number in SI units, unless a maker says else.
+    shaft. Torque and back-EMF constants are equal in SI units, unless the manufacturer states
+    otherwise.
     """
 
     resistance: float
@@ -60,10 +61,10 @@ class Motor:
 
 @record
 class Actuator:
-    """What drives a joint; immutable, compares by value. Numbers only.
+    """An actuator of a joint; immutable, compares by value.
 
-    A rotor inertia here is a fact about the motor. Dynamics takes what it adds to a joint from the
-    joint's `armature` (ratio squared times the rotor inertia), or from a `rotor` body.
+    `rotor_inertia` is data of the motor. Dynamics uses the joint's `armature` (ratio squared times
+    the rotor inertia), or a `rotor` body.
 
     Example:
         ``Actuator("elbow motor", "elbow", ratio=100, rotor_inertia=2e-4, force_limits=(-60, 60))``
@@ -76,7 +77,7 @@ class Actuator:
     """Name of the joint it drives."""
 
     ratio: float = 1.0
-    """Turns of the motor per turn (or meter) of the joint; signed."""
+    """Gear ratio: motor angle per joint angle (or displacement); signed."""
 
     force_limits: tuple[float, float] = (-math.inf, math.inf)
     """Smallest and largest force at the joint [N m or N]."""
@@ -88,7 +89,7 @@ class Actuator:
     """Inertia of the rotor about its own axis, before the gear [kg m^2]."""
 
     motor: Motor | None = None
-    """Its electrics, where known."""
+    """Electrical parameters, where known."""
 
     def __post_init__(self) -> None:
         check_name(self.name, "actuator")

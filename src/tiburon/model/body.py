@@ -10,15 +10,14 @@ from tiburon.model.value_checks import Vec3, check_name, number, vec3
 from tiburon.record import field, record
 
 WORLD = "world"
-"""Name of the frame that never moves, parent of every root body."""
+"""Name of the inertial frame, parent of every root body."""
 
 
 @record
 class Body:
-    """A rigid body and the joint that holds it; immutable, compares by value.
+    """A rigid body and the joint that connects it to its parent; immutable, compares by value.
 
-    The body also names a frame, fixed in it, in which its inertia and everything attached to it are
-    given.
+    The body defines a frame of the same name, in which its inertia and attachments are given.
     """
 
     name: str
@@ -28,23 +27,23 @@ class Body:
     """Name of the body that carries the joint, or "world"."""
 
     joint: Joint = field(kw_only=True)
-    """How the body may move in its parent."""
+    """Motion of the body relative to its parent."""
 
     inertia: Inertia = field(default_factory=Inertia, kw_only=True)
-    """How its mass is spread, in body axes; none by default."""
+    """Mass, center of mass and inertia tensor in body axes; massless by default."""
 
     shapes: tuple[Shape, ...] = field(default=(), kw_only=True)
-    """What it looks like and collides with."""
+    """Visual and collision shapes."""
 
     fluid: BodyFluid | None = field(default=None, kw_only=True)
-    """What water needs to know of it; None if water does nothing to it."""
+    """Hydrodynamic coefficients; None if water does not act on it."""
 
     def __post_init__(self) -> None:
         check_name(self.name, "body")
         element = f"body {self.name!r}"
         if self.name == WORLD:
             raise ModelError(
-                f"{element}: this name belongs to the frame that never moves; choose another",
+                f"{element}: this name is reserved for the world frame; choose another",
                 name=self.name,
             )
         if not isinstance(self.parent, str):
@@ -85,7 +84,7 @@ class Body:
 
 @record
 class Frame:
-    """A named place on a body: a tool, a sensor, a foot; immutable, compares by value."""
+    """A named frame on a body, such as a tool, sensor or foot; immutable, compares by value."""
 
     name: str
     """Unique among bodies and frames."""
@@ -115,9 +114,9 @@ class Frame:
 
 @record
 class ContactPoint:
-    """A point of a body that may touch what surrounds it; immutable, compares by value.
+    """A point of a body that may touch its environment; immutable, compares by value.
 
-    Numbers only: what happens at contact is said where contact is.
+    Data only: no contact law acts yet.
     """
 
     name: str
@@ -127,10 +126,10 @@ class ContactPoint:
     """Name of the body or frame it is fixed to."""
 
     position: Vec3 = (0.0, 0.0, 0.0)
-    """Where it is, in axes of that body or frame [m]."""
+    """Position in axes of that body or frame [m]."""
 
     radius: float = 0.0
-    """Radius of the ball around it that touches [m]; 0 for a point."""
+    """Radius of the contact sphere around it [m]; 0 for a point."""
 
     def __post_init__(self) -> None:
         check_name(self.name, "contact")

@@ -27,7 +27,7 @@ from tiburon.model.value_checks import (
 from tiburon.record import field, record
 
 ORDERS = ("angular-first", "linear-first")
-"""Which rows and columns come first."""
+"""Orders of rows and columns."""
 
 AXES = {
     "flu": (1.0, 1.0, 1.0),
@@ -35,10 +35,10 @@ AXES = {
     "frd": (1.0, -1.0, -1.0),
     "ned": (1.0, -1.0, -1.0),
 }
-"""Signs that turn the matrix's axes into body axes with x forward, y left, z up."""
+"""Signs that convert axes to body axes with x forward, y left, z up."""
 
-SYMMETRY = 1e-9
-"""Largest difference of mirrored entries, relative to the largest entry: rounding only."""
+ASYMMETRY_TOLERANCE = 1e-9
+"""Largest asymmetry, relative to the largest entry: rounding only."""
 
 
 @public
@@ -50,7 +50,7 @@ def added_mass_from(
     about: ArrayLike = (0.0, 0.0, 0.0),
     symmetrize: bool = False,
 ) -> NDArray[np.float64]:
-    """Read an added-mass matrix as it is published.
+    """Convert an added-mass matrix from a published order and axes.
 
     Args:
         matrix: 6 x 6; or the 21 entries of the upper triangle row by row, as SDF lists them; or the
@@ -59,7 +59,7 @@ def added_mass_from(
         order: "angular-first" or "linear-first" (Newman, Fossen, SDF).
         axes: "flu" or "nwu" (forward, left, up) for our body axes, "frd" or "ned" (forward, right,
             down) for marine axes.
-        about: The point its moments are taken about, in our body axes [m], shape (3,).
+        about: Reference point of the matrix, in our body axes [m], shape (3,).
         symmetrize: Average mirrored entries, for matrices that were measured or computed.
 
     Returns:
@@ -86,9 +86,9 @@ def added_mass_from(
 def six_by_six_from(
     matrix: ArrayLike, *, order: str = "angular-first", axes: str = "flu"
 ) -> NDArray[np.float64]:
-    """Read a matrix from motion to force, such as damping, as it is published.
+    """Convert a matrix from motion to force, such as damping, from a published order and axes.
 
-    Arguments are those of `added_mass_from`; nothing is assumed of the matrix.
+    Arguments as for `added_mass_from`; the matrix need not be symmetric.
 
     Returns:
         The matrix, angular first, body axes, shape (6, 6).
@@ -106,9 +106,9 @@ def six_by_six_from(
 
 
 def symmetric(M: NDArray[np.float64], element: str) -> NDArray[np.float64]:
-    """Return a matrix whose mirrored entries are the same number, or refuse it."""
+    """Return an exactly symmetric matrix, or raise if the asymmetry exceeds rounding."""
     skew = float(np.abs(M - M.T).max())
-    if skew > SYMMETRY * float(np.abs(M).max()):
+    if skew > ASYMMETRY_TOLERANCE * float(np.abs(M).max()):
         i, j = np.unravel_index(int(np.argmax(np.abs(M - M.T))), M.shape)
         raise ModelError(
             f"{element}: added mass must be symmetric, got {M[i, j]:g} in row {i + 1}, column "
@@ -120,7 +120,7 @@ def symmetric(M: NDArray[np.float64], element: str) -> NDArray[np.float64]:
 
 
 def _full(matrix: ArrayLike) -> NDArray[np.float64]:
-    """Return the 6 x 6 matrix from any of the ways to list it."""
+    """Return the 6 x 6 matrix from any accepted layout."""
     try:
         shape = np.shape(matrix)
     except ValueError:  # ragged nesting has no shape
@@ -138,7 +138,7 @@ def _full(matrix: ArrayLike) -> NDArray[np.float64]:
 
 @record
 class CylinderDrag:
-    """A round bar, on which drag acts strip by strip (McMillan, Orin and McGhee 1995)."""
+    """Drag of a cylinder, integrated over strips (McMillan, Orin and McGhee 1995)."""
 
     radius: float
     """Radius [m]."""
@@ -153,10 +153,10 @@ class CylinderDrag:
     """Unit vector from the first end to the second, body axes."""
 
     side_coefficient: float = 1.0
-    """Drag coefficient of flow across the bar, by the area 2 radius length."""
+    """Drag coefficient of cross flow, for the area 2 radius length."""
 
     end_coefficients: tuple[float, float] = (0.0, 0.0)
-    """Drag coefficients of flow against the first and the second end, by their area."""
+    """Drag coefficients of axial flow on the first and the second end face, for their area."""
 
     def __post_init__(self) -> None:
         element = "cylinder drag"
@@ -172,16 +172,16 @@ class CylinderDrag:
 
 @record
 class BoxDrag:
-    """A box, on whose faces drag acts."""
+    """Drag of a box."""
 
     size: Vec3
     """Edge lengths along its axes [m]."""
 
     coefficients: Vec3 = (1.0, 1.0, 1.0)
-    """Drag coefficients of flow along its axes, by the area of the face it meets."""
+    """Drag coefficients of flow along its axes, for the face area."""
 
     pose: Pose = field(default_factory=Pose)
-    """Its middle and axes in body axes."""
+    """Its center and axes in body axes."""
 
     def __post_init__(self) -> None:
         _check_solid(self, "box drag", "size")
@@ -189,16 +189,16 @@ class BoxDrag:
 
 @record
 class EllipsoidDrag:
-    """An ellipsoid, on which drag acts."""
+    """Drag of an ellipsoid."""
 
     radii: Vec3
     """Half axes [m]."""
 
     coefficients: Vec3 = (1.0, 1.0, 1.0)
-    """Drag coefficients of flow along its axes, by the area of its shadow."""
+    """Drag coefficients of flow along its axes, for the projected area."""
 
     pose: Pose = field(default_factory=Pose)
-    """Its middle and axes in body axes."""
+    """Its center and axes in body axes."""
 
     def __post_init__(self) -> None:
         _check_solid(self, "ellipsoid drag", "radii")
@@ -206,16 +206,16 @@ class EllipsoidDrag:
 
 @record
 class SphereDrag:
-    """A ball, on which drag acts."""
+    """Drag of a sphere."""
 
     radius: float
     """Radius [m]."""
 
     coefficient: float = 0.5
-    """Drag coefficient, by the area of its shadow."""
+    """Drag coefficient, for the projected area."""
 
     center: Vec3 = (0.0, 0.0, 0.0)
-    """Its middle, body axes [m]."""
+    """Its center, body axes [m]."""
 
     def __post_init__(self) -> None:
         element = "sphere drag"
@@ -229,18 +229,18 @@ Drag: TypeAlias = CylinderDrag | BoxDrag | EllipsoidDrag | SphereDrag
 
 
 def _coefficients(value: object, count: int, element: str, quantity: str) -> tuple[float, ...]:
-    """Convert to some numbers none of which is negative."""
+    """Convert to non-negative floats."""
     numbers = finite_array(value, (count,), element, quantity).tolist()  # type: ignore[arg-type]
     if min(numbers) < 0.0:
         raise ModelError(
-            f"{element}: {quantity} must not be negative, got {numbers}; drag slows, so a "
-            "coefficient is positive"
+            f"{element}: {quantity} must not be negative, got {numbers}; drag opposes motion, so "
+            "a coefficient is positive"
         )
     return tuple(numbers)
 
 
 def _check_solid(drag: BoxDrag | EllipsoidDrag, element: str, lengths: str) -> None:
-    """Check and store the numbers of a solid with three axes."""
+    """Check and store the dimensions and coefficients of a solid with three axes."""
     object.__setattr__(drag, lengths, _coefficients(getattr(drag, lengths), 3, element, lengths))
     values = _coefficients(drag.coefficients, 3, element, "coefficients")
     object.__setattr__(drag, "coefficients", values)
@@ -251,32 +251,32 @@ def _check_solid(drag: BoxDrag | EllipsoidDrag, element: str, lengths: str) -> N
         )
 
 
-DEFINITE = 1e-9
-"""How far below zero an eigenvalue may fall, relative to the largest: rounding of typed digits."""
+EIGENVALUE_TOLERANCE = 1e-9
+"""Most negative eigenvalue accepted, relative to the largest: rounding of printed digits."""
 
 
 @record
 class BodyFluid:
     """Buoyancy, added mass, drag and lift of one submerged body; immutable, compares by value.
 
-    Numbers only: what water does with them is said where water is.
+    Data only; `hydro/` computes the forces.
     """
 
     volume: float = 0.0
     """Volume of water it displaces [m^3]."""
 
     center_of_buoyancy: Vec3 = (0.0, 0.0, 0.0)
-    """Point where buoyancy acts, body axes [m]. Its gap to the center of mass rights the body."""
+    """Center of buoyancy, body axes [m]. Its offset from the center of mass rights the body."""
 
     added_mass: Matrix6 | None = None
     """Added inertia about the body origin, body axes, angular rows first [kg m^2, kg m, kg].
 
-    A symmetric 6 x 6 matrix, or six diagonal entries; None where there is none. Published matrices
-    come in through `added_mass_from`.
+    A symmetric 6 x 6 matrix, or six diagonal entries; None where there is none. `added_mass_from`
+    converts published matrices.
     """
 
     drag: tuple[Drag, ...] = ()
-    """Shapes on which drag acts."""
+    """Drag shapes."""
 
     linear_damping: Matrix6 | None = None
     """D in force = -D [omega; v], 6 x 6 or six diagonal entries, angular first, body axes."""
@@ -285,12 +285,12 @@ class BodyFluid:
     """D in force = -D |x| x for x in [omega; v], 6 x 6 or six diagonal entries, as above."""
 
     fins: tuple[Fin, ...] = ()
-    """Fins, which lift as well as drag."""
+    """Fins, with lift and drag."""
 
     reference_density: float | None = 1025.0
-    """Density of the fluid that `added_mass`, `linear_damping` and `quadratic_damping` are stated
-    for [kg/m^3]; sea water by default. In another fluid they scale with its density, so that
-    they vanish with it. None for coefficients that hold in any fluid as they stand.
+    """Reference density of `added_mass`, `linear_damping` and `quadratic_damping` [kg/m^3]; sea
+    water by default. In another fluid they scale with its density. None for coefficients that apply
+    to any fluid unscaled.
     """
 
     def __post_init__(self) -> None:
@@ -307,7 +307,9 @@ class BodyFluid:
         if self.added_mass is not None:
             M = symmetric(np.array(self.added_mass), element)
             eigenvalues = np.linalg.eigvalsh(M)
-            if eigenvalues[0] < -DEFINITE * max(abs(eigenvalues[-1]), abs(eigenvalues[0])):
+            if eigenvalues[0] < -EIGENVALUE_TOLERANCE * max(
+                abs(eigenvalues[-1]), abs(eigenvalues[0])
+            ):
                 raise ModelError(
                     f"{element}: added mass must not be indefinite, got the eigenvalue "
                     f"{eigenvalues[0]:g}; published derivatives such as X_udot are the negative "
@@ -331,10 +333,10 @@ class BodyFluid:
 
 
 def _check_damping(matrix: Matrix6 | None, element: str, quantity: str) -> None:
-    """Refuse damping that drives a body on instead of slowing it."""
+    """Raise if damping would accelerate a body."""
     least = min((row[i] for i, row in enumerate(matrix or ())), default=0.0)
     if least < 0.0:
         raise ModelError(
-            f"{element}: {quantity} must have no negative number on its diagonal, got {least:g}; "
+            f"{element}: {quantity} must have no negative entry on its diagonal, got {least:g}; "
             "published derivatives such as X_u and X_u|u| are the negative of its entries"
         )

@@ -1,4 +1,4 @@
-"""What ties parts of a robot together beyond its tree: loops and gears."""
+"""Constraints beyond the tree: loop closures and joint couplings."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -19,8 +19,8 @@ from tiburon.trace.declared import is_declared
 class LoopClosure:
     """A joint that closes a loop; immutable, compares by value.
 
-    The joint says how the second place may move in the first. Its pose puts the joint frame in the
-    first place; `second_pose` puts the frame it moves on the second.
+    The joint defines how the second frame may move relative to the first. Its pose places the joint
+    frame in the first body or frame; `second_pose` places the moved frame in the second.
 
     Example:
         ``LoopClosure("pin", "coupler tip", "rocker tip", Revolute("pin joint", (0, 0, 1)))``
@@ -36,7 +36,7 @@ class LoopClosure:
     """Name of another body or frame, or "world"."""
 
     joint: Joint
-    """How the second may move in the first; its pose is in axes of the first."""
+    """Motion of the second relative to the first; its pose is in axes of the first."""
 
     second_pose: Pose = field(default_factory=Pose)
     """The frame moved by the joint, in axes of the second."""
@@ -47,8 +47,8 @@ class LoopClosure:
         joint: object = self.joint
         if not isinstance(joint, Joint) or joint.depends_on_time or joint.follows is not None:
             raise ModelError(
-                f"{element}: joint must be a joint such as Revolute that neither time nor another "
-                f"joint moves, got {shown(joint)}",
+                f"{element}: joint must be a joint such as Revolute, neither driven nor "
+                f"coupled, got {shown(joint)}",
                 name=self.name,
             )
         pose: object = self.second_pose
@@ -62,20 +62,20 @@ class LoopClosure:
 
 @record
 class JointCoupling:
-    """A tie between the positions of two joints that is not reduced away; compares by value.
+    """A constraint between the positions of two joints; immutable, compares by value.
 
-    position of `joint` = c0 + c1 x + c2 x^2 + ..., x being the position of `leader`. Where the tie
-    is a straight line, a `Coupled` joint says the same without a constraint.
+    position of `joint` = c0 + c1 x + c2 x^2 + ..., x being the position of `leader`. For a linear
+    relation, a `Coupled` joint is equivalent and needs no constraint.
     """
 
     name: str
     """Unique among the closures of a model."""
 
     joint: str
-    """Name of the joint that is tied; it has one freedom."""
+    """Name of the constrained joint, with one degree of freedom."""
 
     leader: str | None = None
-    """Name of the joint it is tied to, with one freedom; None ties it to a constant."""
+    """Name of the leading joint, with one degree of freedom; None for a constant position."""
 
     coefficients: tuple[float, ...] = (0.0, 1.0)
     """c0, c1, ... [m or rad per power of the leader's unit]."""
@@ -88,7 +88,7 @@ class JointCoupling:
             check_name(self.leader, f"{element}: leader")
         if self.joint == self.leader:
             raise ModelError(
-                f"{element}: must tie two different joints, got {self.joint!r} twice",
+                f"{element}: must couple two different joints, got {self.joint!r} twice",
                 name=self.name,
             )
         count = max(1, np.size(self.coefficients))
@@ -96,7 +96,7 @@ class JointCoupling:
         object.__setattr__(self, "coefficients", tuple(numbers.tolist()))
         if self.leader is None and len(self.coefficients) != 1:
             raise ModelError(
-                f"{element}: a tie to no joint has one coefficient, its position, got "
+                f"{element}: a coupling without a leader has one coefficient, its position, got "
                 f"{len(self.coefficients)}; name the leader or leave the others out",
                 name=self.name,
             )
@@ -106,14 +106,14 @@ Closure: TypeAlias = LoopClosure | JointCoupling | TracedClosure
 
 
 def joints_of(loop: Closure) -> tuple[str, ...]:
-    """Return the names of the joints whose variables a closure ties."""
+    """Return the names of the joints whose variables a closure constrains."""
     if isinstance(loop, JointCoupling):
         return (loop.joint,) if loop.leader is None else (loop.joint, loop.leader)
     return () if isinstance(loop, LoopClosure) else loop.seen_joints
 
 
 def places_of(loop: Closure) -> tuple[str, ...]:
-    """Return the names of the bodies and frames between which a closure stands."""
+    """Return the names of the bodies and frames that a closure connects."""
     if isinstance(loop, LoopClosure):
         return (loop.first, loop.second)
     return () if isinstance(loop, JointCoupling) else tuple(name for name, _ in loop.ends)

@@ -1,8 +1,7 @@
-"""Robots from robots: put one on another, take parts away, hold joints still.
+"""Composition of models: attach, remove, replace, lock joints.
 
-The functions here work on the parts of models and leave the checks to `Model`. Names are the only
-thing that ties parts together, so everything named stays reachable under its name, or under its
-name behind a prefix.
+The functions here transform the parts of models; `Model` validates the result. Parts refer to each
+other by name only, so everything keeps its name, or gets a prefix.
 """
 
 import copy
@@ -43,20 +42,20 @@ Ended = TypeVar("Ended", Spring, HydraulicCylinder)
 
 
 class Mount(NamedTuple):
-    """A place on a robot where another one can sit."""
+    """A frame of a robot to which another robot is attached."""
 
     body: str
     """Name of the body, or "world"."""
 
     pose: Pose
-    """The place in the body's frame."""
+    """Pose in the body's frame."""
 
 
 def changed(part: Part, **values: object) -> Part:
     """Return a copy of a part with other values of some attributes.
 
-    The constructor does not run again: it would normalize a unit axis once more, and a joint that
-    was only moved must keep its numbers to the last bit.
+    The constructor does not run again: it would normalize a unit axis once more, and a moved joint
+    must keep its parameters to the last bit.
     """
     result = copy.copy(part)
     for name, value in values.items():
@@ -70,7 +69,7 @@ def find_mount(parts: Parts, place: str, where: str) -> Mount:
     Args:
         parts: The robot that carries.
         place: Name of a body or frame, or "world".
-        where: Who asks, for the message.
+        where: The element that refers to it, for messages.
     """
     for frame in parts.frames:
         if frame.name == place:
@@ -155,12 +154,13 @@ def _renamed(joint: Joint, prefix: str) -> Joint:
 
 
 def mounted(parts: Parts, mount: Mount, joint: Joint | None, name: str) -> Parts:
-    """Return the parts of a robot with its world replaced by a place on another robot.
+    """Return the parts of a robot with its world replaced by a frame of another robot.
 
     Args:
-        parts: The robot to be carried.
-        mount: Where its world frame goes.
-        joint: Holds its one root body instead of that body's own joint.
+        parts: The robot to attach.
+        mount: Pose of its world frame.
+        joint: Replaces the joint of its
+            only root body.
         name: Name of the robot, for messages.
     """
     if joint is not None:
@@ -192,7 +192,7 @@ def mounted(parts: Parts, mount: Mount, joint: Joint | None, name: str) -> Parts
 
 
 def _mounted_ends(part: Ended, mount: Mount) -> Ended:
-    """Return a spring or cylinder with the world it may end on replaced by a place on a robot."""
+    """Return a spring or cylinder with the world as an end point replaced by a frame of a robot."""
     if part.first == WORLD:
         point = (mount.pose @ Pose(translation=part.first_point)).translation
         return changed(part, first=mount.body, first_point=point)
@@ -203,7 +203,7 @@ def _mounted_ends(part: Ended, mount: Mount) -> Ended:
 
 
 def _mounted_loop(loop: Closure, mount: Mount) -> Closure:
-    """Return a loop with the world it may end on replaced by a place on another robot."""
+    """Return a loop with the world as one of its frames replaced by a frame of another robot."""
     if isinstance(loop, LoopClosure) and loop.first == WORLD:
         pose = mount.pose @ loop.joint.pose
         return changed(loop, first=mount.body, joint=changed(loop.joint, pose=pose))
@@ -233,7 +233,7 @@ def _held_by(parts: Parts, joint: Joint, name: str) -> Parts:
 
 
 def _without_joints(parts: Parts, gone: Collection[str]) -> Parts:
-    """Return the parts without what speaks of some joints: actuators, ties, positions."""
+    """Return the parts without references to some joints: actuators, couplings, poses."""
     return parts._replace(
         loops=tuple(
             loop
@@ -292,11 +292,11 @@ def joined(base: Parts, other: Parts, base_name: str, other_name: str) -> Parts:
 
 
 def without(parts: Parts, body: str) -> Parts:
-    """Return the parts with a body, everything it carries and all that is fixed to it left out.
+    """Return the parts without a body and everything it carries.
 
     Args:
         parts: A robot, bodies parents first.
-        body: Name of the first body to go.
+        body: Name of the body to remove.
     """
     gone = {body}
     for candidate in parts.bodies:
@@ -317,7 +317,7 @@ def without(parts: Parts, body: str) -> Parts:
 
 
 def locked(parts: Parts, positions: Mapping[str, Sequence[float]]) -> Parts:
-    """Return the parts with some joints held at a position: fixed joints of the same names.
+    """Return the parts with some joints locked: fixed joints of the same names.
 
     Args:
         parts: A robot.
@@ -326,14 +326,14 @@ def locked(parts: Parts, positions: Mapping[str, Sequence[float]]) -> Parts:
     bodies = []
     for body in parts.bodies:
         joint = body.joint
-        # a follower stands still with its leader
+        # coupled joints are locked with their leader
         moved_by = joint.follows or joint.name
         if moved_by in positions:
             body = changed(body, joint=joint.locked(positions[moved_by]))
         bodies.append(body)
-    still = {b.joint.name for b in bodies if b.joint.freedom_count == 0}
+    still = {b.joint.name for b in bodies if b.joint.dof == 0}
     loops = [_with_locked(loop, still, positions) for loop in parts.loops]
-    # ties of locked joints are settled; actuators that cannot move anything go
+    # couplings of locked joints are resolved; their actuators are removed
     rest = _without_joints(parts._replace(loops=()), still)
     kept = tuple(loop for loop in loops if loop is not None)
     return rest._replace(bodies=tuple(bodies), loops=kept)
@@ -342,14 +342,14 @@ def locked(parts: Parts, positions: Mapping[str, Sequence[float]]) -> Parts:
 def _with_locked(
     loop: Closure, still: set[str], positions: Mapping[str, Sequence[float]]
 ) -> Closure | None:
-    """Return a loop in which some joints stand still, or None where nothing is left to tie."""
+    """Return a loop after some joints were locked, or None if no constraint remains."""
     touched = still.intersection(joints_of(loop))
     if not touched:
         return loop
     if not isinstance(loop, JointCoupling):
         raise ModelError(
-            f"loop {loop.name!r}: looks at the joint {sorted(touched)[0]!r}, which cannot be "
-            "locked then; write the loop without it, or leave the loop out",
+            f"loop {loop.name!r}: depends on the joint {sorted(touched)[0]!r}, which cannot be "
+            "locked; write the loop without it, or leave the loop out",
             name=loop.name,
         )
     if loop.joint not in still:
@@ -365,8 +365,8 @@ def _with_locked(
     if loop.leader is None or loop.leader in still:
         return None
     raise ModelError(
-        f"loop {loop.name!r}: joint {loop.joint!r} cannot be locked while {loop.leader!r}, to "
-        "which it is tied, moves; lock both, or the leader alone",
+        f"loop {loop.name!r}: joint {loop.joint!r} cannot be locked while its leader "
+        f"{loop.leader!r} moves; lock both, or the leader alone",
         name=loop.name,
     )
 
@@ -380,8 +380,9 @@ def locked_positions(
 
     Args:
         joints: Names, or positions by name.
-        find: Gives a joint by name, or raises.
-        read: Gives a joint's position, shape (nq of the joint,), where only its name is given.
+        find: Returns a joint by name, or raises.
+        read: Returns a joint's position, shape (nq of the
+            joint,), where only its name is given.
     """
     names = (joints,) if isinstance(joints, str) else joints
     positions: dict[str, list[float]] = {}

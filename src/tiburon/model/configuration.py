@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 
 
 def neutral(joints: Sequence[Joint]) -> Array:
-    """Return the position at which every joint is unmoved, shape (nq,)."""
+    """Return the neutral configuration, shape (nq,)."""
     return np.array([x for joint in joints for x in joint.neutral()], dtype=np.float64)
 
 
@@ -56,20 +56,20 @@ def random_state(
     if limits and any(joint.limits is not None for joint in joints):
         q = within_limits(q, position_limits(joints), rng)
         fastest = velocity_limits(joints)
-        # infinite limits draw nothing again
+        # infinite limits need no second draw
         again = rng.uniform(-1.0, 1.0, v.shape) * np.where(np.isfinite(fastest), fastest, 0.0)
         v = np.where(np.abs(v) > fastest, again, v)
     return q, v
 
 
 def as_batch(value: ArrayLike, size: int, argument: str, expected: str) -> Array:
-    """Return finite float64 numbers with the given last dimension.
+    """Return finite float64 values with the given last dimension.
 
     Args:
         value: Anything NumPy can read.
         size: Length of the last dimension.
         argument: Name of the argument, for messages.
-        expected: That length in words, for messages.
+        expected: Description of that length, for messages.
     """
     refuse_unusable(argument, value)
     try:
@@ -94,15 +94,15 @@ def over_joints(
     function: Callable[..., Sequence[Scalar]],
     *arguments: tuple[Array, str],
 ) -> Array:
-    """Apply a function of one joint's numbers to all joints of a batch.
+    """Apply a function of one joint to all joints of a batch.
 
     Args:
         joints: In the order of the model.
-        function: Takes a joint and its slices; returns the joint's numbers.
+        function: Takes a joint and its slices; returns the joint's values.
         arguments: Arrays, each with "q" or "v" for how it is sliced.
 
     Raises:
-        DomainError: If a joint has no answer: a quaternion of length zero is no orientation.
+        DomainError: If a quaternion has length zero.
     """
     shape = np.broadcast_shapes(*(array.shape[:-1] for array, _ in arguments))
     columns: list[Any] = []
@@ -110,15 +110,15 @@ def over_joints(
     for joint in joints:
         size = {"q": joint.nq, "v": joint.nv}
         slices = [[array[..., start[of] + i] for i in range(size[of])] for array, of in arguments]
-        # what has no answer is told below, by name
+        # non-finite results are reported below, by name
         with np.errstate(divide="ignore", invalid="ignore"):
             values = function(joint, *slices)
         if not all(np.isfinite(x).all() for x in values):
             raise DomainError(
                 f"position of joint {joint.name!r}",
                 "a quaternion with a length near 1",
-                "one that is no orientation",
-                advice="check the order of the numbers; model.q_names lists them",
+                "a zero quaternion",
+                advice="check the order of the entries; model.q_names lists them",
             )
         columns.extend(np.broadcast_to(x, shape) for x in values)
         start["q"] += joint.nq
@@ -129,17 +129,17 @@ def over_joints(
 
 
 class StateSpace(NamedParts):
-    """Positions q and velocities v that the joints of a robot can have."""
+    """The state space of a robot: configurations q and velocities v of its joints."""
 
     __slots__ = ("run_time",)
 
     run_time: RunTime
-    """Of which parts code takes every number at run time, zeros included; none by default."""
+    """Parts whose parameters, zeros included, are all run-time parameters; none by default."""
 
     def at_run_time(self, run_time: RunTime) -> Self:
-        """Return the same robot, of which code takes every number of some parts at run time.
+        """Return the same robot with all parameters of some parts as run-time parameters.
 
-        It compares equal to this one, and other code is compiled for it.
+        It compares equal to this one, but has its own kernels.
         """
         if run_time == self.run_time:
             return self
@@ -153,13 +153,13 @@ class StateSpace(NamedParts):
 
     @classmethod
     def _arrived(cls, *parts: Any) -> Any:
-        """Return a robot that came from another process, its `run_time` last among the parts."""
+        """Rebuild a pickled robot; `run_time` is the last of the parts."""
         *given, run_time = parts
         return cls._of(*given).at_run_time(run_time)  # type: ignore[attr-defined]
 
     @public
     def neutral(self) -> Array:
-        """Return the position at which every joint is unmoved, shape (nq,)."""
+        """Return the neutral configuration, shape (nq,)."""
         return neutral(self.joints)
 
     @public
@@ -172,8 +172,8 @@ class StateSpace(NamedParts):
     ) -> tuple[Array, Array]:
         """Return random positions and velocities, within the limits of the joints.
 
-        Positions are uniform between two limits, and cover all orientations where there are none.
-        Loops are not closed: see `assemble`.
+        Positions are uniform between limits; unlimited orientations are uniform. Loops are not
+        closed: see `assemble`.
 
         Args:
             rng: NumPy generator, or a seed for a new one.
@@ -188,7 +188,7 @@ class StateSpace(NamedParts):
 
     @public
     def integrate(self, q: ArrayLike, dv: ArrayLike) -> Array:
-        """Return positions after a step of constant joint velocity.
+        """Return the configuration after a step of constant joint velocity.
 
         Args:
             q: Position, shape (..., nq).
@@ -208,8 +208,8 @@ class StateSpace(NamedParts):
     def difference(self, q0: ArrayLike, q1: ArrayLike) -> Array:
         """Return the step dv with integrate(q0, dv) = q1, shape (..., nv).
 
-        Free bodies turn by at most pi; revolute angles are subtracted as they are. A ball that
-        rolls is only brought to its orientation: see `displacement`.
+        Free bodies rotate by at most pi; revolute angles are subtracted without wrapping. A rolling
+        sphere reaches its orientation only: see `displacement`.
         """
         return over_joints(
             self.joints,
@@ -220,10 +220,10 @@ class StateSpace(NamedParts):
 
     @public
     def displacement(self, q0: ArrayLike, q1: ArrayLike) -> Array:
-        """Return how far q1 is from q0, one number per freedom of position.
+        """Return the displacement from q0 to q1, one entry per position degree of freedom.
 
-        The same as `difference`, shape (..., nv), but for balls that roll: they add the shift of
-        their center to their turn, since rolling binds velocities but not positions.
+        The same as `difference`, shape (..., nv), except for rolling spheres, which add the shift
+        of their center: rolling constrains velocities but not positions.
         """
         return over_joints(
             self.joints,

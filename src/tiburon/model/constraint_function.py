@@ -1,4 +1,4 @@
-"""Constraints that users write as one function of frames and joints."""
+"""User-defined constraints: one function of frames and joints."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -12,7 +12,7 @@ from tiburon.model.joints.joint import Joint
 from tiburon.model.joints.orientation import random_quaternion
 from tiburon.model.pose import Pose
 from tiburon.model.traced_closure import (
-    MOTION,
+    MOTION_SIZE,
     ClosureProgram,
     Seen,
     TracedClosure,
@@ -27,24 +27,23 @@ __all__ = ["ConstraintFunction"]
 
 LEVELS = ("position", "velocity")
 
-TRIES = 16
-"""Random arguments at which a function is tried."""
+RANDOM_TRIALS = 16
+"""Number of random arguments at which a function is tested."""
 
-STILL = 1e-12
-"""Residual of velocities at rest that rounding explains [m/s or rad/s]."""
+REST_TOLERANCE = 1e-12
+"""Largest velocity residual at rest, due to rounding [m/s or rad/s]."""
 
 
 @record
 class ConstraintFunction(TracedClosure):
-    """A constraint whose residuals a function gives; all of them vanish while it holds.
+    """A constraint whose residuals are computed by a function; all vanish while it holds.
 
     The function takes one argument for each frame and then one for each joint that is named: a
     frame has axes `R` and origin `p` in the world, a joint its variables `q`. It uses arithmetic
-    and NumPy functions on them, no `if` on a value, and gives the same for the same. Jacobian and
-    bias come from its graph. Residuals are best told in meters and radians: loops count as closed
-    at 1e-12.
+    and NumPy functions, no `if` on a value, and is deterministic. Jacobian and bias come from its
+    graph. Use meters and radians for residuals: loops count as closed at 1e-12.
 
-    With `level="velocity"` it binds velocities alone, as wheels and blades do: frames then have `w`
+    With `level="velocity"` it is non-holonomic, like wheels and blades: frames then have `w`
     and `v` too (angular velocity, and velocity of the origin, world axes), joints `v`, and the
     residuals are linear in them.
 
@@ -62,25 +61,25 @@ class ConstraintFunction(TracedClosure):
     """Unique among the closures of a model."""
 
     function: Callable[..., Any]
-    """Gives the residuals: one scalar, or `count` of them."""
+    """Returns the residuals: one scalar, or `count` of them."""
 
     frames: tuple[str, ...] = field(default=(), kw_only=True)
-    """Names of bodies or frames, or "world", that it looks at."""
+    """Names of bodies or frames, or "world", that it depends on."""
 
     joints: tuple[str, ...] = field(default=(), kw_only=True)
-    """Names of joints that it looks at."""
+    """Names of joints that it depends on."""
 
     count: int = field(default=1, kw_only=True)
-    """How many residuals there are."""
+    """Number of residuals."""
 
     level: str = field(default="position", kw_only=True)
-    """Either "position", or "velocity" where velocities alone are bound."""
+    """"position" (holonomic) or "velocity" (non-holonomic)."""
 
     units: tuple[str, ...] = field(default=(), kw_only=True)
     """Units of the residuals, for messages; none, or one each."""
 
     poses: tuple[Pose, ...] = field(default=(), kw_only=True)
-    """Where the frames it sees lie in the axes of those that are named; none, or one each."""
+    """Poses of the frames passed to the function, in axes of the named ones; none, or one each."""
 
     kind: ClassVar[str] = "function"
 
@@ -97,8 +96,8 @@ class ConstraintFunction(TracedClosure):
             )
         if getattr(given, "__hash__", None) is None:
             raise ModelError(
-                f"{element}: function must be hashable, for it is traced once, "
-                f"got {shown(given)}; give "
+                f"{element}: function must be hashable, because it is traced once, got "
+                f"{shown(given)}; give "
                 "its class a __hash__, or wrap it in a function",
                 name=self.name,
             )
@@ -117,7 +116,7 @@ class ConstraintFunction(TracedClosure):
             object.__setattr__(self, quantity, names)
         if not self.frames and not self.joints:
             raise ModelError(
-                f"{element}: must look at something; name frames= or joints=", name=self.name
+                f"{element}: must depend on something; give frames= or joints=", name=self.name
             )
         advice = "give it one argument for each frame, then one for each joint"
         seen = (*self.frames, *self.joints)
@@ -159,47 +158,47 @@ class ConstraintFunction(TracedClosure):
 
     @property
     def ends(self) -> tuple[tuple[str, Pose], ...]:
-        """The frames it looks at, each with a pose in its axes."""
+        """The frames it depends on, each with a pose in its axes."""
         poses = self.poses or (Pose(),) * len(self.frames)
         return tuple(zip(self.frames, poses, strict=True))
 
     @property
     def seen_joints(self) -> tuple[str, ...]:
-        """Names of the joints that it looks at."""
+        """Names of the joints it depends on."""
         return self.joints
 
     @property
     def position_count(self) -> int:
-        """Number of residuals of positions."""
+        """Number of position residuals."""
         return self.count if self.level == "position" else 0
 
     @property
     def velocity_count(self) -> int:
-        """Number of residuals of velocities."""
+        """Number of velocity residuals."""
         return self.count if self.level == "velocity" else 0
 
     @property
     def constraint_labels(self) -> tuple[str, ...]:
-        """What each residual is called."""
+        """Labels of the residuals."""
         units = [f" [{unit}]" for unit in self.units] or [""] * self.count
         return tuple(f"residual {k}{unit}" for k, unit in enumerate(units))
 
     def position_residuals(self, *seen: Any) -> Any:
-        """Return what the function says of positions."""
+        """Return the position residuals."""
         return self.function(*seen)
 
     def velocity_residuals(self, *seen: Any) -> Any:
-        """Return what the function says of velocities."""
+        """Return the velocity residuals."""
         return self.function(*seen)
 
     def check(self, joints: Mapping[str, Joint]) -> None:
-        """Raise if the function cannot be a constraint on the joints it names."""
+        """Raise if a named joint cannot be constrained."""
         for name in self.joints:
             joint = joints[name]
             if joint.follows is not None or joint.nv == 0:
                 why = "never moves" if joint.follows is None else f"follows {joint.follows!r}"
                 raise ModelError(
-                    f"loop {self.name!r}: can only look at joints with variables of their own, got "
+                    f"loop {self.name!r}: can only depend on joints with their own variables, got "
                     f"the {joint.kind} joint {name!r}, which {why}; name another, or a frame",
                     name=self.name,
                 )
@@ -223,7 +222,7 @@ class ConstraintFunction(TracedClosure):
 
 
 def _check_function(closure: ConstraintFunction, joints: tuple[Joint, ...]) -> None:
-    """Raise if a function cannot be traced, is no constraint, or is never a number."""
+    """Raise if a function cannot be traced, is constant, or is never finite."""
     element = f"loop {closure.name!r}"
     try:
         found = closure_program(closure, joints)
@@ -246,7 +245,7 @@ def _check_function(closure: ConstraintFunction, joints: tuple[Joint, ...]) -> N
     idle = [k for k, row in enumerate(found.pattern()) if not any(row)]
     if idle:
         raise ModelError(
-            f"{element}: residual {idle[0]} does not change with what it looks at; leave it out",
+            f"{element}: residual {idle[0]} does not depend on any of its arguments; leave it out",
             name=closure.name,
         )
     if closure.level == "velocity":
@@ -256,10 +255,10 @@ def _check_function(closure: ConstraintFunction, joints: tuple[Joint, ...]) -> N
 def _tries(
     closure: ConstraintFunction, joints: Iterable[Joint], found: ClosureProgram
 ) -> Iterable[Seen]:
-    """Give random arguments: frames within some meters, joints anywhere; at rest."""
+    """Yield random arguments at rest: frames within some meters, joints anywhere."""
     rng = np.random.default_rng(13)
     rest = (0.0,) * found.width
-    for _ in range(TRIES):
+    for _ in range(RANDOM_TRIALS):
         x: list[float] = []
         for _ in closure.frames:
             R = quaternion_to_matrix(random_quaternion(rng))
@@ -267,24 +266,23 @@ def _tries(
             x += rng.standard_normal(3).tolist()
         for joint in joints:
             x += joint.random(rng)
-        yield Seen(x, rest, (0.0,) * (MOTION * len(closure.frames)))
+        yield Seen(x, rest, (0.0,) * (MOTION_SIZE * len(closure.frames)))
 
 
 def _check_linear(
     closure: ConstraintFunction, found: ClosureProgram, tried: Iterable[Seen]
 ) -> None:
-    """Raise unless residuals of velocities are linear in them: slopes constant, nothing at rest."""
+    """Raise unless velocity residuals are linear: constant derivatives, zero at rest."""
     bends = found.reads("gradient", 1)
     drift = 0.0
     for seen in tried:
         left = np.abs(found.evaluate("rate", seen))
         drift = max(drift, float(left[np.isfinite(left)].max(initial=0.0)))
-    if bends or drift > STILL:
-        got = (
-            "slopes that change with the velocity" if bends else f"{drift:.3g} where nothing moves"
-        )
+    if bends or drift > REST_TOLERANCE:
+        got = "derivatives that depend on the velocity" if bends else f"{drift:.3g} at rest"
         raise ModelError(
-            f"loop {closure.name!r}: residuals of velocities must be linear in them, got {got}; "
+            f"loop {closure.name!r}: velocity residuals must be linear in the velocities, got "
+            f"{got}; "
             "return sums of velocities times functions of positions",
             name=closure.name,
         )

@@ -43,16 +43,16 @@ __all__ = [
     "traced_key",
 ]
 
-# derivatives are loaded when water moves: robots on land start faster without them
+# derivatives are imported on first use, so that robots on land start faster
 
 
 class Current(ABC):
-    """A velocity of water as a function of time and place; immutable, compares by value.
+    """Velocity of the water as a function of time and position; immutable, compares by value.
 
-    Derive a frozen dataclass for currents of your own. Its fields are numbers, or tuples of
-    numbers, that a kernel takes at run time; `velocity` uses `+ - * /` and NumPy functions alone,
-    so that it can be traced and differentiated. All else that it reads is compiled in: it is traced
-    at every call or run, and compiled again where it has changed.
+    Derive a frozen dataclass for your own currents. Its fields are floats, or tuples of floats,
+    that become run-time parameters; `velocity` uses `+ - * /` and NumPy functions only, so that it
+    can be traced and differentiated. Everything else it reads is compiled in: it is traced at every
+    call or run, and compiled again if it has changed.
     """
 
     @abstractmethod
@@ -65,24 +65,24 @@ class Current(ABC):
         """
 
     _every: ClassVar[bool] = False
-    """Whether zeros are run-time numbers too; set on the copy that `with_every_number` returns."""
+    """Whether zeros are run-time parameters too; set on the copy of `with_every_number`."""
 
     _origin: ClassVar[object] = None
-    """What such a copy was made of."""
+    """The original of such a copy."""
 
-    def numbers(self) -> tuple[float, ...]:
-        """Return the numbers that a kernel takes at run time: all floats that are not zero."""
+    def parameters(self) -> tuple[float, ...]:
+        """Return the run-time parameters: all non-zero floats."""
         return tuple(x for x in self._floats() if self._every or x != 0.0)
 
     def with_every_number(self) -> Self:
-        """Return the same current with its zeros among `numbers`; it compares equal to this one."""
+        """Return the same current with zeros among `parameters`; both compare equal."""
         result = copy.copy(self)
         object.__setattr__(result, "_every", True)
         object.__setattr__(result, "_origin", self.source)
         return result
 
-    def with_numbers(self, numbers: Sequence[Scalar]) -> Self:
-        """Return the same current with other scalars in place of `numbers`."""
+    def with_parameters(self, numbers: Sequence[Scalar]) -> Self:
+        """Return the same current with other scalars in place of `parameters`."""
         given = iter(numbers)
 
         def replaced(value: Any) -> Any:
@@ -95,7 +95,7 @@ class Current(ABC):
             return value
 
         def filled(current: Any) -> Any:
-            # the constructor checks floats, and these may be traced
+            # the constructor checks floats; these may be traced
             result = copy.copy(current)
             for item in fields(current):
                 object.__setattr__(result, item.name, replaced(getattr(current, item.name)))
@@ -105,16 +105,16 @@ class Current(ABC):
         return result
 
     def structure(self) -> tuple[object, ...]:
-        """Return what compiled code depends on: the formula, without the values of `numbers`."""
+        """Return what compiled code depends on: the formula, without the values of `parameters`."""
         return ("current", _program(self).key)
 
     @property
     def source(self) -> object:
-        """What the formula is in: the current itself, unless it only holds it."""
+        """The object that defines the formula: the current itself, unless it wraps one."""
         return self if self._origin is None else self._origin
 
     def _floats(self) -> Iterator[float]:
-        """Go through all floats of all fields."""
+        """Iterate over all floats of all fields."""
 
         def go(value: Any) -> Iterator[float]:
             if isinstance(value, tuple):
@@ -130,30 +130,29 @@ class Current(ABC):
 
 
 class Flow(NamedTuple):
-    """What the water does at one time and place, world axes."""
+    """Motion of the water at one time and position, world axes."""
 
     velocity: Vec3
     """[m/s]."""
 
     acceleration: Vec3
-    """Of the water particle that is there: the material derivative of velocity [m/s^2]."""
+    """Material derivative of the velocity [m/s^2]."""
 
 
-LATELY = 64
-"""Users' currents whose graphs are kept."""
+KEPT_GRAPHS = 64
+"""Number of graphs of user-defined currents that are kept."""
 
 _traced: OrderedDict[tuple[int, bool], tuple[object, "Program"]] = OrderedDict()
-"""Graphs of users' currents as they were traced last.
-
-By `id` of what is held here, and by whether zeros are run-time numbers.
+"""Latest graphs of user-defined currents, by `id` of the object held here and by whether zeros are
+run-time parameters.
 """
 
 
 def traced_key(current: Current) -> int | None:
-    """Trace a user's current as it is now; the rest of this call uses that graph.
+    """Trace a user-defined current; the rest of this call uses that graph.
 
     Returns:
-        Key of the graph; None for currents of this package, whose data are their key.
+        Key of the graph; None for currents of this package, which are keyed by their data.
     """
     return None if is_declared(current) else _retraced(current).key
 
@@ -162,13 +161,13 @@ def _retraced(current: Current) -> "Program":
     program = _traced_now(current)
     source = current.source
     _traced[id(source), current._every] = (source, program)
-    if len(_traced) > LATELY:
+    if len(_traced) > KEPT_GRAPHS:
         _traced.popitem(last=False)
     return program
 
 
 def _program(current: Current) -> "Program":
-    """Return the graph of a current's velocity, and of how that changes."""
+    """Return the graph of a current's velocity and its derivatives."""
     if is_declared(current):
         return _known_program(current, current._every)
     found = _traced.get((id(current.source), current._every))
@@ -177,27 +176,27 @@ def _program(current: Current) -> "Program":
 
 @lru_cache(maxsize=64)
 def _known_program(current: Current, every: bool) -> "Program":
-    # currents that differ in whether zeros are run-time numbers compare equal
+    # currents compare equal whether or not zeros are run-time parameters
     return _traced_now(current)
 
 
 def _traced_now(current: Current) -> "Program":
-    """Trace a current: its velocity from time, position and numbers, and how that changes."""
+    """Trace a current: velocity and its derivatives from time, position and parameters."""
     from tiburon.trace.derivative import rate_program
 
     def velocity(time: Scalar, x: Scalar, y: Scalar, z: Scalar, *numbers: Scalar) -> Any:
-        return current.with_numbers(numbers).velocity(time, (x, y, z))
+        return current.with_parameters(numbers).velocity(time, (x, y, z))
 
-    return rate_program(velocity, 4 + len(current.numbers()), type(current).__name__)
+    return rate_program(velocity, 4 + len(current.parameters()), type(current).__name__)
 
 
 def depends_on_place(current: Current) -> bool:
-    """Return whether the water moves differently in different places."""
+    """Return whether the velocity varies in space."""
     return bool({1, 2, 3} & _arguments_used(current))
 
 
 def depends_on_time(current: Current) -> bool:
-    """Return whether the velocity at a fixed place changes with time."""
+    """Return whether the velocity at a fixed position varies in time."""
     return 0 in _arguments_used(current)
 
 
@@ -209,17 +208,17 @@ def _arguments_used(current: Current) -> set[int]:
 
 
 def flow_at(current: Current, numbers: Sequence[Scalar], time: Scalar, position: Vec3) -> Flow:
-    """Return how the water moves at a time and place.
+    """Return the flow at a time and position.
 
     Args:
         current: The current.
-        numbers: Scalars for its `numbers`.
+        numbers: Scalars for its `parameters`.
         time: When [s].
         position: Where, world axes [m].
     """
     from tiburon.trace.derivative import rate_along
 
-    # a particle of water moves with the water: its place changes at the velocity found
+    # a water particle moves at the velocity found
     v, a = rate_along(
         _program(current),
         (time, *position, *numbers),
@@ -237,7 +236,7 @@ def _number(owner: str, name: str, value: Any, *, positive: bool = False) -> flo
 
 @record(slots=False)
 class UniformCurrent(Current):
-    """The same velocity everywhere and always."""
+    """Constant velocity."""
 
     speed: FloatVec3 = (0.0, 0.0, 0.0)
     """Velocity, world axes [m/s]."""
@@ -252,13 +251,13 @@ class UniformCurrent(Current):
 
 @record(slots=False)
 class LinearShear(Current):
-    """A velocity that falls linearly from the surface to nothing, and stays nothing below."""
+    """Velocity that decreases linearly from the surface to zero, and is zero below."""
 
     surface_speed: FloatVec3
     """Velocity at the surface, world axes [m/s]."""
 
     depth: float
-    """Where the water comes to rest, below the surface [m]."""
+    """Depth below which the water is at rest [m]."""
 
     surface: float = 0.0
     """Height of the surface, world z [m]."""
@@ -277,7 +276,7 @@ class LinearShear(Current):
 
 @record(slots=False)
 class PowerShear(Current):
-    """A turbulent stream over the sea floor: a power of the height above it, 1/7 by default."""
+    """Turbulent boundary layer over the sea floor: a power law of the height, 1/7 by default."""
 
     surface_speed: FloatVec3
     """Velocity at the surface, world axes [m/s]."""
@@ -302,26 +301,26 @@ class PowerShear(Current):
     def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
         """Return the velocity of the water, world axes [m/s]."""
         share = 1.0 + (position[2] - self.surface) / self.depth
-        # a slope without end at the floor itself would make an acceleration without end
+        # an infinite gradient at the floor would give an infinite acceleration
         share = np.minimum(np.maximum(share, 1e-6), 1.0)
         return scale(self.surface_speed, share**self.exponent)
 
 
 @record(slots=False)
 class Tide(Current):
-    """A velocity that swings: mean + amplitude sin(2 pi t / period + phase), everywhere alike."""
+    """Sinusoidal velocity: mean + amplitude sin(2 pi t / period + phase), uniform in space."""
 
     amplitude: FloatVec3
-    """Largest change of velocity, world axes [m/s]."""
+    """Amplitude of velocity, world axes [m/s]."""
 
     period: float
-    """Time of one swing [s]."""
+    """Period [s]."""
 
     phase: float = 0.0
-    """Angle at time zero [rad]."""
+    """Phase at time zero [rad]."""
 
     mean: FloatVec3 = (0.0, 0.0, 0.0)
-    """Velocity in the middle of the swing, world axes [m/s]."""
+    """Mean velocity, world axes [m/s]."""
 
     def __post_init__(self) -> None:
         for name in ("amplitude", "mean"):
@@ -340,16 +339,16 @@ class Wave:
     """One train of long-crested waves on deep water."""
 
     height: float
-    """From trough to crest [m]."""
+    """Height from trough to crest [m]."""
 
     period: float
-    """Time between crests [s]."""
+    """Period [s]."""
 
     direction: float = 0.0
-    """Where it runs to, about world z from x [rad]."""
+    """Direction of propagation, about world z from x [rad]."""
 
     phase: float = 0.0
-    """Angle at time zero and place zero [rad]; a crest is at 0."""
+    """Phase at time zero and the origin [rad]; a crest is at 0."""
 
     def __post_init__(self) -> None:
         for name in ("height", "direction", "phase"):
@@ -359,9 +358,9 @@ class Wave:
 
 @record(slots=False)
 class Waves(Current):
-    """Airy waves on deep water, trains added up; water above the mean surface moves as on it.
+    """Superposed Airy waves on deep water; above the mean surface the velocity is that at it.
 
-    Linear theory: heights small against lengths, depth above half a length. omega^2 = g k.
+    Linear theory: small steepness, depth above half a wavelength. omega^2 = g k.
     """
 
     trains: tuple[Wave, ...]
@@ -371,7 +370,7 @@ class Waves(Current):
     """Height of the mean surface, world z [m]."""
 
     gravity: float = 9.81
-    """Of the dispersion relation [m/s^2]."""
+    """Gravity in the dispersion relation [m/s^2]."""
 
     components: tuple[tuple[float, float, float, float, float], ...] = field(init=False, repr=False)
     """Amplitude of velocity, frequency, wave numbers along x and y, phase of each train."""
@@ -379,7 +378,7 @@ class Waves(Current):
     def __post_init__(self) -> None:
         object.__setattr__(self, "surface", _number("waves", "surface", self.surface))
         gravity = _number("waves", "gravity", self.gravity, positive=True)
-        # fixed when the trains are: the numbers that enter the formula come from both
+        # computed once from trains and gravity
         object.__setattr__(self, "gravity", gravity)
         trains = _listed(self.trains)
         for train in trains:
@@ -413,7 +412,7 @@ class Waves(Current):
 
 @record(slots=False)
 class TableCurrent(Current):
-    """Velocities logged over time, the same everywhere; straight lines between, held beyond."""
+    """Time series of velocities, uniform in space; linear interpolation, constant beyond."""
 
     times: tuple[float, ...]
     """Increasing [s]."""
@@ -425,8 +424,8 @@ class TableCurrent(Current):
         times = finite_array(self.times, (np.size(self.times),), "table current", "times")
         if times.size < 2 or not (np.diff(times) > 0.0).all():
             raise ModelError(
-                "table current: times must be at least two, and increasing, "
-                f"got {shown(self.times)}; sort the log and drop repeated times"
+                "table current: times must be at least two and increasing, got "
+                f"{shown(self.times)}; sort the log and drop repeated times"
             )
         speeds = finite_array(self.speeds, (times.size, 3), "table current", "speeds")
         object.__setattr__(self, "times", tuple(times.tolist()))
@@ -445,7 +444,7 @@ class TableCurrent(Current):
 
 @record(slots=False)
 class CurrentSum(Current):
-    """Several currents at once: their velocities add."""
+    """Sum of several currents."""
 
     parts: tuple[Current, ...]
     """Currents; a velocity or a function of time and position becomes one."""
@@ -464,7 +463,7 @@ class CurrentSum(Current):
 
 @record(slots=False)
 class FunctionCurrent(Current):
-    """A velocity given by a function of time and position; its own numbers are compiled in."""
+    """A velocity given by a function of time and position; its constants are compiled in."""
 
     function: Callable[[Any, Any], Any]
     """Takes time [s] and position [m], an array of three, world axes; returns three scalars or an
@@ -472,7 +471,7 @@ class FunctionCurrent(Current):
 
     @property
     def source(self) -> object:
-        """The function: water makes a new current of it whenever it is asked."""
+        """The function, which identifies the current."""
         return self.function
 
     def velocity(self, time: Scalar, position: Vec3) -> Sequence[Scalar]:
@@ -482,15 +481,16 @@ class FunctionCurrent(Current):
         found = self.function(time, as_traced(list(position)))
         if np.shape(found) != (3,):
             raise ModelError(
-                f"current {getattr(self.function, '__name__', self.function)!r}: must return three "
-                f"components of velocity, "
+                f"current {getattr(self.function, '__name__', self.function)!r}: must return "
+                "three "
+                "components of velocity, "
                 f"got {shown(found)}; return (vx, vy, vz) in m/s, world axes"
             )
         return tuple(found.tolist() if isinstance(found, np.ndarray) else found)
 
 
 def current_from(given: object) -> Current:
-    """Return the current that a velocity, a function of time and position, or a current means."""
+    """Convert a velocity, a function of time and position, or a current to a current."""
     if isinstance(given, Current):
         return given
     if callable(given):
@@ -501,5 +501,5 @@ def current_from(given: object) -> Current:
 
 
 def _listed(parts: object) -> tuple[Any, ...]:
-    """Return several parts as a tuple; one alone may be given without a list."""
+    """Return several parts as a tuple; a single one need not be in a list."""
     return tuple(parts) if isinstance(parts, Iterable) else (parts,)

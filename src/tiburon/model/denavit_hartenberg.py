@@ -3,7 +3,7 @@
 Symbols, for link i of a chain whose frame 0 is the base:
     a, alpha    distance along and angle about an x axis: the common normal of two joint axes
     d, theta    distance along and angle about a z axis: the joint axis
-    Rx, Tx, Rz, Tz    turns about and moves along x and z, child in parent
+    Rx, Tx, Rz, Tz    rotations about and translations along x and z, child in parent
 
 Both conventions put z on joint axes and differ in whose axis belongs to which frame:
 
@@ -55,7 +55,7 @@ class DHLink:
     """Kind of joint: "revolute" or "prismatic"."""
 
     inertia: Inertia = field(default_factory=Inertia)
-    """How the link's mass is spread, in the axes and from the origin of the row's own frame."""
+    """Inertia of the link, in the row's own frame."""
 
     joint_name: str | None = None
     """Name of the joint; "joint_i" in row i, counted from 1, by default."""
@@ -71,7 +71,7 @@ class DHLink:
 
 
 class _Step(NamedTuple):
-    """A row taken apart: what comes before the joint moves, and what after."""
+    """A row split into the poses before and after the joint."""
 
     before: Pose
     """The joint frame in the previous row's frame."""
@@ -80,7 +80,7 @@ class _Step(NamedTuple):
     """The row's own frame in the body frame, which is fixed on the joint axis."""
 
     offset: float
-    """Where the joint is at q = 0 [rad or m]."""
+    """Joint offset at q = 0 [rad or m]."""
 
 
 def chain_parts(
@@ -106,7 +106,7 @@ def chain_parts(
                 "write DHLink(a=..., alpha=..., d=..., theta=...)"
             )
         step = _classic(link) if convention == "classic" else _modified(link)
-        # a row starts where the frame of the row before it is
+        # a row starts at the frame of the previous row
         previous = frames[-1]
         joint = _joint(link, number, previous.pose @ step.before, step.offset)
         body = link.body_name or f"link_{number}"
@@ -132,7 +132,7 @@ def _about_x(link: DHLink) -> Pose:
 
 
 def _along_axis(link: DHLink) -> tuple[Pose, float]:
-    """Return the constant one of Rz(theta) and Tz(d), and the one the joint variable is added to.
+    """Return the constant one of Rz(theta) and Tz(d), and the variable one.
 
     The two commute, so the constant one may come first: the body frame then shares the z axis of
     the joint and sits on the common normal.

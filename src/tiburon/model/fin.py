@@ -1,4 +1,4 @@
-"""Fins: control surfaces, wings and rudders, which lift as well as drag."""
+"""Fins: control surfaces, wings and rudders with lift and drag."""
 
 import math
 from itertools import pairwise
@@ -10,21 +10,21 @@ from tiburon.errors import ModelError, shown
 from tiburon.model.value_checks import Vec3, finite_array, number, unit_vector, vec3
 from tiburon.record import field, record
 
-SQUARE = 1e-9
-"""How far from square chord and span may be: digits that files hold."""
+ORTHOGONALITY_TOLERANCE = 1e-9
+"""Largest cosine between chord and span: rounding of printed digits."""
 
 
 @record
 class ThinFoil:
-    """A thin foil, alike on both sides and both edges, which stalls to a flat plate.
+    """A thin symmetric foil that stalls to a flat plate.
 
     With s and c sine and cosine of the angle of attack and AR the aspect ratio:
 
         attached flow    CL = a s c,  CD = c_0 + CL^2 / (pi e AR)    (Prandtl's lifting line)
         plate            CL = b s c,  CD = c_0 + b s^2    (Viterna and Corrigan 1982, leading terms)
 
-    Between the two angles of `stall` one goes over into the other, smoothly. Since flow from behind
-    is met like flow from ahead, the curves hold at all angles.
+    Between the two angles of `stall` the two are blended smoothly. Reverse flow is treated like
+    forward flow, so the curves cover all angles.
     """
 
     lift_slope: float | None = None
@@ -32,16 +32,16 @@ class ThinFoil:
     which is 2 pi for a long wing and pi AR / 2 for a short one."""
 
     drag_coefficient: float = 0.01
-    """c_0: drag at no angle of attack, by the area of the fin."""
+    """c_0: drag at zero angle of attack, for the area of the fin."""
 
     efficiency: float = 1.0
-    """e: how the lift spreads along the span; 1 for an ellipse, the best there is."""
+    """e: span efficiency; 1 for an elliptic lift distribution."""
 
     stall: tuple[float, float] = (math.radians(15.0), math.radians(30.0))
-    """Angles of attack at which flow begins to part from the foil, and has parted [rad]."""
+    """Angles of attack at which separation begins and is complete [rad]."""
 
     plate_coefficient: float | None = None
-    """b: drag of the plate across the flow; 1.11 + 0.018 AR, at most 2.01, if None (Viterna and
+    """b: drag of the plate normal to the flow; 1.11 + 0.018 AR, at most 2.01, if None (Viterna and
     Corrigan 1982)."""
 
     def __post_init__(self) -> None:
@@ -80,18 +80,17 @@ class ThinFoil:
 
 @record
 class TableFoil:
-    """Coefficients from a table over the angle of attack, with straight lines between its rows."""
+    """Coefficients from a table over the angle of attack, interpolated linearly."""
 
     angles: tuple[float, ...]
-    """Angles of attack [rad], rising, from -pi to pi; or from 0 to pi for a foil that is alike on
-    both sides."""
+    """Angles of attack [rad], increasing, from -pi to pi; or from 0 to pi for a symmetric foil."""
 
     lift: tuple[float, ...]
-    """Lift coefficient at each angle, by the area of the fin. The first and the last row are the
-    same flow and must agree; in half a table both are zero."""
+    """Lift coefficient at each angle, for the area of the fin. The first and the last row are the
+    same flow and must agree; in a half table both are zero."""
 
     drag: tuple[float, ...]
-    """Drag coefficient at each angle, likewise; none is negative."""
+    """Drag coefficient at each angle, likewise; non-negative."""
 
     def __post_init__(self) -> None:
         element = "table foil"
@@ -103,18 +102,20 @@ class TableFoil:
         if count < 3 or len(self.lift) != count or len(self.drag) != count:
             raise ModelError(
                 f"{element}: angles, lift and drag must be equally many, at least three, got "
-                f"{count}, {len(self.lift)} and {len(self.drag)}; add what is missing"
+                f"{count}, {len(self.lift)} and {len(self.drag)}; complete the rows"
             )
         if not all(a < b for a, b in pairwise(self.angles)):
             raise ModelError(f"{element}: angles must rise, got {list(self.angles)}; sort the rows")
         first, last = self.angles[0], self.angles[-1]
-        half = abs(first) < SQUARE
-        if abs(last - math.pi) > SQUARE or not (half or abs(first + math.pi) < SQUARE):
+        half = abs(first) < ORTHOGONALITY_TOLERANCE
+        if abs(last - math.pi) > ORTHOGONALITY_TOLERANCE or not (
+            half or abs(first + math.pi) < ORTHOGONALITY_TOLERANCE
+        ):
             raise ModelError(
                 f"{element}: angles must go from -pi to pi, or from 0 to pi, got {first:g} to "
-                f"{last:g} rad; flow may come from anywhere"
+                f"{last:g} rad; the table must cover all directions"
             )
-        # printed digits of pi stand for pi itself
+        # printed digits of pi mean pi itself
         ends = (0.0 if half else -math.pi, *self.angles[1:-1], math.pi)
         object.__setattr__(self, "angles", ends)
         if half and (self.lift[0] or self.lift[-1]):
@@ -129,8 +130,8 @@ class TableFoil:
             )
         if min(self.drag) < 0.0:
             raise ModelError(
-                f"{element}: drag must not be negative, got {min(self.drag):g}; drag slows, so a "
-                "coefficient is positive"
+                f"{element}: drag must not be negative, got {min(self.drag):g}; drag opposes "
+                "motion, so a coefficient is positive"
             )
 
     def rows(self) -> tuple[tuple[float, float, float], ...]:
@@ -148,35 +149,35 @@ Foil: TypeAlias = ThinFoil | TableFoil
 class Fin:
     """A fin of a body: lift across the flow and drag along it, at one point.
 
-    The flow across the span counts, at the velocity that the fin's own place has relative to the
-    water. A wing so long that its ends move differently is several fins. A fin that turns on a
-    joint is a fin of a body of its own.
+    The force follows from the flow normal to the span, at the velocity of the fin's position
+    relative to the water. Divide a long wing into several fins. A fin that rotates on a joint
+    belongs to its own body.
 
     Example:
         ``Fin(area=0.007, aspect_ratio=2.2, position=(-0.7, 0.1, 0), span=(0, 1, 0))``
     """
 
     area: float
-    """Of its plan [m^2]."""
+    """Planform area [m^2]."""
 
     aspect_ratio: float
-    """Square of the span by the area. A hull at the root acts as a mirror and doubles it."""
+    """Span squared over area. A hull at the root acts as a mirror and doubles it."""
 
     position: Vec3 = (0.0, 0.0, 0.0)
-    """Where the force acts, a quarter of the chord behind the leading edge, body axes [m]."""
+    """Point of force, a quarter chord behind the leading edge, body axes [m]."""
 
     span: Vec3 = (0.0, 1.0, 0.0)
     """Unit vector along the span, body axes."""
 
     chord: Vec3 = (1.0, 0.0, 0.0)
-    """Unit vector from the trailing to the leading edge, body axes; square to the span."""
+    """Unit vector from the trailing to the leading edge, body axes; normal to the span."""
 
     foil: Foil = field(default_factory=ThinFoil)
     """Its coefficients."""
 
     deflection: float | None = None
-    """Angle by which it is turned about the span, right-handed [rad]; None for a fin that cannot
-    be turned. With span to the left and chord ahead, positive angles lower the leading edge."""
+    """Deflection angle about the span, right-handed [rad]; None for a fixed fin. With span to the
+    left and chord ahead, positive angles lower the leading edge."""
 
     name: str = ""
     """For messages."""
@@ -189,8 +190,8 @@ class Fin:
         ratio = number(self.aspect_ratio, element, "aspect_ratio")
         if ratio <= 0.0:
             raise ModelError(
-                f"{element}: aspect_ratio must be positive, got {ratio:g}; it is the square of "
-                "the span by the area"
+                f"{element}: aspect_ratio must be positive, got {ratio:g}; it is the span "
+                "squared over the area"
             )
         object.__setattr__(self, "aspect_ratio", ratio)
         object.__setattr__(self, "position", vec3(self.position, element, "position"))
@@ -198,10 +199,10 @@ class Fin:
             direction = unit_vector(getattr(self, quantity), element, quantity)
             object.__setattr__(self, quantity, direction)
         along = sum(a * b for a, b in zip(self.span, self.chord, strict=True))
-        if abs(along) > SQUARE:
+        if abs(along) > ORTHOGONALITY_TOLERANCE:
             raise ModelError(
-                f"{element}: chord must be square to the span, got {list(self.chord)} and "
-                f"{list(self.span)}; of a swept fin give the direction of the flow ahead"
+                f"{element}: chord must be normal to the span, got {list(self.chord)} and "
+                f"{list(self.span)}; for a swept fin give the direction of the oncoming flow"
             )
         given: object = self.foil
         if not isinstance(given, Foil):

@@ -1,10 +1,10 @@
-"""Links that bend and twist: beams as rigid pieces with springs between them.
+"""Flexible links: beams as rigid segments connected by springs.
 
-A beam of length l is cut into n equal cells. A spring sits in the middle of each cell and takes all
-of the cell's bending and twisting; what lies between two springs is a rigid piece, half a cell at
-both ends (the rigid finite elements of Wittbrodt, Adamiec-Wojcik and Wojciech 2006, "Dynamics of
-Flexible Multibody Systems", chapter 2). Frequencies and deflections come near those of the beam
-with the square of 1 / n.
+A beam of length l is divided into n equal cells. A spring in the middle of each cell represents the
+cell's bending and torsion; the part between two springs is a rigid segment, half a cell at both
+ends (the rigid finite elements of Wittbrodt, Adamiec-Wojcik and Wojciech 2006, "Dynamics of
+Flexible Multibody Systems", chapter 2). Frequencies and deflections converge to those of the beam
+with 1 / n^2.
 
 Symbols: E, G moduli; Iy, Iz second moments of the section about y and z; J torsion constant; A
 area; rho density. The beam lies along x.
@@ -27,13 +27,13 @@ from tiburon.record import record
 
 __all__ = ["BeamSection", "flexible_link"]
 
-FREEDOMS = ("twist", "bend_y", "bend_z")
-"""Ways a beam may give: about its own axis x, and about y and z."""
+DEFORMATIONS = ("twist", "bend_y", "bend_z")
+"""Deformations of a beam: torsion about its own axis x, bending about y and z."""
 
 AXES = {"twist": (1.0, 0.0, 0.0), "bend_y": (0.0, 1.0, 0.0), "bend_z": (0.0, 0.0, 1.0)}
 
 MOST_SEGMENTS = 1000
-"""Cells of one beam."""
+"""Largest number of cells of one beam."""
 
 
 @record
@@ -49,13 +49,13 @@ class BeamSection:
     """A [m^2]."""
 
     second_moment_y: float
-    """Iy, the integral of z^2: resists bending about y [m^4]."""
+    """Iy, the integral of z^2, for bending about y [m^4]."""
 
     second_moment_z: float
-    """Iz, the integral of y^2: resists bending about z [m^4]."""
+    """Iz, the integral of y^2, for bending about z [m^4]."""
 
     torsion_constant: float
-    """J: resists twisting [m^4]; Iy + Iz for round sections, less for all others."""
+    """J: torsion constant [m^4]; Iy + Iz for round sections, less for all others."""
 
     outline: tuple[float, ...] = ()
     """How it is drawn: width along y and height along z of a box [m], or a radius; or nothing."""
@@ -121,30 +121,30 @@ def flexible_link(
     youngs_modulus: float,
     density: float,
     shear_modulus: float | None = None,
-    freedoms: Iterable[str] = FREEDOMS,
+    deformations: Iterable[str] = DEFORMATIONS,
     damping_time: float = 0.0,
 ) -> Model:
-    """Build a beam that bends and twists, as a model to attach to others.
+    """Build a flexible beam, as a model to attach to others.
 
     Its root is fixed to the world at the origin, it lies along x, and the frame ``{name}_tip`` is
-    at its end. Pieces are called ``{name}_0``, ``{name}_1``, ... and the joints between them
+    at its end. Segments are called ``{name}_0``, ``{name}_1``, ... and the joints between them
     ``{name}_joint_1``, ...; springs and dampers are the `JointPassive` of these, which simulations
-    apply. Deflections may be large: only each single spring is taken as linear.
+    apply. Deflections may be large: only each single spring is linear.
 
     Args:
         name: Name of the link, and of the model.
-        section: What it looks like across.
+        section: Cross section.
         length: l [m].
         segments: n, the number of springs.
         youngs_modulus: E [Pa].
         density: rho [kg/m^3].
         shear_modulus: G [Pa]; E / 2.6, that of a Poisson's ratio of 0.3, by default.
-        freedoms: Which of "twist", "bend_y" and "bend_z" it has; it is stiff against the others.
-        damping_time: Damping per stiffness [s], of a material that resists the rate of its strain:
-            a mode of the frequency w is damped by the ratio w times half of it.
+        deformations: Which of "twist", "bend_y" and "bend_z" it has; it is rigid otherwise.
+        damping_time: Damping per stiffness [s] (Kelvin-Voigt material): a mode of frequency w has
+            the damping ratio w damping_time / 2.
 
     Returns:
-        The link: n + 1 bodies, n times as many freedoms as are named.
+        The link: n + 1 bodies, n degrees of freedom for each deformation.
 
     Example:
         An arm with a flexible second link::
@@ -159,7 +159,7 @@ def flexible_link(
     if not isinstance(count, int) or not 1 <= count <= MOST_SEGMENTS:
         raise ModelError(
             f"{element}: segments must be a whole number from 1 to {MOST_SEGMENTS}, got "
-            f"{segments!r}; ten come within half a percent of a beam's first frequency",
+            f"{segments!r}; ten give the first frequency of a beam within 0.5 %",
             name=name,
         )
     E, rho, l = (
@@ -176,14 +176,14 @@ def flexible_link(
         else _positive(shear_modulus, element, "shear_modulus", name)
     )
     damping = number(damping_time, element, "damping_time", name, least=0.0)
-    given = (freedoms,) if isinstance(freedoms, str) else tuple(freedoms)
+    given = (deformations,) if isinstance(deformations, str) else tuple(deformations)
     for word in given:
-        if word not in FREEDOMS:
-            raise OptionError("freedoms", FREEDOMS, word)
-    # in a fixed order, for that of the axes matters
-    chosen = tuple(word for word in FREEDOMS if word in given)
+        if word not in DEFORMATIONS:
+            raise OptionError("deformations", DEFORMATIONS, word)
+    # in a fixed order, because the order of the axes matters
+    chosen = tuple(word for word in DEFORMATIONS if word in given)
     if not chosen:
-        raise OptionError("freedoms", FREEDOMS, given)
+        raise OptionError("deformations", DEFORMATIONS, given)
     cell = l / segments
     stiffness = {
         "twist": G * section.torsion_constant / cell,
@@ -202,7 +202,7 @@ def flexible_link(
         long = 0.5 * cell if k == segments else cell
         bodies.append(_piece(f"{name}_{k}", bodies[-1].name, joint, section, rho, long))
     tip = Frame(f"{name}_tip", bodies[-1].name, Pose(translation=(0.5 * cell, 0.0, 0.0)))
-    about = f"A beam of {l:g} m as {segments + 1} rigid pieces with springs between"
+    about = f"A beam of {l:g} m as {segments + 1} rigid segments connected by springs"
     return Model(name, bodies, [tip], about=about)
 
 
@@ -215,9 +215,9 @@ def _positive(value: float, element: str, quantity: str, name: str) -> float:
     return found
 
 
-def _joint(name: str, freedoms: tuple[str, ...], pose: Pose, springs: JointPassive) -> Joint:
-    """Return the joint that gives in some ways: a hinge, two crossed hinges, or a ball."""
-    axes = [AXES[word] for word in freedoms]
+def _joint(name: str, deformations: tuple[str, ...], pose: Pose, springs: JointPassive) -> Joint:
+    """Return the joint for some deformations: revolute, universal or spherical."""
+    axes = [AXES[word] for word in deformations]
     if len(axes) == 1:
         return Revolute(name, axes[0], pose=pose, passive=springs)
     if len(axes) == 2:
@@ -228,10 +228,10 @@ def _joint(name: str, freedoms: tuple[str, ...], pose: Pose, springs: JointPassi
 def _piece(
     name: str, parent: str, joint: Joint, section: BeamSection, rho: float, length: float
 ) -> Body:
-    """Return a rigid piece of a beam that begins at its joint."""
+    """Return a rigid segment of a beam that begins at its joint."""
     mass = rho * section.area * length
     slender = mass * length * length / 12.0
-    # what the section itself resists of turning
+    # rotary inertia of the section
     y, z = rho * length * section.second_moment_y, rho * length * section.second_moment_z
     middle = (0.5 * length, 0.0, 0.0)
     inertia = Inertia(mass, middle, (y + z, 0.0, 0.0, slender + y, 0.0, slender + z))

@@ -10,9 +10,10 @@ from tiburon.record import record
 
 @record
 class HydraulicCylinder:
-    """A piston in a cylinder, its two chambers and the valve that feeds them. Numbers only.
+    """A hydraulic cylinder with two chambers and its valve; data only.
 
-    It acts between two points, whose distance grows as it extends, or at a joint of one freedom:
+    It acts between two points, whose distance grows as it extends, or at a joint with one degree of
+    freedom:
     then the areas are volumes per motion of the joint [m^2, or m^3/rad], and its position counts as
     extension. The command is the opening of the valve, from -1 (retract) to 1 (extend).
 
@@ -43,13 +44,13 @@ class HydraulicCylinder:
     """Area on the side whose pressure retracts it [m^2]; equal to the other for two rods."""
 
     stroke: float = 0.5
-    """How far it extends [m or rad]."""
+    """Stroke [m or rad]."""
 
     retracted_length: float = 0.0
-    """Distance of the ends, or position of the joint, where it is fully retracted [m or rad]."""
+    """Distance of the ends, or position of the joint, when fully retracted [m or rad]."""
 
     supply_pressure: float = 16e6
-    """Pressure of the pump above that of the tank [Pa]."""
+    """Supply pressure of the pump [Pa]."""
 
     tank_pressure: float = 0.0
     """Pressure of the tank [Pa]."""
@@ -58,16 +59,16 @@ class HydraulicCylinder:
     """Flow through the fully open valve per root of pressure difference [m^3/s/sqrt(Pa)]."""
 
     valve_time: float = 0.0
-    """Time in which the valve follows its command by 1 - 1/e [s]; 0 for at once."""
+    """Time constant of the valve [s]; 0 for an ideal valve."""
 
     bulk_modulus: float = 1.4e9
-    """Stiffness of oil, lines and walls together [Pa]."""
+    """Effective bulk modulus of oil, lines and walls [Pa]."""
 
     dead_volume: float = 5e-5
-    """Oil in each chamber and its line when its side is empty [m^3]."""
+    """Dead volume of each chamber and its line [m^3]."""
 
     leakage: float = 0.0
-    """Flow past the piston per pressure difference [m^3/s/Pa]."""
+    """Leakage past the piston per pressure difference [m^3/s/Pa]."""
 
     damping: float = 0.0
     """Viscous friction of seals [N s/m or N m s/rad]."""
@@ -117,7 +118,7 @@ class HydraulicCylinder:
         if relief < self.supply_pressure or math.isinf(relief):
             raise ModelError(
                 f"{element}: relief_pressure must be finite and at least supply_pressure, got "
-                f"{relief:g} Pa; a valve that opens earlier would only waste the pump",
+                f"{relief:g} Pa; a relief valve must not open below the supply pressure",
                 name=self.name,
             )
         object.__setattr__(self, "relief_pressure", relief)

@@ -1,4 +1,4 @@
-"""How mass is spread in one rigid body."""
+"""Inertia of a rigid body: mass, center of mass, inertia tensor."""
 
 import math
 from typing import Self, TypeAlias
@@ -14,14 +14,14 @@ from tiburon.record import record
 from tiburon.spatial import RigidInertia
 from tiburon.spatial.vec3 import add, dot, matrix_product, matrix_vector
 
-TRIANGLE = 1e-6
+TRIANGLE_TOLERANCE = 1e-6
 """Largest violation of the triangle inequality, relative to the largest principal moment.
 
-A thin plate sits exactly on the limit; numbers typed with seven digits may fall that far beyond it.
+A thin plate lies exactly on the limit; values with seven digits may exceed it by that much.
 """
 
-SYMMETRY = 1e-9
-"""Largest difference of mirrored tensor entries, relative to the largest entry: rounding only."""
+ASYMMETRY_TOLERANCE = 1e-9
+"""Largest asymmetry of the tensor, relative to the largest entry: rounding only."""
 
 Tensor6: TypeAlias = tuple[float, float, float, float, float, float]
 
@@ -30,7 +30,7 @@ Tensor6: TypeAlias = tuple[float, float, float, float, float, float]
 class Inertia:
     """Mass, center of mass and inertia tensor of a rigid body; immutable, compares by value.
 
-    The numbers are kept as given and judged when a body takes them, so that messages name the body.
+    Values are stored as given and validated by `Body`, so that messages name the body.
     """
 
     mass: float = 0.0
@@ -54,7 +54,7 @@ class Inertia:
     @classmethod
     @public
     def point(cls, mass: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> Self:
-        """Return the inertia of a point mass [kg] at a place in body axes [m]."""
+        """Return the inertia of a point mass [kg] at a position in body axes [m]."""
         return cls(mass, vec3(com, "inertia", "center of mass"))
 
     @classmethod
@@ -75,7 +75,7 @@ class Inertia:
     @classmethod
     @public
     def sphere(cls, mass: float, radius: float, com: ArrayLike = (0.0, 0.0, 0.0)) -> Self:
-        """Return the inertia of a solid sphere of a radius [m] around a place in body axes [m]."""
+        """Return the inertia of a solid sphere with radius [m] and center in body axes [m]."""
         mass = number(mass, "inertia", "mass")
         radius = number(radius, "inertia", "radius", least=0.0)
         moment = 0.4 * mass * radius * radius
@@ -113,19 +113,19 @@ class Inertia:
         return cls(mass, vec3(com, "inertia", "center of mass"), _diagonal((x, y, z)))
 
     def moved(self, pose: Pose) -> "Inertia":
-        """Return the same mass seen from another frame.
+        """Return the same inertia in another frame.
 
         Args:
             pose: The frame of this inertia in the other frame.
         """
         R = pose.rotation
         com = self.com
-        # no mass has no center that could move
+        # a massless body has no center of mass
         if self.mass != 0.0:
             com = add(matrix_vector(R, self.com), pose.translation)
         xx, xy, xz, yy, yz, zz = self.tensor
         rows = matrix_product(R, ((xx, xy, xz), (xy, yy, yz), (xz, yz, zz)))
-        # the upper triangle of R I R^T, so that mirrored entries are one number
+        # the upper triangle of R I R^T, so that the result is exactly symmetric
         turned = tuple(dot(rows[i], R[j]) for i in range(3) for j in range(i, 3))
         return Inertia(self.mass, com, turned)
 
@@ -137,12 +137,12 @@ class Inertia:
 
     @property
     def rigid(self) -> RigidInertia:
-        """The ten numbers about the body origin that dynamics works with."""
+        """The ten inertial parameters about the body origin."""
         return RigidInertia.from_mass(self.mass, self.com, self.tensor)
 
     @property
     def is_definite(self) -> bool:
-        """Whether every motion of the body alone needs a force: mass and all moments positive."""
+        """Whether mass and all principal moments are positive."""
         if self.mass <= 0.0:
             return False
         if _is_plainly_definite(self.tensor):
@@ -151,7 +151,7 @@ class Inertia:
         return bool(least > 1e-12 * most)
 
     def check(self, body: str) -> None:
-        """Raise `ModelError` naming the body unless a real body can have this inertia."""
+        """Raise `ModelError` naming the body if this inertia is physically impossible."""
         element = f"body {body!r}"
         if self.mass < 0.0:
             raise ModelError(
@@ -161,18 +161,18 @@ class Inertia:
             )
         if self.mass == 0.0 and (any(self.tensor) or any(self.com)):
             raise ModelError(
-                f"{element}: a body without mass can have no inertia tensor or center of mass, "
+                f"{element}: a massless body cannot have an inertia tensor or center of mass, "
                 f"got tensor {self.tensor} and com {self.com}; give it a mass or leave both out",
                 name=body,
             )
-        # moments a, b, c obey the inequality where b + c - a and so on are positive: those are
-        # the eigenvalues of tr(I) 1 - 2 I, and most bodies need no closer look
+        # moments a, b, c obey the inequality where b + c - a and so on are positive: those are #
+        # the eigenvalues of tr(I) 1 - 2 I
         xx, xy, xz, yy, yz, zz = self.tensor
         spread = (yy + zz - xx, -2.0 * xy, -2.0 * xz, xx + zz - yy, -2.0 * yz, xx + yy - zz)
         if _is_plainly_definite(spread):
             return
         a, b, c = np.linalg.eigvalsh(self.matrix).tolist()
-        slack = TRIANGLE * max(abs(a), abs(c))
+        slack = TRIANGLE_TOLERANCE * max(abs(a), abs(c))
         if a < -slack:
             raise ModelError(
                 f"{element}: principal moments of inertia must not be negative, "
@@ -182,17 +182,18 @@ class Inertia:
         if a + b < c - slack:
             raise ModelError(
                 f"{element}: principal moments of inertia must obey the triangle inequality "
-                f"a + b >= c within {TRIANGLE:g} c, got {a:.6g} + {b:.6g} < {c:.6g} kg m^2; "
+                f"a + b >= c within {TRIANGLE_TOLERANCE:g} c, got {a:.6g} + {b:.6g} < {c:.6g} kg "
+                "m^2; "
                 "check units, and that the tensor is about the center of mass",
                 name=body,
             )
 
 
 def _is_plainly_definite(tensor: Tensor6) -> bool:
-    """Return whether a symmetric matrix is positive definite by far.
+    """Return whether a symmetric matrix is clearly positive definite.
 
     By its leading minors (Sylvester). The least eigenvalue is at least the determinant over the
-    squared trace, so that it is above 1e-9 of the largest where this says yes.
+    squared trace, so that it is above 1e-9 of the largest where this is true.
     """
     xx, xy, xz, yy, yz, zz = tensor
     second = xx * yy - xy * xy
@@ -229,7 +230,7 @@ def _tensor6(value: ArrayLike) -> Tensor6:
         )
     matrix = finite_array(value, (3, 3), "inertia", "tensor")
     skew = float(np.abs(matrix - matrix.T).max())
-    if skew > SYMMETRY * float(np.abs(matrix).max()):
+    if skew > ASYMMETRY_TOLERANCE * float(np.abs(matrix).max()):
         raise ModelError(
             f"inertia: tensor must be symmetric, got mirrored entries that differ by {skew:.3g} "
             "kg m^2; correct the one mistyped, or pass the six entries xx, xy, xz, yy, yz, zz"

@@ -1,8 +1,8 @@
-"""What a joint forbids: the measures that vanish while a loop stays closed.
+"""Constraints of joints that close loops: scalar residuals that vanish in a closed loop.
 
-A joint that closes a loop allows its freedoms and forbids the rest. What it forbids is told by
-scalar measures of the second frame in the first; each knows its value, the wrench that pushes
-against it, and what is left of its second rate when nothing accelerates.
+A joint that closes a loop allows its degrees of freedom and constrains the rest. Each constraint is
+a scalar measure of the second frame in the first, with its value, its constraint wrench, and its
+second derivative without joint accelerations.
 
 Symbols (Featherstone 1987, section 9.2, all in axes of the first frame F1):
     R, p        axes and origin of the second frame F2 in F1
@@ -33,11 +33,11 @@ __all__ = [
 ]
 
 HALF_TURN = 1e-12
-"""Keeps the measure of a turn finite at half a turn, where its direction is not known."""
+"""Keeps the rotation measure finite at half a turn, where its direction is undefined."""
 
 
 class RelativeMotion(NamedTuple):
-    """How one frame lies and moves in another, in axes of that other frame."""
+    """Pose and motion of one frame relative to another, in axes of that other frame."""
 
     R: Mat3
     p: Vec3
@@ -57,16 +57,16 @@ class Wrench(NamedTuple):
 
 
 class Measure(Protocol):
-    """One thing that vanishes while a loop is closed."""
+    """One scalar constraint of a loop."""
 
     def value(self, at: RelativeMotion) -> Scalar:
-        """Return how far it is from vanishing [m or rad]."""
+        """Return the residual [m or rad]."""
 
     def wrench(self, at: RelativeMotion) -> Wrench:
         """Return the wrench whose power is the rate of the measure."""
 
     def bias(self, at: RelativeMotion) -> Scalar:
-        """Return the second rate without joint accelerations [m/s^2 or rad/s^2]."""
+        """Return the second derivative without joint accelerations [m/s^2 or rad/s^2]."""
 
 
 @record
@@ -78,7 +78,7 @@ class Offset:
     """Distance while the loop is closed [m]."""
 
     def value(self, at: RelativeMotion) -> Scalar:
-        """Return the distance that should not be."""
+        """Return the residual distance."""
         return dot(self.axis, at.p) - self.distance
 
     def wrench(self, at: RelativeMotion) -> Wrench:
@@ -92,7 +92,7 @@ class Offset:
 
 @record
 class Tilt:
-    """How far a direction of the second frame leans along one of the first [rad, where small].
+    """Misalignment of a direction of the second frame with one of the first [rad, where small].
 
     The cosine between `along`, fixed in the first frame, and `carried`, fixed in the second, less
     that of the closed loop.
@@ -103,7 +103,7 @@ class Tilt:
     cosine: float = 0.0
 
     def value(self, at: RelativeMotion) -> Scalar:
-        """Return the cosine that should not be."""
+        """Return the residual cosine."""
         return dot(self.along, matrix_vector(at.R, self.carried)) - self.cosine
 
     def wrench(self, at: RelativeMotion) -> Wrench:
@@ -119,22 +119,22 @@ class Tilt:
 
 @record
 class Turn:
-    """Angle about an axis of the first frame, where no turn is allowed [rad].
+    """Angle about an axis of the first frame, where no rotation is allowed [rad].
 
-    Twice the vector part of the quaternion: the angle itself while it is small, and without a
-    second zero at half a turn.
+    Twice the vector part of the quaternion: the angle itself for small angles, and without a second
+    zero at half a turn.
     """
 
     axis: Vec3
 
     def value(self, at: RelativeMotion) -> Scalar:
-        """Return the turn about the axis."""
+        """Return the rotation about the axis."""
         (a, b, c), (d, e, f), (g, h, i) = at.R
         twice_w = np.sqrt(np.maximum(1.0 + a + e + i, HALF_TURN))
         return dot(self.axis, (h - f, c - g, d - b)) / twice_w
 
     def wrench(self, at: RelativeMotion) -> Wrench:
-        """Return a unit couple about the axis; exact where the turn is zero."""
+        """Return a unit couple about the axis; exact at zero rotation."""
         return Wrench(self.axis, ZERO3)
 
     def bias(self, at: RelativeMotion) -> Scalar:
@@ -144,9 +144,9 @@ class Turn:
 
 @record
 class Advance:
-    """How far a nut is from where its thread puts it [m]: slide less pitch times turn.
+    """Residual of a screw thread [m]: displacement less pitch times angle.
 
-    Turns are counted from the slide, so that any number of them fits.
+    The number of turns follows from the displacement, so any number is allowed.
     """
 
     axis: Vec3
@@ -154,30 +154,29 @@ class Advance:
     """A direction normal to the axis."""
     pitch: float
     lead: float = 0.0
-    """Slide where the turn is zero [m]."""
+    """Displacement at zero angle [m]."""
 
     def value(self, at: RelativeMotion) -> Scalar:
-        """Return the gap along the axis; zero also half a turn off, as the sine is."""
+        """Return the residual along the axis; also zero half a turn off, like the sine."""
         c = matrix_vector(at.R, self.across)
         cosine, sine = dot(self.across, c), dot(cross(self.axis, self.across), c)
         turn = (dot(self.axis, at.p) - self.lead) / self.pitch
         return self.pitch * (np.sin(turn) * cosine - np.cos(turn) * sine)
 
     def wrench(self, at: RelativeMotion) -> Wrench:
-        """Return a unit force along the axis with the moment the thread turns it into."""
+        """Return a unit force along the axis with the corresponding moment of the thread."""
         return Wrench(scale(self.axis, -self.pitch), self.axis)
 
     def bias(self, at: RelativeMotion) -> Scalar:
-        """Return the acceleration along the axis less what the thread asks for."""
+        """Return the acceleration along the axis less that of the thread."""
         return dot(self.axis, at.pdd) - self.pitch * dot(self.axis, at.wd)
 
 
 @record
 class Slip:
-    """How fast a point of contact slides along an axis of the first frame [m/s]: no position.
+    """Slip velocity of a contact point along an axis of the first frame [m/s].
 
-    Rolling binds velocities alone (Featherstone 1987, section 7.4.4), so that there is no gap to
-    close, only a velocity that vanishes.
+    Rolling is non-holonomic (Featherstone 1987, section 7.4.4): it has no position residual.
     """
 
     axis: Vec3
@@ -185,7 +184,7 @@ class Slip:
     """From the second origin to the point of contact, in axes of the first frame [m]."""
 
     def value(self, at: RelativeMotion) -> Scalar:
-        """Return no gap: any place can be reached by rolling."""
+        """Return zero: rolling can reach any position."""
         return 0.0
 
     def wrench(self, at: RelativeMotion) -> Wrench:
@@ -193,10 +192,10 @@ class Slip:
         return Wrench(cross(self.lever, self.axis), self.axis)
 
     def bias(self, at: RelativeMotion) -> Scalar:
-        """Return the rate of slip: axis and lever stand still in the first frame."""
+        """Return the rate of slip; axis and lever are fixed in the first frame."""
         return dot(self.axis, at.pdd) + dot(cross(self.lever, self.axis), at.wd)
 
 
 def all_axes(kind: type[Offset] | type[Turn]) -> tuple[Measure, ...]:
-    """Return measures of one kind along all three axes."""
+    """Return constraints of one type along all three axes."""
     return tuple(kind(axis) for axis in IDENTITY3)

@@ -4,20 +4,20 @@ import math
 from typing import TypeAlias
 
 from tiburon.errors import ModelError
-from tiburon.model.value_checks import per_freedom
+from tiburon.model.value_checks import per_dof
 from tiburon.record import record
 
 PerFreedom: TypeAlias = float | tuple[float, ...]
-"""One number for every freedom of a joint, or one number each."""
+"""One value for all degrees of freedom of a joint, or one each."""
 
 
 @record
 class JointLimits:
-    """Limits of a joint as its maker states them; immutable, compares by value.
+    """Limits of a joint; immutable, compares by value.
 
-    Each is one number, which holds for every freedom, or one number per freedom. Infinity is no
-    limit. In joints whose position is a quaternion, `upper` bounds the angle of the whole turn.
-    These are data: dynamics does not stop a joint.
+    Each is one value for all degrees of freedom, or one per degree of freedom. Infinity means no
+    limit. In joints with a quaternion, `upper` bounds the total rotation angle. Data only: dynamics
+    functions do not stop a joint, simulations do.
 
     Example:
         ``Revolute("elbow", limits=JointLimits(-1.5, 1.5, velocity=3.0, force=60.0))``
@@ -43,7 +43,7 @@ class JointLimits:
             ("force", 0.0),
         ]:
             given = getattr(self, quantity)
-            value = per_freedom(given, "joint limits", quantity, least=least, infinite=True)
+            value = per_dof(given, "joint limits", quantity, least=least, infinite=True)
             object.__setattr__(self, quantity, value)
         for low, high in zip(*self._pairs(), strict=True):
             if not low <= high:
@@ -53,7 +53,7 @@ class JointLimits:
                 )
 
     def _pairs(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        """Return lower and upper limits of equal number."""
+        """Return lower and upper limits of equal length."""
         low = self.lower if isinstance(self.lower, tuple) else (self.lower,)
         high = self.upper if isinstance(self.upper, tuple) else (self.upper,)
         count = max(len(low), len(high))
@@ -61,8 +61,8 @@ class JointLimits:
         high = high * count if len(high) == 1 else high
         if len(low) != len(high):
             raise ModelError(
-                f"joint limits: lower and upper must be equally many, got {len(low)} and "
-                f"{len(high)}; give one number, or one per freedom"
+                f"joint limits: lower and upper must have equal length, got {len(low)} and "
+                f"{len(high)}; give one value, or one per degree of freedom"
             )
         return low, high
 
@@ -71,8 +71,8 @@ class JointLimits:
 class JointPassive:
     """Friction and springs of a joint; immutable, compares by value.
 
-    Each is one number, which holds for every freedom, or one number per freedom. These are data:
-    `forward_dynamics` and its kin take the joint force as given and do not add them.
+    Each is one value for all degrees of freedom, or one per degree of freedom. Data only: dynamics
+    functions do not add these forces, simulations do.
 
     Example:
         ``Revolute("knee", passive=JointPassive(damping=0.1, stiffness=20.0, rest=0.4))``
@@ -88,10 +88,10 @@ class JointPassive:
     """Spring, force per displacement from `rest` [N m/rad or N/m]."""
 
     rest: PerFreedom = 0.0
-    """Position at which the spring pulls nowhere [rad or m], one number or one per variable."""
+    """Rest position of the spring [rad or m], one value or one per variable."""
 
     def __post_init__(self) -> None:
         for quantity in ("damping", "friction", "stiffness"):
-            value = per_freedom(getattr(self, quantity), "joint passive", quantity, least=0.0)
+            value = per_dof(getattr(self, quantity), "joint passive", quantity, least=0.0)
             object.__setattr__(self, quantity, value)
-        object.__setattr__(self, "rest", per_freedom(self.rest, "joint passive", "rest"))
+        object.__setattr__(self, "rest", per_dof(self.rest, "joint passive", "rest"))

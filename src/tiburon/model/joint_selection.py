@@ -1,8 +1,8 @@
-"""From the forces of the joints that have motors to the joint forces of the whole robot.
+"""Joint forces of the whole robot from those of its actuated joints.
 
-Dynamics takes one force per velocity variable. A floating base and passive joints have no motor,
-and controllers speak only of those that do: the forces are spread by the selection matrix of the
-actuated joints, with zeros elsewhere (the matrix P of Nahon 1991, eq. 3.31).
+Dynamics takes one force per velocity variable. Floating bases and passive joints are not actuated:
+the selection matrix of the actuated joints maps their forces to the whole robot, with zeros
+elsewhere (the matrix P of Nahon 1991, eq. 3.31).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,9 +24,9 @@ def spread(parts: NamedParts, tau: Any, joints: Iterable[str]) -> NDArray[np.flo
 
     Args:
         parts: The robot.
-        tau: Forces of the joints, one after the other in the order of the names [N or N m], shape
+        tau: Forces of the joints, concatenated in the order of the names [N or N m], shape
             (..., sum of their nv), or forces by joint name, each of shape (..., nv of the joint) or
-            one number for a joint of one freedom.
+            a scalar for a joint with one degree of freedom.
         joints: Names of the joints, where `tau` does not name them.
 
     Returns:
@@ -53,7 +53,7 @@ def spread(parts: NamedParts, tau: Any, joints: Iterable[str]) -> NDArray[np.flo
 
 
 def _force_of(parts: NamedParts, name: str, value: Any) -> NDArray[Any]:
-    """Return the force of one joint given by name; a plain number serves one freedom."""
+    """Return the force of one joint given by name; a scalar for one degree of freedom."""
     joint = parts.joint(name)
     refuse_unusable(f"tau[{name!r}]", value)
     array = as_traced(value) if current_graph() is not None else np.asarray(value)
@@ -64,7 +64,7 @@ def _force_of(parts: NamedParts, name: str, value: Any) -> NDArray[Any]:
 
 
 def _checked(value: Any, size: int, argument: str, words: str) -> NDArray[Any]:
-    """Return numbers, or traced values while a function is traced, of the right length."""
+    """Return an array, traced while a function is traced, of the right length."""
     if current_graph() is None:
         return as_batch(value, size, argument, words)
     array = as_traced(value)
@@ -75,7 +75,7 @@ def _checked(value: Any, size: int, argument: str, words: str) -> NDArray[Any]:
 
 
 def _anything(given: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    """Return an array that says whether zeros are to be traced."""
+    """Return an array whose type decides whether zeros are traced."""
     return given[0] if given else np.zeros(0)
 
 
@@ -91,7 +91,7 @@ def _refuse_twice(parts: NamedParts, names: Sequence[str]) -> None:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Spell out a few names and count the rest."""
+    """List a few names and count the rest."""
     if not names:
         return "no joint"
     shown = ", ".join(repr(name) for name in names[:4])

@@ -1,9 +1,8 @@
-"""Can every joint be moved by a finite force? Where not, forward dynamics would divide by zero.
+"""Joints without inertia, for which forward dynamics would divide by zero.
 
-Bodies without mass, point masses and thin rods are fine as long as something resists every joint.
-Whether it does is seen by freeing the joints one after the other at one generic position, as the
-articulated-body algorithm does (Featherstone 1987, section 6.4): the inertia d felt along each
-freed direction must be positive.
+Massless bodies, point masses and thin rods are allowed as long as the inertia at every joint is
+positive. The check runs the articulated-body recursion (Featherstone 1987, section 6.4) at one
+generic configuration: the inertia d along each joint direction must be positive.
 """
 
 from collections.abc import Sequence
@@ -16,8 +15,8 @@ from tiburon.model.joints.elimination import eliminate_direction
 from tiburon.model.plan import WORLD_BODY, Plan
 from tiburon.spatial import ArticulatedInertia, Force
 
-SINGULAR = 1e-12
-"""Inertia along a joint, relative to that of everything it carries, that counts as none.
+INERTIA_TOLERANCE = 1e-12
+"""Inertia along a joint, relative to that of everything it carries, that counts as zero.
 
 Rounding leaves about 1e-16; the thinnest shafts of real mechanisms stay above 1e-9.
 """
@@ -29,8 +28,8 @@ def needs_check(bodies: Sequence[Body]) -> bool:
 
 
 def immovable_joints(plan: Plan) -> tuple[str, ...]:
-    """Return the names of the joints that nothing resists, from the leaves inward."""
-    # a fixed seed: any generic position tells, and the answer must not change from run to run
+    """Return the names of the joints without inertia, from the leaves inward."""
+    # a fixed seed: any generic configuration will do, and the result must be reproducible
     rng = np.random.default_rng(20)
     position = _generic_position(plan, rng)
     freed = [body.inertia.articulated() for body in plan.bodies]
@@ -39,13 +38,13 @@ def immovable_joints(plan: Plan) -> tuple[str, ...]:
     for body in reversed(plan.bodies):
         inertia, felt = freed[body.index], carried[body.index]
         q = position[body.q]
-        # a follower is not free by itself
+        # coupled joints have no variable of their own
         directions = () if body.joint.follows is not None else body.joint.subspace(q)
         armature = body.armature or (0.0,) * len(directions)
         for s, own in reversed(list(zip(directions, armature[: len(directions)], strict=True))):
             d, whole = s.dot(inertia.apply(s)) + own, s.dot(felt.apply(s)) + own
-            if d <= SINGULAR * max(whole, _scale(felt, any(s.angular))):
-                # what moves without resistance passes nothing on, as if it were locked
+            if d <= INERTIA_TOLERANCE * max(whole, _scale(felt, any(s.angular))):
+                # a joint without inertia is treated as locked
                 found.append(body.joint.name)
                 continue
             inertia, _, _ = eliminate_direction(inertia, Force.zero(), s, 0.0, own)
@@ -53,23 +52,23 @@ def immovable_joints(plan: Plan) -> tuple[str, ...]:
             X = body.transform(q)
             freed[body.parent] = freed[body.parent] + X.inertia_to_parent(inertia)
             carried[body.parent] = carried[body.parent] + X.inertia_to_parent(felt)
-    # a joint of several freedoms may be listed for each
+    # a joint with several degrees of freedom may be listed for each
     return tuple(dict.fromkeys(found))
 
 
 def nothing_resists(plan: Plan, joint: str) -> ModelError:
-    """Return the error about a joint that nothing resists."""
+    """Return the error about a joint without inertia."""
     body = next(body for body in plan.bodies if body.joint.name == joint)
     return ModelError(
-        f"joint {joint!r}: something must resist its motion, got no inertia along one of its "
-        f"directions from body {body.name!r} and what it carries; give the bodies mass away from "
+        f"joint {joint!r}: its inertia must be positive, got none along one of its directions "
+        f"from body {body.name!r} and everything it carries; give the bodies mass away from "
         "the axis, or an inertia tensor, or the joint an armature",
         name=joint,
     )
 
 
 def _generic_position(plan: Plan, rng: "np.random.Generator") -> list[float]:
-    """Return a random position of all joints that have variables of their own."""
+    """Return a random position of all joints that have variables."""
     position = [0.0] * plan.nq
     for body in plan.bodies:
         if body.joint.follows is None:

@@ -1,4 +1,4 @@
-"""A robot: bodies, joints, frames and all that is fixed to them, by name."""
+"""The robot model: bodies, joints, frames and attachments, by name."""
 
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -35,7 +35,7 @@ Array = NDArray[np.float64]
 
 
 class Model(StateSpace):
-    """A robot: a tree of bodies held by joints, with named frames; immutable, compares by value.
+    """A robot: a tree of bodies and joints, with named frames; immutable, compares by value.
 
     Bodies may be given in any order; the model keeps parents before children and otherwise the
     order given. Positions q, velocities v and joint forces follow the order of `joint_names`.
@@ -55,13 +55,13 @@ class Model(StateSpace):
     _hash: int
     _plan: Plan | None
     user_parts: UserParts
-    """Its parts that run user code; private."""
+    """Parts with user code; private."""
 
     immovable_joint_names: tuple[str, ...]
-    """Joints that no finite force moves in a definite way, because nothing resists them.
+    """Joints without inertia.
 
-    Empty unless the model was built with ``movable=False``. Forward dynamics of such a model has no
-    answer; kinematics, inverse dynamics and the mass matrix have.
+    Empty unless the model was built with ``movable=False``. Forward dynamics of such a model is
+    undefined; kinematics, inverse dynamics and the mass matrix are available.
     """
 
     @public
@@ -86,21 +86,21 @@ class Model(StateSpace):
         Args:
             name: Name of the robot.
             bodies: In any order.
-            frames: Named places on the bodies.
-            loops: Joints that close loops, and ties between joints.
+            frames: Named frames on the bodies.
+            loops: Loop closures and joint couplings.
             thrusters: Propellers and jets.
             contacts: Points that may touch the ground.
-            actuators: Motors and the joints they drive.
+            actuators: Actuators and the joints they drive.
             springs: Springs and dampers between two points.
             cylinders: Hydraulic cylinders, between two points or at joints.
-            poses: Named positions such as "home": nq numbers, or numbers by joint name, where the
-                joints left out are in their neutral position.
-            about: What the robot is and where its numbers come from.
-            movable: Whether something must resist every joint. False takes robots as files have
-                them, with fingers of no mass; `immovable_joint_names` then lists their joints.
+            poses: Named configurations such as "home": nq values, or values by joint name; joints
+                left out are neutral.
+            about: Description of the robot and the sources of its values.
+            movable: Whether every joint must have inertia. False accepts robots as files have
+                them, with massless fingers; `immovable_joint_names` then lists their joints.
 
         Raises:
-            ModelError: If the parts do not make a robot that can move; the message names the part.
+            ModelError: If the parts are inconsistent; the message names the part.
         """
         check_name(name, "model")
         if not isinstance(about, str):
@@ -144,8 +144,8 @@ class Model(StateSpace):
         """Build a serial arm from a Denavit-Hartenberg table.
 
         Frame "frame_i" is the frame of row i, counted from 1, and "frame_0" the base. Modified
-        frames are the body frames; a classic frame sits at the far end of its link, while the
-        body frame stays on the joint axis, turned back by alpha.
+        frames are the body frames; a classic frame is at the far end of its link, while the body
+        frame stays on the joint axis, rotated back by alpha.
 
         Args:
             name: Name of the robot.
@@ -197,13 +197,14 @@ class Model(StateSpace):
             f"{self.total_mass:.6g} kg{loops}>"
         )
 
-    # -- motors ------------------------------------------------------------------------------------
+    # -- actuated joints
+    # ------------------------------------------------------------------------------------
 
     @property
     def actuated_joint_names(self) -> tuple[str, ...]:
-        """Names of the joints that have motors.
+        """Names of the actuated joints.
 
-        Those its actuators drive; if it has none, all that can move but free ones.
+        Those with actuators; without actuators, all moving joints except free ones.
         """
         if self.actuators:
             driven = {actuator.joint for actuator in self.actuators}
@@ -216,19 +217,19 @@ class Model(StateSpace):
         tau: ArrayLike | Mapping[str, ArrayLike],
         joints: str | Iterable[str] | None = None,
     ) -> Array:
-        """Return joint forces of the whole robot from those of the joints that have motors.
+        """Return joint forces of the whole robot from those of its actuated joints.
 
-        Inside a function given to `tiburon.compile` the forces may be traced.
+        Inside a function passed to `tiburon.compile` the forces may be traced.
 
         Args:
-            tau: Forces of the actuated joints, one after the other [N or N m], shape (..., sum of
-                their nv); or forces by joint name, each of shape (..., nv of the joint), or one
-                number for a joint of one freedom.
+            tau: Forces of the actuated joints, concatenated [N or N m], shape (..., sum of
+                their nv); or forces by joint name, each of shape (..., nv of the joint), or a
+                scalar for a joint with one degree of freedom.
             joints: Names of the actuated joints in the order of `tau`; by default
                 `actuated_joint_names`.
 
         Returns:
-            Joint force, shape (..., nv), zero at all other joints. The way back is
+            Joint force, shape (..., nv), zero at all other joints. The inverse is
             ``tau[..., robot.indices(names, of="v")]``.
 
         Example:
@@ -238,7 +239,7 @@ class Model(StateSpace):
             joints = self.actuated_joint_names
         return joint_selection.spread(self, tau, (joints,) if isinstance(joints, str) else joints)
 
-    # -- robots from robots ------------------------------------------------------------------------
+    # -- composition ------------------------------------------------------------------------
 
     @public
     def attach(
@@ -251,22 +252,24 @@ class Model(StateSpace):
         joint: Joint | None = None,
         name: str | None = None,
     ) -> "Model":
-        """Return this robot with another one mounted on it.
+        """Return this robot with another one attached.
 
-        The other robot's world becomes a place on this one. Numbers of this robot come first in q
-        and v, those of the other follow, each in their own order.
+        The other robot's world becomes a frame of this one. Entries of this robot come first in q
+        and v, then those of the other, each in their own order.
 
         Args:
-            other: The robot to carry.
-            at: Name of the body or frame of this robot that carries it, or "world".
+            other: The robot to attach.
+            at: Name of the body or frame of this robot to attach it to,
+                or "world".
             pose: The other robot's world frame in that frame; the same frame by default.
-            prefix: Put before every name of the other robot, so that one arm can be mounted twice.
-            joint: Holds the other robot's root body instead of its own joint; `Fixed` welds a
-                robot that was floating. Its pose counts from `pose`, its name gets no prefix.
-            name: Name of the whole; by default that of this robot.
+            prefix: Added to every name of the other robot, so that one arm can be attached twice.
+            joint: Replaces the joint of the other robot's root body; `Fixed` welds a floating
+                    robot. Its pose is relative to `pose`, its name gets no prefix.
+            name: Name of
+                    the result; by default that of this robot.
 
         Raises:
-            ModelError: If both use a name, or there is no such place.
+            ModelError: If both use a name, or there is no such body or frame.
 
         Example:
             ``rov.attach(arm, at="mount", pose=Pose(translation=(0, 0, 0.1)), prefix="left_")``
@@ -287,16 +290,17 @@ class Model(StateSpace):
     ) -> "Model":
         """Return this robot with another one in place of a body and everything it carries.
 
-        The other robot's world goes where the joint frame of the removed body was, so that an end
-        effector drawn from its flange fits as it is.
+        The other robot's world is placed at the joint frame of the removed body, so that an end
+        effector modeled from its flange fits.
 
         Args:
-            body: Name of the first body to go.
-            other: The robot that comes instead.
+            body: Name of the body to remove.
+            other: Its replacement.
             pose: The other robot's world frame in that joint frame; the same frame by default.
-            prefix: Put before every name of the other robot.
-            joint: Holds the other robot's root body instead of its own joint.
-            name: Name of the whole; by default that of this robot.
+            prefix: Added to every name of the other robot.
+            joint: Replaces the joint of the other
+                robot's root body.
+            name: Name of the result; by default that of this robot.
 
         Example:
             ``arm.replace("gripper", camera)``
@@ -308,18 +312,18 @@ class Model(StateSpace):
 
     @public
     def without(self, body: str, *, name: str | None = None) -> "Model":
-        """Return this robot without a body, what it carries, and all that is fixed to them."""
+        """Return this robot without a body and everything it carries."""
         removed = self.body(body).name
         return self._changed(composition.without(self._parts, removed), name)
 
     @public
     def with_loops(self, *loops: Closure, name: str | None = None) -> "Model":
-        """Return this robot with more loops; all it has stays, loops included.
+        """Return this robot with additional loops.
 
-        Named poses stay as they are: see `assemble` for one in which the new loops are closed.
+        Named poses are kept: `assemble` finds one in which the new loops are closed.
 
         Args:
-            loops: Joints that close loops, and ties between joints.
+            loops: Loop closures and joint couplings.
             name: Name of the result; by default that of this robot.
 
         Example:
@@ -329,11 +333,11 @@ class Model(StateSpace):
 
     @public
     def with_actuators(self, *actuators: Actuator, name: str | None = None) -> "Model":
-        """Return this robot with more motors.
+        """Return this robot with additional actuators.
 
         Args:
-            actuators: Motors and the joints they drive. The first ones that a robot gets leave its
-                other joints without motors.
+            actuators: Actuators and the joints they drive. Once a robot has actuators, its other
+                joints are passive.
             name: Name of the result; by default that of this robot.
         """
         return self._changed(self._parts._replace(actuators=(*self.actuators, *actuators)), name)
@@ -345,10 +349,10 @@ class Model(StateSpace):
         *,
         name: str | None = None,
     ) -> "Model":
-        """Return this robot with more named positions, or with others of the same names.
+        """Return this robot with added or replaced named configurations.
 
         Args:
-            poses: By name, nq numbers, or numbers by joint name, as in `Model`.
+            poses: By name, nq values, or values by joint name, as in `Model`.
             name: Name of the result; by default that of this robot.
 
         Example:
@@ -360,7 +364,7 @@ class Model(StateSpace):
 
     @public
     def without_loops(self, *, name: str | None = None) -> "Model":
-        """Return the tree of this robot: the same bodies with every loop cut open."""
+        """Return the tree of this robot, without its loops."""
         return self._changed(self._parts._replace(loops=()), name)
 
     @public
@@ -371,15 +375,15 @@ class Model(StateSpace):
         *,
         name: str | None = None,
     ) -> "Model":
-        """Return this robot with some joints held still: a model with fewer freedoms.
+        """Return this robot with some joints locked: a model with fewer degrees of freedom.
 
         Locked joints become fixed joints of the same names, so bodies and frames keep theirs.
-        ``q[..., robot.indices(reduced.moving_joint_names)]`` are the numbers that remain.
+        ``q[..., robot.indices(reduced.moving_joint_names)]`` are the remaining entries.
 
         Args:
             joints: Names of joints, or positions [m or rad] by name.
-            q: Position of this robot, shape (nq,), from which joints given by name alone take
-                theirs; the neutral one by default.
+            q: Configuration, shape (nq,), that gives the positions of joints given by name alone;
+                neutral by default.
             name: Name of the reduced model; by default that of this robot.
 
         Example:
@@ -395,10 +399,10 @@ class Model(StateSpace):
     def with_fluids(
         self, fluids: Mapping[str, BodyFluid | None], *, name: str | None = None
     ) -> "Model":
-        """Return this robot with other water numbers of some bodies.
+        """Return this robot with other hydrodynamic coefficients of some bodies.
 
         Args:
-            fluids: By name of the body; None for one that water is not to meet.
+            fluids: By body name; None for a body without hydrodynamic forces.
             name: Name of the result; by default that of this robot.
         """
         given = {self.body(body).name: fluid for body, fluid in fluids.items()}
@@ -418,7 +422,7 @@ class Model(StateSpace):
         joint: Joint | None,
         name: str | None,
     ) -> "Model":
-        """Return some of this robot's parts with another robot at a place on them."""
+        """Return some of this robot's parts with another robot attached to them."""
         if not isinstance(other, Model):
             raise ModelError(f"model {self.name!r}: can carry only a Model, got {shown(other)}")
         if pose is not None:
@@ -430,7 +434,7 @@ class Model(StateSpace):
         return Model._of(name or self.name, whole, self.about, movable)
 
     def _changed(self, parts: Parts, name: str | None) -> "Model":
-        """Return a model of other parts, as patient with joints that nothing resists as this."""
+        """Return a model of other parts, with the same tolerance for joints without inertia."""
         return Model._of(name or self.name, parts, self.about, not self.immovable_joint_names)
 
     @property
@@ -447,11 +451,12 @@ class Model(StateSpace):
             self._poses,
         )
 
-    # -- what compiled code depends on -------------------------------------------------------------
+    # -- structure and parameters of compiled code
+    # -------------------------------------------------------------
 
     @property
     def plan(self) -> Plan:
-        """The private layout algorithms run over, with this model's own numbers."""
+        """The private layout algorithms run over, with this model's own parameters."""
         plan = self._plan
         if plan is None:
             plan = Plan.build(self)
@@ -460,7 +465,7 @@ class Model(StateSpace):
 
     @property
     def is_declared(self) -> bool:
-        """Whether data tell all about it: no joint or closure is the user's own code."""
+        """Whether it is defined by data alone, without user code in joints or closures."""
         return not self.user_parts.parts
 
     def check_unchanged(self) -> None:
@@ -469,7 +474,7 @@ class Model(StateSpace):
 
     @public
     def parameters(self) -> Array:
-        """Return the inertial numbers compiled code takes at run time, shape (number of names,).
+        """Return the inertial run-time parameters of compiled code, shape (number of names,).
 
         These belong to the private layout, after bodies on fixed joints are joined to their parents
         and frames are re-chosen; zeros are structure and left out. Order and meaning:
@@ -479,20 +484,20 @@ class Model(StateSpace):
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
-        """One name per number of `parameters`, such as "upper.mass" or "upper.inertia_xx"."""
+        """One name per entry of `parameters`, such as "upper.mass" or "upper.inertia_xx"."""
         return self.plan.parameter_names
 
     @public
     def structure_key(self) -> bytes:
-        """Return a digest of all that compiled code depends on but `parameters`.
+        """Return a digest of everything that compiled code depends on except `parameters`.
 
         Equal keys mean equal code: topology, joint kinds and axes, placements, names, which
-        inertial numbers are zero, and with loops which joints are driven.
+        inertial parameters are zero, and with loops which joints are actuated.
         """
         self.check_unchanged()
         if not self.loops:
             return self.plan.structure_key
-        # with loops, who drives them decides how forces are shared
+        # with loops, the actuated joints decide the distribution of forces
         joints = {joint.name: joint for joint in self.joints}
         loops = tuple(structure_of(loop, joints) for loop in self.loops)
         closing = structure_text((loops, self.actuated_joint_names))

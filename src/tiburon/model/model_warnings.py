@@ -1,7 +1,7 @@
-"""Numbers of a robot that can be, but are hardly meant: wrong units, placeholders, gaps.
+"""Suspicious values of a robot: wrong units, placeholders, missing data.
 
-What cannot be is an error when a model is built. What is told here is allowed: who meant it loses
-nothing, who did not finds the line to correct.
+Impossible values are errors when a model is built. The values reported here are possible but
+unlikely.
 """
 
 import math
@@ -26,37 +26,37 @@ from tiburon.model.shape import (
 )
 from tiburon.model.value_checks import Vec3
 
-MILLIMETERS = 30.0
+MAX_JOINT_DISTANCE = 30.0
 """Distance between neighboring joints [m] beyond which lengths look like millimeters."""
 
 HEAVY, LIGHT = 25_000.0, 5.0
-"""Densities [kg/m^3] no solid part has: osmium has 22 590, foam some 30."""
+"""Range of plausible densities [kg/m^3]: osmium has 22 590, foam some 30."""
 
-SPREAD = 3.0
-"""Largest radius of gyration and offset of the center of mass, by the size of a body."""
+MAX_GYRATION_RATIO = 3.0
+"""Largest radius of gyration and offset of the center of mass, relative to the size of a body."""
 
-HIDDEN = 10.0
-"""How much larger a body may be than what is known of it, where it has meshes: they stay closed."""
+MESH_MARGIN = 10.0
+"""Size margin for bodies with meshes, which are not opened."""
 
-TIGHT = 0.02
-"""Smallest radius of gyration by the size of a body."""
+MIN_GYRATION_RATIO = 0.02
+"""Smallest radius of gyration, relative to the size of a body."""
 
-DEGREES = 15.0
+MAX_ANGLE_LIMIT = 15.0
 """Joint limit [rad] beyond which angles look like degrees: more than two turns either way."""
 
-RATIO = 1e6
-"""Mass of a body by that of one it carries, beyond which rounding of the light one matters."""
+MAX_MASS_RATIO = 1e6
+"""Mass ratio of a body to one that carries it, beyond which rounding of the light one matters."""
 
 
 @dataclass(frozen=True, slots=True)
 class Suspicion:
-    """One thing about a robot that is hardly meant."""
+    """One suspicious value of a robot."""
 
     element: str
-    """What it is about, such as "body 'hand'"."""
+    """The element, such as "body 'hand'"."""
 
     sentence: str
-    """What was found, and what to look at."""
+    """Description and remedy."""
 
     def __str__(self) -> str:
         return f"{self.element}: {self.sentence}"
@@ -64,9 +64,9 @@ class Suspicion:
 
 @public
 def model_warnings(model: Model) -> tuple[Suspicion, ...]:
-    """Return what about a robot is possible but hardly meant.
+    """Return warnings about suspicious values of a robot.
 
-    Looks for missing and placeholder inertias, for lengths in millimeters, masses in grams and
+    Checks for missing and placeholder inertias, for lengths in millimeters, masses in grams and
     angles in degrees, for centers of mass far from their bodies, for limits of zero, for volumes in
     liters, and for mesh files that do not exist.
 
@@ -77,7 +77,7 @@ def model_warnings(model: Model) -> tuple[Suspicion, ...]:
         One entry each, bodies first, in the order of the model, then joints, water and meshes.
 
     Example:
-        ``for doubt in tiburon.model_warnings(robot): print(doubt)``
+        ``for warning in tiburon.model_warnings(robot): print(warning)``
     """
     sizes = body_sizes(model)
     found: list[Suspicion] = []
@@ -98,7 +98,7 @@ def model_warnings(model: Model) -> tuple[Suspicion, ...]:
 
 
 def body_sizes(model: Model) -> dict[str, float]:
-    """Return how far each body reaches from its origin [m]: to shapes and joints it carries."""
+    """Return the extent of each body from its origin [m]: to shapes and joints it carries."""
     sizes = {body.name: _shape_reach(body) for body in model.bodies}
     for body in model.bodies:
         if body.parent in sizes:
@@ -124,7 +124,7 @@ def _shape_reach(body: Body) -> float:
 def half_size(geometry: Geometry) -> Vec3 | None:
     """Return half the edges of the box around a geometry, along its own axes [m].
 
-    None for planes, which have no end, and for meshes, which are not opened.
+    None for planes, which are infinite, and for meshes, which are not opened.
     """
     match geometry:
         case BoxShape((x, y, z)):
@@ -154,7 +154,7 @@ def _inertia(model: Model, body: Body) -> Iterator[str]:
         )
         return
     xx, xy, xz, yy, yz, zz = inertia.tensor
-    # cubes and balls have equal moments too, but hardly a power of ten
+    # cubes and spheres have equal moments too, but rarely powers of ten
     equal = xx == yy == zz and not any((xy, xz, yz))
     if equal and math.log10(xx).is_integer():
         yield f"all moments of inertia are {xx:g} kg m^2, a common placeholder; compute them"
@@ -176,7 +176,7 @@ def _spread(body: Body, size: float) -> Iterator[str]:
     if inertia.mass == 0.0 or size == 0.0:
         return
     meshes = any(isinstance(shape.geometry, MeshShape) for shape in body.shapes)
-    largest = SPREAD * size * (HIDDEN if meshes else 1.0)
+    largest = MAX_GYRATION_RATIO * size * (MESH_MARGIN if meshes else 1.0)
     gyration = math.sqrt(max(np.linalg.eigvalsh(inertia.matrix)[-1], 0.0) / inertia.mass)
     if gyration > largest:
         yield (
@@ -184,7 +184,7 @@ def _spread(body: Body, size: float) -> Iterator[str]:
             f"body reaches {size:.3g} m; check their unit (kg mm^2, g mm^2), and that they are "
             "about the center of mass"
         )
-    elif 0.0 < gyration < TIGHT * size:
+    elif 0.0 < gyration < MIN_GYRATION_RATIO * size:
         yield (
             f"moments of inertia are those of {inertia.mass:.4g} kg at {gyration:.3g} m, but the "
             f"body reaches {size:.3g} m; check their unit"
@@ -192,20 +192,22 @@ def _spread(body: Body, size: float) -> Iterator[str]:
     offset = float(np.linalg.norm(inertia.com))
     if offset > largest:
         yield (
-            f"center of mass is {offset:.3g} m from the origin, but the body reaches {size:.3g} m; "
+            f"center of mass is {offset:.3g} m from the origin, but the body reaches {size:.3g} "
+            "m; "
             "check its unit (millimeters?) and frame"
         )
 
 
 def _density(body: Body) -> Iterator[str]:
-    # what is only drawn may be thicker or thinner than the body
+    # visual shapes may be thicker or thinner than the body
     volume = sum(_volume(shape.geometry) for shape in body.shapes if shape.role != "visual")
     if volume == 0.0 or body.inertia.mass == 0.0:
         return
     density = body.inertia.mass / volume
     if density > HEAVY:
         yield (
-            f"would have a density of {density:.3g} kg/m^3, more than any metal; check the unit of "
+            f"would have a density of {density:.3g} kg/m^3, more than any metal; check the unit "
+            "of "
             "its mass (grams?) and of its shapes"
         )
     elif density < LIGHT:
@@ -232,7 +234,7 @@ def _volume(geometry: Geometry) -> float:
 
 
 def _buoyancy(model: Model) -> Iterator[Suspicion]:
-    """Compare what all bodies displace with their mass; ballast and foam may be bodies alone."""
+    """Compare displaced and actual mass of all bodies together."""
     wet = [body for body in model.bodies if body.fluid is not None and body.fluid.volume > 0.0]
     volume = sum(body.fluid.volume for body in wet if body.fluid is not None)
     mass = sum(body.inertia.mass for body in wet)
@@ -245,14 +247,14 @@ def _buoyancy(model: Model) -> Iterator[Suspicion]:
 
 
 def _meshes(model: Model) -> Iterator[Suspicion]:
-    """Tell of meshes that are no files, once for all: where one is missing, most are."""
+    """Report missing mesh files once: where one is missing, most are."""
     meshes = [shape.geometry for body in model.bodies for shape in body.shapes]
     paths = {mesh.path: None for mesh in meshes if isinstance(mesh, MeshShape)}
     missing = [path for path in paths if not os.path.isfile(path)]
     if missing:
         yield Suspicion(
             "meshes",
-            f"{len(missing)} of {len(paths)} are no files, such as {missing[0]!r}; give the "
+            f"{len(missing)} of {len(paths)} are missing, such as {missing[0]!r}; give the "
             "folders of their packages",
         )
 
@@ -261,7 +263,7 @@ def _ratio(model: Model, body: Body) -> Iterator[str]:
     if body.parent == WORLD or body.inertia.mass == 0.0:
         return
     carrier = model.body(body.parent).inertia.mass
-    if carrier > RATIO * body.inertia.mass:
+    if carrier > MAX_MASS_RATIO * body.inertia.mass:
         yield (
             f"has {body.inertia.mass:.3g} kg on a body of {carrier:.3g} kg; check the unit of "
             "both masses"
@@ -270,14 +272,14 @@ def _ratio(model: Model, body: Body) -> Iterator[str]:
 
 def _resisted(model: Model, joint: Joint) -> Iterator[str]:
     if joint.name in model.immovable_joint_names:
-        yield "nothing resists its motion; give what it carries mass, or the joint an armature"
+        yield "has no inertia; give the bodies it carries mass, or the joint an armature"
 
 
 def _length(body: Body) -> Iterator[str]:
     length = float(np.linalg.norm(body.joint.pose.translation))
-    # robots may stand anywhere in the world
-    if body.parent != WORLD and length > MILLIMETERS:
-        yield f"sits {length:.4g} m from its parent's origin; check the unit (millimeters?)"
+    # robots may be anywhere in the world
+    if body.parent != WORLD and length > MAX_JOINT_DISTANCE:
+        yield f"is {length:.4g} m from its parent's origin; check the unit (millimeters?)"
 
 
 def _limits(joint: Joint) -> Iterator[str]:
@@ -287,8 +289,8 @@ def _limits(joint: Joint) -> Iterator[str]:
     if joint.kind == "revolute":
         low, high = limits.lower, limits.upper
         bounds = [x for x in (low, high) if isinstance(x, float) and math.isfinite(x)]
-        if any(abs(x) > DEGREES for x in bounds):
+        if any(abs(x) > MAX_ANGLE_LIMIT for x in bounds):
             yield f"limits are {low:g} to {high:g} rad, many turns; check the unit (degrees?)"
     for quantity, value in (("speed", limits.velocity), ("force", limits.force)):
         if value == 0.0:
-            yield f"largest {quantity} is 0; leave it out where it is not known"
+            yield f"largest {quantity} is 0; leave it out if it is not known"

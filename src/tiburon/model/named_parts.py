@@ -1,4 +1,4 @@
-"""The parts of a robot by name, and where their numbers stand."""
+"""The parts of a robot by name, and their indices in q and v."""
 
 from collections.abc import Iterable, Sequence
 
@@ -18,7 +18,7 @@ from tiburon.model.thruster import Thruster
 
 
 class NamedParts:
-    """Bodies, joints and frames of a robot, found by name."""
+    """Bodies, joints and frames of a robot, by name."""
 
     __slots__ = (
         "_poses",
@@ -47,7 +47,7 @@ class NamedParts:
     """Named frames beyond the bodies' own."""
 
     loops: tuple[Closure, ...]
-    """Joints that close loops, and ties between joints."""
+    """Loop closures and joint couplings."""
 
     thrusters: tuple[Thruster, ...]
     """Propellers and jets."""
@@ -56,7 +56,7 @@ class NamedParts:
     """Points that may touch the ground."""
 
     actuators: tuple[Actuator, ...]
-    """Motors and the joints they drive."""
+    """Actuators and the joints they drive."""
 
     springs: tuple[Spring, ...]
     """Springs and dampers between two points."""
@@ -65,7 +65,7 @@ class NamedParts:
     """Hydraulic cylinders."""
 
     about: str
-    """What the robot is and where its numbers come from, in a few sentences."""
+    """Description of the robot and the sources of its values."""
 
     nq: int
     """Number of position variables."""
@@ -79,7 +79,7 @@ class NamedParts:
 
     @property
     def joints(self) -> tuple[Joint, ...]:
-        """All joints, fixed ones too, in the order of the bodies they hold."""
+        """All joints, including fixed ones, in the order of their bodies."""
         return tuple(body.joint for body in self.bodies)
 
     @property
@@ -89,12 +89,12 @@ class NamedParts:
 
     @property
     def joint_names(self) -> tuple[str, ...]:
-        """Names of the joints, in the order of the bodies they hold."""
+        """Names of the joints, in the order of their bodies."""
         return tuple(body.joint.name for body in self.bodies)
 
     @property
     def moving_joint_names(self) -> tuple[str, ...]:
-        """Names of the joints that leave some freedom, in the order of the bodies they hold."""
+        """Names of the moving joints, in the order of their bodies."""
         return tuple(joint.name for joint in self.joints if joint.nv > 0)
 
     @property
@@ -114,12 +114,12 @@ class NamedParts:
 
     @property
     def total_mass(self) -> float:
-        """Mass of all bodies [kg]."""
+        """Total mass of all bodies [kg]."""
         return sum(body.inertia.mass for body in self.bodies)
 
     @property
     def poses(self) -> dict[str, tuple[float, ...]]:
-        """Named positions of the robot, such as "home", each of nq numbers [m or rad]."""
+        """Named configurations, such as "home", each of shape (nq,) [m or rad]."""
         return {
             name: tuple(x for j in self.joints if j.nq for x in positions[j.name])
             for name, positions in self._poses
@@ -127,7 +127,7 @@ class NamedParts:
 
     @public
     def slice(self, joint: str, *, of: str = "q") -> slice:
-        """Return where a joint's numbers stand.
+        """Return the slice of a joint in q or v.
 
         Args:
             joint: Name of the joint.
@@ -147,7 +147,7 @@ class NamedParts:
 
     @public
     def indices(self, joints: str | Iterable[str], *, of: str = "q") -> NDArray[np.intp]:
-        """Return where the numbers of several joints stand, in the order of the names.
+        """Return the indices of several joints in q or v, in the order of the names.
 
         Args:
             joints: Names of joints.
@@ -159,7 +159,7 @@ class NamedParts:
 
     @public
     def body(self, name: str) -> Body:
-        """Return the body of a name."""
+        """Return a body by name."""
         for body in self.bodies:
             if body.name == name:
                 return body
@@ -173,18 +173,18 @@ class NamedParts:
 
     @public
     def joint(self, name: str) -> Joint:
-        """Return the joint of a name."""
+        """Return a joint by name."""
         self.slice(name)
         return next(joint for joint in self.joints if joint.name == name)
 
     @public
     def describe_q(self) -> str:
-        """Say how many position variables there are and where they belong."""
+        """Describe the position variables: their number and their joints."""
         return self._describe(self.nq, [joint.nq for joint in self._bases()])
 
     @public
     def describe_v(self) -> str:
-        """Say how many velocity variables there are, such as "18 (6 base + 12 joints)"."""
+        """Describe the velocity variables, such as "18 (6 base + 12 joints)"."""
         return self._describe(self.nv, [joint.nv for joint in self._bases()])
 
     def _bases(self) -> list[Joint]:
@@ -202,7 +202,7 @@ class NamedParts:
 
 
 def joint_slices(bodies: Sequence[Body]) -> dict[str, tuple[slice, slice]]:
-    """Return where each joint's numbers stand in q and v: a follower's are its leader's."""
+    """Return the slices of each joint in q and v; coupled joints have those of their leader."""
     slices: dict[str, tuple[slice, slice]] = {}
     iq = iv = 0
     for body in bodies:

@@ -8,25 +8,25 @@ __all__ = ["refuse_replaced", "refuse_replaced_inside"]
 
 
 def refuse_replaced(thing: object, element: str, instead: str) -> None:
-    """Raise if users replaced methods or fields of a class that is read as data.
+    """Raise if a user's subclass overrides methods or fields of a data class.
 
     Args:
         thing: An instance of a class of this package, or of one derived from it.
-        element: Which one, for the message.
-        instead: What to do.
+        element: Its name, for the message.
+        instead: The remedy.
     """
     names = replaced_names(thing)
     if names:
         raise ModelError(
-            f"{element}: {type(thing).__name__} replaces {', '.join(names[:4])} of what it is "
-            f"derived from, which compiled code would ignore; {instead}"
+            f"{element}: {type(thing).__name__} overrides {', '.join(names[:4])} of its base "
+            f"class, which compiled code would ignore; {instead}"
         )
 
 
 def refuse_replaced_inside(part: object, element: str) -> None:
-    """Raise if users replaced methods or fields of a part of a robot, or of data that it holds.
+    """Raise if a part of a robot, or data that it holds, overrides methods or fields.
 
-    Joints are not data: users may write them.
+    Joints are exempt: users may define them.
     """
     for thing in undeclared_in(part, apart=Joint):
-        refuse_replaced(thing, element, "add to it, but replace nothing")
+        refuse_replaced(thing, element, "add to it, but override nothing")

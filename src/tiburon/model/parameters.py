@@ -1,8 +1,8 @@
 """Parameters of robots, worlds, elements and controllers by name, such as "vehicle.mass".
 
-A name is that of a part, then that of one of its fields: "shoulder.damping", "fluid.current",
-"hull.drag.0.coefficient". Values by these names replace those of a robot, with one value for a
-whole batch or one per batch element.
+A name consists of the part and the field: "shoulder.damping", "fluid.current",
+"hull.drag.0.coefficient". Values by these names override those of a robot, with one value for a
+whole batch or one per case.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -34,13 +34,13 @@ Array = NDArray[np.float64]
 Path = tuple[str | int, ...]
 
 LISTING = "tb.parameters(model, ...)"
-"""How users find all names."""
+"""The call that lists all names."""
 
 AXES = ("x", "y", "z")
-"""Names of the components of vectors: "hull.center_of_mass.z" is a number by itself."""
+"""Names of the components of vectors: "hull.center_of_mass.z" is a parameter too."""
 
 ROWS = ("inertia", "gravity", "fluid", "immersion", "elements", "control")
-"""What code calls its tables of run-time numbers."""
+"""Names of the tables of run-time parameters in compiled code."""
 
 UNITS = {
     "mass": "kg",
@@ -84,37 +84,38 @@ UNITS = {
     "rest_length": "m",
     "frequency": "rad/s",
 }
-"""Units by the last word of a name; what is not here has none, or depends on what it drives."""
+"""Units by the last word of a name; others have none, or depend on the driven joint."""
 
 _EMPTY: dict[str, Any] = {"fluid": BodyFluid(), "passive": JointPassive()}
-"""What stands for a part that a body or joint does not have."""
+"""Default for a part that a body or joint does not have."""
 
 
 @record
 class Parameter:
-    """A value or array that can be addressed by name."""
+    """A value or array addressed by name."""
 
     name: str
     """Such as "vehicle.mass"."""
 
     value: Any
-    """What the robot or its surroundings have: a float, or nested tuples of floats."""
+    """Value in the robot or its world: a float, or nested tuples of floats."""
 
     unit: str
-    """Its unit; empty where it depends on what the part drives."""
+    """Its unit; empty where it depends on the driven joint."""
 
     part: str
-    """What holds it: "body", "joint", "gravity", "fluid", "actuator", "element", "control", ..."""
+    """Type of the part: "body", "joint", "gravity", "fluid", "actuator", "element", "control",
+    ..."""
 
     owner: str
     """Name of the part."""
 
     path: Path
-    """Where it is in the part: names of fields, and places in tuples."""
+    """Path within the part: names of fields, and indices in tuples."""
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Shape of one value: () for a number."""
+        """Shape of one value: () for a scalar."""
         return np.shape(self.value)
 
 
@@ -147,7 +148,7 @@ def plain(array: Any) -> Any:
 
 
 def leaves(owner: Any) -> Iterator[tuple[str, Any, Path]]:
-    """Go through all numbers of a part: name within it, value and path."""
+    """Iterate over all values of a part: name within it, value and path."""
     for item in fields(owner):
         if item.init:
             yield from _leaves_of(item.name, getattr(owner, item.name), (item.name,))
@@ -162,14 +163,14 @@ def _leaves_of(word: str, value: Any, path: Path) -> Iterator[tuple[str, Any, Pa
     elif isinstance(value, tuple):
         for k, entry in enumerate(value):
             if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str):
-                # numbers by the name of a joint
+                # values by joint name
                 yield from _leaves_of(f"{word}.{entry[0]}", entry[1], (*path, k, 1))
             else:
                 yield from _leaves_of(f"{word}.{k}", entry, (*path, k))
 
 
 def _is_array(value: tuple[Any, ...]) -> bool:
-    """Return whether nested tuples hold floats alone, as many in each."""
+    """Return whether nested tuples hold floats only, equally many in each."""
     if all(isinstance(x, float) for x in value):
         return True
     inner = [isinstance(x, tuple) and bool(x) and _is_array(x) for x in value]
@@ -179,12 +180,12 @@ def _is_array(value: tuple[Any, ...]) -> bool:
 def run_time_leaves(
     owner: Any, code: Callable[[Any], tuple[object, Sequence[float]]]
 ) -> Iterator[tuple[str, Any, Path]]:
-    """Go through those numbers of a part that code takes at run time.
+    """Iterate over the run-time parameters of a part.
 
     Args:
         owner: The part.
-        code: Returns what code depends on of a part, and the numbers it takes at run time. A
-            number of the part is one of them if another value changes the latter alone.
+        code: Returns the structure of a part and its run-time parameters. A value of the part is
+            one of the latter if changing it does not change the structure.
     """
     structure, numbers = code(owner)
     for word, value, path in leaves(owner):
@@ -202,7 +203,7 @@ def run_time_leaves(
 
 
 def model_parameters(model: Model, world: World) -> Iterator[Parameter]:
-    """Go through masses, armatures, gravity and water; not numbers of bodies in water."""
+    """Iterate over masses, armatures, gravity and the parameters of the water."""
     plan = model.plan
     for body in model.bodies:
         if plan.frame(body.name).body == WORLD_BODY:
@@ -212,7 +213,7 @@ def model_parameters(model: Model, world: World) -> Iterator[Parameter]:
             value = getattr(body.inertia, field)
             yield parameter("body", body.name, word, value, ("inertia", field))
     for joint in model.joints:
-        if joint.freedom_count:
+        if joint.dof:
             armatures = joint.armatures
             value = armatures if len(armatures) > 1 else armatures[0]
             yield parameter("joint", joint.name, "armature", value, ("armature",))
@@ -236,8 +237,9 @@ def read_values(
     """Return values by name, each with leading dimensions of cases or none.
 
     Args:
-        known: The parameters there are.
-        given: What a caller gave, also for single components such as "hull.center_of_mass.x".
+        known: All parameters.
+        given: Values from the caller, also for single components such as
+            "hull.center_of_mass.x".
         reading: Whether values are read; else names alone, and the values are those of `known`.
 
     Raises:
@@ -276,8 +278,8 @@ def _unknown(name: Any, known: Mapping[str, Parameter]) -> TiburonError:
             (x for x in known if x.split(".")[0] == name), next(iter(known), "body.mass")
         )
         return ModelError(
-            f"parameters[{name!r}]: expected the name of a parameter, got that of a table of "
-            f"numbers, whose places depend on which numbers are zero; give values by name, such as "
+            f"parameters[{name!r}]: expected the name of a parameter, got that of a parameter "
+            "table, whose layout depends on which values are zero; give values by name, such as "
             f"parameters={{{example!r}: ...}} ({LISTING} lists all)"
         )
     return UnknownNameError("parameter", str(name), known, where="parameters", listing=LISTING)
@@ -285,7 +287,7 @@ def _unknown(name: Any, known: Mapping[str, Parameter]) -> TiburonError:
 
 def _array(name: str, shape: tuple[int, ...], value: Any) -> Array:
     argument = f"parameters[{name!r}]"
-    wanted = "one number, or one per case" if not shape else f"shape {shape}, or (cases, *{shape})"
+    wanted = "one value, or one per case" if not shape else f"shape {shape}, or (cases, *{shape})"
     refuse_unusable(argument, value)
     try:
         array = np.asarray(value, dtype=np.float64)
@@ -303,12 +305,14 @@ def _array(name: str, shape: tuple[int, ...], value: Any) -> Array:
 
 
 def _six(argument: str, matrices: Array) -> Array:
-    """Return the six numbers of symmetric matrices."""
-    from tiburon.model.inertia import SYMMETRY
+    """Return the six distinct entries of symmetric matrices."""
+    from tiburon.model.inertia import ASYMMETRY_TOLERANCE
 
     gap = np.abs(matrices - np.swapaxes(matrices, -1, -2)).max(axis=(-2, -1))
-    if (gap > SYMMETRY * np.abs(matrices).max(axis=(-2, -1))).any():
-        raise ModelError(f"{argument}: expected symmetric matrices, got others; mirror the entries")
+    if (gap > ASYMMETRY_TOLERANCE * np.abs(matrices).max(axis=(-2, -1))).any():
+        raise ModelError(
+            f"{argument}: expected symmetric matrices, got asymmetric ones; mirror the entries"
+        )
     rows, columns = np.triu_indices(3)
     found: Array = matrices[..., rows, columns]
     return found

@@ -43,7 +43,7 @@ def parents_first(bodies: Sequence[Body]) -> tuple[Body, ...]:
     placed: set[str] = {WORLD}
     order: list[Body] = []
     for body in bodies:
-        # walk towards the world until something placed, then place what was passed on the way
+        # walk toward the world until a placed body, then place the bodies on the path
         path: list[Body] = []
         on_path: set[str] = set()
         current = body
@@ -69,17 +69,17 @@ def parents_first(bodies: Sequence[Body]) -> tuple[Body, ...]:
 
 
 def _cycle_error(path: Sequence[str], closing: str) -> ModelError:
-    """Name the bodies of a cycle, child before parent."""
+    """Return the error that lists the bodies of a cycle, child before parent."""
     cycle = [*path[path.index(closing) :], closing]
     return ModelError(
-        f"body {closing!r}: bodies must form a tree that hangs on 'world', got the cycle "
+        f"body {closing!r}: bodies must form a tree rooted at 'world', got the cycle "
         f"{' -> '.join(cycle)} (child -> parent); give one of them another parent",
         name=closing,
     )
 
 
 def check_frames(frames: Sequence[Frame], body_names: Sequence[str]) -> None:
-    """Raise `UnknownNameError` if a frame sits on a body that does not exist."""
+    """Raise `UnknownNameError` if a frame is on a body that does not exist."""
     known = {WORLD, *body_names}
     for frame in frames:
         if frame.body not in known:
@@ -89,7 +89,7 @@ def check_frames(frames: Sequence[Frame], body_names: Sequence[str]) -> None:
 
 
 def check_leaders(bodies: Sequence[Body]) -> None:
-    """Raise if a joint follows one that does not exist, or has not one freedom of its own."""
+    """Raise if the leader of a joint does not exist or does not have one variable."""
     joints = {body.joint.name: body.joint for body in bodies}
     for joint in joints.values():
         if joint.follows is None:
@@ -101,14 +101,14 @@ def check_leaders(bodies: Sequence[Body]) -> None:
         leader = joints[joint.follows]
         if leader.nq != 1 or leader.nv != 1:
             raise ModelError(
-                f"joint {joint.name!r}: its leader must have one freedom of its own, got the "
-                f"{leader.kind} joint {leader.name!r}; follow the joint that moves it all",
+                f"joint {joint.name!r}: its leader must have exactly one variable, got the "
+                f"{leader.kind} joint {leader.name!r}; follow a joint with its own variable",
                 name=joint.name,
             )
 
 
 def check_mass(bodies: Sequence[Body]) -> None:
-    """Raise `ModelError` if a joint moves nothing that has mass, and has no armature.
+    """Raise `ModelError` if a joint moves no mass and has no armature.
 
     Args:
         bodies: Parents first.
@@ -117,15 +117,15 @@ def check_mass(bodies: Sequence[Body]) -> None:
     for body in reversed(bodies):
         if carries[body.name] and body.parent != WORLD:
             carries[body.parent] = True
-    # from the leaves, so that the message names the body that lacks the mass
+    # from the leaves, so that the message names the massless body
     for body in reversed(bodies):
-        # a rotor resists by itself
+        # armature is inertia too
         resists = carries[body.name] or all(body.joint.armatures)
         if body.joint.nv > 0 and not resists:
             raise ModelError(
                 f"body {body.name!r}: mass must be positive on the {body.joint.kind} joint "
-                f"{body.joint.name!r}, got 0 kg and nothing heavy beyond it; give the body an "
-                "inertia, or hold it by a Fixed joint",
+                f"{body.joint.name!r}, got 0 kg and no mass beyond it; give the body an "
+                "inertia, or use a Fixed joint",
                 name=body.name,
             )
 
@@ -135,7 +135,7 @@ JointPositions: TypeAlias = dict[str, tuple[float, ...]]
 
 
 class Parts(NamedTuple):
-    """What a model is built from."""
+    """Parts of a model."""
 
     bodies: tuple[Body, ...]
     frames: tuple[Frame, ...] = ()
@@ -146,7 +146,7 @@ class Parts(NamedTuple):
     springs: tuple[Spring, ...] = ()
     cylinders: tuple[HydraulicCylinder, ...] = ()
     poses: tuple[tuple[str, JointPositions], ...] = ()
-    """Named positions of the robot, joint by joint."""
+    """Named configurations, joint by joint."""
 
     def names(self) -> list[str]:
         """Return the names of bodies and frames."""
@@ -168,7 +168,7 @@ _KINDS: tuple[tuple[str, tuple[type, ...], str], ...] = (
     ("cylinders", (HydraulicCylinder,), "a HydraulicCylinder"),
 )
 
-WORDS = {
+SINGULAR_NAMES = {
     "bodies": "body",
     "frames": "frame",
     "loops": "loop",
@@ -178,28 +178,28 @@ WORDS = {
     "springs": "spring",
     "cylinders": "hydraulic cylinder",
 }
-"""What one of each kind is called in messages."""
+"""Singular names for messages."""
 
 
 def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
-    """Return the parts with parents before children, or say what does not fit.
+    """Return the parts with parents before children, or raise if they are inconsistent.
 
     Args:
         model: Name of the robot, for messages.
         parts: In any order.
-        movable: Whether every joint must carry mass.
+        movable: Whether every joint must have inertia.
 
     Raises:
-        ModelError: If the parts do not make a robot; the message names the part.
+        ModelError: If the parts are inconsistent; the message names the part.
     """
     for field, kinds, words in _KINDS:
         for part in getattr(parts, field):
             if not isinstance(part, kinds):
                 raise ModelError(f"model {model!r}: expected {words}, got {shown(part)}")
-            # joints and traced closures are written by users, all else is data
+            # joints and traced closures may be user code, everything else is data
             if not isinstance(part, TracedClosure):
                 named: Any = part
-                refuse_replaced_inside(part, f"{WORDS[field]} {named.name!r}")
+                refuse_replaced_inside(part, f"{SINGULAR_NAMES[field]} {named.name!r}")
     check_unique(model, "body or frame", [WORLD, *parts.names()])
     check_unique(model, "joint", parts.joint_names())
     for kind in ("loop", "thruster", "contact", "actuator", "spring", "cylinder"):
@@ -215,8 +215,8 @@ def checked(model: str, parts: Parts, *, movable: bool = True) -> Parts:
 
 
 def _check_places(parts: Parts) -> None:
-    """Raise if something sits on a body or frame that does not exist."""
-    # as a dictionary, which is as quick to look into as a set and keeps the order for messages
+    """Raise if a part refers to a body or frame that does not exist."""
+    # a dictionary: constant-time lookup, and it keeps the order for messages
     names = dict.fromkeys(parts.names())
     anywhere = {WORLD: None, **names}
     for thruster in parts.thrusters:
@@ -231,8 +231,8 @@ def _check_places(parts: Parts) -> None:
             first, second = (carriers.get(name, name) for name in places_of(loop))
             if first == second:
                 raise ModelError(
-                    f"loop {loop.name!r}: must tie two bodies, got {loop.first!r} and "
-                    f"{loop.second!r}, both on {first!r}; name a place on another",
+                    f"loop {loop.name!r}: must connect two bodies, got {loop.first!r} and "
+                    f"{loop.second!r}, both on {first!r}; name a frame on another",
                     name=loop.name,
                 )
     cylinders = [c for c in parts.cylinders if c.joint is None]
@@ -243,12 +243,12 @@ def _check_places(parts: Parts) -> None:
 
 
 def _check_joints(parts: Parts) -> None:
-    """Raise if a drive or a tie names a joint that does not exist, or cannot be driven."""
+    """Raise if an actuator or coupling refers to a joint that is missing or cannot move."""
     joints = {body.joint.name: body.joint for body in parts.bodies}
     for actuator in parts.actuators:
         where = f"actuator {actuator.name!r}"
         _check_known("joint", actuator.joint, joints, where)
-        if joints[actuator.joint].freedom_count == 0:
+        if joints[actuator.joint].dof == 0:
             raise ModelError(
                 f"{where}: cannot drive the {joints[actuator.joint].kind} joint "
                 f"{actuator.joint!r}, which does not move; name another or leave the actuator out",
@@ -258,9 +258,9 @@ def _check_joints(parts: Parts) -> None:
         if cylinder.joint is not None:
             where = f"cylinder {cylinder.name!r}"
             _check_known("joint", cylinder.joint, joints, where)
-            if joints[cylinder.joint].freedom_count != 1:
+            if joints[cylinder.joint].dof != 1:
                 raise ModelError(
-                    f"{where}: can only drive a joint of one freedom, got the "
+                    f"{where}: can only drive a joint with one degree of freedom, got the "
                     f"{joints[cylinder.joint].kind} joint {cylinder.joint!r}; put it between two "
                     "points",
                     name=cylinder.name,
@@ -269,7 +269,7 @@ def _check_joints(parts: Parts) -> None:
         for name in joints_of(loop):
             _check_known("joint", name, joints, f"loop {loop.name!r}")
             if isinstance(loop, JointCoupling):
-                _check_one_freedom(joints[name], loop.name)
+                _check_one_dof(joints[name], loop.name)
         if isinstance(loop, TracedClosure):
             loop.check(joints)
 
@@ -279,11 +279,12 @@ def _check_known(kind: str, name: str, known: Mapping[str, object], where: str) 
         raise UnknownNameError(kind, name, known, where=where)
 
 
-def _check_one_freedom(joint: Joint, loop: str) -> None:
-    if joint.freedom_count != 1:
+def _check_one_dof(joint: Joint, loop: str) -> None:
+    if joint.dof != 1:
         raise ModelError(
-            f"loop {loop!r}: only joints of one freedom can be tied, got the {joint.kind} joint "
-            f"{joint.name!r} with {joint.freedom_count}; use a LoopClosure between bodies",
+            f"loop {loop!r}: only joints with one degree of freedom can be coupled, got the "
+            f"{joint.kind} joint "
+            f"{joint.name!r} with {joint.dof}; use a LoopClosure between bodies",
             name=loop,
         )
 
@@ -291,13 +292,13 @@ def _check_one_freedom(joint: Joint, loop: str) -> None:
 def joint_positions(
     model: str, joints: Sequence[Joint], poses: Mapping[str, ArrayLike | Mapping[str, ArrayLike]]
 ) -> tuple[tuple[str, JointPositions], ...]:
-    """Return named positions joint by joint.
+    """Return named configurations joint by joint.
 
     Args:
         model: Name of the robot, for messages.
         joints: In the order of q.
-        poses: By name, a position of shape (nq,), or positions by joint name; joints left out are
-            in their neutral position.
+        poses: By name, a configuration of shape (nq,), or positions by joint name; joints left out
+            are neutral.
     """
     if not isinstance(poses, Mapping):
         raise ModelError(

@@ -1,8 +1,8 @@
 """The private layout that algorithms run over.
 
-A plan holds only what moves: one plan body per joint with freedom, parents first, in frames chosen
-for cheap arithmetic (`reframe`). Joint variables are the user's: positions, velocities and forces
-of a plan are those of its model. Frames lead back to what the user named.
+A plan holds only moving links: one plan body per moving joint, parents first, in frames chosen for
+cheap arithmetic (`reframe`). Joint variables are the user's: positions, velocities and forces of a
+plan are those of its model. Named frames are mapped to plan bodies.
 """
 
 import math
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 WORLD_BODY = WORLD_LINK
 """Parent index of bodies whose joint is fixed in the world."""
 
-NUMBERS = (
+INERTIAL_PARAMETERS = (
     "mass",
     "moment_x",
     "moment_y",
@@ -40,26 +40,26 @@ NUMBERS = (
     "inertia_yz",
     "inertia_zz",
 )
-"""Inertial numbers about the plan frame's origin: mass [kg], moment [kg m], tensor [kg m^2]."""
+"""Inertial parameters about the plan frame's origin: mass [kg], moment [kg m], tensor [kg m^2]."""
 
-ZERO = 1e-14
-"""Inertial numbers below this fraction of what was summed are rounding, and zero."""
+ROUNDING_TOLERANCE = 1e-14
+"""Inertial parameters below this fraction of the summands are rounding, and set to zero."""
 
 
 class RunTime(NamedTuple):
-    """Parts of a robot of which code takes every number at run time, zeros included."""
+    """Parts of a robot whose values, zeros included, are all run-time parameters."""
 
     inertias: frozenset[str] = frozenset()
-    """Names of bodies whose mass, center of mass and inertia tensor do."""
+    """Names of bodies, for mass, center of mass and inertia tensor."""
 
     fluids: frozenset[str] = frozenset()
-    """Names of bodies whose numbers in water do."""
+    """Names of bodies, for hydrodynamic coefficients."""
 
     armatures: frozenset[str] = frozenset()
-    """Names of joints whose armature does."""
+    """Names of joints, for the armature."""
 
     passives: frozenset[str] = frozenset()
-    """What of friction and springs of joints does: names such as "knee.damping"."""
+    """Friction and spring parameters: names such as "knee.damping"."""
 
 
 @record
@@ -70,7 +70,7 @@ class PlanBody:
     """Position in `Plan.bodies`."""
 
     name: str
-    """Name of the user's body the link carries in front."""
+    """Name of the user's body that the joint moves."""
 
     parent: int
     """Index of the parent plan body, or -1 for the world."""
@@ -79,13 +79,13 @@ class PlanBody:
     """Indices of the plan bodies this one carries."""
 
     q: slice
-    """Where the joint's position variables stand."""
+    """Slice of the joint's position variables."""
 
     v: slice
-    """Where the joint's velocity variables stand."""
+    """Slice of the joint's velocity variables."""
 
     joint: Joint
-    """How the body moves in its joint frame; its axis is a coordinate axis."""
+    """Joint in the plan frame; its axis is a coordinate axis."""
 
     placement: Transform
     """Map of motion from the parent's frame to the joint frame: constants."""
@@ -97,14 +97,14 @@ class PlanBody:
     """The user's bodies with mass that make up the link, each with the map to its own frame."""
 
     armature: tuple[Scalar, ...] | None = None
-    """Inertia that each freedom of the joint feels beyond what it moves; None if it feels none."""
+    """Armature of each degree of freedom of the joint; None if there is none."""
 
     added: ArticulatedInertia | None = None
-    """Inertia of the water that the link moves, about the same origin; None on land."""
+    """Added mass of the link, about the same origin; None on land."""
 
     @property
     def felt(self) -> RigidInertia | ArticulatedInertia:
-        """Inertia that an acceleration of the link meets: its own, and that of water around it."""
+        """Total inertia of the link: rigid-body inertia and added mass."""
         return self.inertia if self.added is None else self.added + self.inertia
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
@@ -118,7 +118,7 @@ class PlanBody:
 
 @record
 class PlanFrame:
-    """A frame the user named."""
+    """A named frame."""
 
     body: int
     """Index of the plan body it is fixed to, or -1 for the world."""
@@ -140,13 +140,12 @@ class Plan:
     frames: Mapping[str, PlanFrame]
 
     parameter_names: tuple[str, ...]
-    """Names of the inertial numbers that are not zero, in the order of bodies and `NUMBERS`.
-
-    Those of armatures, in the order of bodies, come after all of these.
+    """Names of the non-zero inertial parameters, in the order of bodies and `INERTIAL_PARAMETERS`,
+    followed by the armatures in the order of bodies.
     """
 
     time: Scalar = 0.0
-    """When joints that time moves are met [s]."""
+    """Time at which driven joints are evaluated [s]."""
 
     @classmethod
     def build(cls, model: "Model", parameters: Sequence[Scalar] | None = None) -> "Plan":
@@ -155,7 +154,7 @@ class Plan:
         Args:
             model: The robot.
             parameters: Scalars that replace `Model.parameters`, in the same order; the model's own
-                numbers by default.
+                by default.
         """
         if parameters is not None:
             return model.plan.with_parameters(parameters)
@@ -196,7 +195,7 @@ class Plan:
         named = model.run_time
         if not named.inertias and not named.armatures:
             return plan
-        # a joint that follows another adds to the armature of its leader
+        # a coupled joint adds to the armature of its leader
         moved = {model.slice(name, of="v").start for name in named.armatures}
         return plan.at_run_time(
             {plan.frame(name).body for name in named.inertias},
@@ -204,11 +203,12 @@ class Plan:
         )
 
     def at_run_time(self, links: Collection[int], armatures: Collection[int]) -> "Plan":
-        """Return the same plan with more of its numbers among the parameters, zeros included.
+        """Return the same plan with more run-time parameters, zeros included.
 
         Args:
-            links: Indices of bodies of whose inertia every number is one.
-            armatures: Indices of bodies of whose joint every armature is one.
+            links: Indices of bodies whose inertia is parametrized completely.
+            armatures: Indices of
+                bodies whose joint armatures are.
         """
         bodies = [
             replace(body, armature=(0.0,) * (body.v.stop - body.v.start))
@@ -221,7 +221,7 @@ class Plan:
 
     @property
     def parameters(self) -> tuple[Scalar, ...]:
-        """The inertial numbers that are structurally not zero, in the order of their names."""
+        """The structurally non-zero inertial parameters, in the order of their names."""
         # a plan made from parameters keeps Python zeros where the structure has them
         numbers = [x for body in self.bodies for x in body.inertia]
         numbers += [x for body in self.bodies for x in body.armature or ()]
@@ -229,27 +229,34 @@ class Plan:
 
     @cached_property
     def _used(self) -> tuple[bool, ...]:
-        """Which of all bodies' inertial numbers, and then of their armatures, are parameters."""
+        """Which of all inertial values, and then of all armatures, are parameters."""
         names = set(self.parameter_names)
         bodies = self.bodies
         return (
-            *(f"{body.name}.{number}" in names for body in bodies for number in NUMBERS),
+            *(
+                f"{body.name}.{number}" in names
+                for body in bodies
+                for number in INERTIAL_PARAMETERS
+            ),
             *(f"{body.name}.{word}" in names for body in bodies for word in _armature_words(body)),
         )
 
     def with_parameters(self, parameters: Sequence[Scalar]) -> "Plan":
-        """Return the same plan with other inertial numbers in place of those not zero."""
+        """Return the same plan with other inertial parameters."""
         given = tuple(parameters)
         if len(given) != len(self.parameter_names):
             raise ShapeError(
                 "parameters",
-                f"{len(self.parameter_names)} inertial numbers of model {self.name!r}",
+                f"{len(self.parameter_names)} inertial parameters of model {self.name!r}",
                 len(given),
                 advice="model.parameter_names lists them",
             )
         values = iter(given)
         numbers = iter([next(values) if used else 0.0 for used in self._used])
-        inertias = [RigidInertia.from_array([next(numbers) for _ in NUMBERS]) for _ in self.bodies]
+        inertias = [
+            RigidInertia.from_array([next(numbers) for _ in INERTIAL_PARAMETERS])
+            for _ in self.bodies
+        ]
         bodies = [
             replace(
                 body,
@@ -263,8 +270,8 @@ class Plan:
     def with_inertias(self, inertias: Mapping[str, RigidInertia]) -> "Plan":
         """Return the same plan with other inertias of the user's bodies.
 
-        The numbers may be traced: joining bodies on fixed joints, and the change to plan frames,
-        are a constant congruence X^T I X (Featherstone 1987, eq. 3.5) and a sum.
+        The values may be traced: merging bodies on fixed joints, and the change to plan frames, are
+        a constant congruence X^T I X (Featherstone 1987, eq. 3.5) and a sum.
 
         Args:
             inertias: By body name, in the user's body frame; every body with mass that moves.
@@ -280,18 +287,18 @@ class Plan:
         return replace(self, bodies=tuple(bodies))
 
     def in_water(self, added: Sequence[ArticulatedInertia | None]) -> "Plan":
-        """Return the same plan with the inertia of the water that each body moves."""
+        """Return the same plan with the added mass of each body."""
         bodies = [replace(body, added=I_A) for body, I_A in zip(self.bodies, added, strict=True)]
         return replace(self, bodies=tuple(bodies))
 
     @cached_property
     def depends_on_time(self) -> bool:
-        """Whether time moves any joint."""
+        """Whether any joint is driven."""
         return any(body.joint.depends_on_time for body in self.bodies)
 
     @property
     def armatures(self) -> list[Scalar]:
-        """What armatures add to the diagonal of the mass matrix [kg m^2 or kg], nv scalars."""
+        """Armature on the diagonal of the mass matrix [kg m^2 or kg], nv scalars."""
         found: list[Scalar] = [0.0] * self.nv
         for body in self.bodies:
             if body.armature is not None:
@@ -300,11 +307,11 @@ class Plan:
 
     @cached_property
     def has_couplings(self) -> bool:
-        """Whether joints share variables: then bodies outnumber what q and v tell of."""
+        """Whether coupled joints share variables."""
         return any(body.joint.follows is not None for body in self.bodies)
 
     def at(self, time: Scalar) -> "Plan":
-        """Return the plan at a time [s]: itself, unless time moves a joint."""
+        """Return the plan at a time [s]: itself, unless a joint is driven."""
         if not self.depends_on_time:
             return self
         bodies = [replace(body, joint=body.joint.at(time)) for body in self.bodies]
@@ -324,7 +331,7 @@ class Plan:
 
     @cached_property
     def structure_key(self) -> bytes:
-        """A digest of all that traced code depends on but the values of parameters."""
+        """A digest of everything that traced code depends on except parameter values."""
         structure = (
             "plan 1",
             self.nq,
@@ -343,11 +350,11 @@ class Plan:
 def _parameter_names(
     bodies: Sequence[PlanBody], links: Collection[int] = (), armatures: Collection[int] = ()
 ) -> tuple[str, ...]:
-    """Return the names of numbers that are not zero, or that are parameters in any case."""
+    """Return the names of values that are non-zero, or parameters in any case."""
     names = tuple(
         f"{body.name}.{number}"
         for body in bodies
-        for number, x in zip(NUMBERS, body.inertia, strict=True)
+        for number, x in zip(INERTIAL_PARAMETERS, body.inertia, strict=True)
         if x != 0.0 or body.index in links
     )
     return names + tuple(
@@ -359,9 +366,9 @@ def _parameter_names(
 
 
 def armatures_of(joints: Sequence[Joint]) -> dict[str, tuple[float, ...]]:
-    """Return the armatures of joints that have any and variables of their own, by name.
+    """Return the armatures of joints with variables, by name.
 
-    That of a joint that follows another is felt by its leader: ratio squared times as much.
+    The armature of a coupled joint acts on its leader, multiplied by the ratio squared.
     """
     found = {joint.name: joint.armatures for joint in joints if joint.nv and any(joint.armatures)}
     for joint in joints:
@@ -372,7 +379,7 @@ def armatures_of(joints: Sequence[Joint]) -> dict[str, tuple[float, ...]]:
 
 
 def _armature_words(body: PlanBody) -> tuple[str, ...]:
-    """Return what the armatures of a body's joint are called among the parameters."""
+    """Return the parameter names of a joint's armatures."""
     count = len(body.armature or ())
     return ("armature",) if count == 1 else tuple(f"armature_{k + 1}" for k in range(count))
 
@@ -388,11 +395,11 @@ def _float_inertia(placed: Sequence[tuple[Body, Pose]]) -> RigidInertia:
     for body, pose in placed:
         inertia = body.inertia
         total = total + pose.transform.inertia_to_parent(inertia.rigid)
-        # the largest numbers that entered the sum set the scale of its rounding errors
+        # the largest summands set the scale of rounding errors
         reach = math.dist(inertia.com, (0.0, 0.0, 0.0)) + math.dist(pose.translation, (0.0,) * 3)
         moment += inertia.mass * reach
         tensor += max(map(abs, inertia.tensor)) + inertia.mass * reach * reach
-    limits = (0.0, *(ZERO * moment,) * 3, *(ZERO * tensor,) * 6)
+    limits = (0.0, *(ROUNDING_TOLERANCE * moment,) * 3, *(ROUNDING_TOLERANCE * tensor,) * 6)
     return RigidInertia.from_array(
         [0.0 if abs(x) <= limit else float(x) for x, limit in zip(total, limits, strict=True)]
     )

@@ -1,4 +1,4 @@
-"""Where one frame sits in another."""
+"""Poses: placements of one frame in another."""
 
 import math
 from typing import Self
@@ -19,14 +19,14 @@ from tiburon.spatial import (
 )
 from tiburon.spatial.vec3 import add, matrix_product, matrix_vector, negate, transpose
 
-ORTHOGONAL = 1e-6
-"""Largest error in R R^T = 1 that is taken for rounding and repaired.
+ORTHOGONALITY_TOLERANCE = 1e-6
+"""Largest error in R R^T = 1 that is treated as rounding and repaired.
 
 Rotations typed with seven digits, as files have them, pass; a wrong matrix does not.
 """
 
-ROUNDING = 1e-11
-"""Errors in R R^T = 1 that products and snapping leave: such numbers are kept to the last bit."""
+EXACT_TOLERANCE = 1e-11
+"""Errors in R R^T = 1 of products and snapping: such matrices are kept to the last bit."""
 
 _IDENTITY: Matrix3 = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0))
 
@@ -56,7 +56,7 @@ class Pose:
     @classmethod
     @public
     def identity(cls) -> Self:
-        """Return the pose of a frame in itself."""
+        """Return the identity pose."""
         return cls()
 
     @classmethod
@@ -87,7 +87,7 @@ class Pose:
     def from_quaternion(
         cls, quaternion: ArrayLike, translation: ArrayLike = (0.0, 0.0, 0.0)
     ) -> Self:
-        """Build from a quaternion (w, x, y, z), child to parent, of any length but zero.
+        """Build from a quaternion (w, x, y, z), child to parent, of any non-zero length.
 
         Args:
             quaternion: Shape (4,).
@@ -105,30 +105,30 @@ class Pose:
     def from_axis_angle(
         cls, axis: ArrayLike, angle: float, translation: ArrayLike = (0.0, 0.0, 0.0)
     ) -> Self:
-        """Build from a turn about an axis given in parent axes, of any length but zero.
+        """Build from a rotation about an axis in parent axes, of any non-zero length.
 
         Args:
             axis: Shape (3,).
-            angle: Right-handed turn [rad].
+            angle: Right-handed rotation [rad].
             translation: Origin of the child in parent axes [m], shape (3,).
         """
         direction = finite_array(axis, (3,), "pose", "axis")
         turn = float(finite_array(angle, (), "pose", "angle"))
         length = float(np.linalg.norm(direction))
         if not 1e-150 < length < 1e150 and direction.any():
-            # squares left the range of numbers; a vector of size 1 points the same way
+            # squares overflow; normalize by the largest component first
             direction = direction / np.abs(direction).max()
             length = float(np.linalg.norm(direction))
         if length == 0.0:
             raise ModelError(
-                "pose: axis must not be zero, got (0, 0, 0); name the axis of the turn"
+                "pose: axis must not be zero, got (0, 0, 0); give the axis of rotation"
             )
         x, y, z = snap((direction / length).tolist())
         return cls(_rows(axis_angle_to_matrix((x, y, z), turn)), _numbers(translation))
 
     @classmethod
     def _of_rotation(cls, R: Matrix3, p: Vec3) -> Self:
-        """Build from finite numbers, R a rotation with snapped entries, without checking them."""
+        """Build from finite values, R a rotation with snapped entries, without checks."""
         pose = object.__new__(cls)
         object.__setattr__(pose, "rotation", R)
         object.__setattr__(pose, "translation", p)
@@ -146,7 +146,7 @@ class Pose:
     def transform(self) -> Transform:
         """The spatial transform that maps motion in parent coordinates to child coordinates.
 
-        Identity parts are left out, so that they cost nothing.
+        Identity factors are omitted, so that they cost nothing.
         """
         factors: list[Translation | RotationFactor] = []
         if any(self.translation):
@@ -194,13 +194,13 @@ def _nearest_rotation(R: NDArray[np.float64]) -> Matrix3:
     """Check that a matrix is a proper rotation, remove its rounding errors and snap its entries."""
     error = float(np.abs(R @ R.T - np.eye(3)).max())
     determinant = float(np.linalg.det(R))
-    if error > ORTHOGONAL or determinant < 0.0:
+    if error > ORTHOGONALITY_TOLERANCE or determinant < 0.0:
         raise ModelError(
             "pose: rotation must be orthogonal with determinant +1, "
             f"got determinant {determinant:.6g} and |R R^T - 1| = {error:.2g}; "
             "its columns must be the child's unit axes, right-handed"
         )
-    if error > ROUNDING:
+    if error > EXACT_TOLERANCE:
         # the orthogonal polar factor is the nearest rotation in the Frobenius norm
         U, _, Vt = np.linalg.svd(R)
         R = U @ Vt

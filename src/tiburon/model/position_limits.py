@@ -20,7 +20,7 @@ Given = Mapping[str, tuple[ArrayLike, ArrayLike]]
 
 
 class PositionLimits(NamedTuple):
-    """How far the position variables of a robot may go; infinity for no limit."""
+    """Bounds of the position variables of a robot; infinity for no limit."""
 
     lower: Array
     """Smallest values [m or rad], shape (nq,)."""
@@ -29,22 +29,22 @@ class PositionLimits(NamedTuple):
     """Largest values [m or rad], shape (nq,)."""
 
     turns: tuple[tuple[int, float], ...]
-    """Of each joint whose position has a quaternion and whose turn is limited: where the quaternion
-    begins in q, and the largest angle of the turn [rad]."""
+    """For each joint with a quaternion and limited rotation: index of the quaternion in q, and the
+    largest rotation angle [rad]."""
 
 
 def position_limits(joints: Sequence[Joint], given: Given | None = None) -> PositionLimits:
     """Return the limits of all position variables.
 
-    The limits of a joint that follows another bound the variable of its leader.
+    The limits of a coupled joint bound the variable of its leader.
 
     Args:
         joints: In the order of the model.
-        given: Limits to use in place of those that the joints have, by name.
+        given: Limits that replace those of the joints, by name.
 
     Raises:
         ModelError: If limits are given for a joint with a quaternion, or if those of a leader and
-            its followers leave no position.
+            its coupled joints exclude each other.
         DomainError: If a lowest position is not below the highest.
     """
     given = {} if given is None else given
@@ -68,7 +68,7 @@ def position_limits(joints: Sequence[Joint], given: Given | None = None) -> Posi
             (low, high), place = ends, places[joint.name]
             if joint.nq != joint.nv:
                 names = [name.rpartition(".")[2] for name in joint.q_names()]
-                # what rolls without a quaternion has no angle of a whole turn
+                # joints without a quaternion have no total rotation angle
                 if "qw" in names:
                     most = max(0.0, float(np.min(high)))
                     turns.append((place.start + names.index("qw"), most))
@@ -76,8 +76,8 @@ def position_limits(joints: Sequence[Joint], given: Given | None = None) -> Posi
         lower[place], upper[place] = np.maximum(lower[place], low), np.minimum(upper[place], high)
         if np.any(lower[place] > upper[place]):
             raise ModelError(
-                f"joint {joint.name!r}: expected limits that leave a position together with those "
-                f"of the joint it follows, got {lower[place][0]:g} to {upper[place][0]:g} for the "
+                f"joint {joint.name!r}: expected limits compatible with those of its leader, got "
+                f"{lower[place][0]:g} to {upper[place][0]:g} for the "
                 "leader; correct one of them",
                 name=joint.name,
             )
@@ -85,8 +85,8 @@ def position_limits(joints: Sequence[Joint], given: Given | None = None) -> Posi
 
 
 def _ends(joint: Joint, given: Given) -> tuple[Array, Array] | None:
-    """Return lowest and highest position of each freedom of a joint; None without limits."""
-    name, count = joint.name, joint.freedom_count
+    """Return the position limits of each degree of freedom; None without limits."""
+    name, count = joint.name, joint.dof
     if name in given:
         if joint.follows is None and joint.nq != joint.nv:
             raise ModelError(
@@ -103,7 +103,7 @@ def _ends(joint: Joint, given: Given) -> tuple[Array, Array] | None:
         except (TypeError, ValueError) as error:
             raise ShapeError(
                 f"limits[{name!r}]",
-                f"a pair of lowest and highest, numbers or {count} numbers each",
+                f"a pair of lowest and highest position, scalars or {count} values each",
                 f"{given[name]!r:.80}",
             ) from error
         if not np.all(low <= high):
@@ -121,7 +121,7 @@ def _ends(joint: Joint, given: Given) -> tuple[Array, Array] | None:
 def velocity_limits(joints: Sequence[Joint]) -> Array:
     """Return the largest speed of each velocity variable [m/s or rad/s], shape (nv,).
 
-    The limit of a joint that follows another bounds the speed of its leader.
+    The limit of a coupled joint bounds the speed of its leader.
     """
     size = sum(joint.nv for joint in joints)
     found = np.full(size, math.inf)
@@ -142,14 +142,14 @@ def velocity_limits(joints: Sequence[Joint]) -> Array:
 
 
 def within_limits(q: Array, limits: PositionLimits, rng: "np.random.Generator") -> Array:
-    """Return random positions with those variables drawn again that limits bound.
+    """Return random positions with limited variables drawn again.
 
     Between two limits positions are uniform; beyond a single one they are mirrored at it. Limited
-    turns are uniform among all rotations up to their angle.
+    rotations are uniform among all rotations up to their angle.
 
     Args:
         q: Random positions [m or rad], shape (..., nq).
-        limits: What bounds them.
+        limits: Their bounds.
         rng: Source of randomness.
     """
     found = q.copy()
@@ -171,10 +171,10 @@ def within_limits(q: Array, limits: PositionLimits, rng: "np.random.Generator") 
 
 
 def _turn_angles(share: Array, most: float) -> Array:
-    """Return the angles of uniform rotations up to an angle, for uniform shares of them.
+    """Return the angles of uniformly distributed rotations up to an angle, for uniform quantiles.
 
-    Rotations by less than an angle a are a share of (a - sin a) / pi of all; solved by bisection,
-    60 halvings for all digits of a float.
+    A fraction (a - sin a) / pi of all rotations has an angle below a; solved by 60 bisections, to
+    full float precision.
     """
     low, high = np.zeros_like(share), np.full_like(share, most)
     wanted = share * (most - math.sin(most))

@@ -48,8 +48,8 @@ from tiburon.spatial.vec3 import (
     transpose_vector,
 )
 
-NEGLIGIBLE = 1e-14
-"""Components of a translation below this fraction of its length are rounding, and zero."""
+ROUNDING_TOLERANCE = 1e-14
+"""Components of a translation below this fraction of its length are rounding, and set to zero."""
 
 
 @record
@@ -57,7 +57,7 @@ class Cost:
     """Multiplications and additions that a move adds to forward dynamics."""
 
     turn: int
-    """For each turn about a coordinate axis."""
+    """For each rotation about a coordinate axis."""
 
     step: int
     """For each component of a translation."""
@@ -75,19 +75,19 @@ ON_WORLD = Cost(turn=6, step=0)
 
 @record
 class Placement:
-    """A placement taken apart."""
+    """A placement as elementary moves."""
 
     transform: Transform
     """The constant moves, from the parent's frame to the joint frame."""
 
     offset: float
-    """The move about or along the joint axis left to the joint [rad or m]."""
+    """The move about or along the joint axis, added to the joint's offset [rad or m]."""
 
     turns: int
-    """How many turns are not by right angles."""
+    """Number of rotations other than by right angles."""
 
     steps: int
-    """How many components of translations are not zero."""
+    """Number of non-zero translation components."""
 
     def cost(self, cost: Cost) -> int:
         """Return the operations the constant moves add."""
@@ -95,20 +95,20 @@ class Placement:
 
 
 def place_whole(R: Matrix3, p: Vec3) -> Placement:
-    """Take apart a placement whose joint can absorb nothing; R from child to parent axes."""
+    """Decompose a placement whose joint has no offset; R from child to parent axes."""
     factors: list[Factor] = _translation(p)
     turns = 0
     if R != IDENTITY3:
         factors.append(Rotation(transpose(R)))
-        # a full rotation matrix costs a vector as much as two turns, and its inertia more
+        # a full rotation matrix costs a vector as much as two axis rotations, and an inertia more
         turns = 0 if _is_permutation(R) else 2
     return Placement(Transform(tuple(factors)), 0.0, turns, _count(p))
 
 
 def place_turning(R: Matrix3, p: Vec3, k: int) -> Placement:
-    """Take apart the placement of a joint that turns about coordinate axis k of the child."""
+    """Decompose the placement of a joint that rotates about coordinate axis k of the child."""
     rotations, turns, angle = _aim(R, k)
-    # sliding the origin along the joint axis may leave a shorter list of components
+    # moving the origin along the joint axis may clear components
     before, along = min(
         _splits(p, _column(R, k)), key=lambda split: _count(split[0]) + (split[1] != 0.0)
     )
@@ -118,7 +118,7 @@ def place_turning(R: Matrix3, p: Vec3, k: int) -> Placement:
 
 
 def place_sliding(R: Matrix3, p: Vec3, k: int) -> Placement:
-    """Take apart the placement of a joint that slides along coordinate axis k of the child."""
+    """Decompose the placement of a joint that translates along coordinate axis k of the child."""
     rotations, turns, angle = _aim(R, k)
     if angle != 0.0:
         last = AxisRotation(k, *snap((math.cos(angle), math.sin(angle))))
@@ -130,10 +130,11 @@ def place_sliding(R: Matrix3, p: Vec3, k: int) -> Placement:
 
 
 def _aim(R: Matrix3, k: int) -> tuple[list[Factor], int, float]:
-    """Write R as moves that aim the parent's axes at the child's axis k, and a turn about it.
+    """Factor R into moves that align the child's axis k, and a rotation about it.
 
     Returns:
-        The moves, how many of them are not by right angles, and the angle of the last turn [rad].
+        The moves, how many of them are not by right angles, and the angle of the last rotation
+        [rad].
     """
     if _is_permutation(R):
         return _permutation(R), 0, 0.0
@@ -145,7 +146,7 @@ def _aim(R: Matrix3, k: int) -> tuple[list[Factor], int, float]:
     if len(zeros) == 2:
         Q = _axes_with(k, n)
     elif zeros == [k]:
-        # n = R_k e_l: aim axis l, then call it k
+        # n = R_k e_l: align axis l, then rename it k
         aim = [_turn(k, n[l], n[m])]
         Q = _axes_with(k, _on_axis(l, 1.0))
     elif zeros == [l]:
@@ -158,14 +159,14 @@ def _aim(R: Matrix3, k: int) -> tuple[list[Factor], int, float]:
     done = Q
     for turn in reversed(aim):
         done = matrix_product(_matrix(turn), done)
-    # what is left of R turns about axis k
+    # the remaining factor of R rotates about axis k
     rest = matrix_product(transpose(done), R)
     angle = math.atan2(rest[m][l], rest[l][l])
     return [*aim, *_permutation(Q)], len(aim), angle if abs(angle) > SNAP else 0.0
 
 
 def _turn(axis: int, cosine: float, sine: float) -> AxisRotation:
-    """Return the turn of a direction in a coordinate plane, at length 1."""
+    """Return cosine and sine of a direction in a coordinate plane."""
     length = math.hypot(cosine, sine)
     c, s = snap((cosine / length, sine / length))
     return AxisRotation(axis, c, s)
@@ -195,7 +196,7 @@ def _splits(p: Vec3, n: Vec3) -> list[tuple[Vec3, float]]:
     """Return ways to write p = rest + d n: d = 0, and each d that clears a component of p."""
     splits = [(_clean(p, _size(p)), 0.0)]
     for i in range(3):
-        # dividing by a small component would make a long detour
+        # dividing by a small component would give a large d
         if p[i] != 0.0 and abs(n[i]) > 0.1:
             d = p[i] / n[i]
             x, y, z = (0.0 if j == i else p[j] - d * n[j] for j in range(3))
@@ -204,8 +205,8 @@ def _splits(p: Vec3, n: Vec3) -> list[tuple[Vec3, float]]:
 
 
 def _clean(p: Vec3, size: float) -> Vec3:
-    """Replace rounding errors of numbers of a given size by zero."""
-    x, y, z = (0.0 if abs(a) <= NEGLIGIBLE * size else a for a in p)
+    """Set values that are rounding errors, relative to a size, to zero."""
+    x, y, z = (0.0 if abs(a) <= ROUNDING_TOLERANCE * size else a for a in p)
     return (x, y, z)
 
 
@@ -243,26 +244,25 @@ def _is_right_angle(turn: AxisRotation) -> bool:
     return 0.0 in (turn.cosine, turn.sine)
 
 
-PARALLEL = 1e-9
+PARALLEL_SINE = 1e-9
 """Sine of the angle below which two axes are parallel: their common normal is then not unique."""
 
-REACH = 10.0
-"""Farthest foot of a common normal, in distances of the two joints.
-
-Axes that are nearly parallel meet their normal far away. Numbers about an origin there lose as many
-digits as the square of the distance has, which no operation saved is worth.
+MAX_NORMAL_DISTANCE = 10.0
+"""Largest distance of the foot of a common normal, in distances of the two joints. The normal of
+nearly parallel axes is far away, and inertial parameters about an origin there lose digits with the
+square of the distance.
 """
 
 MOMENT, PRODUCT = 9, 5
 """Operations added by a component of the first moment, and by an off-diagonal tensor entry."""
 
 CHILD_AXES = 2
-"""How many children, those with the largest subtrees first, a link tries to align its frame to."""
+"""Number of children, largest subtrees first, to which a link tries to align its frame."""
 
 
 @record
 class ChosenFrame:
-    """The frame a link is computed in."""
+    """The chosen frame of a link."""
 
     pose: Pose
     """The chosen frame in the user's link coordinates."""
@@ -276,7 +276,7 @@ class ChosenFrame:
 
 @record
 class _Candidate:
-    """A frame a link might take."""
+    """A candidate frame of a link."""
 
     Q: Matrix3
     o: Vec3
@@ -303,7 +303,7 @@ def choose_frames(layout: Layout) -> tuple[ChosenFrame, ...]:
 
 
 def _cheapest(links: Sequence[Link]) -> list[_Candidate]:
-    """Return the frames of least cost; the users' own where right angles make them cheap."""
+    """Return the frames of least cost; the users' own where all angles are right angles."""
     children: list[list[int]] = [[] for _ in links]
     size = [1] * len(links)
     for index in reversed(range(len(links))):
@@ -328,13 +328,13 @@ def _best(
     children: Sequence[Sequence[int]],
     candidates: Sequence[Sequence[_Candidate]],
 ) -> list[_Candidate]:
-    """Pick one candidate per link so that the sum of all costs is least, from the leaves inward."""
+    """Choose candidates of least total cost by dynamic programming from the leaves."""
     # by link and candidate: the least cost of the link and all beyond it, and the children's picks
     cost: list[list[int]] = [[] for _ in links]
     picks: list[list[list[int]]] = [[] for _ in links]
 
     def pick(parent: _Candidate, child: int) -> tuple[int, int]:
-        """Return the least cost of a child and all beyond it, and which candidate gives it."""
+        """Return the least cost of a child's subtree, and the candidate that attains it."""
         weight = _weight(links[child])
         return min(
             (_place(parent, links[child], frame)[0].cost(weight) + cost[child][number], number)
@@ -357,7 +357,7 @@ def _best(
 
 
 def _weight(link: Link) -> Cost:
-    """Return what the moves in front of a link's joint cost."""
+    """Return the cost of the moves before a link's joint."""
     if link.parent == WORLD_LINK:
         return ON_WORLD
     return BETWEEN_BODIES if isinstance(link.joint, AxialJoint) else FREE_JOINT
@@ -390,13 +390,13 @@ def _place(parent: _Candidate, link: Link, frame: _Candidate) -> tuple[Placement
 
 
 def _is_cheap(link: Link, frame: _Candidate) -> bool:
-    """Return whether a link's own frame is reached by right angles alone."""
+    """Return whether a link's own frame needs rotations by right angles only."""
     entries = {abs(x) for row in (*link.pose.rotation, *frame.Q) for x in row}
     return entries <= {0.0, 1.0}
 
 
 def _kept(link: Link) -> _Candidate:
-    """Return the user's frame, turned only if the joint axis lies on none of its axes."""
+    """Return the user's frame, rotated only if the joint axis is not one of its axes."""
     joint = link.joint
     if not isinstance(joint, AxialJoint):
         Q, turned = joint.canonical()
@@ -418,7 +418,7 @@ def _aligned(link: Link, children: Sequence[Link]) -> list[_Candidate]:
         direction = matrix_vector(child.pose.rotation, child.joint.axis)
         x, foot = _common_normal(joint.axis, child.pose.translation, direction)
         point = child.pose.translation
-        if dot(foot, foot) > REACH * REACH * dot(point, point):
+        if dot(foot, foot) > MAX_NORMAL_DISTANCE * MAX_NORMAL_DISTANCE * dot(point, point):
             continue
         frames.append(_Candidate(aligned_axes(joint.axis, x), foot, _along_z(joint)))
     return frames
@@ -438,14 +438,14 @@ def _common_normal(z: Vec3, point: Vec3, direction: Vec3) -> tuple[Vec3, Vec3]:
     """
     normal = cross(z, direction)
     sine2 = dot(normal, normal)
-    if sine2 > PARALLEL * PARALLEL:
+    if sine2 > PARALLEL_SINE * PARALLEL_SINE:
         # the foot s z satisfies (point + t direction - s z) . (direction x normal) = 0
         across = cross(direction, normal)
         return normal, scale(z, dot(point, across) / dot(z, across))
     normal = subtract(point, scale(z, dot(point, z)))
-    if dot(normal, normal) > PARALLEL * PARALLEL * max(1.0, dot(point, point)):
+    if dot(normal, normal) > PARALLEL_SINE * PARALLEL_SINE * max(1.0, dot(point, point)):
         return normal, ZERO3
-    # one line: any normal will do
+    # the same line: any normal will do
     least = min(range(3), key=lambda i: abs(z[i]))
     return cross(IDENTITY3[least], z), ZERO3
 

@@ -1,7 +1,7 @@
-"""Rigid links: bodies that fixed joints hold together are one link.
+"""Rigid links: bodies connected by fixed joints form one link.
 
-A link moves as its first body does and uses that body's frame. The others, and every named frame,
-become places on it.
+A link uses the frame of its first body. The other bodies, and every named frame, become frames on
+it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from tiburon.model.pose import Pose
 from tiburon.record import record
 
 WORLD_LINK = -1
-"""Index of the link that never moves."""
+"""Index of the world link."""
 
 _SAME_FRAME = Pose()
 
@@ -33,7 +33,7 @@ class Link:
     """A rigid part of the robot and the joint that moves it."""
 
     body: Body
-    """The body held by the joint; the link uses its frame."""
+    """The body that the joint moves; the link uses its frame."""
 
     parent: int
     """Index of the link that carries the joint, or `WORLD_LINK`."""
@@ -50,7 +50,7 @@ class Link:
 
 @record
 class Layout:
-    """The links of a model, parents first, and where every named frame sits."""
+    """The links of a model, parents first, and the poses of all named frames."""
 
     links: tuple[Link, ...]
     places: dict[str, Place]
@@ -60,12 +60,12 @@ class Layout:
 def join_fixed(
     bodies: Sequence[Body], frames: Sequence[Frame], joints: Mapping[str, Joint] | None = None
 ) -> Layout:
-    """Join bodies that cannot move in each other.
+    """Merge bodies without relative motion.
 
     Args:
         bodies: Parents first.
         frames: Extra frames.
-        joints: What stands for each body's joint in a plan, by its name; itself by default.
+        joints: Replacement of each body's joint in a plan, by its name; itself by default.
     """
     joints = {body.joint.name: body.joint for body in bodies} if joints is None else joints
     places = {WORLD: Place(WORLD_LINK, _SAME_FRAME)}
@@ -74,7 +74,7 @@ def join_fixed(
     for body in bodies:
         carrier = places[body.parent]
         joint_pose = carrier.pose @ body.joint.pose
-        # what users derived from a fixed joint need not hold its body where the pose says
+        # a user's subclass of Fixed may place its body elsewhere
         if not body.joint.is_rigid or joints[body.joint.name] is not body.joint:
             places[body.name] = Place(len(heads), _SAME_FRAME)
             heads.append((body, carrier.link, joint_pose))
@@ -82,7 +82,7 @@ def join_fixed(
         else:
             places[body.name] = Place(carrier.link, joint_pose)
         place = places[body.name]
-        # what is fixed to the world never moves, so its mass plays no part
+        # bodies fixed to the world never move, so their mass has no effect
         inertia = body.inertia
         if place.link != WORLD_LINK and (inertia.mass > 0.0 or any(inertia.tensor)):
             members[place.link].append((body, place.pose))

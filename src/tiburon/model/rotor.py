@@ -1,4 +1,4 @@
-"""Rotors of motors: bodies that spin in their housing, geared to the joint they drive."""
+"""Rotors of motors: bodies geared to the joint they drive."""
 
 from tiburon.arguments import public
 from tiburon.errors import ModelError
@@ -22,25 +22,25 @@ def rotor(
     pose: Pose | None = None,
     transverse: float | None = None,
 ) -> Body:
-    """Describe the rotor of a motor as a body of the robot.
+    """Build the rotor of a motor as a body of the robot.
 
-    It turns by `ratio` times the position of the joint it drives, in the body that holds the motor.
-    Felt at the joint are its inertia times ratio^2, its share in turning the housing, and the
-    gyroscopic moments of its spin. Its mass is that of the spinning part alone: leave it out of
-    the housing's.
+    It rotates by `ratio` times the position of the driven joint, relative to the housing. It adds
+    its inertia times ratio^2 to the joint, its inertia to the housing, and gyroscopic moments. Its
+    mass is that of the rotor alone, which must not be part of the housing's.
 
     Args:
-        name: Name of the body; its joint is called the same with "_spin" behind.
-        housing: Name of the body that holds the motor.
+        name: Name of the body; its joint has the suffix "_spin".
+        housing: Name of the body that
+            carries the motor.
         drives: The joint it drives, or its name.
-        ratio: Turns of the rotor per turn (or meter) of the joint; negative if they turn against
-            each other.
+        ratio: Gear ratio, rotor angle per joint angle (or displacement); negative for opposite
+            directions.
         inertia: Moment of inertia about its axis [kg m^2].
         mass: Mass [kg].
         axis: Unit axis of the spin, in axes of `pose`.
         pose: Center of the rotor in the housing's frame.
-        transverse: Moment of inertia across the axis [kg m^2]; by default half of `inertia`, that
-            of a thin disk.
+        transverse: Moment of inertia about a transverse axis [kg m^2]; by default half of
+            `inertia`, that of a thin disk.
 
     Returns:
         A body to list in a model.
@@ -60,13 +60,13 @@ def rotor(
     if along <= 0.0 or across < 0.5 * along:
         raise ModelError(
             f"{element}: inertia must be positive and transverse at least half of it, got "
-            f"{along:g} and {across:g} kg m^2; no body that is round about its axis has less",
+            f"{along:g} and {across:g} kg m^2; no body of revolution has less",
             name=name,
         )
     leader = drives if isinstance(drives, str) else drives.name
     spin = Revolute(f"{name}_spin", axis)
     x, y, z = spin.axis
-    # round about the axis: I = across 1 + (along - across) a a^T
+    # body of revolution: I = across 1 + (along - across) a a^T
     more = along - across
     tensor = (
         across + more * x * x,

@@ -1,4 +1,4 @@
-"""What a body looks like, and what it collides with."""
+"""Visual and collision shapes of bodies."""
 
 from typing import TypeAlias
 
@@ -8,12 +8,12 @@ from tiburon.model.value_checks import Vec3, finite_array, number, vec3
 from tiburon.record import field, record
 
 ROLES = ("both", "visual", "collision")
-"""What a shape serves for."""
+"""Roles of a shape."""
 
 
 @record
 class BoxShape:
-    """A box around the origin."""
+    """A box centered at the origin."""
 
     size: Vec3
     """Edge lengths along x, y, z [m]."""
@@ -24,7 +24,7 @@ class BoxShape:
 
 @record
 class SphereShape:
-    """A ball around the origin."""
+    """A sphere centered at the origin."""
 
     radius: float
     """Radius [m]."""
@@ -35,7 +35,7 @@ class SphereShape:
 
 @record
 class CylinderShape:
-    """A cylinder along z, its middle at the origin."""
+    """A cylinder along z, centered at the origin."""
 
     radius: float
     """Radius [m]."""
@@ -50,13 +50,13 @@ class CylinderShape:
 
 @record
 class CapsuleShape:
-    """A cylinder along z with half balls on its ends, its middle at the origin."""
+    """A cylinder along z with hemispherical ends, centered at the origin."""
 
     radius: float
     """Radius [m]."""
 
     length: float
-    """Length of the cylinder alone, between the centers of the half balls [m]."""
+    """Length of the cylinder between the centers of the hemispheres [m]."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", _positive(self.radius, "capsule", "radius"))
@@ -66,7 +66,7 @@ class CapsuleShape:
 
 @record
 class EllipsoidShape:
-    """An ellipsoid around the origin."""
+    """An ellipsoid centered at the origin."""
 
     radii: Vec3
     """Half axes along x, y, z [m]."""
@@ -77,15 +77,15 @@ class EllipsoidShape:
 
 @record
 class PlaneShape:
-    """The plane z = 0 without end, solid below."""
+    """The infinite plane z = 0, solid below."""
 
 
 @record
 class MeshShape:
-    """A surface kept in a file of its own."""
+    """A mesh in a file."""
 
     path: str
-    """Where the file is."""
+    """Path of the file."""
 
     scale: Vec3 = (1.0, 1.0, 1.0)
     """Factors along x, y, z; a negative one mirrors."""
@@ -108,20 +108,20 @@ Geometry: TypeAlias = (
 
 @record
 class Shape:
-    """A geometry at a place on a body; immutable, compares by value.
+    """A geometry placed on a body; immutable, compares by value.
 
     Example:
         ``Body("foot", "leg", joint=..., shapes=(Shape(SphereShape(0.02), role="collision"),))``
     """
 
     geometry: Geometry
-    """What it is."""
+    """The geometry."""
 
     pose: Pose = field(default_factory=Pose)
     """The geometry's own axes in body axes."""
 
     role: str = "both"
-    """What it serves for: "visual", "collision" or "both"."""
+    """Role: "visual", "collision" or "both"."""
 
     color: tuple[float, float, float, float] | None = None
     """Red, green, blue and opacity, each between 0 and 1."""
@@ -150,7 +150,7 @@ class Shape:
             if not all(0.0 <= x <= 1.0 for x in (r, g, b, a)):
                 raise ModelError(
                     f"{element}: color must be four numbers between 0 and 1, got {self.color}; "
-                    "divide those of 8 bits by 255"
+                    "divide 8-bit values by 255"
                 )
             object.__setattr__(self, "color", (r, g, b, a))
 

@@ -7,11 +7,10 @@ from tiburon.record import record
 
 @record
 class Spring:
-    """A spring with a damper between two points; immutable, compares by value. Numbers only.
+    """A spring with a damper between two points; immutable, compares by value.
 
-    It pulls with stiffness times what it is longer than `rest_length`, plus damping times the speed
-    at which it grows, and pushes where that is negative, unless it is a rope. Simulations add its
-    force; `forward_dynamics` and its kin take forces as given.
+    Its tension is stiffness times (length - rest_length) plus damping times the rate of length; a
+    rope has no negative tension. Simulations apply its force; dynamics functions do not.
 
     Example:
         ``Spring("coil", "world", "slider", stiffness=8e5, damping=4e4, rest_length=0.5)``
@@ -33,7 +32,7 @@ class Spring:
     """Force per speed [N s/m]."""
 
     rest_length: float = 0.0
-    """Length at which the spring pulls nowhere [m]."""
+    """Rest length [m]."""
 
     first_point: Vec3 = (0.0, 0.0, 0.0)
     """The end in axes of the first frame [m]."""
@@ -42,7 +41,7 @@ class Spring:
     """The end in axes of the second frame [m]."""
 
     rope: bool = False
-    """Whether it can only pull: slack where it is shorter than at rest."""
+    """Whether it can only pull: slack below its rest length."""
 
     def __post_init__(self) -> None:
         check_name(self.name, "spring")
@@ -67,7 +66,7 @@ def check_two_ends(element: str, name: str, first: object, second: object) -> No
         check_name(given, f"{element}: {end}")
     if first == second:
         raise ModelError(
-            f"{element}: its ends must lie on two bodies or frames, got {first!r} twice; name the "
+            f"{element}: its ends must be on two bodies or frames, got {first!r} twice; name the "
             "other one",
             name=name,
         )

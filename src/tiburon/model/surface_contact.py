@@ -25,24 +25,24 @@ from tiburon.spatial.vec3 import ZERO3, add, cross, dot, scale, subtract, vec3
 
 __all__ = ["Blade", "RollingDisc", "SurfaceContact", "Touch", "column", "slip"]
 
-FLAT = 1e-6
-"""Squared sine between a direction and the normal below which the plane gives it no direction."""
+MIN_SQUARED_SINE = 1e-6
+"""Squared sine between a direction and the normal below which its projection is undefined."""
 
 
 class Touch(NamedTuple):
-    """Where and how a body touches a plane, world axes."""
+    """Contact of a body with a plane, world axes."""
 
     normal: Vec3
-    """Of the plane, toward the body."""
+    """Normal of the plane, toward the body."""
 
     lever: Vec3
-    """From the origin of the body's frame to the point of contact [m]."""
+    """Vector from the origin of the body's frame to the contact point [m]."""
 
     height: Scalar
-    """How far the point of contact is above the plane [m]."""
+    """Height of the contact point above the plane [m]."""
 
     directions: tuple[Vec3, ...]
-    """In the plane, along which there is no slip."""
+    """Directions in the plane without slip."""
 
 
 @record
@@ -53,7 +53,7 @@ class SurfaceContact(TracedClosure):
     """Unique among the closures of a model."""
 
     first: str
-    """Name of a body or frame, or "world": it bears the plane."""
+    """Name of a body or frame, or "world", that carries the plane."""
 
     second: str
     """Name of the body or frame that touches it."""
@@ -78,11 +78,11 @@ class SurfaceContact(TracedClosure):
 
     @abstractmethod
     def touch(self, plane: FramePose | FrameMotion, body: FramePose | FrameMotion) -> Touch:
-        """Return where and how the body touches the plane."""
+        """Return the contact of the body with the plane."""
 
     @property
     def ends(self) -> tuple[tuple[str, Pose], ...]:
-        """The plane, and the frame that touches it."""
+        """The plane, and the frame in contact with it."""
         return ((self.first, self.pose), (self.second, self.second_pose))
 
     @property
@@ -96,18 +96,18 @@ class SurfaceContact(TracedClosure):
         return 1
 
     def position_residuals(self, *seen: Any) -> Sequence[Any]:
-        """Return the height of the point of contact [m]."""
+        """Return the height of the contact point [m]."""
         return (self.touch(*seen).height,)
 
     def velocity_residuals(self, *seen: Any) -> Sequence[Any]:
-        """Return how fast the point of contact slips along each direction [m/s]."""
+        """Return the slip velocity of the contact point along each direction [m/s]."""
         plane, body = seen
         touch = self.touch(plane, body)
         against = slip(plane, body, touch.lever)
         return tuple(dot(direction, against) for direction in touch.directions)
 
     def check(self, joints: Mapping[str, Joint]) -> None:
-        """Accept any joints: none is looked at."""
+        """Accept any joints: none is used."""
 
     def renamed(self, prefix: str) -> Self:
         """Return the closure with a prefix before all names but the world's."""
@@ -129,7 +129,7 @@ def column(frame: FramePose | FrameMotion, k: int) -> Vec3:
 
 
 def slip(plane: FrameMotion, body: FrameMotion, lever: Vec3) -> Vec3:
-    """Return the velocity of a body's material at a point, against the plane's there [m/s].
+    """Return the velocity of a body's material point relative to the plane [m/s].
 
     Args:
         plane: Moves with the plane.
@@ -146,10 +146,10 @@ def slip(plane: FrameMotion, body: FrameMotion, lever: Vec3) -> Vec3:
 class Blade(SurfaceContact):
     """An edge that touches a plane at one point and does not slip sideways there.
 
-    The point is the origin of the frame on the second place, the edge its x axis; it may glide
-    along the edge, turn about the normal, lean and pitch. The plane is the xy plane of the frame on
-    the first. One height and one velocity are bound; in robots that move in the plane anyway the
-    height binds nothing. An edge that stands on end has no direction: that is refused.
+    The point is the origin of the second frame, the edge its x axis; it may slide along the edge,
+    yaw, roll and pitch. The plane is the xy plane of the first frame. The height and one velocity
+    are constrained; in planar robots the height constraint is redundant. An edge normal to the
+    plane has no heading and raises an error.
 
     Example:
         Chaplygin's sleigh: ``Blade("runner", "world", "sleigh")`` on a body with a planar joint
@@ -159,45 +159,45 @@ class Blade(SurfaceContact):
 
     @property
     def velocity_count(self) -> int:
-        """One: sideways."""
+        """One: lateral."""
         return 1
 
     @property
     def constraint_labels(self) -> tuple[str, ...]:
-        """What it forbids."""
+        """Labels of the constraints."""
         return ("offset along z", "slip across the edge")
 
     def touch(self, plane: FramePose | FrameMotion, body: FramePose | FrameMotion) -> Touch:
-        """Return the contact at the body frame's origin, sideways in the plane."""
+        """Return the contact at the body frame's origin, with the lateral direction."""
         from tiburon.trace.value import require
 
         normal, edge = column(plane, 2), column(body, 0)
         across = cross(normal, edge)
         square = dot(across, across)
-        expected = f"loop {self.name!r}: its edge must point along the plane, but stands on end"
-        sine = np.sqrt(require(square >= FLAT, square, expected))
+        expected = f"loop {self.name!r}: its edge must lie along the plane, but is normal to it"
+        sine = np.sqrt(require(square >= MIN_SQUARED_SINE, square, expected))
         apart = subtract(vec3(body.p, "p"), vec3(plane.p, "p"))
         return Touch(normal, ZERO3, dot(normal, apart), (scale(across, 1.0 / sine),))
 
 
 @record
 class RollingDisc(SurfaceContact):
-    """A thin disc that rolls without slip on a plane and may tilt: it touches at its lowest point.
+    """A thin disc that rolls without slip on a plane and may tilt; contact is at its lowest point.
 
-    Its center is the origin of the frame on the second place. The plane is the xy plane of the
-    frame on the first. One height and two velocities are bound, along the way it heads and across;
-    forces along these are the traction and the side force of a wheel. A disc that lies flat
-    touches at no one point: that is refused.
+    Its center is the origin of the second frame. The plane is the xy plane of the first frame. The
+    height and two velocities are constrained, longitudinal and lateral; their forces are the
+    traction and the lateral force of a wheel. A disc that lies flat has no unique contact point and
+    raises an error.
 
     Example:
         ``RollingDisc("tire", "world", "wheel", radius=0.3, axis=(0, 1, 0))``
     """
 
     radius: float = field(default=1.0, kw_only=True)
-    """From the center to the rim [m]."""
+    """Radius [m]."""
 
     axis: Vec3 = field(default=(0.0, 1.0, 0.0), kw_only=True)
-    """Of the disc, in the frame on the second place; scaled to length 1."""
+    """Axis of the disc, in the second frame; normalized."""
 
     kind: ClassVar[str] = "rolling disc"
 
@@ -214,19 +214,19 @@ class RollingDisc(SurfaceContact):
 
     @property
     def velocity_count(self) -> int:
-        """Two: along the way it heads, and across."""
+        """Two: longitudinal and lateral."""
         return 2
 
     @property
     def constraint_labels(self) -> tuple[str, ...]:
-        """What it forbids."""
+        """Labels of the constraints."""
         return ("offset along z", "slip along the heading", "slip across the heading")
 
     def touch(self, plane: FramePose | FrameMotion, body: FramePose | FrameMotion) -> Touch:
         """Return the contact at the lowest point of the rim.
 
-        With a the axis and z the normal, a x z points the way the disc heads, and the center is
-        radius |a x z| above the plane; the lever is the disc's steepest way down.
+        With a the axis and z the normal, a x z is the heading of the disc, and the center is radius
+        |a x z| above the plane; the lever is the direction of steepest descent in the disc.
         """
         from tiburon.trace.value import require
 
@@ -237,8 +237,8 @@ class RollingDisc(SurfaceContact):
         )
         heading = cross(a, z)
         square = dot(heading, heading)
-        expected = f"loop {self.name!r}: its disc must stand on the rim, but lies flat on the plane"
-        sine = np.sqrt(require(square >= FLAT, square, expected))
+        expected = f"loop {self.name!r}: its disc must roll on its rim, but lies flat on the plane"
+        sine = np.sqrt(require(square >= MIN_SQUARED_SINE, square, expected))
         heading = scale(heading, 1.0 / sine)
         down = cross(a, heading)
         apart = subtract(vec3(body.p, "p"), vec3(plane.p, "p"))

@@ -1,4 +1,4 @@
-"""Tendons that run over several joints and do not stretch: ties between sums of positions."""
+"""Inextensible tendons over several joints: couplings of weighted sums of joint positions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
@@ -18,13 +18,13 @@ __all__ = ["TendonCoupling"]
 
 @record
 class TendonCoupling(TracedClosure):
-    """A tie between sums of joint positions, as of cables over pulleys; compares by value.
+    """A coupling of weighted sums of joint positions, as by cables over pulleys; compares by value.
 
-    r1 q1 + r2 q2 + ... = c0 + c1 x + c2 x^2 + ..., x being the like sum of the leaders. Between two
-    joints alone, `JointCoupling` says the same.
+    r1 q1 + r2 q2 + ... = c0 + c1 x + c2 x^2 + ..., x being the weighted sum of the leaders. For two
+    joints, `JointCoupling` is equivalent.
 
     Example:
-        A differential, the sum of two hinges held at 0.3 rad::
+        A differential, the sum of two joint angles held at 0.3 rad::
 
             TendonCoupling("cable", ("left", "right"), (1.0, 1.0), coefficients=(0.3,))
     """
@@ -33,16 +33,16 @@ class TendonCoupling(TracedClosure):
     """Unique among the closures of a model."""
 
     joints: tuple[str, ...]
-    """Names of the joints it runs over; each has one freedom."""
+    """Names of the joints it runs over; each has one degree of freedom."""
 
     arms: tuple[float, ...]
-    """r1, r2, ...: how much of the tendon each joint takes up [m/rad, or without unit]."""
+    """r1, r2, ...: moment arms of the tendon at each joint [m/rad, or dimensionless]."""
 
     leaders: tuple[str, ...] = field(default=(), kw_only=True)
-    """Names of the joints of the other tendon; none ties the sum to a constant."""
+    """Names of the leading joints; none for a constant sum."""
 
     leader_arms: tuple[float, ...] = field(default=(), kw_only=True)
-    """The same numbers of the other tendon."""
+    """Moment arms of the leaders."""
 
     coefficients: tuple[float, ...] = field(default=(0.0,), kw_only=True)
     """c0, c1, ...; c0 alone where there are no leaders, at least c0 and c1 where there are."""
@@ -64,7 +64,7 @@ class TendonCoupling(TracedClosure):
                 raise ModelError(f"{element}: joints must be one or more, got none", name=self.name)
             if np.size(getattr(self, arms)) != len(listed):
                 raise ModelError(
-                    f"{element}: {arms} must be {len(listed)} numbers, one for each of {names}, "
+                    f"{element}: {arms} must be {len(listed)} values, one for each of {names}, "
                     f"got {shown(getattr(self, arms))}",
                     name=self.name,
                 )
@@ -81,14 +81,15 @@ class TendonCoupling(TracedClosure):
         object.__setattr__(self, "coefficients", tuple(numbers.tolist()))
         if not self.leaders and count != 1:
             raise ModelError(
-                f"{element}: a tie to no joint has one coefficient, its length, got {count}; "
+                f"{element}: a tendon without leaders has one coefficient, its length, got "
+                f"{count}; "
                 "name the leaders or leave the others out",
                 name=self.name,
             )
         if self.leaders and (count == 1 or not any(self.leader_arms)):
             missing = "coefficients=(c0, c1)" if count == 1 else "leader_arms other than zero"
             raise ModelError(
-                f"{element}: leaders {', '.join(self.leaders)} would have no part in it; give "
+                f"{element}: leaders {', '.join(self.leaders)} would have no effect; give "
                 f"{missing}, or leave them out",
                 name=self.name,
             )
@@ -100,7 +101,7 @@ class TendonCoupling(TracedClosure):
 
     @property
     def seen_joints(self) -> tuple[str, ...]:
-        """The joints it runs over, those of both tendons once."""
+        """The joints it depends on, leaders included, without repetition."""
         return tuple(dict.fromkeys((*self.joints, *self.leaders)))
 
     @property
@@ -115,11 +116,11 @@ class TendonCoupling(TracedClosure):
 
     @property
     def constraint_labels(self) -> tuple[str, ...]:
-        """What it forbids."""
+        """Labels of the constraints."""
         return (f"stretch over {', '.join(self.joints)}",)
 
     def position_residuals(self, *seen: Any) -> Sequence[Any]:
-        """Return how much longer the tendon is than the other one allows [m or rad]."""
+        """Return the length residual [m or rad]."""
         at = {name: joint.q[0] for name, joint in zip(self.seen_joints, seen, strict=True)}
         x = sum((r * at[n] for n, r in zip(self.leaders, self.leader_arms, strict=True)), start=0.0)
         length = sum((r * at[n] for n, r in zip(self.joints, self.arms, strict=True)), start=0.0)
@@ -129,17 +130,17 @@ class TendonCoupling(TracedClosure):
         return (length - allowed,)
 
     def velocity_residuals(self, *seen: Any) -> Sequence[Any]:
-        """Return nothing: it binds positions."""
+        """Return nothing: it is holonomic."""
         return ()
 
     def check(self, joints: Mapping[str, Joint]) -> None:
-        """Raise unless every joint has one variable of its own."""
+        """Raise unless every joint has exactly one variable."""
         for name in self.seen_joints:
             joint = joints[name]
             if joint.nv != 1 or joint.nq != 1:
                 raise ModelError(
-                    f"loop {self.name!r}: a tendon runs over joints with one variable of their "
-                    f"own, got the {joint.kind} joint {name!r}; name the joint it follows, or use "
+                    f"loop {self.name!r}: a tendon runs over joints with exactly one variable, "
+                    f"got the {joint.kind} joint {name!r}; name the joint it follows, or use "
                     "a ConstraintFunction",
                     name=self.name,
                 )

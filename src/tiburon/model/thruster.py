@@ -1,4 +1,4 @@
-"""Propellers and jets: where they push, and how hard for a command."""
+"""Thrusters: position, direction and thrust curve."""
 
 import math
 from itertools import pairwise
@@ -13,13 +13,13 @@ from tiburon.record import field, record
 
 @record
 class LinearThrust:
-    """Thrust in proportion to the command."""
+    """Thrust proportional to the command."""
 
     gain: float = 1.0
     """Thrust per unit of command [N]; 1 if the command is the thrust itself."""
 
     dead_band: tuple[float, float] = (0.0, 0.0)
-    """Commands between these two give no thrust; beyond, they count from the nearer edge."""
+    """Dead band: commands within give no thrust; others count from the nearer edge."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gain", number(self.gain, "linear thrust", "gain"))
@@ -28,7 +28,7 @@ class LinearThrust:
 
 @record
 class QuadraticThrust:
-    """Thrust c u|u|, as a propeller gives at speed u; its two directions may differ."""
+    """Thrust c u|u| of a propeller at speed u; c may differ between directions."""
 
     forward: float
     """c for commands u > 0 [N per squared unit of command]."""
@@ -37,7 +37,7 @@ class QuadraticThrust:
     """c for commands u < 0; that of `forward` if None."""
 
     dead_band: tuple[float, float] = (0.0, 0.0)
-    """Commands between these two give no thrust; beyond, they count from the nearer edge."""
+    """Dead band: commands within give no thrust; others count from the nearer edge."""
 
     def __post_init__(self) -> None:
         element = "quadratic thrust"
@@ -49,10 +49,10 @@ class QuadraticThrust:
 
 @record
 class TableThrust:
-    """Thrust read from a table, with straight lines between its rows; constant beyond them."""
+    """Thrust from a table, interpolated linearly, constant beyond its ends."""
 
     commands: tuple[float, ...]
-    """Commands, rising."""
+    """Commands, increasing."""
 
     forces: tuple[float, ...]
     """Thrust at each command [N]."""
@@ -66,12 +66,12 @@ class TableThrust:
             object.__setattr__(self, quantity, tuple(value))
         if len(self.commands) != len(self.forces) or len(self.commands) < 2:
             raise ModelError(
-                f"{element}: commands and forces must be equally many, at least two, got "
-                f"{len(self.commands)} and {len(self.forces)}; add what is missing"
+                f"{element}: commands and forces must have equal length, at least two, got "
+                f"{len(self.commands)} and {len(self.forces)}; complete the rows"
             )
         if not all(a < b for a, b in pairwise(self.commands)):
             raise ModelError(
-                f"{element}: commands must rise, got {list(self.commands)}; sort the rows"
+                f"{element}: commands must increase, got {list(self.commands)}; sort the rows"
             )
 
 
@@ -80,7 +80,7 @@ ThrustCurve: TypeAlias = LinearThrust | QuadraticThrust | TableThrust
 
 @record
 class Thruster:
-    """A propeller or jet on a body; immutable, compares by value. Numbers only.
+    """A propeller or jet on a body; immutable, compares by value.
 
     Example:
         ``Thruster("port", "hull", (-0.5, 0.2, 0), (1, 0, 0), QuadraticThrust(0.02))``
@@ -93,7 +93,7 @@ class Thruster:
     """Name of the body or frame it is fixed to."""
 
     position: Vec3 = (0.0, 0.0, 0.0)
-    """Where it pushes, in axes of that body or frame [m]."""
+    """Point of force, in axes of that body or frame [m]."""
 
     direction: Vec3 = (1.0, 0.0, 0.0)
     """Unit vector of the force on the body at positive thrust, same axes."""
@@ -102,10 +102,10 @@ class Thruster:
     """Thrust for a command."""
 
     time_constant: float = 0.0
-    """Time in which thrust follows the command by 1 - 1/e [s]; 0 for at once."""
+    """Time constant of the first-order lag [s]; 0 for none."""
 
     torque_ratio: float = 0.0
-    """Moment about `direction` per thrust, by the propeller's turning [m]; signed."""
+    """Reaction torque about `direction` per thrust [m]; signed."""
 
     command_limits: tuple[float, float] = (-math.inf, math.inf)
     """Smallest and largest command."""
@@ -139,7 +139,7 @@ class Thruster:
 def limit_pair(
     value: object, element: str, quantity: str, name: str | None = None
 ) -> tuple[float, float]:
-    """Convert to a smallest and a largest number, either of which may be infinite."""
+    """Convert to a lower and an upper limit, either of which may be infinite."""
     if not isinstance(value, (tuple, list)) or len(value) != 2:
         raise ModelError(
             f"{element}: {quantity} must be two numbers, smallest and largest, got {shown(value)}",
@@ -159,7 +159,8 @@ def _dead_band(value: object, element: str) -> tuple[float, float]:
     low, high = limit_pair(value, element, "dead_band")
     if not low <= 0.0 <= high:
         raise ModelError(
-            f"{element}: dead_band must hold zero, got {low:g} to {high:g}; give its lower edge "
+            f"{element}: dead_band must contain zero, got {low:g} to {high:g}; give its lower "
+            "edge "
             "first"
         )
     return low, high

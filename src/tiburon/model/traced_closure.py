@@ -52,7 +52,7 @@ __all__ = [
 
 
 class FramePose(NamedTuple):
-    """Where a frame is, as a closure sees it."""
+    """Pose of a frame, as passed to a closure."""
 
     R: Any
     """Rotation matrix from the frame's axes to world axes, shape (3, 3): its columns are axes."""
@@ -62,7 +62,7 @@ class FramePose(NamedTuple):
 
 
 class FrameMotion(NamedTuple):
-    """Where a frame is and how it moves, as a closure of velocities sees it."""
+    """Pose and velocity of a frame, as passed to a non-holonomic closure."""
 
     R: Any
     """Rotation matrix from the frame's axes to world axes, shape (3, 3): its columns are axes."""
@@ -78,14 +78,14 @@ class FrameMotion(NamedTuple):
 
 
 class JointPosition(NamedTuple):
-    """Where a joint is, as a closure sees it."""
+    """Position of a joint, as passed to a closure."""
 
     q: Any
     """Position variables [m or rad], shape (nq of the joint,)."""
 
 
 class JointMotion(NamedTuple):
-    """Where a joint is and how it moves, as a closure of velocities sees it."""
+    """Position and velocity of a joint, as passed to a non-holonomic closure."""
 
     q: Any
     """Position variables [m or rad], shape (nq of the joint,)."""
@@ -100,7 +100,7 @@ class TracedClosure(ABC):
     __slots__ = ()
 
     kind: ClassVar[str]
-    """One or two words for messages."""
+    """Type name for messages."""
 
     name: str
     """Unique among the closures of a model."""
@@ -108,31 +108,31 @@ class TracedClosure(ABC):
     @property
     @abstractmethod
     def ends(self) -> tuple[tuple[str, Pose], ...]:
-        """Bodies or frames, or "world", that it looks at, each with a pose in its axes."""
+        """Bodies or frames, or "world", that it depends on, each with a pose in its axes."""
 
     @property
     @abstractmethod
     def seen_joints(self) -> tuple[str, ...]:
-        """Names of the joints that it looks at."""
+        """Names of the joints it depends on."""
 
     @property
     @abstractmethod
     def position_count(self) -> int:
-        """Number of residuals of positions."""
+        """Number of position residuals."""
 
     @property
     @abstractmethod
     def velocity_count(self) -> int:
-        """Number of residuals of velocities."""
+        """Number of velocity residuals."""
 
     @property
     @abstractmethod
     def constraint_labels(self) -> tuple[str, ...]:
-        """What each residual forbids, those of positions first."""
+        """Labels of the residuals, position residuals first."""
 
     @abstractmethod
     def position_residuals(self, *seen: Any) -> Sequence[Any]:
-        """Return what vanishes [m or rad].
+        """Return the position residuals [m or rad].
 
         Args:
             *seen: A `FramePose` for each end, then a `JointPosition` for each joint.
@@ -140,7 +140,7 @@ class TracedClosure(ABC):
 
     @abstractmethod
     def velocity_residuals(self, *seen: Any) -> Sequence[Any]:
-        """Return what vanishes, linear in velocities [m/s or rad/s].
+        """Return the velocity residuals, linear in velocities [m/s or rad/s].
 
         Args:
             *seen: A `FrameMotion` for each end, then a `JointMotion` for each joint.
@@ -148,7 +148,7 @@ class TracedClosure(ABC):
 
     @abstractmethod
     def check(self, joints: Mapping[str, Joint]) -> None:
-        """Raise if the closure does not fit the joints it names.
+        """Raise if a named joint cannot be constrained.
 
         Args:
             joints: Joints of the model by name.
@@ -163,25 +163,27 @@ class TracedClosure(ABC):
         """Return the closure with other ends, one for each."""
 
 
-# derivatives are loaded when a robot has such closures: others start faster without them
+# derivatives are imported on first use, so that other robots start faster
 
 
-POSE = 12
-"""Numbers of x per frame."""
+POSE_SIZE = 12
+"""Entries of x per frame."""
 
-SMOOTH = frozenset({"input", "const", "add", "sub", "mul", "div", "neg", "sqrt", "pow", "hypot"})
-SMOOTH |= {"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "exp", "expm1", "log"}
-SMOOTH |= {"sinh", "cosh", "tanh"}
-# requirements and their conditions choose no piece
-SMOOTH |= {"require", "truth", "less", "less_equal", "equal", "and", "or", "not"}
-"""Operations without pieces: what they make is zero everywhere or almost nowhere."""
+BRANCH_FREE = frozenset(
+    {"input", "const", "add", "sub", "mul", "div", "neg", "sqrt", "pow", "hypot"}
+)
+BRANCH_FREE |= {"sin", "cos", "tan", "asin", "acos", "atan", "atan2", "exp", "expm1", "log"}
+BRANCH_FREE |= {"sinh", "cosh", "tanh"}
+# requirements and their conditions do not select a branch
+BRANCH_FREE |= {"require", "truth", "less", "less_equal", "equal", "and", "or", "not"}
+"""Operations without branches: their results are zero everywhere or almost nowhere."""
 
-MOTION = 6
-"""Numbers of y, of z and of a gradient per frame."""
+MOTION_SIZE = 6
+"""Entries of y, of z and of a gradient per frame."""
 
 
 class Seen(NamedTuple):
-    """What a closure sees of a robot in one state, as `closure_program` takes it."""
+    """Arguments of `closure_program` in one state."""
 
     x: Sequence[Scalar]
     y: Sequence[Scalar] = ()
@@ -192,7 +194,7 @@ class ClosureProgram(NamedTuple):
     """The functions of a closure with their derivatives, traced."""
 
     program: "Program"
-    """Takes x, y, z; gives "value", "gradient", "rate" and "bias"."""
+    """Takes x, y, z; returns "value", "gradient", "rate" and "bias"."""
 
     width: int
     """Columns of the gradient: six per frame, then the velocity variables of each joint."""
@@ -207,7 +209,7 @@ class ClosureProgram(NamedTuple):
         return evaluate_nodes(self.program, self._nodes(output), *seen)
 
     def pattern(self) -> tuple[tuple[bool, ...], ...]:
-        """Return which entries of the gradient are not zero for all arguments, row by row."""
+        """Return which entries of the gradient are not identically zero, row by row."""
         graph = self.program.graph
         used = [graph.constant_of(node) != 0.0 for node in self._nodes("gradient")]
         return tuple(
@@ -221,16 +223,16 @@ class ClosureProgram(NamedTuple):
         return any(graph.ops[n] == "input" and graph.payloads[n][0] == argument for n in live)
 
     def is_smooth(self, output: str) -> bool:
-        """Return whether an output is made of one piece, so that samples tell what is zero."""
+        """Return whether an output has no branches, so that samples show what is zero."""
         graph = self.program.graph
-        return all(graph.ops[node] in SMOOTH for node in graph.live(self._nodes(output)))
+        return all(graph.ops[node] in BRANCH_FREE for node in graph.live(self._nodes(output)))
 
     def _nodes(self, output: str) -> tuple[int, ...]:
         return next(found.nodes for found in self.program.outputs if found.name == output)
 
 
 def seen_joints(closure: TracedClosure, joints: Mapping[str, Joint]) -> tuple[Joint, ...]:
-    """Return the joints that a closure looks at."""
+    """Return the joints that a closure depends on."""
     return tuple(joints[name] for name in closure.seen_joints)
 
 
@@ -238,11 +240,11 @@ def closure_program(closure: TracedClosure, joints: tuple[Joint, ...]) -> Closur
     """Trace the functions of a closure, and differentiate them; once for each closure.
 
     Args:
-        closure: The closure; its functions give the same for the same.
-        joints: The joints it looks at.
+        closure: The closure; its functions are deterministic.
+        joints: The joints it depends on.
 
     Raises:
-        ModelError: If a function gives another number of residuals than the closure has.
+        ModelError: If a function returns a wrong number of residuals.
         TraceError: If a function does something that cannot be traced.
     """
     return _known_program(by_identity(closure), tuple(map(by_identity, joints)))
@@ -258,7 +260,7 @@ def _itself(key: Any) -> Any:
 
 
 def trace_closure(closure: TracedClosure, joints: tuple[Joint, ...]) -> ClosureProgram:
-    """Trace a closure as `closure_program` does, as it is now."""
+    """Trace a closure as `closure_program` does, without the cache."""
     from tiburon.trace.program import trace
 
     frames = len(closure.ends)
@@ -269,7 +271,7 @@ def trace_closure(closure: TracedClosure, joints: tuple[Joint, ...]) -> ClosureP
         return _derived(closure, joints, x.tolist(), y.tolist(), z.tolist())
 
     program = trace(run, inputs, name=closure.name)
-    start = MOTION * frames
+    start = MOTION_SIZE * frames
     columns: list[range] = []
     for joint in joints:
         columns.append(range(start, start + joint.nv))
@@ -282,13 +284,13 @@ def _inputs(closure: TracedClosure, joints: tuple[Joint, ...]) -> list["Input"]:
     from tiburon.trace.program import Input
 
     frames = len(closure.ends)
-    numbers_x = POSE * frames + sum(joint.nq for joint in joints)
-    numbers_y = MOTION * frames + sum(joint.nv for joint in joints)
-    return [Input("x", (numbers_x,)), Input("y", (numbers_y,)), Input("z", (MOTION * frames,))]
+    numbers_x = POSE_SIZE * frames + sum(joint.nq for joint in joints)
+    numbers_y = MOTION_SIZE * frames + sum(joint.nv for joint in joints)
+    return [Input("x", (numbers_x,)), Input("y", (numbers_y,)), Input("z", (MOTION_SIZE * frames,))]
 
 
 def residual_key(closure: TracedClosure, joints: tuple[Joint, ...]) -> tuple[object, ...]:
-    """Return the key of the residuals of a closure as they are now.
+    """Return the current key of the residuals of a closure.
 
     Derivatives follow from them, and from the rates of the joints' positions.
     """
@@ -312,10 +314,10 @@ def _states(
 ) -> tuple[list[Any], list[Any], list[tuple[Any, ...]], list[tuple[Any, ...]]]:
     """Return poses and motions of frames, positions and velocities of joints."""
     frames = len(closure.ends)
-    poses = [tuple(x[POSE * k : POSE * (k + 1)]) for k in range(frames)]
-    motions = [tuple(y[MOTION * k : MOTION * (k + 1)]) for k in range(frames)]
-    positions = _split(x[POSE * frames :], [joint.nq for joint in joints])
-    speeds = _split(y[MOTION * frames :], [joint.nv for joint in joints])
+    poses = [tuple(x[POSE_SIZE * k : POSE_SIZE * (k + 1)]) for k in range(frames)]
+    motions = [tuple(y[MOTION_SIZE * k : MOTION_SIZE * (k + 1)]) for k in range(frames)]
+    positions = _split(x[POSE_SIZE * frames :], [joint.nq for joint in joints])
+    speeds = _split(y[MOTION_SIZE * frames :], [joint.nv for joint in joints])
     return poses, motions, positions, speeds
 
 
@@ -346,7 +348,7 @@ def _derived(
         return [float_node(graph, value) for value in values]
 
     along_x = dict(zip(nodes(x), nodes(rates_x), strict=True))
-    along_y = dict(zip(nodes(y[: MOTION * frames]), nodes(z), strict=True))
+    along_y = dict(zip(nodes(y[: MOTION_SIZE * frames]), nodes(z), strict=True))
     first = push_forward(graph, nodes(held), along_x)
     rate = [*first, *nodes(bound)]
     bias = push_forward(graph, rate, along_x | along_y)
@@ -371,7 +373,7 @@ def _residuals(
     positions: Sequence[Any],
     speeds: Sequence[Any],
 ) -> tuple[list[Any], list[Any]]:
-    """Return the residuals of positions, and those of velocities."""
+    """Return the position residuals and the velocity residuals."""
     from tiburon.trace.array import as_traced
 
     turns = [as_traced(list(pose[:9])).reshape(3, 3) for pose in poses]
@@ -394,15 +396,15 @@ def _residuals(
 
 
 def _listed(closure: TracedClosure, found: Any, count: int) -> list[Any]:
-    """Return what a function gave as a list of scalars of the right length."""
+    """Return the result of a function as a list of scalars of the right length."""
     parts = list(found) if isinstance(found, (tuple, list)) else list(np.ravel(found))
     if any(np.ndim(part) for part in parts) or len(parts) != count:
         sizes = sum(int(np.size(part)) for part in parts)
         raise ModelError(
             f"loop {closure.name!r}: its function must return {count} "
             f"residual{'s' if count > 1 else ''}, got {sizes}"
-            f"{' in nested arrays' if any(np.ndim(part) for part in parts) else ''}; return a flat "
-            "sequence of scalars, or say count=",
+            f"{' in nested arrays' if any(np.ndim(part) for part in parts) else ''}; return a "
+            "flat sequence of scalars, or give count=",
             name=closure.name,
         )
     return parts
@@ -430,13 +432,13 @@ def _position_gradient(
     by_x = _gradient(graph, value, x)
     row: list[Any] = []
     for k, pose in enumerate(poses):
-        by_pose = by_x[POSE * k : POSE * (k + 1)]
+        by_pose = by_x[POSE_SIZE * k : POSE_SIZE * (k + 1)]
         n: Any = ZERO3
         for c in range(3):
             column = (pose[c], pose[3 + c], pose[6 + c])
             n = add(n, cross(column, (by_pose[c], by_pose[3 + c], by_pose[6 + c])))
         row += [*n, *by_pose[9:]]
-    rest = _split(by_x[POSE * len(poses) :], [joint.nq for joint in joints])
+    rest = _split(by_x[POSE_SIZE * len(poses) :], [joint.nq for joint in joints])
     for joint, q, by_q in zip(joints, positions, rest, strict=True):
         for i in range(joint.nv):
             unit = tuple(1.0 if j == i else 0.0 for j in range(joint.nv))

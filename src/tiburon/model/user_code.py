@@ -1,8 +1,8 @@
-"""User code in a robot: joints, paths and closures of classes that are not of this package.
+"""User code in a robot: user-defined joints, paths and closures.
 
-A model never changes, and its compiled code is kept. User code may change: an array that a function
+Models are immutable and their kernels are cached. User code may change: an array that a function
 closes over, a global that it reads. It is traced when the model is built, and the graph is its key.
-It is traced again whenever the model is used; if the graph differs, the model is refused.
+It is traced again whenever the model is used; if the graph differs, an error is raised.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -26,10 +26,10 @@ __all__ = ["UserPart", "UserParts"]
 
 
 class UserPart(NamedTuple):
-    """A part of a robot that runs user code."""
+    """A part of a robot with user code."""
 
     element: str
-    """What it is called in messages."""
+    """Name for messages."""
 
     trace: Callable[[], object]
     """Traces the part and returns its key."""
@@ -39,11 +39,10 @@ class UserPart(NamedTuple):
 
 
 class UserParts:
-    """All parts of a robot that run user code.
+    """All parts of a robot with user code.
 
     Attributes:
-        joints: The joints that stand in its plan, by name.
-        parts: Those that run user code.
+        joints: The joints of its plan, by name. parts: Those with user code.
         key: Their keys.
     """
 
@@ -53,7 +52,7 @@ class UserParts:
         """Find and trace the parts.
 
         Raises:
-            ModelError: If a closure acts otherwise than when it was traced for another model.
+            ModelError: If a closure differs from its trace for another model.
         """
         own = {body.joint.name: body.joint for body in bodies}
         self.joints = {name: as_laid_out(joint) for name, joint in own.items()}
@@ -65,18 +64,17 @@ class UserParts:
         try:
             return hash((values, self.key, parts))
         except TypeError:
-            # user code may hold arrays, which have no hash
+            # user code may hold arrays, which are not hashable
             return hash((values, self.key))
 
     def check_unchanged(self, model: str) -> None:
-        """Raise if a part computes something else than when the model was built."""
+        """Raise if a part differs from its trace when the model was built."""
         for part in self.parts:
             if part.trace() != part.key:
                 raise ModelError(
-                    f"{part.element}: your code gives other results than when model {model!r} "
-                    "was built, from which its code is compiled: an array, a global or an "
-                    "attribute that it reads has changed; make the part again and build a new "
-                    "model",
+                    f"{part.element}: your code computes something else than when model "
+                    f"{model!r} was built and compiled: an array, a global or an attribute that "
+                    "it reads has changed; create the part again and build a new model",
                     name=part.element,
                 )
 
@@ -109,11 +107,11 @@ def _closure(loop: TracedClosure, joints: Mapping[str, Joint]) -> Callable[[], o
 
 
 def _check_same(loop: TracedClosure, joints: tuple[Joint, ...]) -> None:
-    """Raise if a closure acts otherwise than when it was traced first, for another model."""
+    """Raise if a closure differs from its first trace, for another model."""
     known, now = closure_program(loop, joints), trace_closure(loop, joints)
     if now.program.key != known.program.key:
         raise ModelError(
-            f"loop {loop.name!r}: its function gives other residuals than before, but a closure is "
-            "traced once; make another closure of it",
+            f"loop {loop.name!r}: its function computes other residuals than before, but a "
+            "closure is traced once; create a new closure",
             name=loop.name,
         )

@@ -17,30 +17,30 @@ Matrix6: TypeAlias = tuple[tuple[float, ...], ...]
 SNAP = 1e-12
 """Rotation entries this close to 0, 1 or -1 become exactly that.
 
-Right angles given in radians come out of sin and cos with errors near 1e-16; products of a few of
-them stay far below 1e-12, and no real mechanism is built to 1e-12 rad.
+Right angles in radians have errors near 1e-16 in sin and cos; products of a few of them stay far
+below 1e-12, and no real mechanism is accurate to 1e-12 rad.
 """
 
 
 UNIT_ROUNDING = 4.0 * SNAP
-"""Vectors this close to length 1 were normalized (and snapped) before: dividing again would only
-move bits."""
+"""Vectors this close to length 1 were normalized (and snapped) before: dividing again would change
+bits."""
 
 
 def check_name(name: object, kind: str) -> str:
-    """Return the name of a body, joint or frame if it is a usable string."""
+    """Return the name of a body, joint or frame if it is a valid string."""
     if not isinstance(name, str) or not name.strip():
         raise ModelError(f"{kind}: the name must be a non-empty string, got {shown(name)}")
     return name
 
 
 def check_names(given: object, element: str, quantity: str) -> tuple[str, ...]:
-    """Return names as a tuple; one alone may be given as it is.
+    """Return names as a tuple; a single name need not be in a sequence.
 
     Args:
         given: A string, or a sequence of them.
         element: Leads the message, such as "loop 'cable'".
-        quantity: What the names are, such as "joints".
+        quantity: The argument, such as "joints".
 
     Raises:
         ModelError: If something else is given.
@@ -55,14 +55,14 @@ def check_names(given: object, element: str, quantity: str) -> tuple[str, ...]:
 
 
 def check_places(name: str, first: object, second: object) -> None:
-    """Raise unless a loop has a name and stands between two places."""
+    """Raise unless a loop has a name and connects two different frames."""
     check_name(name, "loop")
     element = f"loop {name!r}"
     check_name(first, f"{element}: first")
     check_name(second, f"{element}: second")
     if first == second:
         raise ModelError(
-            f"{element}: must tie two different places, got {first!r} twice; name another",
+            f"{element}: must connect two different frames, got {first!r} twice; name another",
             name=name,
         )
 
@@ -70,13 +70,13 @@ def check_places(name: str, first: object, second: object) -> None:
 def finite_array(
     value: ArrayLike, shape: tuple[int, ...], element: str, quantity: str, name: str | None = None
 ) -> NDArray[np.float64]:
-    """Convert to a float array of a given shape, or say which quantity of which element is wrong.
+    """Convert to a float array of a given shape, or raise naming element and quantity.
 
     Args:
         value: Anything NumPy can read.
         shape: The shape expected.
         element: Leads the message, such as "body 'arm'".
-        quantity: What the numbers are, such as "mass".
+        quantity: The quantity, such as "mass".
         name: Name of the element, for the error's attribute.
 
     Raises:
@@ -112,7 +112,7 @@ def finite_array(
 
 def vec3(value: ArrayLike, element: str, quantity: str, name: str | None = None) -> Vec3:
     """Convert to three finite floats."""
-    # robots from files have thousands of such triples, which need no array to be seen through
+    # fast path: files have thousands of such triples
     plain: object = value
     if type(plain) is tuple and len(plain) == 3:
         x, y, z = plain
@@ -136,10 +136,10 @@ def number(
     Args:
         value: Anything NumPy can read as one number.
         element: Leads the message, such as "body 'arm'".
-        quantity: What the number is, such as "mass".
+        quantity: The quantity, such as "mass".
         name: Name of the element, for the error's attribute.
-        least: The smallest number allowed.
-        infinite: Whether infinity may stand for "no limit".
+        least: The smallest value allowed.
+        infinite: Whether infinity is allowed for "no limit".
     """
     if type(value) is float and value >= least and (infinite or math.isfinite(value)):
         return value
@@ -155,17 +155,17 @@ def number(
 
 
 def positive_density(value: object, element: str, quantity: str = "density") -> float:
-    """Convert to the density of a fluid that coefficients are stated for [kg/m^3]: above zero."""
+    """Convert to the reference density of coefficients [kg/m^3], above zero."""
     density = number(value, element, quantity)
     if density <= 0.0:
         raise ModelError(
             f"{element}: {quantity} must be positive, got {density:g} kg/m^3; give the density "
-            "that the coefficients are measured or computed for"
+            "for which the coefficients were measured or computed"
         )
     return density
 
 
-def per_freedom(
+def per_dof(
     value: object,
     element: str,
     quantity: str,
@@ -174,9 +174,9 @@ def per_freedom(
     least: float = -math.inf,
     infinite: bool = False,
 ) -> float | tuple[float, ...]:
-    """Convert to one float that stands for every freedom, or to one float each.
+    """Convert to one float for all degrees of freedom, or one each.
 
-    Arguments are those of `number`.
+    Arguments as for `number`.
     """
     if (
         type(value) is not float
@@ -192,22 +192,22 @@ def per_freedom(
 
 
 def unit_vector(value: ArrayLike, element: str, quantity: str, name: str | None = None) -> Vec3:
-    """Convert to three floats of length 1; any length but zero is accepted.
+    """Convert to a unit vector; any non-zero length is accepted.
 
-    Numbers of length 1 up to rounding are kept to the last bit, so that data written and read again
-    stays the same.
+    Vectors of length 1 up to rounding are kept to the last bit, so that saved data reads back
+    unchanged.
     """
     x, y, z = vec3(value, element, quantity, name)
     length = math.sqrt(x * x + y * y + z * z)
     if not 1e-150 < length < 1e150:
-        # squares left the range of numbers; a vector of size 1 points the same way
+        # squares overflow; normalize by the largest component first
         largest = max(abs(x), abs(y), abs(z))
         if largest > 0.0:
             x, y, z = x / largest, y / largest, z / largest
         length = math.sqrt(x * x + y * y + z * z)
     if length == 0.0:
         raise ModelError(
-            f"{element}: {quantity} must not be zero, got (0, 0, 0); say which way it points",
+            f"{element}: {quantity} must not be zero, got (0, 0, 0); give a direction",
             name=name,
         )
     if abs(length - 1.0) <= UNIT_ROUNDING:
@@ -231,7 +231,7 @@ def matrix3(array: NDArray[np.float64]) -> Matrix3:
 
 def snap(values: Iterable[float]) -> tuple[float, ...]:
     """Replace entries within `SNAP` of 0, 1 or -1 by exactly that."""
-    # one expression: laying out a robot snaps thousands of entries
+    # one expression, because a plan snaps thousands of entries
     return tuple(
         [
             float(k) if abs(x - (k := round(x))) <= SNAP and -1 <= k <= 1 else float(x)
@@ -241,5 +241,5 @@ def snap(values: Iterable[float]) -> tuple[float, ...]:
 
 
 def _plain(array: NDArray[Any]) -> object:
-    """Return the value as Python numbers, which print shorter than arrays."""
+    """Return the value as Python floats, which print shorter than arrays."""
     return array.tolist()

@@ -1,4 +1,4 @@
-"""The water a robot moves in."""
+"""Water: density, current, surface."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -24,10 +24,10 @@ from tiburon.spatial import Scalar
 
 @record
 class Water:
-    """A fluid of uniform density, and how it moves; immutable, compares by value.
+    """A fluid of uniform density with a current; immutable, compares by value.
 
-    Density, current and surface may differ from case to case of a batch: give an array with one
-    entry per case.
+    Density, current and surface may differ between the cases of a batch: give arrays with one entry
+    per case.
 
     Example:
         ``Water(density=1025.0, current=(0.3, 0, 0))``, or
@@ -35,32 +35,32 @@ class Water:
     """
 
     density: float = 1025.0
-    """Mass per volume [kg/m^3], one number or one per case; that of sea water by default."""
+    """Density [kg/m^3], one value or one per case; sea water by default."""
 
     current: Vec3 | Current | Callable[[Any, Any], Any] = (0.0, 0.0, 0.0)
-    """How the water moves, world axes [m/s]: a velocity; a `Current` such as `LinearShear`, `Tide`
-    or `Waves`; or a function of time and position that gives a velocity. One per case: an array,
-    shape (cases, 3), or a list of these."""
+    """Velocity of the water, world axes [m/s]: a constant; a `Current` such as `LinearShear`,
+    `Tide` or `Waves`; or a function of time and position. One per case: an array, shape (cases, 3),
+    or a list of these."""
 
     viscosity: float = 0.0
-    """Dynamic viscosity [Pa s], for reports such as Reynolds numbers; 0 where it is not known."""
+    """Dynamic viscosity [Pa s], for reports such as Reynolds numbers; 0 if unknown."""
 
     strips: int = 4
-    """Into how many strips a cylinder is cut for drag. Boxes and ellipsoids need none where the
-    current is uniform; elsewhere it is sampled at half as many points, rounded up, along each axis
-    of their three middle sections."""
+    """Number of strips of a cylinder for drag. In a current that varies in space, boxes and
+    ellipsoids sample it at half as many points, rounded up, along each axis of their three middle
+    sections."""
 
     split_strips: bool = False
-    """Whether a cylinder is cut first where the flow across it is slowest, for twice the strips:
-    exact where that changes sign. Where the current varies, the place of the cut follows from the
-    flow at the two ends."""
+    """Whether a cylinder is split first where the cross flow is slowest, with twice the strips:
+    exact where the flow changes sign. In a current that varies, the split follows from the flow at
+    the two ends."""
 
     surface: float | None = None
-    """Height of the level surface, world axes [m]; water fills all below. None for water without
-    end. Bodies are then wet as far as their shapes are under it."""
+    """Height of the level surface, world axes [m]; None for unbounded water. Bodies are wet as far
+    as their shapes are submerged."""
 
     run_time: bool = field(default=False, init=False, repr=False, compare=False)
-    """Whether code takes every number at run time, also those that are zero."""
+    """Whether zeros are run-time parameters too."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "density", _per_case(self.density, "density", least=0.0))
@@ -84,12 +84,13 @@ class Water:
         if len(set(counts.values())) > 1:
             listed = ", ".join(f"{count} of {name}" for name, count in counts.items())
             raise ModelError(
-                f"water: density, current and surface must have as many cases each, got {listed}; "
+                "water: density, current and surface must have the same number of cases, got "
+                f"{listed}; "
                 "give one value, or one per case"
             )
 
     def _differing(self) -> dict[str, tuple[Any, ...]]:
-        """Return the fields that differ from case to case, each with one entry per case."""
+        """Return the fields that differ between cases, each with one entry per case."""
         current: Any = self.current
         given: dict[str, Any] = {"density": self.density, "surface": self.surface}
         if isinstance(current, tuple) and not isinstance(current[0], float):
@@ -98,7 +99,7 @@ class Water:
 
     @property
     def cases(self) -> int | None:
-        """Number of cases that differ; None for the same water in all."""
+        """Number of cases; None for the same water in all."""
         return next((len(values) for values in self._differing().values()), None)
 
     def case(self, index: int) -> "Water":
@@ -106,16 +107,16 @@ class Water:
         return replace(self, **{name: x[index] for name, x in self._differing().items()})
 
     def at_run_time(self) -> "Water":
-        """Return the same water, of which code takes every number at run time, zeros included.
+        """Return the same water with zeros as run-time parameters too.
 
-        It compares equal to this one, and other code is compiled for it.
+        It compares equal to this one, but has its own kernels.
         """
         found = replace(self)
         object.__setattr__(found, "run_time", True)
         return found
 
     def refuse_cases(self, function: str = "") -> None:
-        """Raise `ModelError` if the water differs from case to case."""
+        """Raise `ModelError` if the water differs between cases."""
         if self.cases is not None:
             where = f"{function}: fluid" if function else "water"
             raise ModelError(
@@ -125,8 +126,8 @@ class Water:
 
     @property
     def motion(self) -> Current:
-        """The current as one: a velocity is one that is the same everywhere."""
-        # kinds of currents are loaded where there is water: robots on land start faster
+        """The current; a velocity becomes a uniform current."""
+        # currents are imported on first use, so that robots on land start faster
         from tiburon.model.currents import current_from
 
         self.refuse_cases()
@@ -135,42 +136,42 @@ class Water:
 
     @property
     def is_uniform(self) -> bool:
-        """Whether the water moves alike everywhere."""
+        """Whether the current is uniform in space."""
         return not depends_on_place(self.motion)
 
     @property
     def meets_bodies_apart(self) -> bool:
-        """Whether bodies that move as one still meet the water each at its own place."""
+        """Whether bodies of one link have different flows."""
         return self.surface is not None or not self.is_uniform
 
     @property
     def depends_on_time(self) -> bool:
-        """Whether the velocity at a fixed place changes."""
+        """Whether the current varies in time."""
         return depends_on_time(self.motion)
 
-    def numbers(self) -> tuple[float, ...]:
-        """Return the numbers that a kernel takes at run time: density, current, surface."""
+    def parameters(self) -> tuple[float, ...]:
+        """Return the run-time parameters: density, current, surface."""
         density = (self.density,) if self._has_density else ()
         surface = () if self.surface is None else (self.surface,)
-        return (*density, *self.motion.numbers(), *surface)
+        return (*density, *self.motion.parameters(), *surface)
 
     def traced_key(self) -> int | None:
-        """Trace a user's current as it is now and return its key; None for ours."""
+        """Trace a user-defined current and return its key; None for built-in ones."""
         return None if type(self.current) is tuple else traced_key(self.motion)
 
     @property
     def _has_density(self) -> bool:
-        """Whether the density is a run-time number."""
+        """Whether the density is a run-time parameter."""
         self.refuse_cases()
         return self.run_time or self.density > 0.0
 
     def structure(self) -> tuple[object, ...]:
-        """Return what compiled code depends on beside `numbers`."""
+        """Return what compiled code depends on besides `parameters`."""
         ends = self.surface is not None
         return (self._has_density, self.motion.structure(), self.strips, self.split_strips, ends)
 
     def state(self, numbers: Sequence[Scalar]) -> tuple[Scalar, "FlowField", Scalar | None]:
-        """Return density, motion and surface with other scalars in place of `numbers`."""
+        """Return density, current and surface with other scalars in place of `parameters`."""
         given = tuple(numbers)
         density, rest = (given[0], given[1:]) if self._has_density else (0.0, given)
         if self.surface is None:
@@ -178,27 +179,27 @@ class Water:
         return density, FlowField(self.motion, rest[:-1]), rest[-1]
 
     def with_density(self, density: float) -> "Water":
-        """Return the same water, heavier or lighter."""
+        """Return the same water with another density."""
         return replace(self, density=density)
 
 
 @record
 class FlowField:
-    """A current with scalars in place of its numbers."""
+    """A current with scalars in place of its parameters."""
 
     current: Current
     numbers: tuple[Scalar, ...]
 
     def at(self, time: Scalar, position: tuple[Scalar, Scalar, Scalar]) -> Flow:
-        """Return how the water moves at a time [s] and place [m], world axes."""
+        """Return the flow at a time [s] and position [m], world axes."""
         return flow_at(self.current, self.numbers, time, position)
 
 
 def one_water(given: Any) -> Any:
-    """Return the water of all cases for a list of `Water`, one per case; all else as it is.
+    """Combine a list of `Water`, one per case; anything else is returned unchanged.
 
     Raises:
-        ModelError: If the waters differ in more than numbers.
+        ModelError: If the waters differ in structure.
     """
     if not isinstance(given, (list, tuple)) or not given:
         return given
@@ -210,16 +211,15 @@ def one_water(given: Any) -> Any:
         if water.cases is not None or same != water:
             raise ModelError(
                 f"fluid[{index}]: expected water that differs from fluid[0] in density, current "
-                f"and surface alone, "
-                f"got {shown(water)}; give all cases one viscosity and one way to "
-                "cut strips"
+                f"and surface alone, got {shown(water)}; give all cases the same viscosity and "
+                "strips"
             )
         kinds = [_kind(x.current) for x in (first, water)]
         ends = [x.surface is None for x in (first, water)]
         if kinds[0] != kinds[1] or ends[0] != ends[1]:
             raise ModelError(
-                f"fluid[{index}]: expected a current of the same kind as fluid[0], and a surface "
-                f"if that has one, got {shown(water)}; run other kinds of water apart"
+                f"fluid[{index}]: expected a current of the same type as fluid[0], and a surface "
+                f"if that has one, got {shown(water)}; run other types of water separately"
             )
     names = ["density", "current"] + (["surface"] if first.surface is not None else [])
     every: dict[str, Any] = {name: tuple(getattr(x, name) for x in given) for name in names}
@@ -227,7 +227,7 @@ def one_water(given: Any) -> Any:
 
 
 def _kind(current: object) -> object:
-    """Return what currents of one batch have in common: their class and the form of their data."""
+    """Return the common structure of the currents of a batch: class and data layout."""
     if not isinstance(current, Current):
         return current if callable(current) else "velocity"
 
@@ -240,7 +240,7 @@ def _kind(current: object) -> object:
 
     from dataclasses import fields
 
-    # components of waves stand for their trains, whose numbers they hold
+    # components of waves represent their trains
     names = [item.name for item in fields(current) if item.name != "trains"]  # type: ignore[arg-type]
     return (type(current), *(form(getattr(current, name)) for name in names))
 
@@ -250,7 +250,7 @@ def _per_case(value: Any, quantity: str, least: float = -math.inf) -> Any:
     if isinstance(value, float) or np.ndim(value) != 1:
         return number(value, "water", quantity, least=least)
     if not len(value):
-        raise ModelError(f"water: {quantity} must have a case or more, got none")
+        raise ModelError(f"water: {quantity} must have at least one case, got none")
     return tuple(number(x, "water", f"{quantity}[{k}]", least=least) for k, x in enumerate(value))
 
 

@@ -17,7 +17,7 @@ class GroundGrid:
     """Heights of uneven ground over a rectangular grid; immutable, compares by value."""
 
     spacing: tuple[float, float]
-    """Distance of neighbors along x and y [m]."""
+    """Spacing along x and y [m]."""
 
     heights: tuple[tuple[float, ...], ...]
     """Heights [m], one row for each x, one entry for each y."""
@@ -32,8 +32,7 @@ class GroundGrid:
             object.__setattr__(self, quantity, (x, y))
         if min(self.spacing) <= 0.0:
             raise ModelError(
-                f"{element}: spacing must be positive, got {self.spacing}; give the distances of "
-                "neighbors"
+                f"{element}: spacing must be positive, got {self.spacing}; give the grid spacing"
             )
         rows, columns = len(self.heights), min((len(row) for row in self.heights), default=0)
         if rows < 2 or columns < 2:
@@ -52,7 +51,7 @@ class GroundGrid:
 
 @record
 class Ground:
-    """The ground under a robot; immutable, compares by value. Numbers only.
+    """The ground under a robot; immutable, compares by value. Data only.
 
     Stiffness and damping are those of one contact point.
     """
@@ -64,22 +63,22 @@ class Ground:
     """Uneven ground; level where None."""
 
     normal_stiffness: float = 0.0
-    """Force per depth [N/m]."""
+    """Normal stiffness [N/m]."""
 
     normal_damping: float = 0.0
-    """Force per speed into the ground [N s/m]."""
+    """Normal damping [N s/m]."""
 
     planar_stiffness: float = 0.0
-    """Force per slip before sliding [N/m]."""
+    """Tangential stiffness while sticking [N/m]."""
 
     planar_damping: float = 0.0
-    """Force per slip speed before sliding [N s/m]."""
+    """Tangential damping while sticking [N s/m]."""
 
     static_friction: float = 0.0
-    """Largest planar force per normal force while a foot sticks."""
+    """Coefficient of static friction."""
 
     kinetic_friction: float = 0.0
-    """Planar force per normal force while it slides."""
+    """Coefficient of kinetic friction."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "height", number(self.height, "ground", "height"))
@@ -98,29 +97,29 @@ class Ground:
             raise ModelError(f"ground: grid must be a GroundGrid, got {shown(grid)}")
 
 
-ADVICE = "add to it, but replace nothing; a Current of your own tells how water moves"
-"""What to do about a class derived from these that acts otherwise."""
+OVERRIDE_ADVICE = "add to it, but override nothing; define a Current for your own flow"
+"""Remedy for subclasses that override methods."""
 
 
 @record
 class World:
-    """The surroundings of a robot: gravity, ground, water; immutable, compares by value.
+    """The world around a robot: gravity, ground, water; immutable, compares by value.
 
-    The world frame has z up unless gravity says otherwise: any gravity vector works.
+    The world frame has z up by default; any gravity vector works.
     """
 
     gravity: Vec3 = (0.0, 0.0, -9.81)
-    """Acceleration of free fall in world axes [m/s^2]."""
+    """Gravitational acceleration in world axes [m/s^2]."""
 
     ground: Ground | None = None
-    """What feet stand on; data, which dynamics functions do not apply."""
+    """The ground; data only."""
 
     fluid: Water | None = None
-    """What a robot moves in; None on land. Dynamics applies it to bodies that have a `fluid`. In a
-    list of `Water` each case of a batch has its own."""
+    """The surrounding fluid; None on land. It acts on bodies with a `fluid`. A list of `Water`
+    gives each case of a batch its own."""
 
     run_time: tuple[str, ...] = field(default=(), init=False, repr=False, compare=False)
-    """Which of "gravity" and "fluid" have all their numbers taken at run time, zeros included."""
+    """Which of "gravity" and "fluid" have zeros as run-time parameters too."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "gravity", vec3(self.gravity, "world", "gravity"))
@@ -138,14 +137,14 @@ class World:
         x, y, z = self.gravity
         if fluid is not None and fluid.surface is not None and (x or y or z > 0.0):
             raise ModelError(
-                "world: gravity must point along -z where the fluid has a surface, which is level "
-                f"in z, got {self.gravity} m/s^2; turn the robot, or give Water without surface="
+                "world: gravity must point along -z where the fluid has a surface, got "
+                f"{self.gravity} m/s^2; rotate the robot, or give Water without surface="
             )
         for element, part in (("world", self), ("water", fluid), ("ground", ground)):
-            refuse_replaced(part, element, ADVICE)
+            refuse_replaced(part, element, OVERRIDE_ADVICE)
 
     def traced_key(self) -> tuple[object, ...]:
-        """Trace user code in it as it is now.
+        """Trace its user code.
 
         Returns:
             Keys of the graphs; empty if there is no user code.
@@ -154,9 +153,9 @@ class World:
         return () if key is None else (key,)
 
     def at_run_time(self, parts: Sequence[str]) -> "World":
-        """Return the same world, of which code takes every number of some parts at run time.
+        """Return the same world with zeros of some parts as run-time parameters too.
 
-        It compares equal to this one, and other code is compiled for it.
+        It compares equal to this one, but has its own kernels.
 
         Args:
             parts: "gravity", "fluid", or both.
@@ -170,10 +169,10 @@ class World:
 
     @property
     def gravity_used(self) -> tuple[bool, ...]:
-        """Which components of gravity code takes at run time: those that are not zero."""
+        """Which components of gravity are run-time parameters: the non-zero ones."""
         return tuple("gravity" in self.run_time or x != 0.0 for x in self.gravity)
 
     @property
     def cases(self) -> int | None:
-        """Number of cases in which the water differs; None for the same world in all."""
+        """Number of cases; None for the same world in all."""
         return None if self.fluid is None else self.fluid.cases

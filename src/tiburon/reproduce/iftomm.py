@@ -134,14 +134,16 @@ def _four_bars(name: str) -> Benchmark:
         BenchmarkRow(
             "singular poses passed", _crossings(exact[:, 0]), _crossings(run.q[:, 0]), 0.0
         ),
-        BenchmarkRow("freedoms in between", 1, _freedoms(model, run.q[-1]), 0.0),
-        BenchmarkRow("freedoms in singular poses", windows + 1, _freedoms(model, flat), 0.0),
+        BenchmarkRow("degrees of freedom in between", 1, _freedoms(model, run.q[-1]), 0.0),
+        BenchmarkRow(
+            "degrees of freedom in singular poses", windows + 1, _freedoms(model, flat), 0.0
+        ),
         *_kept(model, run, _mechanical(model, run)),
     )
     return Benchmark(
         name,
         f"N-four-bar, N = {windows}: {DURATION:g} s in steps of 1 ms",
-        "freedoms: library; motion: a pendulum that goes round, in elliptic functions",
+        "degrees of freedom: library; motion: a pendulum that goes round, in elliptic functions",
         seconds,
         references.OPENSIM_WALL_TIMES.get(name),
         rows,
@@ -187,7 +189,7 @@ def _andrews(name: str) -> Benchmark:
 
 
 def _bricard(name: str) -> Benchmark:
-    """Bricard's mechanism: counting gives it no freedom, and it moves."""
+    """Bricard's mechanism: counting gives it no degree of freedom, and it moves."""
     model = load("bricard")
     run, seconds = _timed(model, DURATION, q=model.neutral(), dt=1e-3)
     # Gruebler: six per body, five taken by each hinge, in the tree or not
@@ -196,8 +198,10 @@ def _bricard(name: str) -> Benchmark:
     # all angles of the source's start, where they are zero here, are right ones
     curve = (1.0 + np.sin(odd[:, 0])) * (1.0 + np.sin(even[:, 0])) - 1.0
     rows = [
-        BenchmarkRow("freedoms by Gruebler's count", 0, counted, 0.0),
-        BenchmarkRow("freedoms by rank", 1, _freedoms(model, run.q[len(run.q) // 3]), 0.0),
+        BenchmarkRow("degrees of freedom by Gruebler's count", 0, counted, 0.0),
+        BenchmarkRow(
+            "degrees of freedom by rank", 1, _freedoms(model, run.q[len(run.q) // 3]), 0.0
+        ),
     ]
     for instant, angles in references.BRICARD.items():
         at = int(np.argmin(np.abs(run.time - instant)))
@@ -213,7 +217,7 @@ def _bricard(name: str) -> Benchmark:
     return Benchmark(
         name,
         f"Bricard's mechanism: {DURATION:g} s in steps of 1 ms",
-        "freedoms: library; curve: Chen, You and Tarnai 2005; angles: reduced equations",
+        "degrees of freedom: library; curve: Chen, You and Tarnai 2005; angles: reduced equations",
         seconds,
         references.OPENSIM_WALL_TIMES.get(name),
         tuple(rows),
@@ -321,7 +325,7 @@ def _crossings(angle: Array) -> int:
 
 
 def _number(row: Array, model: Model, joint: str) -> float:
-    """Return the position or velocity of a joint, in a robot whose joints have one freedom each."""
+    """Return the position or velocity of a joint with one degree of freedom."""
     return float(row[model.slice(joint, of="v")][0])
 
 

@@ -260,7 +260,10 @@ def _count(
         if wet:
             numbers = iter(fluid.tolist()[1:])
             immersed = tuple(
-                tuple(part.with_numbers([next(numbers) for _ in part.numbers()]) for part in link)
+                tuple(
+                    part.with_parameters([next(numbers) for _ in part.parameters()])
+                    for part in link
+                )
                 for link in own
             )
             added = tuple(map(added_to, immersed))
@@ -289,7 +292,7 @@ def _count(
         "inertia": (len(model.parameter_names),),
         "lengths": (chains * links, 7),
         "gravity": (3,),
-        "fluid": (1 + sum(len(part.numbers()) for link in own for part in link),),
+        "fluid": (1 + sum(len(part.parameters()) for link in own for part in link),),
     }
     return cost_of(count(trace(function, inputs), (*CONSTANTS, "fluid")))
 

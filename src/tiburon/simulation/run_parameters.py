@@ -135,7 +135,7 @@ def _known(
 
 def _joint_parameters(model: Model, passive: bool | str, limits: bool) -> Iterator[Parameter]:
     for joint in model.joints:
-        count = joint.freedom_count
+        count = joint.dof
         if not count:
             continue
         own = joint.passive or JointPassive()

@@ -162,7 +162,7 @@ def water_around(
     density, field, surface = water.state(numbers)
     links = tuple(
         tuple(
-            part.with_numbers([next(given) for _ in part.numbers()]).in_fluid(density)
+            part.with_parameters([next(given) for _ in part.parameters()]).in_fluid(density)
             for part in link
         )
         for link in immersions(model, water.meets_bodies_apart)

@@ -195,7 +195,7 @@ def _on_land(model: Model, conditions: Conditions) -> str:
         return "no water was given, and on land nothing bears its weight: pass fluid=Water(...)"
     return (
         "on land nothing bears the weight of a floating base: pass external_force=, or give its "
-        "bodies water numbers (add_water) and pass fluid=Water(...)"
+        "bodies water numbers (add_hydrodynamics) and pass fluid=Water(...)"
     )
 
 

@@ -1,4 +1,4 @@
-"""Numbers of robots as other codes and books write them: pure maps, no other package needed."""
+"""Conversions of states to and from the orders of other codes; none of them is imported."""
 
 from tiburon.model.conversions.converter import JointValues
 from tiburon.model.conversions.fossen import (

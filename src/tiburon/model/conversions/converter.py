@@ -1,4 +1,4 @@
-"""Numbers of a whole robot from our order to another code's and back."""
+"""Conversion of the state of a whole robot to another code's order and back."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -19,10 +19,10 @@ Array = NDArray[np.float64]
 
 
 class JointValues(NamedTuple):
-    """The numbers of a robot's joints; None where none were given."""
+    """State of a robot's joints; None where not given."""
 
     q: Array
-    """Positions [m or rad], shape (..., number of them)."""
+    """Positions [m or rad], shape (..., nq in that order)."""
 
     v: Array | None = None
     """Velocities [m/s or rad/s], shape (..., nv)."""
@@ -38,10 +38,10 @@ class JointValues(NamedTuple):
 
 
 class Converter:
-    """Converts the numbers of one robot, joint by joint."""
+    """Converts the state of one robot, joint by joint."""
 
     def __init__(self, model: "Model", maps: Sequence[JointMap]) -> None:
-        """Lay out both orders.
+        """Compute both layouts.
 
         Args:
             model: The robot.
@@ -62,7 +62,7 @@ class Converter:
         acceleration: ArrayLike | None = None,
         force: ArrayLike | None = None,
     ) -> JointValues:
-        """Convert our numbers to theirs; leading dimensions broadcast."""
+        """Convert our values to theirs; leading dimensions broadcast."""
         position = as_batch(q, self.model.nq, "q", self.model.describe_q())
         rate, rate_change, load = self._read(v, acceleration, force)
         ours = [position[..., s] for s in self._q]
@@ -93,7 +93,7 @@ class Converter:
         acceleration: ArrayLike | None = None,
         force: ArrayLike | None = None,
     ) -> JointValues:
-        """Convert their numbers to ours; leading dimensions broadcast."""
+        """Convert their values to ours; leading dimensions broadcast."""
         count = sum(m.nq for m in self.maps)
         position = as_batch(q, count, "q", f"{count} (of {len(self.maps)} joints)")
         rate, rate_change, load = self._read(v, acceleration, force)
@@ -129,7 +129,7 @@ class Converter:
     def _read(
         self, v: ArrayLike | None, acceleration: ArrayLike | None, force: ArrayLike | None
     ) -> list[Array | None]:
-        """Return what was given of velocity, acceleration and force, with the last dimension nv."""
+        """Return the given ones of velocity, acceleration and force, with last dimension nv."""
         words = self.model.describe_v()
         given = {"v": v, "acceleration": acceleration, "force": force}
         if acceleration is not None and v is None:
@@ -148,13 +148,13 @@ class Converter:
 
 
 def _slices(sizes: Sequence[int]) -> list[slice]:
-    """Return where numbers stand that follow one another."""
+    """Return consecutive slices of given sizes."""
     ends = np.cumsum([0, *sizes]).tolist()
     return [slice(a, b) for a, b in pairwise(ends)]
 
 
 def _assembled(pieces: Sequence[Array], places: Sequence[slice], size: int, given: Array) -> Array:
-    """Return one array from the numbers of all joints; a robot without any has cases as given."""
+    """Concatenate the values of all joints; a robot without joints keeps the batch shape."""
     shape = np.broadcast_shapes(given.shape[:-1], *(piece.shape[:-1] for piece in pieces))
     whole = np.empty((*shape, size))
     for piece, place in zip(pieces, places, strict=True):

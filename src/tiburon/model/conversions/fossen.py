@@ -1,12 +1,12 @@
-"""The notation of marine craft: eta, nu and tau of Fossen (SNAME 1950), z down, linear part first.
+"""Marine notation: eta, nu and tau of Fossen (SNAME 1950), z down, linear part first.
 
-    eta = [north, east, down; roll, pitch, yaw]    place of the craft in the world
+    eta = [north, east, down; roll, pitch, yaw]    pose of the craft in the world
     nu  = [u, v, w; p, q, r]                       velocity of its origin, body axes
     tau = [X, Y, Z; K, M, N]                       force and moment at its origin, body axes
 
-Body axes point forward, to the right (starboard) and down. This is the one place where worlds and
-bodies with z down meet ours; all changes of axes are right-angled, so numbers only change place and
-sign. R = Rz(yaw) Ry(pitch) Rx(roll) as for our roll, pitch and yaw.
+Body axes point forward, to the right (starboard) and down. This is the one place that converts
+worlds and bodies with z down; all changes of axes are by right angles, so values only change
+position and sign. R = Rz(yaw) Ry(pitch) Rx(roll) as for our roll, pitch and yaw.
 """
 
 from collections.abc import Iterable
@@ -48,16 +48,16 @@ WORLD_AXES: dict[str, Array] = {
     "enu": np.array([[0.0, 1.0, 0.0], [1.0, 0.0, 0.0], [0.0, 0.0, -1.0]]),
     "ned": np.eye(3),
 }
-"""North, east, down from our world axes, by what these are called."""
+"""North, east, down from our world axes, by name."""
 
 BODY_AXES: dict[str, Array] = {
     "flu": np.diag([1.0, -1.0, -1.0]),
     "frd": np.eye(3),
 }
-"""Forward, right, down from our body axes, by what these are called."""
+"""Forward, right, down from our body axes, by name."""
 
-GIMBAL = 1e-12
-"""Cosine of the pitch below which only roll and yaw together are defined: rounding leaves 1e-16."""
+GIMBAL_COSINE = 1e-12
+"""Cosine of the pitch below which roll and yaw are not unique (gimbal lock)."""
 
 
 class _Craft(JointMap):
@@ -110,7 +110,7 @@ def _roll_pitch_yaw(quaternion: Array) -> Array:
     """Return roll, pitch, yaw of quaternions, shape (..., 3); roll is zero at pitch +-pi/2."""
     R = quaternion_to_matrix(list(np.moveaxis(quaternion, -1, 0)))
     horizontal = np.hypot(R[0][0], R[1][0])
-    upright = horizontal < GIMBAL
+    upright = horizontal < GIMBAL_COSINE
     roll = np.where(upright, 0.0, np.arctan2(R[2][1], R[2][2]))
     yaw = np.where(upright, np.arctan2(-R[0][1], R[1][1]), np.arctan2(R[1][0], R[0][0]))
     return np.stack([roll, np.arctan2(-R[2][0], horizontal), yaw], axis=-1)
@@ -156,7 +156,7 @@ def to_fossen(
     world_axes: str = "nwu",
     body_axes: str = "flu",
 ) -> JointValues:
-    """Write the numbers of a craft, with or without arms, in marine notation.
+    """Convert the state of a craft, with or without arms, to marine notation.
 
     Args:
         model: The robot, with one free joint on the world: the craft.
@@ -164,10 +164,10 @@ def to_fossen(
         v: Velocity [m/s or rad/s], shape (..., nv).
         acceleration: Rate of v, shape (..., nv).
         force: Joint force [N or N m], shape (..., nv).
-        joints: Our moving joints in the order wanted; by default depth first.
-        world_axes: What our world axes x, y, z are: "nwu" (north, west, up), "enu" (east, north,
+        joints: Our moving joints in the desired order; depth first by default.
+        world_axes: Meaning of our world axes x, y, z: "nwu" (north, west, up), "enu" (east, north,
             up) or "ned" (north, east, down, as in marine notation).
-        body_axes: What the craft's body axes are: "flu" (forward, left, up) or "frd" (forward,
+        body_axes: Meaning of the craft's body axes: "flu" (forward, left, up) or "frd" (forward,
             right, down, as in marine notation).
 
     Returns:
@@ -194,10 +194,10 @@ def from_fossen(
     world_axes: str = "nwu",
     body_axes: str = "flu",
 ) -> JointValues:
-    """Read the numbers of a craft from marine notation; the inverse of `to_fossen`.
+    """Convert the state of a craft from marine notation; the inverse of `to_fossen`.
 
-    Arguments are eta, nu, the rate of nu and tau, each followed by the other joints' numbers;
-    the choices are those of `to_fossen`.
+    Arguments are eta, nu, the rate of nu and tau, each followed by the other joints' values;
+    options as for `to_fossen`.
     """
     converter = _converter(model, joints, world_axes, body_axes)
     return converter.to_ours(q, v, acceleration, force)
@@ -205,11 +205,11 @@ def from_fossen(
 
 @public
 def six_vector_to_fossen(x: ArrayLike, *, body_axes: str = "flu") -> Array:
-    """Write a motion as nu or a wrench as tau: linear part first, z down; the origin stays.
+    """Convert a motion to nu or a wrench to tau: linear part first, z down; same origin.
 
     Args:
         x: [omega; v] or [n; f], shape (..., 6).
-        body_axes: What our axes are: "flu" or "frd".
+        body_axes: Meaning of our axes: "flu" or "frd".
     """
     _, body = _axes("nwu", body_axes)
     return as_batch(x, 6, "x", "6 (a motion or a wrench)") @ _six(body).T
@@ -217,18 +217,18 @@ def six_vector_to_fossen(x: ArrayLike, *, body_axes: str = "flu") -> Array:
 
 @public
 def six_vector_from_fossen(x: ArrayLike, *, body_axes: str = "flu") -> Array:
-    """Read nu as a motion or tau as a wrench; the inverse of `six_vector_to_fossen`."""
+    """Convert nu to a motion or tau to a wrench; the inverse of `six_vector_to_fossen`."""
     _, body = _axes("nwu", body_axes)
     return as_batch(x, 6, "x", "6 (a motion or a wrench)") @ _six(body)
 
 
 @public
 def matrix_to_fossen(matrix: ArrayLike, *, body_axes: str = "flu") -> Array:
-    """Write an inertia, added mass or damping matrix in marine order and axes.
+    """Convert an inertia, added-mass or damping matrix to marine order and axes.
 
     Args:
         matrix: Maps motions to wrenches, angular rows and columns first, shape (..., 6, 6).
-        body_axes: What our axes are: "flu" or "frd".
+        body_axes: Meaning of our axes: "flu" or "frd".
     """
     _, body = _axes("nwu", body_axes)
     T = _six(body)
@@ -237,7 +237,7 @@ def matrix_to_fossen(matrix: ArrayLike, *, body_axes: str = "flu") -> Array:
 
 @public
 def matrix_from_fossen(matrix: ArrayLike, *, body_axes: str = "flu") -> Array:
-    """Read an inertia, added mass or damping matrix; the inverse of `matrix_to_fossen`."""
+    """Convert an inertia, added-mass or damping matrix; the inverse of `matrix_to_fossen`."""
     _, body = _axes("nwu", body_axes)
     T = _six(body)
     return T.T @ _matrix6(matrix) @ T

@@ -1,12 +1,12 @@
-"""How other codes write the numbers of one joint.
+"""Maps of one joint's variables to other codes.
 
-Codes agree on the physics and differ in the order of joints, in the order of numbers within a
-joint, and in the axes of velocities. Per joint the velocities of both are related by
+Codes differ in the order of joints, in the order of variables within a joint, and in the axes of
+velocities. Per joint the velocities of both are related by
 
     v_theirs = T(q) v_ours,
 
-with T orthogonal: a permutation, a rotation of axes, or both. Hence forces, which must give the
-same power, change as velocities do, and accelerations change by
+with T orthogonal: a permutation, a rotation of axes, or both. Hence forces transform like
+velocities, and accelerations by
 
     a_theirs = T a_ours + Tdot v_ours.
 """
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-SHORTEST = 0.5
-"""Quaternions shorter than this are taken for a wrong slice, as everywhere."""
+MIN_QUATERNION_LENGTH = 0.5
+"""Quaternions shorter than this are rejected as a wrong slice."""
 
 
 class JointMap:
-    """How another code writes the numbers of one joint: the same way, unless a subclass differs."""
+    """Map of one joint's variables; the identity, unless a subclass differs."""
 
     needs_velocity = False
     """Whether accelerations depend on velocities."""
@@ -64,7 +64,7 @@ class JointMap:
 
 
 def depth_first(model: "Model", *, alphabetical: bool = False) -> tuple[str, ...]:
-    """Return the moving joints in the order of most other codes: each branch to its tip.
+    """Return the moving joints depth first, the order of most other codes.
 
     Args:
         model: The robot.
@@ -99,7 +99,7 @@ def joint_maps(
     Args:
         model: The robot.
         joints: Names of our moving joints in their order; depth first by default.
-        choose: Gives the map of a joint, or raises.
+        choose: Returns the map of a joint, or raises.
     """
     names = depth_first(model) if joints is None else tuple(joints)
     if sorted(names) != sorted(model.moving_joint_names):
@@ -165,14 +165,15 @@ def multiplied(p: Array, q: Array) -> Array:
 
 
 def checked_quaternion(quaternion: Array, joint: Joint) -> Array:
-    """Return the quaternions of a joint, or refuse those that cannot be rotations."""
+    """Return the quaternions of a joint, or raise if one is too short."""
     length = float(np.sqrt(np.min(quaternion_square(_columns(quaternion)), initial=1.0)))
-    if length < SHORTEST:
+    if length < MIN_QUATERNION_LENGTH:
         raise DomainError(
             "q",
-            f"a quaternion of joint {joint.name!r} with a length near 1, at least {SHORTEST}",
+            f"a quaternion of joint {joint.name!r} with a length near 1, at least "
+            f"{MIN_QUATERNION_LENGTH}",
             f"{length:.3g}",
-            advice="check the order of the numbers",
+            advice="check the order of the entries",
         )
     return quaternion
 

@@ -1,9 +1,10 @@
-"""MuJoCo's order of numbers.
+"""State order of MuJoCo.
 
-Joints stand depth first. A free body has q = [position, quaternion (w, x, y, z)] in the world and
-v = [velocity of its origin in world axes, angular velocity in body axes]; its acceleration is the
-derivative of that v, so its linear part is the acceleration of the origin, not the spatial one.
-Joints of several freedoms are several hinges and slides of one body, with numbers as ours.
+Joints are listed depth first. A free body has q = [position, quaternion (w, x, y, z)] in the world
+and v = [velocity of its origin in world axes, angular velocity in body axes]; its acceleration is
+the derivative of that v, so its linear part is the acceleration of the origin, not the spatial one.
+Joints with several degrees of freedom are several hinges and slides of one body, with variables as
+ours.
 """
 
 from collections.abc import Iterable
@@ -39,12 +40,12 @@ _SAME = ("revolute", "prismatic", "cylindrical", "universal", "planar", "spheric
 
 
 class _Free(JointMap):
-    """Place in the world; linear velocity in world axes, angular in body axes."""
+    """Pose in the world; linear velocity in world axes, angular in body axes."""
 
     needs_velocity = True
 
     def __init__(self, joint: Joint, pose: Pose) -> None:
-        """Take the joint frame's pose in the world, which MuJoCo does not have.
+        """Store the joint frame's pose in the world, which MuJoCo does not have.
 
         Args:
             joint: A free joint on the world.
@@ -113,9 +114,9 @@ def to_mujoco(
     force: ArrayLike | None = None,
     joints: Iterable[str] | None = None,
 ) -> JointValues:
-    """Write the numbers of a robot as MuJoCo does: qpos, qvel, qacc and qfrc.
+    """Convert the state of a robot to MuJoCo's qpos, qvel, qacc and qfrc.
 
-    Positions count as ours do: offsets of joints belong to the model, not to its numbers.
+    Joint offsets belong to the model, not to its positions, as here.
 
     Args:
         model: The robot; free joints on the world only.
@@ -145,7 +146,7 @@ def from_mujoco(
     force: ArrayLike | None = None,
     joints: Iterable[str] | None = None,
 ) -> JointValues:
-    """Read the numbers of a robot from MuJoCo; the inverse of `to_mujoco`.
+    """Convert the state of a robot from MuJoCo; the inverse of `to_mujoco`.
 
     Arguments are MuJoCo's qpos, qvel, qacc and qfrc; `joints` as in `to_mujoco`.
     """
@@ -154,7 +155,7 @@ def from_mujoco(
 
 @public
 def motion_to_mujoco(motion: ArrayLike, rotation: ArrayLike) -> Array:
-    """Write a velocity at a frame's origin as `mj_objectVelocity` does: [omega; v], world axes.
+    """Convert a frame velocity to that of `mj_objectVelocity`: [omega; v], world axes.
 
     Args:
         motion: [omega; v] at the frame's origin, frame axes [rad/s, m/s], shape (..., 6).
@@ -162,7 +163,7 @@ def motion_to_mujoco(motion: ArrayLike, rotation: ArrayLike) -> Array:
 
     Returns:
         The same at the same point in world axes, shape (..., 6). In frame axes (``flg_local=1``)
-        MuJoCo's numbers are ours.
+        MuJoCo's values equal ours.
     """
     x, R = as_batch(motion, 6, "motion", "6 (a motion)"), _rotation(rotation)
     return _halves(_apply(R, x[..., :3]), _apply(R, x[..., 3:]))
@@ -170,7 +171,7 @@ def motion_to_mujoco(motion: ArrayLike, rotation: ArrayLike) -> Array:
 
 @public
 def motion_from_mujoco(motion: ArrayLike, rotation: ArrayLike) -> Array:
-    """Read a velocity that `mj_objectVelocity` gives in world axes; see `motion_to_mujoco`."""
+    """Convert a velocity of `mj_objectVelocity` in world axes; see `motion_to_mujoco`."""
     return motion_to_mujoco(motion, np.swapaxes(_rotation(rotation), -1, -2))
 
 
@@ -178,7 +179,7 @@ def motion_from_mujoco(motion: ArrayLike, rotation: ArrayLike) -> Array:
 def wrench_to_mujoco(
     wrench: ArrayLike, rotation: ArrayLike, com: ArrayLike = (0.0, 0.0, 0.0)
 ) -> Array:
-    """Write a wrench on a body as a row of `xfrc_applied`: [f; n], world axes, center of mass.
+    """Convert a wrench on a body to a row of `xfrc_applied`: [f; n], world axes, center of mass.
 
     Args:
         wrench: [n; f] at the frame's origin, frame axes [N m, N], shape (..., 6).
@@ -196,7 +197,7 @@ def wrench_to_mujoco(
 def wrench_from_mujoco(
     wrench: ArrayLike, rotation: ArrayLike, com: ArrayLike = (0.0, 0.0, 0.0)
 ) -> Array:
-    """Read a row of `xfrc_applied` as a wrench at a frame; the inverse of `wrench_to_mujoco`."""
+    """Convert a row of `xfrc_applied` to a wrench at a frame; the inverse of `wrench_to_mujoco`."""
     x, R = as_batch(wrench, 6, "wrench", "6 (a wrench)"), _rotation(rotation)
     back = np.swapaxes(R, -1, -2)
     force, moment = _apply(back, x[..., :3]), _apply(back, x[..., 3:])

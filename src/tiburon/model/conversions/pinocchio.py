@@ -1,6 +1,6 @@
-"""Pinocchio's order of numbers.
+"""State order of Pinocchio.
 
-Joints stand depth first. Quaternions are (x, y, z, w) and stand behind positions; six-vectors have
+Joints are listed depth first. Quaternions are (x, y, z, w) and follow positions; six-vectors have
 the linear part first; velocities of a free joint are in body axes, as ours. A planar joint holds
 (x, y, cos, sin), with its velocity in body axes; an unbounded revolute joint holds (cos, sin).
 """
@@ -55,7 +55,7 @@ class _Spherical(JointMap):
 
 
 class _Planar(JointMap):
-    """(x, y, cos, sin); velocity in the axes of the body, which turn with it."""
+    """(x, y, cos, sin); velocity in body axes."""
 
     needs_velocity = True
 
@@ -78,7 +78,7 @@ class _Planar(JointMap):
         return _turned_in_plane(q[..., 2], x)
 
     def drift(self, q: Array, v: Array) -> Array:
-        # d/dt of R(-angle) u is -rate times u turned by a quarter
+        # d/dt of R(-angle) u is -rate times u rotated by a quarter turn
         first, second, _ = np.moveaxis(self.turned(q, v), -1, 0)
         rate = v[..., 2]
         return np.stack([rate * second, -rate * first, np.zeros_like(first)], axis=-1)
@@ -99,7 +99,7 @@ class _Unbounded(JointMap):
 
 
 def _turned_in_plane(angle: Array, x: Array) -> Array:
-    """Return the first two of three numbers turned by an angle [rad], shape (..., 3)."""
+    """Rotate the first two of three components by an angle [rad], shape (..., 3)."""
     c, s = np.cos(angle), np.sin(angle)
     first, second, third = np.moveaxis(x, -1, 0)
     turned = np.broadcast_arrays(c * first - s * second, s * first + c * second, third)
@@ -119,7 +119,7 @@ _MAPS: dict[str, type[JointMap]] = {
 
 
 class PinocchioModel(Protocol):
-    """What is read of a model of Pinocchio."""
+    """Attributes of a Pinocchio model that are read."""
 
     names: Iterable[str]
     nqs: Iterable[int]
@@ -129,8 +129,8 @@ class PinocchioModel(Protocol):
 def _read(model: "Model", theirs: PinocchioModel) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return our names of the joints of a Pinocchio model, and of its unbounded ones.
 
-    Its reader names the joint of a floating base itself: it is our only free joint whose name it
-    does not have.
+    Its reader names the floating base joint itself: it is our only free joint that it does not
+    name.
     """
     # the first joint is the universe
     sizes = list(zip(theirs.names, theirs.nqs, theirs.nvs, strict=True))[1:]
@@ -144,7 +144,7 @@ def _read(model: "Model", theirs: PinocchioModel) -> tuple[tuple[str, ...], tupl
 
 
 def _sure_order(model: "Model") -> tuple[str, ...]:
-    """Return the joints depth first, if that is one order whoever made the Pinocchio model."""
+    """Return the joints depth first, if that order is unambiguous."""
     own, sorted_by_name = depth_first(model), depth_first(model, alphabetical=True)
     if own != sorted_by_name:
         first = next(k for k, name in enumerate(own) if name != sorted_by_name[k])
@@ -201,9 +201,9 @@ def to_pinocchio(
     joints: "Iterable[str] | PinocchioModel | None" = None,
     unbounded: str | Iterable[str] = (),
 ) -> JointValues:
-    """Write the numbers of a robot as Pinocchio does.
+    """Convert the state of a robot to Pinocchio's order.
 
-    Positions count as ours do: offsets of joints belong to the model, not to its numbers.
+    Joint offsets belong to the model, not to its positions, as here.
 
     Args:
         model: The robot.
@@ -213,10 +213,10 @@ def to_pinocchio(
         force: Joint force [N or N m], shape (..., nv).
         joints: Pinocchio's model of the same robot, whose order, unbounded joints and floating base
             are then read from it; or our moving joints in its order. By default depth first, which
-            is refused where branches are not in alphabetical order of their joints: Pinocchio sorts
-            them when it reads a URDF file, and not when a model is built by hand.
-        unbounded: Names of revolute joints that Pinocchio holds as cosine and sine, as it does
-            with the continuous joints of URDF files.
+            is rejected where branches are not in alphabetical order of their joints: Pinocchio
+            sorts them when it reads a URDF file, and not when a model is built by hand.
+        unbounded: Names of revolute joints that Pinocchio stores as cosine and sine, such as
+            continuous joints of URDF files.
 
     Returns:
         `q`, `v`, `acceleration` and `force` in Pinocchio's order; None where none was given.
@@ -241,17 +241,17 @@ def from_pinocchio(
     joints: "Iterable[str] | PinocchioModel | None" = None,
     unbounded: str | Iterable[str] = (),
 ) -> JointValues:
-    """Read the numbers of a robot from Pinocchio; the inverse of `to_pinocchio`.
+    """Convert the state of a robot from Pinocchio; the inverse of `to_pinocchio`.
 
-    Angles that Pinocchio holds as cosine and sine come out between -pi and pi. Arguments are
-    Pinocchio's numbers; `joints` and `unbounded` as in `to_pinocchio`.
+    Angles that Pinocchio stores as cosine and sine are returned between -pi and pi. Arguments are
+    Pinocchio's values; `joints` and `unbounded` as in `to_pinocchio`.
     """
     return _converter(model, joints, unbounded).to_ours(q, v, acceleration, force)
 
 
 @public
 def six_vector_to_pinocchio(x: ArrayLike) -> Array:
-    """Put the linear part of a motion or the force of a wrench first; the frame stays.
+    """Reorder a motion or wrench to linear part first; same frame.
 
     Args:
         x: [omega; v] or [n; f], shape (..., 6).
@@ -264,5 +264,5 @@ def six_vector_to_pinocchio(x: ArrayLike) -> Array:
 
 @public
 def six_vector_from_pinocchio(x: ArrayLike) -> Array:
-    """Put the angular part of a motion or the moment of a wrench first; the frame stays."""
+    """Reorder a motion or wrench to angular part first; same frame."""
     return six_vector_to_pinocchio(x)

@@ -1,4 +1,4 @@
-"""Joint kinds, one file each, all answering the same few questions (see `Joint`)."""
+"""Joint types, one file each, with the common interface `Joint`."""
 
 from typing import TYPE_CHECKING
 

@@ -1,4 +1,4 @@
-"""Turns about any axis: unit axes on their way in, and the cheapest move for each axis."""
+"""Joint axes: validation, and the cheapest rotation factor for each axis."""
 
 import math
 import warnings
@@ -12,22 +12,23 @@ from tiburon.model.value_checks import SNAP, UNIT_ROUNDING, Matrix3, Vec3, snap,
 from tiburon.spatial import AxisRotation, Factor, Mat3, Rotation, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, scale, transpose
 
-UNIT = 1e-3
+LENGTH_TOLERANCE = 1e-3
 """Axes whose length differs from 1 by at most this are normalized, with a warning."""
 
-ROUNDING = 1e-9
-"""Differences from length 1 up to this are rounding of typed digits, and normalized silently."""
+LENGTH_ROUNDING = 1e-9
+"""Differences from length 1 up to this are rounding of printed digits, and normalized silently."""
 
 _QUARTER = 0.5 * math.pi
 
 
 def unit_axis(axis: ArrayLike, joint: str, quantity: str = "axis") -> Vec3:
-    """Return an axis at length 1, or refuse it.
+    """Return a normalized axis, or raise.
 
     Args:
-        axis: Three numbers.
+        axis: Three components.
         joint: Name of the joint, for messages.
-        quantity: What the axis is called there.
+        quantity: Name of the axis
+            in messages.
 
     Raises:
         ModelError: If the length is not near 1.
@@ -35,13 +36,13 @@ def unit_axis(axis: ArrayLike, joint: str, quantity: str = "axis") -> Vec3:
     given = vec3(axis, f"joint {joint!r}", quantity, joint)
     length = math.hypot(*given)
     error = abs(length - 1.0)
-    if error > UNIT:
+    if error > LENGTH_TOLERANCE:
         raise ModelError(
-            f"joint {joint!r}: {quantity} must have length 1 within {UNIT:g}, "
+            f"joint {joint!r}: {quantity} must have length 1 within {LENGTH_TOLERANCE:g}, "
             f"got {length:.6g} (norm of {list(given)}); divide it by its length",
             name=joint,
         )
-    if error > ROUNDING:
+    if error > LENGTH_ROUNDING:
         warnings.warn(
             f"joint {joint!r}: {quantity} has length {length:.6g} (norm of {list(given)}) instead "
             "of 1 and was normalized; write more digits to silence this",
@@ -49,7 +50,7 @@ def unit_axis(axis: ArrayLike, joint: str, quantity: str = "axis") -> Vec3:
             stacklevel=caller_level(),
         )
     if error <= UNIT_ROUNDING:
-        # was normalized before: another division would only move bits
+        # normalized before: another division would change bits
         length = 1.0
     x, y, z = snap([a / length for a in given])
     return (x, y, z)
@@ -72,7 +73,7 @@ def cos_sin(angle: Scalar, offset: float = 0.0) -> tuple[Scalar, Scalar]:
 
 
 def turn_about(axis: Vec3, c: Scalar, s: Scalar) -> Factor:
-    """Return the move to axes turned right-handed about a unit axis, by cosine and sine."""
+    """Return the transform to axes rotated right-handed about a unit axis, from cosine and sine."""
     coordinate = coordinate_of(axis)
     if coordinate is not None:
         k, sign = coordinate
@@ -95,11 +96,11 @@ def _turned_axes(axis: Vec3, c: Scalar, s: Scalar) -> Mat3:
 
 
 def aligned_axes(z: Vec3, x: Vec3) -> Matrix3:
-    """Return the rotation whose columns are x made of length 1, z cross x, and the unit vector z.
+    """Return the rotation with columns x normalized, z cross x, and the unit vector z.
 
     Args:
         z: Unit vector.
-        x: Any vector across it, not zero.
+        x: Any non-zero vector normal to z.
     """
     x = scale(x, 1.0 / math.dist(x, ZERO3))
     entries = snap(entry for row in transpose((x, cross(z, x), z)) for entry in row)
@@ -107,13 +108,13 @@ def aligned_axes(z: Vec3, x: Vec3) -> Matrix3:
 
 
 def normals(axis: Vec3) -> tuple[Vec3, Vec3]:
-    """Return two unit vectors across a unit axis and across each other."""
+    """Return two orthonormal vectors normal to a unit axis."""
     first = across(axis)
     first = scale(first, 1.0 / math.dist(first, ZERO3))
     return first, cross(axis, first)
 
 
 def across(axis: Vec3) -> Vec3:
-    """Return a vector across a unit axis, well away from zero."""
+    """Return a vector normal to a unit axis, of length well above zero."""
     farthest = min(range(3), key=lambda i: abs(axis[i]))
     return cross(IDENTITY3[farthest], axis)

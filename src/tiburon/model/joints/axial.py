@@ -1,4 +1,4 @@
-"""What hinges, slides and screws share: one freedom, along or about one axis."""
+"""Base of revolute, prismatic and screw joints: one degree of freedom on a fixed axis."""
 
 import copy
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from tiburon.record import record
 
 @record(slots=False)
 class AxialJoint(Joint):
-    """A joint of one freedom with a fixed axis through the joint frame's origin."""
+    """A joint with one degree of freedom and a fixed axis through the joint frame's origin."""
 
     axis: Vec3 = (0.0, 0.0, 1.0)
-    """Unit axis in joint axes, which body axes share at zero position."""
+    """Unit axis in joint axes, which equal body axes at zero position."""
 
     offset: float = 0.0
-    """Added to q before the body moves: where the body is at q = 0 [rad or m]."""
+    """Offset added to q: position of the body at q = 0 [rad or m]."""
 
     nq: ClassVar[int] = 1
     nv: ClassVar[int] = 1
@@ -54,11 +54,11 @@ class AxialJoint(Joint):
         return coordinate_of(self.axis)
 
     def rebased(self, axis: Vec3, offset: float) -> Self:
-        """Return the same joint seen from other frames, where its axis and offset differ.
+        """Return the same joint in other frames, with another axis and offset.
 
         Args:
             axis: Unit axis in the new joint axes; not checked again.
-            offset: Where the new body frame is at q = 0 [rad or m].
+            offset: Position of the new body frame at q = 0 [rad or m].
         """
         joint = copy.copy(self)
         object.__setattr__(joint, "axis", axis)

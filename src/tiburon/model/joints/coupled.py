@@ -1,10 +1,9 @@
-"""Joints tied to another: gears, mimic joints, motor rotors.
+"""Coupled joints: gears, mimic joints, motor rotors.
 
 A follower moves by ratio times the leader's position. It adds a body but no variable: the leader's
-q, v and joint force stand for both, and dynamics is that of the tied mechanism, exactly: mass
-matrix and joint forces are reduced by the constant matrix G of the ties, H = G^T H' G and
-tau = G^T tau'. A rotor that spins in its housing is such a follower; the moments by which its spin
-resists turning the housing (gyroscopic) come out by themselves.
+q, v and joint force apply to both, and the dynamics is exactly that of the coupled mechanism: mass
+matrix and joint forces are reduced by the constant matrix G of the couplings, H = G^T H' G and tau
+= G^T tau'. A rotor in its housing is such a follower; its gyroscopic moments are included.
 """
 
 import copy
@@ -27,7 +26,7 @@ from tiburon.spatial.vec3 import IDENTITY3
 
 @record(slots=False)
 class Coupled(Joint):
-    """A hinge, slide or screw whose position is ratio times that of another joint, plus an offset.
+    """A single-axis joint at ratio times the position of its leader, plus an offset.
 
     It has no variables of its own: its methods take the leader's.
 
@@ -39,13 +38,13 @@ class Coupled(Joint):
     """
 
     moves: AxialJoint = field(default_factory=lambda: Revolute("turn"))
-    """How the follower moves: a joint of one freedom without a pose of its own."""
+    """Motion of the follower: a joint with one degree of freedom, without a pose."""
 
     leader: str = ""
-    """Name of the joint it follows, which has one freedom."""
+    """Name of the leading joint, with one degree of freedom."""
 
     ratio: float = 1.0
-    """Follower's motion per leader's [rad/rad, m/rad, ...]."""
+    """Gear ratio: follower's motion per leader's [rad/rad, m/rad, ...]."""
 
     offset: float = 0.0
     """Follower's position where the leader's is zero [rad or m]."""
@@ -60,8 +59,8 @@ class Coupled(Joint):
         given: object = self.moves
         if not isinstance(given, AxialJoint) or given.pose != Pose():
             raise ModelError(
-                f"{element}: moves must be a revolute, prismatic or screw joint without a pose "
-                f"of its own, got {shown(given)}; give the pose to the coupled joint",
+                f"{element}: moves must be a revolute, prismatic or screw joint without a pose, "
+                f"got {shown(given)}; give the pose to the coupled joint",
                 name=self.name,
             )
         refuse_own_data(self, given)
@@ -77,22 +76,22 @@ class Coupled(Joint):
 
     @property
     def is_rigid(self) -> bool:
-        """Whether the body never moves in its parent: it does move."""
+        """False: the body moves in its parent."""
         return False
 
     def structure(self) -> tuple[object, ...]:
         """Return what compiled code depends on."""
         return (self.kind, self.moves.structure(), self.leader, self.ratio, self.offset)
 
-    def numbers(self) -> tuple[float, ...]:
+    def parameters(self) -> tuple[float, ...]:
         """Return ratio and offset, and those of the motion."""
         moves, own = self.moves.without_offset()
-        return (self.ratio, self.offset + sum(own), *moves.numbers())
+        return (self.ratio, self.offset + sum(own), *moves.parameters())
 
-    def with_numbers(self, numbers: Sequence[Scalar]) -> Self:
-        """Return a follower with other numbers, of no leader in particular.
+    def with_parameters(self, numbers: Sequence[Scalar]) -> Self:
+        """Return a follower with other parameters, without a particular leader.
 
-        Who leads shows in the variables that a follower is handed.
+        The caller passes the variables of its leader.
         """
         ratio, offset, *others = numbers
         moves, _ = self.moves.without_offset()
@@ -100,11 +99,11 @@ class Coupled(Joint):
         object.__setattr__(joint, "ratio", ratio)
         object.__setattr__(joint, "offset", offset)
         object.__setattr__(joint, "leader", "")
-        object.__setattr__(joint, "moves", moves.with_numbers(others))
+        object.__setattr__(joint, "moves", moves.with_parameters(others))
         return joint
 
     def canonical(self) -> tuple[Matrix3, Joint]:
-        """Return axes with z along the follower's, unless it lies on a coordinate axis already."""
+        """Return axes with z along the follower's axis, unless it is a coordinate axis."""
         moves = self.moves
         if moves.coordinate() is not None:
             return IDENTITY3, self
@@ -113,11 +112,11 @@ class Coupled(Joint):
         return aligned_axes(moves.axis, across(moves.axis)), joint
 
     def neutral(self) -> tuple[float, ...]:
-        """Return no number: it has no variables of its own."""
+        """Return an empty tuple: it has no variables."""
         return ()
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
-        """Return no number."""
+        """Return an empty tuple."""
         return ()
 
     def transform(self, q: Sequence[Scalar]) -> Transform:

@@ -1,4 +1,4 @@
-"""Turning about an axis and sliding along it, independently."""
+"""Cylindrical joint: rotation about an axis and independent translation along it."""
 
 import copy
 import math
@@ -26,7 +26,7 @@ from tiburon.spatial.vec3 import IDENTITY3, ZERO3, scale
 
 @record(slots=False)
 class Cylindrical(Joint):
-    """A shaft in a sleeve: turns by q[0] [rad] about the axis and slides along it by q[1] [m].
+    """A cylindrical joint: rotates by q[0] [rad] and translates by q[1] [m] on one axis.
 
     v = dq/dt; the joint force is the moment about the axis [N m] and the force along it [N].
 
@@ -35,7 +35,7 @@ class Cylindrical(Joint):
     """
 
     axis: Vec3 = (0.0, 0.0, 1.0)
-    """Unit axis in joint axes, which body axes share at zero position."""
+    """Unit axis in joint axes, which equal body axes at zero position."""
 
     kind: ClassVar[str] = "cylindrical"
     nq: ClassVar[int] = 2
@@ -58,20 +58,20 @@ class Cylindrical(Joint):
         return (self.kind, *self.axis)
 
     def canonical(self) -> tuple[Matrix3, Joint]:
-        """Return axes with z along the joint, unless it lies on a coordinate axis already."""
+        """Return axes with z along the joint axis, unless that is a coordinate axis already."""
         if coordinate_of(self.axis) is not None:
             return IDENTITY3, self
         joint = copy.copy(self)
         object.__setattr__(joint, "axis", (0.0, 0.0, 1.0))
         return aligned_axes(self.axis, across(self.axis)), joint
 
-    def closing(self) -> tuple[Measure, ...]:
-        """Return that the axes are one line."""
+    def loop_constraints(self) -> tuple[Measure, ...]:
+        """Return the constraints of coaxial axes."""
         pair = normals(self.axis)
         return (*(Offset(normal) for normal in pair), *(Tilt(normal, self.axis) for normal in pair))
 
     def neutral(self) -> tuple[float, ...]:
-        """Return no turn and no slide."""
+        """Return zero angle and displacement."""
         return (0.0, 0.0)
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:

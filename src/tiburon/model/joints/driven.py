@@ -1,7 +1,7 @@
-"""Motion prescribed as a function of time, alone or under a joint's own freedoms.
+"""Driven joints: motion prescribed as a function of time, optionally carrying another joint.
 
 Such joints are rheonomic (Featherstone 1987, section 7.4.4): the velocity is S(q, t) v + xi(q, t),
-xi being the part that happens by itself. Here the joint frame is driven, and may carry a joint:
+xi being the prescribed part. Here the joint frame is driven, and may carry a joint:
 
     parent --drive at x(t)--> driven frame --carried joint at q--> body
 
@@ -25,20 +25,20 @@ from tiburon.spatial import Motion, Scalar, Transform
 
 @record(slots=False)
 class Driven(Joint):
-    """A joint frame that moves on a given path, whatever force that takes.
+    """A joint frame with prescribed motion.
 
     q, v and joint forces are those of the carried joint: none if there is none. Functions of a
     model with driven joints take `time=`.
 
     Example:
-        A shaker table that swings along x, and a pendulum on a crank at constant speed::
+        A shaker table along x, and a pendulum on a crank at constant speed::
 
             Driven("shaker", Prismatic("shake", (1, 0, 0)), Harmonic(0.01, frequency=30))
             Driven("crank", Revolute("turn"), Polynomial((0, 20)), carried=Revolute("pin", ...))
     """
 
     drive: Joint = field(default_factory=lambda: Fixed("still"))
-    """Which way the frame moves; a joint whose velocities are the rates of its positions."""
+    """Motion of the frame: a joint whose velocities are the rates of its positions."""
 
     path: Path | tuple[Path, ...] = ()
     """The drive's position variables as functions of time: one path each."""
@@ -54,22 +54,22 @@ class Driven(Joint):
         for part in parts:
             if not isinstance(part, Joint) or part.depends_on_time:
                 raise ModelError(
-                    f"joint {self.name!r}: drive and carried must be joints that time does not "
-                    f"move, got {shown(part)}; drive a body on a driven body instead",
+                    f"joint {self.name!r}: drive and carried must not be driven joints, got "
+                    f"{shown(part)}; drive a body on a driven body instead",
                     name=self.name,
                 )
         refuse_own_data(self, self.drive, self.carried)
         if self.drive.pose != Pose():
             raise ModelError(
-                f"joint {self.name!r}: the drive {self.drive.name!r} must have no pose of its own; "
-                "give the pose to the driven joint",
+                f"joint {self.name!r}: the drive {self.drive.name!r} must have no pose; give "
+                "the pose to the driven joint",
                 name=self.name,
             )
         if self.drive.nq != self.drive.nv:
             raise ModelError(
                 f"joint {self.name!r}: the velocities of a drive must be the rates of its "
-                f"positions, got a {self.drive.kind} joint; use one after the other of revolute, "
-                "prismatic, cylindrical, universal or planar",
+                f"positions, got a {self.drive.kind} joint; use a chain of revolute, prismatic, "
+                "cylindrical, universal or planar joints",
                 name=self.name,
             )
         paths = tuple(self.path) if isinstance(self.path, (tuple, list)) else (self.path,)
@@ -82,11 +82,11 @@ class Driven(Joint):
             )
         object.__setattr__(self, "path", paths)
         self.check_paths(SAMPLE_TIMES)
-        # last, because it counts the freedoms of the carried joint
+        # last, because it needs the degrees of freedom of the carried joint
         super().__post_init__()
 
     def check_paths(self, times: Sequence[float]) -> None:
-        """Raise a `ModelError` if rates of a path contradict each other at some times [s]."""
+        """Raise `ModelError` if the rates of a path are inconsistent at some times [s]."""
         for path in self._paths:
             check_path(path, self.name, times)
 
@@ -102,17 +102,17 @@ class Driven(Joint):
 
     @property
     def depends_on_time(self) -> bool:
-        """Whether time moves the joint: yes."""
+        """True: the joint depends on time."""
         return True
 
     def at(self, time: Scalar) -> Self:
-        """Return the joint at a time [s]; joints as users build them stand at time zero."""
+        """Return the joint at a time [s]; joints are constructed at time zero."""
         joint = copy.copy(self)
         object.__setattr__(joint, "_time", time)
         return joint
 
     def locked(self, q: Sequence[float]) -> Joint:
-        """Return the driven joint whose carried joint is held at q; the drive goes on."""
+        """Return the driven joint with its carried joint locked at q."""
         joint = copy.copy(self)
         object.__setattr__(joint, "carried", self.carried.locked(q))
         return joint
@@ -131,7 +131,7 @@ class Driven(Joint):
         return (self.kind, *parts, *self._paths)
 
     def neutral(self) -> tuple[float, ...]:
-        """Return the carried joint's unmoved position."""
+        """Return the carried joint's neutral position."""
         return self.carried.neutral()
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
@@ -162,8 +162,8 @@ class Driven(Joint):
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return Sdot v + dxi/dt as seen from the body.
 
-        xi = X xi' changes with the drive's own acceleration, and because the body turns and moves
-        against the driven frame: dX/dt = -(S v) x X.
+        xi = X xi' changes with the drive's acceleration, and with the motion of the body relative
+        to the driven frame: dX/dt = -(S v) x X.
         """
         x, xd, xdd = self._driven()
         own = self.drive.motion(x, xdd) + self.drive.bias(x, xd)
@@ -171,7 +171,7 @@ class Driven(Joint):
         return self._carry(q).motion(own) + seen + self.carried.bias(q, v)
 
     def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return how Sdot v of the carried joint changes; the drive is upstream of its freedoms."""
+        """Return the derivative of Sdot v of the carried joint; the drive does not affect it."""
         return self.carried.bias_derivative(q, v)
 
     def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
@@ -195,7 +195,7 @@ class Driven(Joint):
         return self.carried.move(q, step)
 
     def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return by how much two steps of the carried joint fail to commute."""
+        """Return the commutator of two steps of the carried joint."""
         return self.carried.bracket(a, b)
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
@@ -203,7 +203,7 @@ class Driven(Joint):
         return self.carried.difference(q0, q1)
 
     def displacement(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return the carried joint's step of all its freedoms of position from q0 to q1."""
+        """Return the carried joint's displacement from q0 to q1."""
         return self.carried.displacement(q0, q1)
 
     def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
@@ -225,6 +225,6 @@ class Driven(Joint):
         return self.carried.pose.transform.then(self.carried.transform(q))
 
     def _drift(self, q: Sequence[Scalar]) -> Motion:
-        """Return xi, the velocity of the driven frame seen from the body."""
+        """Return xi, the velocity of the driven frame in body coordinates."""
         x, xd, _ = self._driven()
         return self._carry(q).motion(self.drive.motion(x, xd))

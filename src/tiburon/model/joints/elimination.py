@@ -1,11 +1,11 @@
-"""Free one direction of motion of an articulated body.
+"""Elimination of one joint direction in the articulated-body recursion.
 
 Symbols: I, p inertia and bias force of the body; s the direction; U = I s, d = s . U,
 u = tau - s . p, W = U / d (Featherstone 1987, eqs. 6.46-6.55).
 
-A direction along a coordinate axis, which is what joints have in compiled layouts, is worth its
-own formulas: the freed component of W is 1, that of the force handed on is the joint force itself,
-and the acceleration of the body in that direction needs no sum.
+Directions along coordinate axes, the normal case in plans, have their own formulas: the component
+of W in that direction is 1, that of the transmitted force is the joint force itself, and the
+acceleration of the body in that direction needs no sum.
 """
 
 from typing import NamedTuple
@@ -14,17 +14,17 @@ from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar
 
 
 class Eliminated(NamedTuple):
-    """What the outward pass needs of a freed direction."""
+    """Data of an eliminated direction for the outward pass."""
 
     W: Force
     """U / d."""
 
     rate: Scalar
-    """u / d, the acceleration along s of a body whose parent rests."""
+    """u / d, the acceleration along s with the parent at rest."""
 
 
 def coordinate_axis(s: Motion) -> tuple[int, float] | None:
-    """Return index and sign of the coordinate axis a constant direction lies on, if it does."""
+    """Return index and sign of the coordinate axis of a constant direction, if it is one."""
     entries = tuple(s)
     if not all(isinstance(x, float) for x in entries):
         return None
@@ -48,7 +48,7 @@ def eliminate_direction(
         p: Its bias force.
         s: The direction.
         tau: Force along it.
-        armature: Inertia that the motion along s alone feels, as of a geared rotor: it adds to d.
+        armature: Armature inertia of the motion along s, added to d.
     """
     axis = coordinate_axis(s)
     if axis is None:
@@ -66,14 +66,14 @@ def eliminate_direction(
     signed_tau = sign * tau
     u = signed_tau - forces[k]
     if armature is not None:
-        # the rotor takes its share of the joint force, so that nothing is known beforehand
+        # with an armature the transmitted force is not known beforehand
         d = d + armature
         W = Force.from_array([x / d for x in entries])
         return I.subtract_products((U,), (W,)), p + W * u, Eliminated(W, u / d)
     w = [x / d for x in entries]
     w[k] = 1.0
     handed_on = [f + wi * u for f, wi in zip(forces, w, strict=True)]
-    # the force along a free direction is the joint's own, whatever lies beyond
+    # the transmitted force along an eliminated direction is the joint force
     handed_on[k] = signed_tau
     W = Force.from_array(w)
     return I.subtract_products((U,), (W,)), Force.from_array(handed_on), Eliminated(W, u / d)
@@ -84,7 +84,7 @@ def accelerate_direction(
 ) -> tuple[Scalar, Motion]:
     """Return the acceleration along s and the acceleration a + s qdd of the body.
 
-    `armature` is what `eliminate_direction` was given.
+    `armature` as for `eliminate_direction`.
     """
     axis = coordinate_axis(s)
     if axis is None:

@@ -1,4 +1,4 @@
-"""No motion at all."""
+"""Fixed joint: no relative motion."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -23,16 +23,16 @@ class Fixed(Joint):
     nq: ClassVar[int] = 0
     nv: ClassVar[int] = 0
 
-    def closing(self) -> tuple[Measure, ...]:
-        """Return that nothing turns and the origins meet."""
+    def loop_constraints(self) -> tuple[Measure, ...]:
+        """Return the constraints of equal poses."""
         return (*all_axes(Turn), *all_axes(Offset))
 
     def neutral(self) -> tuple[float, ...]:
-        """Return no number."""
+        """Return an empty tuple."""
         return ()
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
-        """Return no number."""
+        """Return an empty tuple."""
         return ()
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
@@ -40,5 +40,5 @@ class Fixed(Joint):
         return Transform(())
 
     def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return no direction."""
+        """Return an empty tuple."""
         return ()

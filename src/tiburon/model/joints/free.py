@@ -1,4 +1,4 @@
-"""All six freedoms: a floating base."""
+"""Free joint: all six degrees of freedom, for floating bases."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -46,7 +46,7 @@ class Free(Joint):
     q = [quaternion (w, x, y, z) from body to joint axes, position of the body origin in joint
     axes [m]]; v = [angular velocity [rad/s], velocity of the body origin [m/s]] in body axes.
     Joint force = [moment about the body origin [N m], force [N]] in body axes. Only the
-    quaternion's direction counts; a length below 0.5 is an error.
+    quaternion's direction matters; a length below 0.5 is an error.
 
     Example:
         ``Free("float")``
@@ -64,16 +64,16 @@ class Free(Joint):
         """Return the names of angular and linear velocity."""
         return tuple(f"{self.name}.{x}" for x in ("wx", "wy", "wz", "vx", "vy", "vz"))
 
-    def closing(self) -> tuple[Measure, ...]:
-        """Return nothing: a free joint forbids no motion."""
+    def loop_constraints(self) -> tuple[Measure, ...]:
+        """Return an empty tuple: a free joint has no constraints."""
         return ()
 
     def neutral(self) -> tuple[float, ...]:
-        """Return no turn, at the origin."""
+        """Return the identity rotation, at the origin."""
         return (1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
-        """Return an orientation uniform over all rotations and a place within 1 m cubed."""
+        """Return a uniformly random orientation and a position within a cube of 1 m."""
         return (*random_quaternion(rng), *rng.uniform(-1.0, 1.0, 3).tolist())
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
@@ -125,7 +125,7 @@ class Free(Joint):
         return tuple(Motion.from_array(tuple(a)).cross(Motion.from_array(tuple(b))))
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return the body velocity that moves q0 to q1 in unit time, turning at most by pi."""
+        """Return the body velocity that moves q0 to q1 in unit time, rotating by at most pi."""
         quaternion0, position0 = _split(q0)
         quaternion1, position1 = _split(q1)
         back = quaternion_conjugate(quaternion0)

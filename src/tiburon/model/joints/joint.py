@@ -1,10 +1,10 @@
-"""What every joint kind answers, so that no algorithm asks which kind it is.
+"""The joint interface, so that no algorithm depends on joint types.
 
 Symbols (Featherstone 1987, chapters 6 and 7):
-    S    motion sub-space, one column per velocity variable, in body coordinates
+    S    motion subspace, one column per velocity variable, in body coordinates
     c    velocity product, v x vJ + Sdot qd
     IA   articulated-body inertia, pA its bias force
-    Ia   what the joint passes on of IA, pa likewise of pA
+    Ia, pa the parts of IA and pA that the joint transmits
     U, d, u, W    I S, S^T I S, tau - S^T p and U/d, one direction at a time
 """
 
@@ -20,22 +20,22 @@ from tiburon.model.joint_constraints import Measure
 from tiburon.model.joint_properties import JointLimits, JointPassive, PerFreedom
 from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
 from tiburon.model.pose import Pose
-from tiburon.model.value_checks import Matrix3, check_name, matrix3, per_freedom
+from tiburon.model.value_checks import Matrix3, check_name, matrix3, per_dof
 from tiburon.record import field, record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.spatial.vec3 import IDENTITY3
 
 Carry = tuple[Eliminated, ...]
-"""What `Joint.release` keeps for `Joint.accelerate`, one entry per velocity variable."""
+"""Data that `Joint.release` keeps for `Joint.accelerate`, one entry per velocity variable."""
 
 
 @record(slots=False)
 class Joint(ABC):
-    """How one body may move in its parent; immutable, compares by value.
+    """Motion of a body relative to its parent; immutable, compares by value.
 
-    The joint frame is fixed in the parent body at `pose`. The body frame moves relative to the
-    joint frame, by a motion that depends on q alone. Scalars are floats, arrays of floats or traced
-    values: every method but `random` runs on all three.
+    The joint frame is fixed in the parent body at `pose`. The pose of the body frame in the joint
+    frame depends on q alone. Scalars are floats, arrays of floats or traced
+    values: every method except `random` accepts all three.
     """
 
     name: str
@@ -45,20 +45,20 @@ class Joint(ABC):
     """The joint frame in the parent body frame."""
 
     limits: JointLimits | None = field(default=None, kw_only=True)
-    """How far, fast and hard it may move; data, which dynamics does not apply."""
+    """Position, velocity and force limits; data that dynamics functions do not apply."""
 
     passive: JointPassive | None = field(default=None, kw_only=True)
-    """Its friction and springs; data, which dynamics does not apply."""
+    """Friction and springs; data that dynamics functions do not apply."""
 
     armature: PerFreedom = field(default=0.0, kw_only=True)
-    """Inertia that its motion alone feels, as of a geared motor [kg m^2 or kg].
+    """Armature inertia, as of a geared motor [kg m^2 or kg].
 
-    Ratio squared times the rotor's inertia; one number, or one per freedom. It adds to the diagonal
-    of the mass matrix, and to nothing else: it has no weight, and no gyroscopic moment.
+    Gear ratio squared times the rotor's inertia; one value, or one per degree of freedom. It adds
+    to the diagonal of the mass matrix only: it has no weight and no gyroscopic moment.
     """
 
     kind: ClassVar[str]
-    """One word for messages and keys."""
+    """Type name for messages and keys."""
 
     nq: ClassVar[int]
     """Number of position variables."""
@@ -79,7 +79,7 @@ class Joint(ABC):
             self._check_data()
 
     def _check_data(self) -> None:
-        """Check limits, passive forces and armature against the freedoms of the joint."""
+        """Check limits, passive forces and armature against the degrees of freedom of the joint."""
         element = f"joint {self.name!r}"
         for quantity, kind in (("limits", JointLimits), ("passive", JointPassive)):
             given = getattr(self, quantity)
@@ -93,41 +93,42 @@ class Joint(ABC):
                 )
             for item in fields(given):
                 self._check_count(getattr(given, item.name), f"{quantity}.{item.name}")
-        armature = per_freedom(self.armature, element, "armature", self.name, least=0.0)
+        armature = per_dof(self.armature, element, "armature", self.name, least=0.0)
         object.__setattr__(self, "armature", armature)
         self._check_count(armature, "armature")
-        if self.freedom_count == 0 and armature not in (0.0, ()):
+        if self.dof == 0 and armature not in (0.0, ()):
             raise ModelError(
-                f"{element}: a {self.kind} joint has no freedom for an armature, got {armature}; "
+                f"{element}: a {self.kind} joint cannot have an armature, got "
+                f"{armature}; "
                 "leave it out",
                 name=self.name,
             )
 
     def _check_count(self, value: PerFreedom, quantity: str) -> None:
-        """Raise unless a quantity is one number, or one for each freedom."""
+        """Raise unless a quantity is one value, or one per degree of freedom."""
         if not isinstance(value, tuple):
             return
-        counts = {self.freedom_count}
+        counts = {self.dof}
         if quantity == "passive.rest":
             counts.add(self.nq)
         if len(value) not in counts:
             raise ModelError(
-                f"joint {self.name!r}: {quantity} must be one number or one for each of "
-                f"{self.freedom_count} freedoms of a {self.kind} joint, got {len(value)}",
+                f"joint {self.name!r}: {quantity} must be one value or one for each of "
+                f"{self.dof} degrees of freedom of a {self.kind} joint, got {len(value)}",
                 name=self.name,
             )
 
     @property
-    def freedom_count(self) -> int:
-        """How many freedoms it has; a joint that follows another has one, though no variable."""
+    def dof(self) -> int:
+        """Number of degrees of freedom; a coupled joint has one, but no variable."""
         return self.nv if self.follows is None else 1
 
     @property
     def armatures(self) -> tuple[float, ...]:
-        """Its armature, one number per freedom [kg m^2 or kg]."""
+        """Its armature, one value per degree of freedom [kg m^2 or kg]."""
         if isinstance(self.armature, tuple):
             return self.armature
-        return (self.armature,) * self.freedom_count
+        return (self.armature,) * self.dof
 
     def q_names(self) -> tuple[str, ...]:
         """Return one name per position variable."""
@@ -138,84 +139,84 @@ class Joint(ABC):
         return (self.name,) * self.nv
 
     def structure(self) -> tuple[object, ...]:
-        """Return what compiled code depends on: the kind and its fixed numbers."""
+        """Return what compiled code depends on: the type and its constants."""
         return (self.kind,)
 
     def without_offset(self) -> tuple["Joint", tuple[float, ...]]:
-        """Return a joint that many may share, and what to add to the positions of this one.
+        """Return the joint without its offset, and the offset to add to its positions.
 
-        Joints that differ in their offset alone then run the same code.
+        Joints that differ in their offset alone then share code.
         """
         return self, ()
 
     def no_offset(self) -> tuple[float, ...]:
-        """Return the offset of a joint that has none, if it may have one."""
+        """Return a zero offset, if the joint type has offsets."""
         return ()
 
-    def numbers(self) -> tuple[float, ...]:
-        """Return the joint's own numbers that only enter arithmetic, such as a pitch.
+    def parameters(self) -> tuple[float, ...]:
+        """Return the joint's run-time parameters, such as a pitch.
 
-        Joints that differ in these alone then run the same code.
+        Joints that differ in these alone then share code.
         """
         return ()
 
-    def with_numbers(self, numbers: Sequence[Scalar]) -> "Joint":
-        """Return a joint that many may share, with other scalars in place of `numbers`."""
+    def with_parameters(self, numbers: Sequence[Scalar]) -> "Joint":
+        """Return the joint with other scalars in place of `parameters`."""
         return self
 
-    def closing(self) -> tuple[Measure, ...]:
-        """Return what vanishes while the joint closes a loop, one measure per lost freedom.
+    def loop_constraints(self) -> tuple[Measure, ...]:
+        """Return the constraints of the joint as a loop closure, one per constrained direction.
 
         Raises:
-            ModelError: If this kind of joint cannot close a loop.
+            ModelError: If this joint type cannot close a loop.
         """
         raise ModelError(
-            f"joint {self.name!r}: a {self.kind} joint cannot close a loop; take a revolute, "
+            f"joint {self.name!r}: a {self.kind} joint cannot close a loop; use a revolute, "
             "prismatic, cylindrical, screw, universal, spherical, planar, fixed or rolling joint",
             name=self.name,
         )
 
     def canonical(self) -> tuple[Matrix3, "Joint"]:
-        """Return axes that suit the joint, and the joint in them; variables stay what they are.
+        """Return axes aligned with the joint, and the joint in them; variables are unchanged.
 
         Returns:
-            Rotation whose columns are axes for joint frame and body frame alike, and the same joint
-            with its own axes along coordinate axes, as far as that can be.
+            Rotation whose columns are the axes of both joint frame and body frame, and the same
+            joint with its axes along coordinate axes, as far as possible.
         """
         return IDENTITY3, self
 
     @property
     def depends_on_time(self) -> bool:
-        """Whether time moves the joint."""
+        """Whether the joint depends on time."""
         return False
 
     @property
     def follows(self) -> str | None:
-        """Name of the joint whose variables move this one; None if it has its own."""
+        """Name of the leader of a coupled joint; None for other joints."""
         return None
 
     @property
     def is_rigid(self) -> bool:
-        """Whether the body never moves in its parent."""
+        """Whether the joint is rigid."""
         return self.nv == 0 and not self.depends_on_time
 
     def at(self, time: Scalar) -> Self:
-        """Return the joint at a time [s]: itself, unless time moves it."""
+        """Return the joint at a time [s]: itself, unless it is driven."""
         return self
 
     def locked(self, q: Sequence[float]) -> "Joint":
-        """Return the joint of the same name that holds the body where this one has it at q."""
-        # fixed joints are joints themselves, so their file needs this one first
+        """Return a fixed joint of the same name with the pose of this joint at q."""
+        # imported here, because Fixed derives from Joint
         from tiburon.model.joints.fixed import Fixed
 
         X = self.transform(q)
-        # X.rotation maps joint axes to body axes; a pose says how the body lies in joint axes
+        # X.rotation maps joint axes to body axes; a pose maps body axes to joint axes
         R = matrix3(np.array(X.rotation, dtype=np.float64).T)
         return Fixed(self.name, pose=self.pose @ Pose(R, X.translation))
 
     @abstractmethod
     def neutral(self) -> tuple[float, ...]:
-        """Return the position variables at which the body frame is "unmoved" (q = 0 or no turn)."""
+        """Return the neutral position (q = 0 or identity rotation)."""
 
     @abstractmethod
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
@@ -227,7 +228,7 @@ class Joint(ABC):
 
     @abstractmethod
     def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return the columns of S in body coordinates; entries that never change are floats."""
+        """Return the columns of S in body coordinates; constant entries are floats."""
 
     def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return S v, linear in v: use it for accelerations and unit motions (eq. 7.10)."""
@@ -239,7 +240,7 @@ class Joint(ABC):
     def velocity(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
         """Return the velocity of the body relative to its parent, vJ.
 
-        S v, and what time prescribes where a joint moves by itself (eq. 7.10).
+        S v, plus the prescribed velocity of driven joints (eq. 7.10).
         """
         return self.motion(q, v)
 
@@ -256,8 +257,8 @@ class Joint(ABC):
         return Motion.zero()
 
     def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return how Sdot v changes with a step along each freedom, v held; zero as Sdot is."""
-        # a joint that follows another has a column though it has no variable of its own
+        """Return the derivative of Sdot v by position at constant v; zero where S is constant."""
+        # a coupled joint has a column but no variable
         return (Motion.zero(),) * len(self.subspace(q))
 
     def project(self, q: Sequence[Scalar], f: Force) -> tuple[Scalar, ...]:
@@ -273,10 +274,10 @@ class Joint(ABC):
         tau: Sequence[Scalar],
         armature: Sequence[Scalar] | None = None,
     ) -> tuple[ArticulatedInertia, Force, Carry]:
-        """Free the joint: find what the parent feels of this body and all beyond it.
+        """Eliminate the joint: compute the inertia and bias force transmitted to the parent.
 
-        Directions of S are freed one by one, the last first, as a chain of one-freedom joints with
-        massless links would be; this is an LDL^T factorization of S^T IA S, with armatures added
+        Directions of S are eliminated one by one, the last first, like a chain of single-axis
+        joints with massless links; this is an LDL^T factorization of S^T IA S, with armatures added
         to its diagonal.
 
         Args:
@@ -285,11 +286,11 @@ class Joint(ABC):
             pA: Its bias force.
             c: Velocity product of the joint.
             tau: Joint force, nv scalars.
-            armature: Inertia that each freedom alone feels, nv scalars; None if there is none.
+            armature: Armature of each degree of freedom, nv scalars; None if there is none.
 
         Returns:
-            Ia, pa and what `accelerate` needs, so that the parent feels Ia a + pa for
-            the acceleration a that it alone would give the body (eqs. 6.37-6.40, 7.16-7.19).
+            Ia, pa and the data for `accelerate`: the transmitted force is Ia a + pa for the
+            acceleration a of the body at zero joint acceleration (eqs. 6.37-6.40, 7.16-7.19).
         """
         Ia, pa = IA, pA
         carry: list[Eliminated] = []
@@ -300,8 +301,8 @@ class Joint(ABC):
                 Ia, pa, eliminated = eliminate_direction(Ia, pa, S, force, own)
             except ZeroDivisionError as error:
                 raise ModelError(
-                    f"joint {self.name!r}: nothing resists its motion, so it has no definite "
-                    "acceleration; give what it moves an inertia, or lock it",
+                    f"joint {self.name!r}: it has no inertia, so its acceleration is undefined; "
+                    "give the bodies it moves an inertia, or lock it",
                     name=self.name,
                 ) from error
             carry.append(eliminated)
@@ -338,7 +339,7 @@ class Joint(ABC):
         return tuple(x + dx for x, dx in zip(q, dv, strict=True))
 
     def position_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return dq/dt, nq scalars, at a velocity; a step dv changes q by as much, to first order.
+        """Return dq/dt, nq scalars, at a velocity.
 
         v itself where velocities are rates of positions.
         """
@@ -347,15 +348,15 @@ class Joint(ABC):
     def velocity_of_rate(self, q: Sequence[Scalar], qd: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return the velocity at which positions change by dq/dt: the inverse of `position_rate`.
 
-        Where rolling binds velocities, that of the turn alone.
+        For rolling joints, from the rotation alone.
         """
         return tuple(qd)
 
     def step(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return the rate of position as integrators add it up: v itself in holonomic joints.
+        """Return the rate that integrators sum: v itself for holonomic joints.
 
-        Where velocities are bound (rolling), sums of rates taken at different positions are no
-        velocity any more; there a step has one number per freedom of position.
+        For non-holonomic joints (rolling), sums of rates at different positions are not velocities;
+        there a step has one entry per position degree of freedom.
         """
         return tuple(v)
 
@@ -364,7 +365,7 @@ class Joint(ABC):
         return self.integrate(q, step)
 
     def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return by how much two small steps fail to commute, as a step.
+        """Return the commutator of two small steps, as a step.
 
         To second order, a step a and then b is one step a + b + bracket(a, b) / 2 (Baker, Campbell,
         Hausdorff). Zero where `integrate` is a sum; integrators of high order need it elsewhere.
@@ -376,9 +377,9 @@ class Joint(ABC):
         return tuple(b - a for a, b in zip(q0, q1, strict=True))
 
     def displacement(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return the step with move(q0, step) = q1: one number per freedom of position.
+        """Return the step with move(q0, step) = q1, one entry per position degree of freedom.
 
-        The same as `difference`, but where velocities are bound and fewer than these freedoms.
+        The same as `difference` for holonomic joints.
         """
         return self.difference(q0, q1)
 
@@ -388,11 +389,11 @@ class Joint(ABC):
 
 
 def refuse_own_data(joint: Joint, *inner: Joint) -> None:
-    """Raise if a joint inside another has limits, passive forces or armature of its own."""
+    """Raise if a nested joint has limits, passive forces or armature."""
     for part in inner:
         if (part.limits, part.passive, part.armature) != (None, None, 0.0):
             raise ModelError(
                 f"joint {joint.name!r}: {part.name!r} inside it must have no limits, passive or "
-                f"armature of its own; give them to {joint.name!r}",
+                f"armature; give them to {joint.name!r}",
                 name=joint.name,
             )

@@ -24,9 +24,9 @@ __all__ = ["SAMPLE_TIMES", "Harmonic", "Path", "Polynomial", "check_path"]
 class Path(ABC):
     """A position as a function of time, with its rates; immutable, compares by value.
 
-    Derive a frozen dataclass for paths of your own: `at` uses `+ - * /` and NumPy functions alone,
-    so that it can be traced. Code is compiled from its graph, so two paths that differ in anything
-    it reads have code of their own; a model refuses to go on with a path that has changed since.
+    Derive a frozen dataclass for your own paths: `at` uses `+ - * /` and NumPy functions only, so
+    that it can be traced. Code is keyed by its graph; a model raises an error if its path has
+    changed since it was built.
     """
 
     @abstractmethod
@@ -36,23 +36,23 @@ class Path(ABC):
 
 @record(slots=False)
 class Harmonic(Path):
-    """A swing: mean + amplitude sin(2 pi frequency t + phase).
+    """Harmonic motion: mean + amplitude sin(2 pi frequency t + phase).
 
     Example:
         ``Harmonic(amplitude=0.1, frequency=2.0)``
     """
 
     amplitude: float
-    """Largest distance from the mean [m or rad]."""
+    """Amplitude [m or rad]."""
 
     frequency: float
-    """Swings per second [Hz]."""
+    """Frequency [Hz]."""
 
     phase: float = 0.0
-    """Angle at time zero [rad]."""
+    """Phase at time zero [rad]."""
 
     mean: float = 0.0
-    """Middle of the swing [m or rad]."""
+    """Mean position [m or rad]."""
 
     def __post_init__(self) -> None:
         for field in ("amplitude", "frequency", "phase", "mean"):
@@ -76,14 +76,14 @@ class Polynomial(Path):
     """
 
     coefficients: tuple[float, ...]
-    """From the constant one upward [m/s^k or rad/s^k]."""
+    """Coefficients in ascending order [m/s^k or rad/s^k]."""
 
     def __post_init__(self) -> None:
         refuse_unusable("polynomial path: coefficients", self.coefficients)
         given = np.asarray(self.coefficients, dtype=np.float64)
         if given.ndim != 1 or given.size == 0 or not np.isfinite(given).all():
             raise ModelError(
-                "polynomial path: coefficients must be a row of finite numbers, got "
+                "polynomial path: coefficients must be a sequence of finite numbers, got "
                 f"{self.coefficients!r}; write (start, speed, ...)"
             )
         object.__setattr__(self, "coefficients", tuple(given.tolist()))
@@ -101,25 +101,25 @@ class Polynomial(Path):
 
 
 SAMPLE_TIMES = tuple(np.concatenate([np.linspace(0.0, 10.0, 41), np.geomspace(1e-3, 1e3, 13)]))
-"""Times at which paths are looked at before it is known when they are run [s]."""
+"""Times at which paths are checked when a joint is built [s]."""
 
-SAME = 1e-8
-"""Difference of two rates, relative to the largest, that rounding explains."""
+RATE_TOLERANCE = 1e-8
+"""Largest relative difference of two rates that is attributed to rounding."""
 
-HALVINGS = 48
-"""How often an interval is halved around a step."""
+BISECTIONS = 48
+"""Bisections of an interval around a step."""
 
 BUILT_IN = (Harmonic.at, Polynomial.at)
-"""Formulas of this package, whose rates are right."""
+"""Built-in formulas, whose rates are exact."""
 
 
 def check_path(path: Path, joint: str, times: Sequence[float]) -> None:
-    """Raise an error if rates of a path contradict each other at one of some times.
+    """Raise an error if the rates of a path are inconsistent at one of some times.
 
     Args:
         path: The path.
         joint: Name of the joint that it drives.
-        times: When to look [s], rising or not.
+        times: Times to check [s], in any order.
 
     Raises:
         ModelError: If velocity is not the derivative of position, or acceleration that of
@@ -147,7 +147,7 @@ def check_path(path: Path, joint: str, times: Sequence[float]) -> None:
             return
         off = np.abs(told[:, order + 1] - exact[:, order])
         size = max(np.abs(exact[:, order]).max(), np.abs(told[:, order + 1]).max())
-        bad = np.flatnonzero(off > SAME * size)
+        bad = np.flatnonzero(off > RATE_TOLERANCE * size)
         if len(bad):
             k = int(bad[0])
             raise ModelError(
@@ -159,9 +159,9 @@ def check_path(path: Path, joint: str, times: Sequence[float]) -> None:
         step = _step(path, when, told, order)
         if step is not None:
             raise ModelError(
-                f"joint {joint!r}: {of} of its path {type(path).__name__} must change as its "
-                f"{rate} says, got a step by {step[1]:.6g} at {step[0]:.6g} s; blend it over some "
-                "time",
+                f"joint {joint!r}: {of} of its path {type(path).__name__} must be consistent "
+                f"with its {rate}, got a step by {step[1]:.6g} at {step[0]:.6g} s; blend it "
+                "over some time",
                 name=joint,
             )
 
@@ -169,10 +169,10 @@ def check_path(path: Path, joint: str, times: Sequence[float]) -> None:
 def _step(
     path: Path, times: NDArray[np.float64], told: NDArray[np.float64], order: int
 ) -> tuple[float, float] | None:
-    """Return when a value steps, and by how much; None if it does not."""
+    """Return time and size of a step of a value; None if there is none."""
 
     def missing(a: float, fa: Sequence[float], b: float, fb: Sequence[float]) -> float:
-        """Return the change that the mean rate leaves unexplained."""
+        """Return the change beyond the mean rate."""
         mean = 0.5 * (fa[order + 1] + fb[order + 1])
         return float(fb[order] - fa[order] - (b - a) * mean)
 
@@ -184,10 +184,10 @@ def _step(
     for k in range(len(times) - 1):
         a, b = float(times[k]), float(times[k + 1])
         fa, fb = told[k].tolist(), told[k + 1].tolist()
-        if abs(missing(a, fa, b, fb)) <= SAME * size:
+        if abs(missing(a, fa, b, fb)) <= RATE_TOLERANCE * size:
             continue
-        # the change of a smooth value vanishes with the interval, a step stays
-        for _ in range(HALVINGS):
+        # the change of a continuous value vanishes with the interval, a step does not
+        for _ in range(BISECTIONS):
             middle = 0.5 * (a + b)
             f = at(middle)
             if abs(missing(a, fa, middle, f)) >= abs(missing(middle, f, b, fb)):
@@ -195,6 +195,6 @@ def _step(
             else:
                 a, fa = middle, f
         left = missing(a, fa, b, fb)
-        if abs(left) > SAME * size:
+        if abs(left) > RATE_TOLERANCE * size:
             return b, left
     return None

@@ -1,8 +1,8 @@
-"""Sliding on a plane and turning about its normal.
+"""Planar joint: translation in a plane and rotation about its normal.
 
-The columns printed in Featherstone 1987, table 8-1, are constant and belong to no pair of
-coordinates; here displacements are measured along axes of the joint frame, so that seen from the
-body the columns of the slides turn with the angle (the book's text, section 8.2.3).
+The columns printed in Featherstone 1987, table 8-1, are constant and belong to no choice of
+coordinates; here displacements are along axes of the joint frame, so that in body coordinates the
+columns of the translations rotate with the angle (section 8.2.3).
 """
 
 import copy
@@ -29,7 +29,7 @@ from tiburon.spatial.vec3 import IDENTITY3, ZERO3, add, cross, scale
 
 @record(slots=False)
 class Planar(Joint):
-    """A puck on a table: moves by q[0], q[1] [m] in the plane and turns by q[2] [rad].
+    """A planar joint: translates by q[0], q[1] [m] in the plane and rotates by q[2] [rad].
 
     Displacements are along axes fixed in the joint frame: x and y if the normal is z, and for any
     other normal those that `in_plane` returns. v = dq/dt, in the same axes. The joint force is the
@@ -66,8 +66,8 @@ class Planar(Joint):
         """Return the unit directions of q[0] and q[1] in joint axes, right-handed with the normal.
 
         For a normal along a coordinate axis these are the next coordinate axes in the order x, y,
-        z, the second one reversed if the normal is. For others the first lies along the normal's
-        cross product with the coordinate axis it is farthest from.
+        z, the second one reversed if the normal is. Otherwise the first is along the normal's cross
+        product with the coordinate axis farthest from it.
         """
         coordinate = coordinate_of(self.axis)
         if coordinate is not None:
@@ -86,17 +86,17 @@ class Planar(Joint):
         object.__setattr__(joint, "axis", (0.0, 0.0, 1.0))
         return aligned_axes(self.axis, self.in_plane()[0]), joint
 
-    def closing(self) -> tuple[Measure, ...]:
-        """Return that the origin stays in the plane and the normals along each other."""
+    def loop_constraints(self) -> tuple[Measure, ...]:
+        """Return the constraints of a point in the plane and parallel normals."""
         leans = (Tilt(direction, self.axis) for direction in self.in_plane())
         return (Offset(self.axis), *leans)
 
     def neutral(self) -> tuple[float, ...]:
-        """Return no displacement and no turn."""
+        """Return zero displacement and angle."""
         return (0.0, 0.0, 0.0)
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
-        """Return a place within 1 m and an angle between -pi and pi."""
+        """Return a position within 1 m and an angle between -pi and pi."""
         x, y = rng.uniform(-1.0, 1.0, 2).tolist()
         return (x, y, float(rng.uniform(-math.pi, math.pi)))
 
@@ -106,26 +106,26 @@ class Planar(Joint):
         return Transform((Translation(add(scale(x, q[0]), scale(y, q[1]))), self._turn(q)))
 
     def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return the slides as the body sees them, and the turn about its own origin."""
+        """Return the translations in body coordinates, and the rotation about the body origin."""
         turn = self._turn(q)
         x, y = (turn.direction(axis) for axis in self.in_plane())
         return (Motion(ZERO3, x), Motion(ZERO3, y), Motion(self.axis, ZERO3))
 
     def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return Sdot: seen from the body, the slides turn back about the normal."""
+        """Return Sdot: in body coordinates, the translations rotate backward about the normal."""
         turn, rate = self._turn(q), scale(self.axis, v[2])
         x, y = (Motion(ZERO3, cross(turn.direction(axis), rate)) for axis in self.in_plane())
         return (x, y, Motion.zero())
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
-        """Return Sdot v: seen from the body, the slides turn back about the normal."""
+        """Return Sdot v: in body coordinates, the translations rotate backward about the normal."""
         turn = self._turn(q)
         x, y = (turn.direction(axis) for axis in self.in_plane())
         slide = add(scale(x, v[0]), scale(y, v[1]))
         return Motion(ZERO3, cross(slide, scale(self.axis, v[2])))
 
     def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return how Sdot v changes: with the angle the slides turn back once more."""
+        """Return the derivative of Sdot v by position."""
         turn = self._turn(q)
         x, y = (turn.direction(axis) for axis in self.in_plane())
         slide = add(scale(x, v[0]), scale(y, v[1]))

@@ -1,4 +1,4 @@
-"""Sliding along an axis."""
+"""Prismatic joint: translation along an axis."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -14,7 +14,7 @@ from tiburon.spatial import Motion, Scalar, Transform, Translation
 
 @record(slots=False)
 class Prismatic(AxialJoint):
-    """A slide: the body moves along the axis by q + offset [m].
+    """A prismatic joint: the body translates along the axis by q + offset [m].
 
     Example:
         ``Prismatic("rail", axis=(1, 0, 0))``
@@ -22,8 +22,8 @@ class Prismatic(AxialJoint):
 
     kind: ClassVar[str] = "prismatic"
 
-    def closing(self) -> tuple[Measure, ...]:
-        """Return that nothing turns and the origins lie on the axis."""
+    def loop_constraints(self) -> tuple[Measure, ...]:
+        """Return the constraints of equal orientation and origins on the axis."""
         return (*all_axes(Turn), *(Offset(normal) for normal in normals(self.axis)))
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:

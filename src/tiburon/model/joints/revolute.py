@@ -1,4 +1,4 @@
-"""Turning about an axis."""
+"""Revolute joint: rotation about an axis."""
 
 import math
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from tiburon.spatial import Motion, Scalar, Transform
 
 @record(slots=False)
 class Revolute(AxialJoint):
-    """A hinge: the body turns right-handed about the axis by q + offset [rad].
+    """A revolute joint: the body rotates right-handed about the axis by q + offset [rad].
 
     Example:
         ``Revolute("elbow", axis=(0, 1, 0), pose=Pose(translation=(0, 0, 0.3)))``
@@ -23,8 +23,8 @@ class Revolute(AxialJoint):
 
     kind: ClassVar[str] = "revolute"
 
-    def closing(self) -> tuple[Measure, ...]:
-        """Return that origins meet and the axes lie along each other."""
+    def loop_constraints(self) -> tuple[Measure, ...]:
+        """Return the constraints of coincident origins and parallel axes."""
         leans = (Tilt(normal, self.axis) for normal in normals(self.axis))
         return (*all_axes(Offset), *leans)
 

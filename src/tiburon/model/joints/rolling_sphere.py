@@ -1,9 +1,9 @@
-"""A ball that rolls on a plane: fewer velocities than positions.
+"""Rolling sphere: a non-holonomic joint with fewer velocities than positions.
 
-Rolling binds velocities, not positions: by rolling around, the ball reaches every place in every
+Rolling constrains velocities, not positions: the ball can reach every position in every
 orientation. Such a joint is non-holonomic (Featherstone 1987, section 7.4.4): the independent
-velocity variables g take the place of dq/dt everywhere, their rates dg/dt that of accelerations,
-and positions follow from g by integration.
+velocity variables g replace dq/dt, their rates dg/dt replace accelerations, and positions follow
+from g by integration.
 """
 
 import copy
@@ -43,12 +43,12 @@ from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, negate, scale, vec3
 
 @record(slots=False)
 class RollingSphere(Joint):
-    """A ball that rolls without slip on the xy plane of the joint frame, its center above it.
+    """A sphere that rolls without slip on the xy plane of the joint frame.
 
-    q = [place of the center x, y in joint axes [m], quaternion (w, x, y, z) from body to joint
+    q = [position of the center x, y in joint axes [m], quaternion (w, x, y, z) from body to joint
     axes]; the body origin is the center of the ball. v = angular velocity in body axes [rad/s];
     the center moves by v x radius. The joint force is the moment about the point of contact, in
-    body axes [N m]. The ball may spin about the normal; nothing resists that.
+    body axes [N m]. The ball may spin freely about the normal.
 
     Example:
         ``RollingSphere("marble", radius=0.01)``
@@ -67,14 +67,14 @@ class RollingSphere(Joint):
         radius = float(finite_array(self.radius, (), element, "radius", self.name))
         if radius <= 0.0:
             raise ModelError(
-                f"{element}: radius must be positive, got {radius:g} m; a ball without radius "
+                f"{element}: radius must be positive, got {radius:g} m; a sphere of zero radius "
                 "cannot roll, use Spherical",
                 name=self.name,
             )
         object.__setattr__(self, "radius", radius)
 
     def q_names(self) -> tuple[str, ...]:
-        """Return the names of place and quaternion."""
+        """Return the names of position and quaternion."""
         return tuple(f"{self.name}.{x}" for x in ("x", "y", "qw", "qx", "qy", "qz"))
 
     def v_names(self) -> tuple[str, ...]:
@@ -85,33 +85,33 @@ class RollingSphere(Joint):
         """Return what compiled code depends on."""
         return (self.kind, self.radius)
 
-    def numbers(self) -> tuple[float, ...]:
+    def parameters(self) -> tuple[float, ...]:
         """Return the radius."""
         return (self.radius,)
 
-    def with_numbers(self, numbers: Sequence[Scalar]) -> Self:
+    def with_parameters(self, numbers: Sequence[Scalar]) -> Self:
         """Return a ball with another radius."""
         joint = copy.copy(self)
         (radius,) = numbers
         object.__setattr__(joint, "radius", radius)
         return joint
 
-    def closing(self) -> tuple[Measure, ...]:
-        """Return that the center stays above the plane, and that the point below does not slip.
+    def loop_constraints(self) -> tuple[Measure, ...]:
+        """Return the constraints of constant height and no slip at the contact point.
 
-        So do balls, and wheels whose axles stay parallel to the plane: the second place is then the
-        middle of the wheel.
+        This holds for balls, and for wheels with axles parallel to the plane; the second frame is
+        then the center of the wheel.
         """
         x, y, z = IDENTITY3
         contact = scale(z, -self.radius)
         return (Offset(z, self.radius), Slip(x, contact), Slip(y, contact))
 
     def neutral(self) -> tuple[float, ...]:
-        """Return no turn, above the origin of the joint frame."""
+        """Return the identity rotation, above the origin of the joint frame."""
         return (0.0, 0.0, 1.0, 0.0, 0.0, 0.0)
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
-        """Return a place within 1 m squared and any orientation."""
+        """Return a position within a square of 1 m and any orientation."""
         x, y = rng.uniform(-1.0, 1.0, 2).tolist()
         return (x, y, *random_quaternion(rng))
 
@@ -120,27 +120,27 @@ class RollingSphere(Joint):
         return Transform((Translation((q[0], q[1], self.radius)), self._turn(q)))
 
     def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return the three turns about the point of contact."""
+        """Return the three rotations about the contact point."""
         up = self._up(q)
         return tuple(Motion(axis, cross(axis, up)) for axis in IDENTITY3)
 
     def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
-        """Return S v: the center moves as if tied to the point of contact."""
+        """Return S v: a rotation about the contact point."""
         omega = vec3(v, "v")
         return Motion(omega, cross(omega, self._up(q)))
 
     def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return Sdot: seen from the body, the way up from the point of contact turns back."""
+        """Return Sdot: in body coordinates, the normal of the plane rotates backward."""
         rate = cross(self._up(q), vec3(v, "v"))
         return tuple(Motion(ZERO3, cross(axis, rate)) for axis in IDENTITY3)
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
-        """Return Sdot v: seen from the body, the normal of the plane turns back."""
+        """Return Sdot v: in body coordinates, the normal of the plane rotates backward."""
         omega = vec3(v, "v")
         return Motion(ZERO3, negate(cross(omega, cross(omega, self._up(q)))))
 
     def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return how Sdot v changes: a turn of the ball turns the normal back, seen from it."""
+        """Return the derivative of Sdot v by position."""
         omega, up = vec3(v, "v"), self._up(q)
         turned = (cross(up, axis) for axis in IDENTITY3)
         return tuple(Motion(ZERO3, negate(cross(omega, cross(omega, x)))) for x in turned)
@@ -164,28 +164,28 @@ class RollingSphere(Joint):
         return (*v, self.radius * y, -self.radius * x)
 
     def move(self, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return the position after a turn in body axes and a shift in joint axes."""
+        """Return the position after a rotation in body axes and a translation in joint axes."""
         turn = quaternion_exp(vec3(step[:3], "step"))
         return (q[0] + step[3], q[1] + step[4], *quaternion_multiply(_quaternion(q), turn))
 
     def bracket(self, a: Sequence[Scalar], b: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return the commutator of two steps: turns do not commute, shifts do.
+        """Return the commutator of two steps: rotations do not commute, translations do.
 
-        It is no rolling motion, which is why steps have five numbers and velocities three.
+        It is not a rolling motion: steps have five entries, velocities three.
         """
         return (*cross(vec3(a[:3], "a"), vec3(b[:3], "b")), 0.0, 0.0)
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return the velocity step that reaches the orientation of q1, turning by at most pi.
+        """Return the velocity step that reaches the orientation of q1, rotating by at most pi.
 
-        Rolling so reaches the place of q1 too only if that lies on the way, for which three numbers
-        cannot tell; `displacement` is zero between equal positions only.
+        In general it does not reach the position of q1; only `displacement` vanishes exactly for
+        equal positions.
         """
         back = quaternion_conjugate(_quaternion(q0))
         return quaternion_log(quaternion_multiply(back, _quaternion(q1)))
 
     def displacement(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return the turn in body axes and the shift in joint axes from q0 to q1."""
+        """Return the rotation in body axes and the translation in joint axes from q0 to q1."""
         return (*self.difference(q0, q1), q1[0] - q0[0], q1[1] - q0[1])
 
     def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:
@@ -196,7 +196,7 @@ class RollingSphere(Joint):
         return to_body_axes(_quaternion(q), self.name, "order x, y, then w, x, y, z")
 
     def _up(self, q: Sequence[Scalar]) -> Vec3:
-        """Return the way from the point of contact to the center, in body axes [m]."""
+        """Return the vector from the contact point to the center, in body axes [m]."""
         return scale(self._turn(q).direction((0.0, 0.0, 1.0)), self.radius)
 
 

@@ -1,4 +1,4 @@
-"""Turning about an axis and sliding along it, one tied to the other."""
+"""Screw joint: rotation about an axis with proportional translation along it."""
 
 import copy
 import math
@@ -17,7 +17,7 @@ from tiburon.spatial import Force, Motion, Scalar, Transform, Translation, screw
 
 @record(slots=False)
 class Screw(AxialJoint):
-    """A nut on a thread: turns by q + offset [rad], slides by pitch times that plus `lead` [m].
+    """A screw joint: rotates by q + offset [rad], translates by pitch times that plus `lead` [m].
 
     The joint force is the couple about the axis that does the same work [N m].
 
@@ -26,10 +26,10 @@ class Screw(AxialJoint):
     """
 
     pitch: float = 0.0
-    """Slide per radian, positive for a right-handed thread [m/rad]."""
+    """Pitch, positive for a right-handed thread [m/rad]."""
 
     lead: float = 0.0
-    """Slide along the axis where the turn q + offset is zero [m]."""
+    """Displacement along the axis where q + offset is zero [m]."""
 
     kind: ClassVar[str] = "screw"
 
@@ -43,19 +43,19 @@ class Screw(AxialJoint):
         """Return what compiled code depends on."""
         return (*super().structure(), self.pitch, self.lead)
 
-    def numbers(self) -> tuple[float, ...]:
+    def parameters(self) -> tuple[float, ...]:
         """Return pitch and lead."""
         return (self.pitch, self.lead)
 
-    def with_numbers(self, numbers: Sequence[Scalar]) -> Self:
+    def with_parameters(self, numbers: Sequence[Scalar]) -> Self:
         """Return a joint with another pitch and lead."""
         joint = copy.copy(self)
         for field, value in zip(("pitch", "lead"), numbers, strict=True):
             object.__setattr__(joint, field, value)
         return joint
 
-    def closing(self) -> tuple[Measure, ...]:
-        """Return that the axes are one line, and that the slide goes with the turn."""
+    def loop_constraints(self) -> tuple[Measure, ...]:
+        """Return the constraints of coaxial axes and the thread."""
         first, second = normals(self.axis)
         advance: Measure = Offset(self.axis, self.lead)
         if self.pitch != 0.0:
@@ -81,13 +81,13 @@ class Screw(AxialJoint):
     def unit_force(self) -> Force:
         """Return the wrench along the screw that does unit work on the unit motion (sec. 7.3).
 
-        Of all wrenches that a joint force of 1 may mean, the one shared between a force along the
-        axis and a couple about it in proportion to the screw, in body coordinates.
+        Force along the axis and couple about it in the proportion of the screw, in body
+        coordinates.
         """
         return screw_unit_force(self.axis, self.pitch)
 
     def rebased(self, axis: Vec3, offset: float) -> Self:
-        """Return the same joint seen from other frames; the slide stays what it is."""
+        """Return the same joint in other frames; the displacement is unchanged."""
         joint = super().rebased(axis, offset)
         object.__setattr__(joint, "lead", self.lead - self.pitch * (offset - self.offset))
         return joint

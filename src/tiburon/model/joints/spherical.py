@@ -1,4 +1,4 @@
-"""Turning about a point: a ball in a socket."""
+"""Spherical joint: rotation about a point."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -32,11 +32,11 @@ _SUBSPACE = tuple(Motion(axis, ZERO3) for axis in IDENTITY3)
 
 @record(slots=False)
 class Spherical(Joint):
-    """A ball in a socket.
+    """A spherical joint (ball and socket).
 
     q = quaternion (w, x, y, z) from body to joint axes; v = angular velocity in body axes [rad/s].
     The joint force is the moment on the body about the center, in body axes [N m]. Only the
-    quaternion's direction counts; a length below 0.5 is an error.
+    quaternion's direction matters; a length below 0.5 is an error.
 
     Example:
         ``Spherical("hip")``
@@ -54,16 +54,16 @@ class Spherical(Joint):
         """Return the names of the angular velocity's parts."""
         return tuple(f"{self.name}.{x}" for x in ("wx", "wy", "wz"))
 
-    def closing(self) -> tuple[Measure, ...]:
-        """Return that the centers meet."""
+    def loop_constraints(self) -> tuple[Measure, ...]:
+        """Return the constraints of coincident centers."""
         return all_axes(Offset)
 
     def neutral(self) -> tuple[float, ...]:
-        """Return no turn."""
+        """Return the identity rotation."""
         return (1.0, 0.0, 0.0, 0.0)
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
-        """Return an orientation uniform over all rotations."""
+        """Return a uniformly random orientation."""
         return random_quaternion(rng)
 
     def transform(self, q: Sequence[Scalar]) -> Transform:
@@ -72,7 +72,7 @@ class Spherical(Joint):
         return Transform((to_body_axes((w, x, y, z), self.name, "order w, x, y, z"),))
 
     def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return the three unit turns (Featherstone 1987, table 8-1)."""
+        """Return the three unit rotations (Featherstone 1987, table 8-1)."""
         return _SUBSPACE
 
     def motion(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
@@ -103,7 +103,7 @@ class Spherical(Joint):
         return cross(vec3(a, "a"), vec3(b, "b"))
 
     def difference(self, q0: Sequence[Scalar], q1: Sequence[Scalar]) -> tuple[Scalar, ...]:
-        """Return the angular velocity that turns q0 to q1 in unit time, by at most pi."""
+        """Return the angular velocity that rotates q0 to q1 in unit time, by at most pi."""
         return quaternion_log(quaternion_multiply(quaternion_conjugate(q0), q1))
 
     def normalize(self, q: Sequence[Scalar]) -> tuple[Scalar, ...]:

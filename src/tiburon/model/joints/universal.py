@@ -1,4 +1,4 @@
-"""Turning about two axes, the second carried by the first: Hooke's joint."""
+"""Universal joint (Hooke's joint): rotation about two axes, the second moving with the first."""
 
 import copy
 import math
@@ -30,13 +30,13 @@ from tiburon.spatial.vec3 import (
     transpose_vector,
 )
 
-PARALLEL = 1e-6
-"""Sine of the angle between the axes below which they are one axis."""
+PARALLEL_SINE = 1e-6
+"""Sine of the angle between the axes below which they are parallel."""
 
 
 @record(slots=False)
 class Universal(Joint):
-    """A cross between two forks: turns by q[0] about `axis`, then by q[1] about `second_axis`.
+    """A universal joint: rotates by q[0] about `axis`, then by q[1] about `second_axis`.
 
     `axis` is fixed in the joint frame, `second_axis` in the body. v = dq/dt [rad/s]; the joint
     force is the moment about each axis [N m].
@@ -46,10 +46,10 @@ class Universal(Joint):
     """
 
     axis: Vec3 = (1.0, 0.0, 0.0)
-    """Unit axis of the first turn, in joint axes."""
+    """Unit axis of the first rotation, in joint axes."""
 
     second_axis: Vec3 = (0.0, 1.0, 0.0)
-    """Unit axis of the second turn, in body axes, which joint axes share at zero position."""
+    """Unit axis of the second rotation, in body axes, which equal joint axes at zero position."""
 
     kind: ClassVar[str] = "universal"
     nq: ClassVar[int] = 2
@@ -60,7 +60,7 @@ class Universal(Joint):
         for field in ("axis", "second_axis"):
             object.__setattr__(self, field, unit_axis(getattr(self, field), self.name, field))
         sine = float(np.linalg.norm(np.cross(self.axis, self.second_axis)))
-        if sine < PARALLEL:
+        if sine < PARALLEL_SINE:
             raise ModelError(
                 f"joint {self.name!r}: axis and second_axis must have different directions, got "
                 f"{list(self.axis)} and {list(self.second_axis)}; use Revolute for one axis",
@@ -80,7 +80,7 @@ class Universal(Joint):
         return (self.kind, *self.axis, *self.second_axis)
 
     def canonical(self) -> tuple[Matrix3, Joint]:
-        """Return axes with z along the second axis, y across both."""
+        """Return axes with z along the second axis, y normal to both."""
         if coordinate_of(self.axis) is not None and coordinate_of(self.second_axis) is not None:
             return IDENTITY3, self
         z, a = self.second_axis, self.axis
@@ -92,13 +92,13 @@ class Universal(Joint):
         object.__setattr__(joint, "second_axis", (0.0, 0.0, 1.0))
         return Q, joint
 
-    def closing(self) -> tuple[Measure, ...]:
-        """Return that origins meet and the two axes keep their angle."""
+    def loop_constraints(self) -> tuple[Measure, ...]:
+        """Return the constraints of coincident origins and constant angle between the axes."""
         bend = Tilt(self.axis, self.second_axis, dot(self.axis, self.second_axis))
         return (*all_axes(Offset), bend)
 
     def neutral(self) -> tuple[float, ...]:
-        """Return no turn."""
+        """Return zero angles."""
         return (0.0, 0.0)
 
     def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
@@ -111,22 +111,22 @@ class Universal(Joint):
         return Transform((turn_about(self.axis, *cos_sin(q[0])), self._second(q)))
 
     def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return the first axis as the body sees it, and the second (1987, table 8-1)."""
+        """Return the first axis in body coordinates, and the second (1987, table 8-1)."""
         first = self._second(q).direction(self.axis)
         return (Motion(first, ZERO3), Motion(self.second_axis, ZERO3))
 
     def subspace_rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return Sdot: seen from the body, the first axis turns back about the second."""
+        """Return Sdot: in body coordinates, the first axis rotates backward about the second."""
         first = self._second(q).direction(self.axis)
         return (Motion(cross(first, scale(self.second_axis, v[1])), ZERO3), Motion.zero())
 
     def bias(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> Motion:
-        """Return Sdot v: seen from the body, the first axis turns back about the second."""
+        """Return Sdot v: in body coordinates, the first axis rotates backward about the second."""
         first = self._second(q).direction(self.axis)
         return Motion(cross(scale(first, v[0]), scale(self.second_axis, v[1])), ZERO3)
 
     def bias_derivative(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Motion, ...]:
-        """Return how Sdot v changes: with the second angle its first factor turns back."""
+        """Return the derivative of Sdot v by position."""
         turned = cross(self._second(q).direction(self.axis), self.second_axis)
         change = scale(cross(turned, self.second_axis), v[0] * v[1])
         return (Motion.zero(), Motion(change, ZERO3))

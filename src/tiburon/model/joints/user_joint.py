@@ -1,8 +1,8 @@
-"""Joints that run user code, keyed by their traced graph.
+"""User-defined joints, keyed by their traced graph.
 
-A class derived from a joint of this package may override any of its methods. Neither its kind nor
-its numbers then determine what it computes, and frames, offset and numbers must not be changed as
-if it were still the joint it is derived from.
+A class derived from a joint of this package may override any of its methods. Its type and
+parameters then do not determine what it computes, and its frames, offset and parameters must not be
+changed as for its base class.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,7 +18,7 @@ from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar
 from tiburon.spatial.vec3 import IDENTITY3
 from tiburon.trace.declared import is_declared, replaced_names, structure_text
 
-# tracing is loaded when a joint needs it: robots of joints that ship start faster without it
+# tracing is imported on first use, so that other robots start faster
 if TYPE_CHECKING:
     from tiburon.trace.program import Program
 
@@ -26,10 +26,10 @@ __all__ = ["as_laid_out", "joint_graph"]
 
 
 class UserJoint:
-    """A joint of which nothing is known but what its methods return.
+    """A joint defined by the results of its methods alone.
 
-    It stands for the joint in a plan, where joints that ship are turned to coordinate axes and
-    share code with those that differ in numbers alone.
+    It replaces the joint in a plan, where built-in joints are rotated to coordinate axes and share
+    code with others of the same structure.
     """
 
     def __init__(self, joint: Joint, graph: tuple[object, ...] | None = None) -> None:
@@ -53,22 +53,22 @@ class UserJoint:
         return UserJoint(self._joint.at(time), self._graph)
 
     def canonical(self) -> tuple[Matrix3, "UserJoint"]:
-        """Return the axes it has: its methods may ignore an axis that it was given."""
+        """Return its own axes: its methods may ignore its axis."""
         return IDENTITY3, self
 
     def without_offset(self) -> tuple["UserJoint", tuple[float, ...]]:
-        """Return the joint, and no offset: its methods need not add one."""
+        """Return the joint and no offset: its methods may not add one."""
         return self, ()
 
     def no_offset(self) -> tuple[float, ...]:
         """Return no offset."""
         return ()
 
-    def numbers(self) -> tuple[float, ...]:
-        """Return an empty tuple: which numbers only enter arithmetic is not known."""
+    def parameters(self) -> tuple[float, ...]:
+        """Return an empty tuple: its parameters are not known."""
         return ()
 
-    def with_numbers(self, numbers: Sequence[Scalar]) -> "UserJoint":
+    def with_parameters(self, numbers: Sequence[Scalar]) -> "UserJoint":
         """Return the joint."""
         return self
 
@@ -77,7 +77,7 @@ Joint.register(UserJoint)
 
 
 def as_laid_out(joint: Joint) -> Joint:
-    """Return the joint that stands in a plan: itself, unless it runs user code."""
+    """Return the joint for a plan: itself, unless it has user code."""
     return joint if is_declared(joint) else cast(Joint, UserJoint(joint))
 
 
@@ -92,8 +92,8 @@ def joint_graph(joint: Joint) -> tuple[object, ...]:
     calls = dict(_CALLS)
     replaced = set(replaced_names(joint))
     if replaced <= calls.keys():
-        # as they ship, these follow from the fields and from all other methods
-        for name in FOLLOWING - replaced:
+        # the built-in versions follow from the fields and the other methods
+        for name in DERIVED_METHODS - replaced:
             del calls[name]
     freedoms = joint.nv if joint.follows is None else 1
     positions = joint.nq if joint.follows is None else 1
@@ -106,7 +106,7 @@ def joint_graph(joint: Joint) -> tuple[object, ...]:
                 leaves: list[Any] = []
                 form = _take(call(joint.at(time), given), leaves)
             except Exception as error:
-                # who calls it in a kernel meets the error there
+                # a kernel that calls it raises the error
                 form, leaves = type(error).__qualname__, []
             forms.append((name, form))
             found += leaves
@@ -129,7 +129,7 @@ def _fields_of_code(joint: Joint) -> list[str]:
 
 
 class _Given:
-    """What methods of joints are traced on."""
+    """Arguments with which joint methods are traced."""
 
     def __init__(self, *arrays: tuple[Any, ...]) -> None:
         self.q, self.q1, self.v, f, IA, pA, c, a, x = arrays
@@ -146,11 +146,11 @@ def _released(joint: Joint, given: _Given, armature: Any) -> Any:
     return Ia, pa, carry, joint.accelerate(given.q, carry, given.a, armature)
 
 
-def _closing(joint: Joint, given: _Given) -> Any:
+def _loop_constraints(joint: Joint, given: _Given) -> Any:
     at = given.relative
     return [
         (isinstance(one, Slip), one.value(at), one.wrench(at), one.bias(at))
-        for one in joint.closing()
+        for one in joint.loop_constraints()
     ]
 
 
@@ -175,16 +175,16 @@ _CALLS: dict[str, Callable[[Joint, _Given], Any]] = {
     "difference": lambda j, x: j.difference(x.q, x.q1),
     "displacement": lambda j, x: j.displacement(x.q, x.q1),
     "normalize": lambda j, x: j.normalize(x.q),
-    "closing": _closing,
+    "loop_constraints": _loop_constraints,
 }
 """Every method whose result may enter a kernel, by name."""
 
-FOLLOWING = frozenset({"release", "accelerate"})
-"""Methods that take longest to trace; those of this package use nothing but the others."""
+DERIVED_METHODS = frozenset({"release", "accelerate"})
+"""Methods that take longest to trace; the built-in versions only use the others."""
 
 
 def _take(value: Any, leaves: list[Any]) -> object:
-    """Take numbers out of what a method returned; return the form that is left."""
+    """Extract the scalars of a method's result; return its structure."""
     if isinstance(value, np.ndarray) and value.ndim:
         return _take(list(value), leaves)
     if isinstance(value, (tuple, list)):

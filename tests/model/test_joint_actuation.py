@@ -1,4 +1,4 @@
-"""Actuator force sub-spaces: what they can move, and what bearings carry."""
+"""Actuator force subspaces: what they can move, and what bearings carry."""
 
 import numpy as np
 import pytest
@@ -14,23 +14,23 @@ CYLINDER = (0.0, 0.1, 0.0, 1.0, 0.0, 0.0)
 
 
 @pytest.mark.parametrize(
-    ("joint", "actuators", "powered"),
+    ("joint", "actuators", "status"),
     [
-        (HINGE, [CYLINDER], "properly"),
-        (HINGE, [CYLINDER, (0, 1, 0, 0, 0, 0)], "over"),
-        (HINGE, [(1, 0, 0, 0, 0, 0)], "un"),
-        (HINGE, [], "un"),
-        (tb.Universal("cardan"), [CYLINDER], "under"),
-        (tb.Universal("cardan"), [CYLINDER, (1, 0, 0, 0, 0, 0)], "properly"),
-        (tb.Universal("cardan"), [CYLINDER, CYLINDER], "under"),
-        (tb.Free("float"), np.eye(6), "properly"),
-        (tb.Free("float"), np.vstack([np.eye(6), np.ones(6)]), "over"),
+        (HINGE, [CYLINDER], "fully actuated"),
+        (HINGE, [CYLINDER, (0, 1, 0, 0, 0, 0)], "redundantly actuated"),
+        (HINGE, [(1, 0, 0, 0, 0, 0)], "unactuated"),
+        (HINGE, [], "unactuated"),
+        (tb.Universal("cardan"), [CYLINDER], "underactuated"),
+        (tb.Universal("cardan"), [CYLINDER, (1, 0, 0, 0, 0, 0)], "fully actuated"),
+        (tb.Universal("cardan"), [CYLINDER, CYLINDER], "underactuated"),
+        (tb.Free("float"), np.eye(6), "fully actuated"),
+        (tb.Free("float"), np.vstack([np.eye(6), np.ones(6)]), "redundantly actuated"),
     ],
 )
-def test_joints_are_classified_by_the_rank_of_the_work_matrix(joint, actuators, powered):
+def test_joints_are_classified_by_the_rank_of_the_work_matrix(joint, actuators, status):
     """Featherstone 1987, section 7.4.2; independent of the units of the wrenches."""
-    assert tb.powering(joint, actuators).powered == powered
-    assert tb.powering(joint, 1e-7 * np.asarray(actuators)).powered == powered
+    assert tb.joint_actuation(joint, actuators).status == status
+    assert tb.joint_actuation(joint, 1e-7 * np.asarray(actuators)).status == status
 
 
 def test_joint_force_has_the_power_of_the_actuators():
@@ -39,7 +39,7 @@ def test_joint_force_has_the_power_of_the_actuators():
     joint = tb.Planar("slope", (0.6, 0.8, 0.0))
     q, qd = joint.random(rng), rng.standard_normal(3)
     F, Qa = rng.standard_normal((3, 6)), rng.standard_normal((4, 3))
-    found = tb.powering(joint, F, q)
+    found = tb.joint_actuation(joint, F, q)
     power = [joint.motion(q, qd).dot(Force.from_array((F.T @ x).tolist())) for x in Qa]
     np.testing.assert_allclose(found.joint_force(Qa) @ qd, power, rtol=0, atol=ROUNDING)
     back = found.actuator_force(found.joint_force(Qa))
@@ -50,7 +50,7 @@ def test_bearing_projector_takes_what_does_no_work():
     """S^T P = 0, P P = P, P F = 0 (eq. 7.15)."""
     rng = np.random.default_rng(2)
     joint = tb.Universal("cardan", (0, 0, 1), (1, 0, 0))
-    found = tb.powering(joint, rng.standard_normal((2, 6)), joint.random(rng))
+    found = tb.joint_actuation(joint, rng.standard_normal((2, 6)), joint.random(rng))
     P = found.bearing_projector()
     np.testing.assert_allclose(found.S.T @ P, 0.0, rtol=0, atol=100 * ROUNDING)
     np.testing.assert_allclose(P @ P, P, rtol=0, atol=100 * ROUNDING)
@@ -63,33 +63,33 @@ def test_bearing_projector_takes_what_does_no_work():
 def test_cylinder_loads_the_bearing_where_a_couple_does_not():
     """1 N m about the hinge: the cylinder pushes with 10 N, which the bearing takes back."""
     f = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
-    load = tb.powering(HINGE, [CYLINDER]).bearing_projector() @ f
+    load = tb.joint_actuation(HINGE, [CYLINDER]).bearing_projector() @ f
     np.testing.assert_allclose(load, (0, 0, 0, -10, 0, 0), rtol=0, atol=ROUNDING)
-    np.testing.assert_allclose(tb.powering(HINGE).bearing_projector() @ f, 0, atol=ROUNDING)
+    np.testing.assert_allclose(tb.joint_actuation(HINGE).bearing_projector() @ f, 0, atol=ROUNDING)
 
 
 def test_actuators_over_powered_share_and_under_powered_refuse():
-    over = tb.powering(HINGE, [(0, 1, 0, 0, 0, 0), (0, 2, 0, 0, 0, 0)])
+    over = tb.joint_actuation(HINGE, [(0, 1, 0, 0, 0, 0), (0, 2, 0, 0, 0, 0)])
     np.testing.assert_allclose(over.actuator_force([5.0]), (1.0, 2.0), rtol=0, atol=ROUNDING)
-    with pytest.raises(tb.DomainError, match=r"properly powered joint.*over-powered"):
+    with pytest.raises(tb.DomainError, match=r"fully actuated joint.*redundantly actuated"):
         over.bearing_projector()
-    under = tb.powering(tb.Universal("cardan"), [CYLINDER])
-    with pytest.raises(tb.DomainError, match=r"'cardan'.*all 2 freedoms.*under-powered"):
+    under = tb.joint_actuation(tb.Universal("cardan"), [CYLINDER])
+    with pytest.raises(tb.DomainError, match=r"'cardan'.*all 2 degrees of freedom.*underactuated"):
         under.actuator_force([1.0, 2.0])
     with pytest.raises(tb.ShapeError, match="actuators"):
-        tb.powering(HINGE, [[1, 2, 3]])
+        tb.joint_actuation(HINGE, [[1, 2, 3]])
 
 
 def test_report_names_every_joint_with_freedoms():
     """Floating bases have no actuator unless one is named."""
     model = ROBOTS["orrery"]
-    report = tb.powering_report(model, {"j_nut": [], "j_fork": [CYLINDER]})
-    expected = {joint.name: "properly" for joint in model.joints}
-    expected |= {"j_float": "un", "j_nut": "un", "j_fork": "under"}
-    assert {name: found.powered for name, found in report.items()} == expected
-    assert tb.powering_report(model, {"j_float": np.eye(6)})["j_float"].powered == "properly"
+    report = tb.actuation_report(model, {"j_nut": [], "j_fork": [CYLINDER]})
+    expected = {joint.name: "fully actuated" for joint in model.joints}
+    expected |= {"j_float": "unactuated", "j_nut": "unactuated", "j_fork": "underactuated"}
+    assert {name: found.status for name, found in report.items()} == expected
+    assert tb.actuation_report(model, {"j_float": np.eye(6)})["j_float"].status == "fully actuated"
     with pytest.raises(tb.UnknownNameError, match="j_nutt"):
-        tb.powering_report(model, {"j_nutt": []})
+        tb.actuation_report(model, {"j_nutt": []})
 
 
 def pushed_arm():
@@ -114,7 +114,7 @@ def test_bearings_carry_what_actuators_with_lines_of_their_own_leave():
     whole = plain.actuator + plain.bearing
     np.testing.assert_array_equal(found.tau, plain.tau)
     for place, name in enumerate(["hinge", "ball"]):
-        power = tb.powering(model.joint(name), lines[name], q[model.slice(name)])
+        power = tb.joint_actuation(model.joint(name), lines[name], q[model.slice(name)])
         bearing = power.bearing_projector() @ whole[place]
         # the work matrix of random lines is conditioned like 10
         scale = 1e3 * ROUNDING * np.abs(whole).max() * np.linalg.cond(power.work)
@@ -126,10 +126,10 @@ def test_bearings_carry_what_actuators_with_lines_of_their_own_leave():
 
 
 def test_of_more_actuators_than_freedoms_forces_of_least_squares_are_taken():
-    """An over-powered hinge: the wrench that `Powering.actuator_force` gives, also in a batch."""
+    """A redundant hinge: the wrench of `JointActuation.actuator_force`, also in a batch."""
     model, q, v, vd = pushed_arm()
     lines = np.array([CYLINDER, (0.3, 1, 0, 0, 0, 2)])
-    power = tb.powering(model.joint("hinge"), lines)
+    power = tb.joint_actuation(model.joint("hinge"), lines)
     found = tb.joint_reactions(model, np.stack([q, q]), v, vd, actuators={"hinge": lines})
     expected = power.F @ power.actuator_force(found.tau[0, :1])
     scale = 1e3 * ROUNDING * np.abs(expected).max()

@@ -4,15 +4,15 @@ from dataclasses import dataclass, field, replace
 
 from tiburon.arguments import public
 from tiburon.errors import ModelError
-from tiburon.hydro.coefficients import estimate_water
+from tiburon.hydro.coefficients import estimate_hydrodynamics
 from tiburon.model import Body, BodyFluid, Model, Shape
 from tiburon.model.value_checks import positive_density
 
-__all__ = ["AddedWater", "BodyWater", "add_water"]
+__all__ = ["AddedHydrodynamics", "BodyHydrodynamics", "add_hydrodynamics"]
 
 
 @dataclass(frozen=True)
-class BodyWater:
+class BodyHydrodynamics:
     """What became of one body."""
 
     body: str
@@ -33,20 +33,20 @@ class BodyWater:
 
 
 @dataclass(frozen=True)
-class AddedWater:
+class AddedHydrodynamics:
     """A robot ready for water, and how good its numbers are."""
 
     model: Model
     """The robot with its water numbers."""
 
-    bodies: tuple[BodyWater, ...]
+    bodies: tuple[BodyHydrodynamics, ...]
     """What became of each body, in the order of the model."""
 
 
 @public
-def add_water(
+def add_hydrodynamics(
     model: Model, density: float = 1025.0, *, overwrite: bool = False, panels: int = 1000
-) -> AddedWater:
+) -> AddedHydrodynamics:
     """Give every body of a robot the water numbers of its shapes.
 
     Collision shapes count where a body has any, else visual ones. Bodies without shapes, or with
@@ -63,7 +63,7 @@ def add_water(
         ModelError: If no body has water numbers afterwards.
 
     Example:
-        ``tb.add_water(tb.load("arm.urdf")).model``
+        ``tb.add_hydrodynamics(tb.load("arm.urdf")).model``
     """
     density = positive_density(density, "water numbers")
     found = tuple(_body_water(body, density, overwrite, panels) for body in model.bodies)
@@ -75,25 +75,27 @@ def add_water(
             "ellipsoids or watertight meshes, or fluid=BodyFluid(...)"
         )
     estimated = {entry.body: entry.fluid for entry in found if entry.quality}
-    return AddedWater(model.with_fluids(estimated), found)
+    return AddedHydrodynamics(model.with_fluids(estimated), found)
 
 
-def _body_water(body: Body, density: float, overwrite: bool, panels: int) -> BodyWater:
+def _body_water(body: Body, density: float, overwrite: bool, panels: int) -> BodyHydrodynamics:
     if body.fluid is not None and not overwrite:
-        return BodyWater(body.name, body.fluid, reason="has numbers of its own")
+        return BodyHydrodynamics(body.name, body.fluid, reason="has numbers of its own")
     shapes = _met_by_water(body.shapes)
     if not shapes:
-        return BodyWater(body.name, body.fluid, reason="has no shape")
+        return BodyHydrodynamics(body.name, body.fluid, reason="has no shape")
     try:
-        estimate = estimate_water(shapes, density, panels=panels)
+        estimate = estimate_hydrodynamics(shapes, density, panels=panels)
     except ModelError as error:
-        return BodyWater(body.name, body.fluid, reason=str(error).removeprefix("water numbers: "))
+        return BodyHydrodynamics(
+            body.name, body.fluid, reason=str(error).removeprefix("water numbers: ")
+        )
     remark = "; ".join(estimate.remarks)
     fluid = estimate.fluid
     if body.fluid is not None:
         # shapes tell nothing of fins: those a body has stay
         fluid = replace(fluid, fins=body.fluid.fins)
-    return BodyWater(body.name, fluid, estimate.quality, remark=remark)
+    return BodyHydrodynamics(body.name, fluid, estimate.quality, remark=remark)
 
 
 def _met_by_water(shapes: tuple[Shape, ...]) -> tuple[Shape, ...]:

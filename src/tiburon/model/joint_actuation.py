@@ -1,10 +1,10 @@
-"""Which joints their actuators can move, and what their bearings carry.
+"""Actuation of single joints: which motions actuators drive, and what bearings carry.
 
-Actuators of a joint exert wrenches in a sub-space F of their own, which need not lie along the
-joint's freedoms S: a hydraulic cylinder beside a hinge pushes along its own line. What counts is
-the work S^T F that they can do (Featherstone 1987, section 7.4.2).
+The wrenches of a joint's actuators span a force subspace F, which need not align with the motion
+subspace S: a hydraulic cylinder beside a hinge pushes along its own line of action. The work matrix
+S^T F decides which motions are actuated (Featherstone 1987, section 7.4.2).
 
-Symbols: S motion sub-space, F force sub-space of the actuators, Qa their forces, f the force a
+Symbols: S motion subspace, F force subspace of the actuators, Qa their forces, f the force a
 joint transmits, all in body coordinates.
 """
 
@@ -25,24 +25,27 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
-UNPOWERED, UNDERPOWERED, PROPER, OVERPOWERED = "un", "under", "properly", "over"
+UNACTUATED = "unactuated"
+UNDERACTUATED = "underactuated"
+FULLY_ACTUATED = "fully actuated"
+REDUNDANTLY_ACTUATED = "redundantly actuated"
 
-DEPENDENT = 1e-10
-"""Singular value, relative to the largest possible, below which a direction gets no power."""
+RANK_TOLERANCE = 1e-10
+"""Singular value of the normalized work matrix below which a direction is unactuated."""
 
 
 @record(slots=False, eq=False)
-class Powering:
-    """How the actuators of one joint work on its freedoms, at one position."""
+class JointActuation:
+    """Actuation of one joint at one position: work matrix, rank and bearing loads."""
 
     joint: str
     """Name of the joint."""
 
     S: Array
-    """Motion sub-space in body coordinates, shape (6, nv)."""
+    """Motion subspace in body coordinates, shape (6, nv)."""
 
     F: Array
-    """Force sub-space of the actuators, [n; f] of unit force each, shape (6, actuators)."""
+    """Force subspace of the actuators, [n; f] of unit force each, shape (6, actuators)."""
 
     @property
     def work(self) -> Array:
@@ -51,74 +54,75 @@ class Powering:
 
     @property
     def rank(self) -> int:
-        """Number of independent freedoms that actuators can work on."""
+        """Number of independent degrees of freedom that the actuators drive."""
         if 0 in self.work.shape:
             return 0
         lengths = [np.linalg.norm(part, axis=0) for part in (self.S, self.F)]
-        # units of S and F are the caller's: only directions decide
+        # the rank must not depend on the units of S and F
         scale = np.outer(*(np.where(length > 0.0, length, 1.0) for length in lengths))
-        return int(np.sum(np.linalg.svd(self.work / scale, compute_uv=False) > DEPENDENT))
+        return int(np.sum(np.linalg.svd(self.work / scale, compute_uv=False) > RANK_TOLERANCE))
 
     @property
-    def powered(self) -> str:
-        """One word: "un", "under", "properly" or "over" powered.
+    def status(self) -> str:
+        """Status: "unactuated", "underactuated", "fully actuated" or "redundantly actuated".
 
-        Properly powered joints have S^T F square and non-singular (section 7.4.2); in over-powered
-        ones every freedom is powered and actuators can work against each other.
+        S^T F of fully actuated ("properly powered", section 7.4.2) joints is square and
+        non-singular; redundantly actuated joints have more actuators than degrees of freedom.
         """
         nv, actuators = self.work.shape
         if self.rank == 0 and nv > 0:
-            return UNPOWERED
+            return UNACTUATED
         if self.rank < nv:
-            return UNDERPOWERED
-        return PROPER if actuators == nv else OVERPOWERED
+            return UNDERACTUATED
+        return FULLY_ACTUATED if actuators == nv else REDUNDANTLY_ACTUATED
 
     def joint_force(self, actuator_force: ArrayLike) -> Array:
         """Return the joint forces S^T F Qa (eq. 7.13).
 
         Args:
-            actuator_force: One number per actuator, shape (..., actuators).
+            actuator_force: One force per actuator [N or N m], shape (..., actuators).
         """
         given = self._checked("actuator_force", actuator_force, self.F.shape[1])
         return given @ self.work.T
 
     def actuator_force(self, tau: ArrayLike) -> Array:
-        """Return the actuator forces Qa that make given joint forces (eq. 7.14).
+        """Return the actuator forces Qa that produce given joint forces (eq. 7.14).
 
-        Where actuators are more than freedoms, those of least sum of squares.
+        For redundantly actuated joints, the solution with the least sum of squares.
 
         Args:
             tau: Joint force [N or N m], shape (..., nv).
 
         Raises:
-            DomainError: If not every freedom is powered: some joint forces cannot be made.
+            DomainError: If the joint is not fully actuated.
         """
         given = self._checked("tau", tau, self.S.shape[1])
         if self.rank < self.S.shape[1]:
             raise DomainError(
                 f"joint {self.joint!r}",
-                f"actuators that work on all {self.S.shape[1]} freedoms",
-                f"{self.rank}: it is {self.powered}-powered",
+                f"actuators that drive all {self.S.shape[1]} degrees of freedom",
+                f"{self.rank}: it is {self.status}",
                 advice="add actuators, or leave the joint force out",
             )
         found: Array = given @ np.linalg.pinv(self.work).T
         return found
 
     def bearing_projector(self) -> Array:
-        """Return 1 - F (S^T F)^-1 S^T, which takes from f what the bearing carries (eq. 7.15).
+        """Return 1 - F (S^T F)^-1 S^T, which projects f onto the bearing load (eq. 7.15).
 
         Returns:
-            Idempotent matrix, shape (6, 6); what it leaves does no work on the joint.
+            Idempotent matrix, shape (6, 6); the bearing load does no work on the joint.
 
         Raises:
-            DomainError: If the joint is not properly powered, and the split is not unique.
+            DomainError: If the joint is not fully actuated with as many actuators as degrees of
+                freedom, so that the split is not unique.
         """
-        if self.powered != PROPER:
+        if self.status != FULLY_ACTUATED:
             raise DomainError(
                 f"joint {self.joint!r}",
-                "a properly powered joint",
-                f"an {self.powered}-powered one",
-                advice="name as many independent actuators as the joint has freedoms",
+                "a fully actuated joint",
+                f"a joint that is {self.status}",
+                advice="give as many independent actuators as the joint has degrees of freedom",
             )
         return np.eye(6) - self.F @ np.linalg.solve(self.work, self.S.T)
 
@@ -131,50 +135,50 @@ class Powering:
 
 
 @public
-def powering(
+def joint_actuation(
     joint: Joint, actuators: ArrayLike | None = None, q: ArrayLike | None = None
-) -> Powering:
-    """Find how actuators work on a joint.
+) -> JointActuation:
+    """Analyze the actuation of a joint.
 
     Args:
         joint: The joint.
         actuators: Wrench [n; f] of a unit force of each actuator on the body, body axes about the
-            body origin, shape (actuators, 6). By default one that acts along each freedom.
-        q: Position of the joint, shape (nq,); unmoved by default.
+            body origin, shape (actuators, 6). By default one along each degree of freedom.
+        q: Position of the joint, shape (nq,); neutral by default.
 
     Returns:
-        The work they do, how well the joint is powered, and what the bearing carries.
+        Work matrix, status and bearing projector.
 
     Example:
         A cylinder that pushes along x, 0.1 m above a hinge about y::
 
-            cylinder = powering(Revolute("hinge", (0, 1, 0)), [(0, 0.1, 0, 1, 0, 0)])
-            cylinder.powered       # "properly"
+            cylinder = joint_actuation(Revolute("hinge", (0, 1, 0)), [(0, 0.1, 0, 1, 0, 0)])
+            cylinder.status  # "fully actuated"
     """
     position = joint.neutral() if q is None else vector("q", q, joint.nq).tolist()
     S = subspace_matrix(joint.subspace(position)).astype(np.float64)
     if actuators is None:
-        # couples where the freedom turns, forces where it slides: the dual basis in their span
-        return Powering(joint.name, S, np.linalg.pinv(S).T.astype(np.float64))
+        # couples for rotations, forces for translations: the dual basis in their span
+        return JointActuation(joint.name, S, np.linalg.pinv(S).T.astype(np.float64))
     refuse_unusable("actuators", actuators)
     rows = np.asarray(actuators, dtype=np.float64)
     F = rows.reshape(0, 6).T if rows.size == 0 else rows.T
     if rows.size and (rows.ndim != 2 or rows.shape[1] != 6):
         raise ShapeError("actuators", "(actuators, 6)", rows.shape, advice="one row [n; f] each")
-    return Powering(joint.name, S, F)
+    return JointActuation(joint.name, S, F)
 
 
 @public
-def powering_report(
+def actuation_report(
     model: "Model", actuators: dict[str, ArrayLike] | None = None, q: ArrayLike | None = None
-) -> dict[str, Powering]:
-    """Find how every joint of a robot that has freedoms is powered.
+) -> dict[str, JointActuation]:
+    """Analyze the actuation of every moving joint of a robot.
 
     Args:
         model: The robot.
-        actuators: By joint name, wrenches as `powering` takes them; an empty list for none. Joints
-            left out have an actuator along each freedom, floating bases have none.
-        q: Position of the robot, shape (nq,); unmoved by default.
+        actuators: By joint name, wrenches as for `joint_actuation`; an empty list for none. Other
+            joints have an actuator along each degree of freedom, floating bases have none.
+        q: Configuration of the robot, shape (nq,); neutral by default.
 
     Returns:
         One entry per joint name.
@@ -189,5 +193,5 @@ def powering_report(
             continue
         floating = joint.kind == "free" and joint.name not in given
         wrenches = np.zeros((0, 6)) if floating else given.get(joint.name)
-        found[joint.name] = powering(joint, wrenches, position[model.slice(joint.name)])
+        found[joint.name] = joint_actuation(joint, wrenches, position[model.slice(joint.name)])
     return found
