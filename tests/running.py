@@ -6,9 +6,10 @@ import tiburon as tb
 from tiburon.algorithms import energy
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.crba import crba
-from tiburon.algorithms.external import external_options, forces_on_bodies
 from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.setting import forces_on_bodies
 from tiburon.functions.kernel_source import LibrarySource
+from tiburon.functions.keywords import external_options
 from tiburon.native.kernel import make_kernel
 from tiburon.trace.interpret import interpret
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike
 
 import tiburon as tb
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike
 from tiburon.errors import ArgumentError, shown
 
 

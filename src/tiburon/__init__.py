@@ -25,77 +25,6 @@ if TYPE_CHECKING:
     from tiburon.actuation.schedules import JointForceSchedule as JointForceSchedule
     from tiburon.actuation.schedules import WrenchSchedule as WrenchSchedule
     from tiburon.actuation.stick_slip import StickSlip as StickSlip
-    from tiburon.algorithms.apparent_inertia import (
-        apparent_inverse_inertia as apparent_inverse_inertia,
-    )
-    from tiburon.algorithms.apparent_inertia import cross_inverse_inertia as cross_inverse_inertia
-    from tiburon.algorithms.bias import bias_force as bias_force
-    from tiburon.algorithms.bias import gravity_force as gravity_force
-    from tiburon.algorithms.center_of_mass import center_of_mass as center_of_mass
-    from tiburon.algorithms.center_of_mass import center_of_mass_jacobian as center_of_mass_jacobian
-    from tiburon.algorithms.coriolis import coriolis_matrix as coriolis_matrix
-    from tiburon.algorithms.crba import mass_matrix as mass_matrix
-    from tiburon.algorithms.derivatives.dynamics import (
-        ForwardDynamicsDerivatives as ForwardDynamicsDerivatives,
-    )
-    from tiburon.algorithms.derivatives.dynamics import (
-        InverseDynamicsDerivatives as InverseDynamicsDerivatives,
-    )
-    from tiburon.algorithms.derivatives.dynamics import (
-        forward_dynamics_derivatives as forward_dynamics_derivatives,
-    )
-    from tiburon.algorithms.derivatives.dynamics import (
-        inverse_dynamics_derivatives as inverse_dynamics_derivatives,
-    )
-    from tiburon.algorithms.derivatives.inertia import InertiaDerivatives as InertiaDerivatives
-    from tiburon.algorithms.derivatives.inertia import inertia_derivatives as inertia_derivatives
-    from tiburon.algorithms.energy import kinetic_energy as kinetic_energy
-    from tiburon.algorithms.energy import potential_energy as potential_energy
-    from tiburon.algorithms.floating_base import (
-        floating_base_inverse_dynamics as floating_base_inverse_dynamics,
-    )
-    from tiburon.algorithms.forward import forward_dynamics as forward_dynamics
-    from tiburon.algorithms.frame_motion import frame_acceleration as frame_acceleration
-    from tiburon.algorithms.frame_motion import frame_velocity as frame_velocity
-    from tiburon.algorithms.frame_target import FrameTarget as FrameTarget
-    from tiburon.algorithms.hybrid import hybrid_dynamics as hybrid_dynamics
-    from tiburon.algorithms.inverse_kinematics import InverseKinematics as InverseKinematics
-    from tiburon.algorithms.inverse_kinematics import (
-        InverseKinematicsOutcome as InverseKinematicsOutcome,
-    )
-    from tiburon.algorithms.inverse_kinematics import inverse_kinematics as inverse_kinematics
-    from tiburon.algorithms.jacobian import frame_jacobian as frame_jacobian
-    from tiburon.algorithms.jacobian import frame_jacobian_bias as frame_jacobian_bias
-    from tiburon.algorithms.joint_space import inverse_mass_matrix as inverse_mass_matrix
-    from tiburon.algorithms.joint_space import prepare_dynamics as prepare_dynamics
-    from tiburon.algorithms.kinematics import forward_kinematics as forward_kinematics
-    from tiburon.algorithms.momentum import momentum as momentum
-    from tiburon.algorithms.momentum import momentum_matrix as momentum_matrix
-    from tiburon.algorithms.operational_space import (
-        operational_space_inertia as operational_space_inertia,
-    )
-    from tiburon.algorithms.operational_space import (
-        operational_space_inverse_inertia as operational_space_inverse_inertia,
-    )
-    from tiburon.algorithms.reactions import joint_reactions as joint_reactions
-    from tiburon.algorithms.regressor import inertial_parameter_names as inertial_parameter_names
-    from tiburon.algorithms.regressor import inertial_parameters as inertial_parameters
-    from tiburon.algorithms.regressor import regressor as regressor
-    from tiburon.algorithms.rnea import inverse_dynamics as inverse_dynamics
-    from tiburon.algorithms.water.cylinder_flow import CylinderFlow as CylinderFlow
-    from tiburon.algorithms.water.cylinder_flow import cylinder_flows as cylinder_flows
-    from tiburon.algorithms.water.fins import fin_force as fin_force
-    from tiburon.algorithms.water.fins import steerable_fins as steerable_fins
-    from tiburon.algorithms.water.fossen_form import FossenForm as FossenForm
-    from tiburon.algorithms.water.fossen_form import fossen_form as fossen_form
-    from tiburon.algorithms.water.thrusters import thrust_after as thrust_after
-    from tiburon.algorithms.water.thrusters import thruster_force as thruster_force
-    from tiburon.algorithms.water.thrusters import (
-        thruster_force_of_thrust as thruster_force_of_thrust,
-    )
-    from tiburon.algorithms.water.trim import Trim as Trim
-    from tiburon.algorithms.water.trim import TrimOutcome as TrimOutcome
-    from tiburon.algorithms.water.trim import trim as trim
     from tiburon.checks.energy_flow import EnergyFlow as EnergyFlow
     from tiburon.checks.energy_flow import energy_flow as energy_flow
     from tiburon.checks.finding import Finding as Finding
@@ -138,9 +67,102 @@ if TYPE_CHECKING:
     from tiburon.formats.load import load as load
     from tiburon.formats.load import load_world as load_world
     from tiburon.formats.save import save as save
+    from tiburon.functions.assembly import Assembly as Assembly
+    from tiburon.functions.assembly import AssemblyBranches as AssemblyBranches
+    from tiburon.functions.assembly import assemble as assemble
+    from tiburon.functions.assembly import assembly_branches as assembly_branches
+    from tiburon.functions.closed_loops import LoopDynamics as LoopDynamics
+    from tiburon.functions.closed_loops import LoopForces as LoopForces
+    from tiburon.functions.closed_loops import LoopReactions as LoopReactions
+    from tiburon.functions.closed_loops import ProjectedConfiguration as ProjectedConfiguration
+    from tiburon.functions.closed_loops import constraint_residual as constraint_residual
+    from tiburon.functions.closed_loops import loop_dynamics as loop_dynamics
+    from tiburon.functions.closed_loops import loop_inverse_dynamics as loop_inverse_dynamics
+    from tiburon.functions.closed_loops import loop_jacobian as loop_jacobian
+    from tiburon.functions.closed_loops import loop_reactions as loop_reactions
+    from tiburon.functions.closed_loops import project_configuration as project_configuration
+    from tiburon.functions.closed_loops import project_velocity as project_velocity
     from tiburon.functions.compilation import compile as compile
+    from tiburon.functions.derivatives import (
+        ForwardDynamicsDerivatives as ForwardDynamicsDerivatives,
+    )
+    from tiburon.functions.derivatives import InertiaDerivatives as InertiaDerivatives
+    from tiburon.functions.derivatives import (
+        InverseDynamicsDerivatives as InverseDynamicsDerivatives,
+    )
+    from tiburon.functions.derivatives import (
+        forward_dynamics_derivatives as forward_dynamics_derivatives,
+    )
+    from tiburon.functions.derivatives import inertia_derivatives as inertia_derivatives
+    from tiburon.functions.derivatives import (
+        inverse_dynamics_derivatives as inverse_dynamics_derivatives,
+    )
+    from tiburon.functions.dynamics import bias_force as bias_force
+    from tiburon.functions.dynamics import coriolis_matrix as coriolis_matrix
+    from tiburon.functions.dynamics import (
+        floating_base_inverse_dynamics as floating_base_inverse_dynamics,
+    )
+    from tiburon.functions.dynamics import forward_dynamics as forward_dynamics
+    from tiburon.functions.dynamics import gravity_force as gravity_force
+    from tiburon.functions.dynamics import inertial_parameter_names as inertial_parameter_names
+    from tiburon.functions.dynamics import inertial_parameters as inertial_parameters
+    from tiburon.functions.dynamics import inverse_dynamics as inverse_dynamics
+    from tiburon.functions.dynamics import inverse_mass_matrix as inverse_mass_matrix
+    from tiburon.functions.dynamics import joint_reactions as joint_reactions
+    from tiburon.functions.dynamics import mass_matrix as mass_matrix
+    from tiburon.functions.dynamics import prepare_dynamics as prepare_dynamics
+    from tiburon.functions.dynamics import regressor as regressor
+    from tiburon.functions.hybrid_dynamics import hybrid_dynamics as hybrid_dynamics
+    from tiburon.functions.inverse_kinematics import FrameTarget as FrameTarget
+    from tiburon.functions.inverse_kinematics import InverseKinematics as InverseKinematics
+    from tiburon.functions.inverse_kinematics import (
+        InverseKinematicsOutcome as InverseKinematicsOutcome,
+    )
+    from tiburon.functions.inverse_kinematics import inverse_kinematics as inverse_kinematics
     from tiburon.functions.keywords import Conditions as Conditions
     from tiburon.functions.keywords import Delivery as Delivery
+    from tiburon.functions.kinematics import forward_kinematics as forward_kinematics
+    from tiburon.functions.kinematics import frame_acceleration as frame_acceleration
+    from tiburon.functions.kinematics import frame_jacobian as frame_jacobian
+    from tiburon.functions.kinematics import frame_jacobian_bias as frame_jacobian_bias
+    from tiburon.functions.kinematics import frame_velocity as frame_velocity
+    from tiburon.functions.mobility import Mobility as Mobility
+    from tiburon.functions.mobility import MotorSet as MotorSet
+    from tiburon.functions.mobility import connectivity as connectivity
+    from tiburon.functions.mobility import mobility as mobility
+    from tiburon.functions.mobility import motor_sets as motor_sets
+    from tiburon.functions.momentum_energy import center_of_mass as center_of_mass
+    from tiburon.functions.momentum_energy import (
+        center_of_mass_jacobian as center_of_mass_jacobian,
+    )
+    from tiburon.functions.momentum_energy import kinetic_energy as kinetic_energy
+    from tiburon.functions.momentum_energy import momentum as momentum
+    from tiburon.functions.momentum_energy import momentum_matrix as momentum_matrix
+    from tiburon.functions.momentum_energy import potential_energy as potential_energy
+    from tiburon.functions.operational_space import ApparentInertia as ApparentInertia
+    from tiburon.functions.operational_space import apparent_inertia as apparent_inertia
+    from tiburon.functions.operational_space import (
+        apparent_inverse_inertia as apparent_inverse_inertia,
+    )
+    from tiburon.functions.operational_space import cross_inverse_inertia as cross_inverse_inertia
+    from tiburon.functions.operational_space import (
+        operational_space_inertia as operational_space_inertia,
+    )
+    from tiburon.functions.operational_space import (
+        operational_space_inverse_inertia as operational_space_inverse_inertia,
+    )
+    from tiburon.functions.trim import Trim as Trim
+    from tiburon.functions.trim import TrimOutcome as TrimOutcome
+    from tiburon.functions.trim import trim as trim
+    from tiburon.functions.water import CylinderFlow as CylinderFlow
+    from tiburon.functions.water import FossenForm as FossenForm
+    from tiburon.functions.water import cylinder_flows as cylinder_flows
+    from tiburon.functions.water import fin_force as fin_force
+    from tiburon.functions.water import fossen_form as fossen_form
+    from tiburon.functions.water import steerable_fins as steerable_fins
+    from tiburon.functions.water import thrust_after as thrust_after
+    from tiburon.functions.water import thruster_force as thruster_force
+    from tiburon.functions.water import thruster_force_of_thrust as thruster_force_of_thrust
     from tiburon.hydro.add_hydrodynamics import AddedHydrodynamics as AddedHydrodynamics
     from tiburon.hydro.add_hydrodynamics import BodyHydrodynamics as BodyHydrodynamics
     from tiburon.hydro.add_hydrodynamics import add_hydrodynamics as add_hydrodynamics
@@ -150,29 +172,7 @@ if TYPE_CHECKING:
     from tiburon.hydro.mesh_file import load_mesh as load_mesh
     from tiburon.hydro.panels import PanelAddedMass as PanelAddedMass
     from tiburon.hydro.panels import panel_added_mass as panel_added_mass
-    from tiburon.loops.apparent import ApparentInertia as ApparentInertia
-    from tiburon.loops.apparent import apparent_inertia as apparent_inertia
-    from tiburon.loops.assembly import Assembly as Assembly
-    from tiburon.loops.assembly import AssemblyBranches as AssemblyBranches
-    from tiburon.loops.assembly import assemble as assemble
-    from tiburon.loops.assembly import assembly_branches as assembly_branches
     from tiburon.loops.constraints import constraint_names as constraint_names
-    from tiburon.loops.dynamics import LoopDynamics as LoopDynamics
-    from tiburon.loops.dynamics import ProjectedConfiguration as ProjectedConfiguration
-    from tiburon.loops.dynamics import constraint_residual as constraint_residual
-    from tiburon.loops.dynamics import loop_dynamics as loop_dynamics
-    from tiburon.loops.dynamics import loop_jacobian as loop_jacobian
-    from tiburon.loops.dynamics import project_configuration as project_configuration
-    from tiburon.loops.dynamics import project_velocity as project_velocity
-    from tiburon.loops.inverse import LoopForces as LoopForces
-    from tiburon.loops.inverse import loop_inverse_dynamics as loop_inverse_dynamics
-    from tiburon.loops.mobility import Mobility as Mobility
-    from tiburon.loops.mobility import MotorSet as MotorSet
-    from tiburon.loops.mobility import connectivity as connectivity
-    from tiburon.loops.mobility import mobility as mobility
-    from tiburon.loops.mobility import motor_sets as motor_sets
-    from tiburon.loops.reactions import LoopReactions as LoopReactions
-    from tiburon.loops.reactions import loop_reactions as loop_reactions
     from tiburon.loops.recut import recut as recut
     from tiburon.loops.recut import recut_state as recut_state
     from tiburon.loops.topology import JointLine as JointLine

@@ -17,6 +17,7 @@ from functools import wraps
 from typing import Any, TypeVar
 
 from tiburon.argument_checks import is_number, is_numeric, is_whole
+from tiburon.arrays import ArrayLike
 from tiburon.errors import ArgumentError, TiburonError, shown
 
 __all__ = [
@@ -216,16 +217,13 @@ def _fits(hint: Any, value: Any) -> bool:
         origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is Any:
         return True
+    if hint is ArrayLike:
+        return is_numeric(value)
     if hint is None or hint is type(None):
         return value is None
     if origin is typing.Annotated:
         return _fits(parts[0], value)
     if origin in (typing.Union, types.UnionType):
-        plain = [part for part in parts if not _is_array_part(part)]
-        if len(plain) < len(parts):
-            # what NumPy reads as an array is a union of its own, with text among it
-            plain = [part for part in plain if part not in (str, bytes, complex, bool, float, int)]
-            return is_numeric(value) or any(_fits(part, value) for part in plain)
         return any(_fits(part, value) for part in parts)
     if origin is typing.Literal:
         return any(type(value) is type(part) and value == part for part in parts)
@@ -290,29 +288,23 @@ def _fits_collection(kind: type, parts: tuple[Any, ...], value: Any) -> bool:
     return all(_fits(parts[0], item) for item in listed)
 
 
-_ARRAY_PARTS = ("_SupportsArray", "_NestedSequence", "_Buffer", "Buffer")
-
-
-def _is_array_part(part: Any) -> bool:
-    kind = typing.get_origin(part) or part
-    return getattr(kind, "__name__", "") in _ARRAY_PARTS
-
-
 def _words(hint: Any) -> str:
     """Return what an annotation asks for, in words."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
     if hint is None or hint is type(None):
         return "None"
     if origin in (typing.Union, types.UnionType):
-        arrays = [part for part in parts if _is_array_part(part)]
-        scalars = (str, bytes, complex, bool, float, int) if arrays else ()
-        found = ["numbers"] if arrays else []
-        found += [_words(part) for part in parts if part not in scalars and part not in arrays]
-        found = list(dict.fromkeys(found))
+        found = list(dict.fromkeys(_words(part) for part in parts))
         return found[0] if len(found) == 1 else ", ".join(found[:-1]) + f" or {found[-1]}"
     if origin is typing.Literal:
         return " or ".join(map(repr, parts))
-    simple = {float: "a number", int: "a whole number", bool: "True or False", str: "text"}
+    simple = {
+        ArrayLike: "numbers",
+        float: "a number",
+        int: "a whole number",
+        bool: "True or False",
+        str: "text",
+    }
     if hint in simple:
         return simple[hint]
     if origin is Callable or hint is Callable:

@@ -85,20 +85,32 @@ class _LateConstructor:
         return vars(cls)["__init__"].__get__(instance, owner)
 
 
+class _Default:
+    """Stands for a value that each instance makes for itself; signatures show such a value."""
+
+    __slots__ = ("make",)
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+    def __repr__(self) -> str:
+        return repr(self.make())
+
+
 def _constructor(cls: type[Any], items: Sequence[Field[Any]], slots: bool) -> Callable[..., None]:
     """Compile the one method whose speed counts."""
-    names: dict[str, Any] = {"_missing": MISSING, "_put": object.__setattr__}
+    names: dict[str, Any] = {"_put": object.__setattr__}
     by_place: list[str] = ["self"]
     by_name: list[str] = []
     lines: list[str] = []
     for item in items:
         name, value, argument = item.name, item.name, item.name
         if item.default_factory is not MISSING:
-            names[f"_make_{name}"] = item.default_factory
-            value = f"_make_{name}()"
+            names[f"_default_{name}"] = _Default(item.default_factory)
+            value = f"_default_{name}.make()"
             if item.init:
-                value = f"{value} if {name} is _missing else {name}"
-            argument = f"{name}=_missing"
+                value = f"{value} if {name} is _default_{name} else {name}"
+            argument = f"{name}=_default_{name}"
         elif item.default is not MISSING:
             names[f"_default_{name}"] = item.default
             value = name if item.init else f"_default_{name}"

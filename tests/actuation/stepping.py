@@ -6,7 +6,7 @@ import numpy as np
 
 import tiburon as tb
 from tiburon.actuation.element import ElementContext, StateKinematics
-from tiburon.algorithms.conditions import Setting
+from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.surroundings import surroundings
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.native.kernel import make_kernel

@@ -7,7 +7,8 @@ import tiburon as tb
 from tests.model.samples import random_inertia, random_pose, random_tree
 from tests.model.test_coupled import tied
 from tests.robots import ROBOTS
-from tiburon.algorithms import cost, forward
+from tiburon.algorithms import cost
+from tiburon.functions import dynamics
 from tiburon.functions.kernel_source import LibrarySource
 from tiburon.trace.count import count
 
@@ -71,6 +72,6 @@ def test_no_graph_is_made_beyond_six_freedoms(linked, monkeypatch):
         parent = f"b{k - 1}" if k % linked else "world"
         joint = tb.Revolute(f"j{k}", pose=random_pose(rng))
         bodies.append(tb.Body(f"b{k}", parent, joint=joint, inertia=random_inertia(rng)))
-    monkeypatch.setattr(forward, "LibrarySource", None)
+    monkeypatch.setattr(dynamics, "LibrarySource", None)
     # the factorization is a loop in memory, whose rows alone cost more than short chains
-    assert forward.cheaper_method(tb.Model(f"chains of {linked}", bodies)) == "articulated"
+    assert dynamics.cheaper_method(tb.Model(f"chains of {linked}", bodies)) == "articulated"

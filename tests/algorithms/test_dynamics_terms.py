@@ -18,10 +18,11 @@ from tests.tolerances import ALGEBRA, SOLVE, assert_close
 from tiburon.algorithms.bias import bias, weight
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.floating_base import floating_rnea
-from tiburon.algorithms.forward import METHODS, cheaper_method
-from tiburon.algorithms.hybrid_articulated import hybrid_aba
+from tiburon.algorithms.forward import METHODS
+from tiburon.algorithms.hybrid import hybrid_aba
 from tiburon.algorithms.regressor import regressor_rows
 from tiburon.errors import OptionError, ShapeError, UnknownNameError
+from tiburon.functions.dynamics import cheaper_method
 from tiburon.functions.kernel_source import LibrarySource
 from tiburon.trace.count import count
 

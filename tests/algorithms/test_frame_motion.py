@@ -11,7 +11,7 @@ from tests.oracles import absolute, frames
 from tests.robots import ROBOTS, kicked
 from tests.strategies import models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, assert_close
-from tiburon.algorithms.reference_point import told_options
+from tiburon.functions.kinematics import point_options
 
 POINT = (0.2, -0.3, 0.4)
 POINTS = ("frame", "world", "com", POINT)
@@ -22,7 +22,7 @@ points, axes_of = st.sampled_from(POINTS), st.sampled_from(AXES)
 
 def floats(function, model, frame, at, axes, *arrays):
     """Run a public function on floats with `at` and `axes`."""
-    options, point = told_options(frame, at, axes)
+    options, point = point_options(frame, at, axes)
     return on_floats(function, model, *arrays, *[np.array(p) for p in point], options=options)
 
 
@@ -56,7 +56,7 @@ def test_spatial_and_classical_accelerations_equal_dense_ones(model, seed, at, a
     acceleration = frames.spatial_acceleration(model, q, v, vd, "tip")
     expected = frames.told(model, q, "tip", acceleration, at, axes)
     velocity = frames.frame_jacobian(model, q, "tip", at, axes) @ v
-    options, point = told_options("tip", at, axes)
+    options, point = point_options("tip", at, axes)
     arrays = (q, v, vd, *[np.array(p) for p in point])
     spatial = on_floats(
         "frame_acceleration", model, *arrays, options=(*options, ("kind", "spatial"))

@@ -10,7 +10,7 @@ from tests.oracles import absolute, frames
 from tests.robots import ROBOTS, kicked, pendulum
 from tests.strategies import models, seeds, state
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
-from tiburon.algorithms.reference_point import told_options
+from tiburon.functions.kinematics import point_options
 
 
 def stacked_jacobian(model, q, names):
@@ -83,7 +83,7 @@ def test_inverse_inertias_are_told_at_points_as_jacobians_are(at, axes):
     J, M = frames.frame_jacobian(model, q, "tip", at, axes), absolute.crba(model, q)
     expected = J @ np.linalg.solve(M, J.T)
     scale = max(1.0, float(np.abs(expected).max())) * np.linalg.cond(M)
-    options, point = told_options("tip", at, axes)
+    options, point = point_options("tip", at, axes)
     arrays = (q, *[np.array(p) for p in point])
     found = on_floats("operational_space_inverse_inertia", model, *arrays, options=options)
     assert_close(found, expected, SOLVE, scale)

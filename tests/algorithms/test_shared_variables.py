@@ -10,8 +10,7 @@ from tests.model.samples import random_axis, random_inertia, random_pose
 from tests.model.test_coupled import tied
 from tests.running import Interpreted
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
-from tiburon.algorithms.hybrid import hybrid_crba
-from tiburon.algorithms.hybrid_articulated import coupled_aba, hybrid_aba
+from tiburon.algorithms.hybrid import coupled_aba, hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.functions.library import LIBRARY

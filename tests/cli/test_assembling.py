@@ -50,7 +50,7 @@ def files(tmp_path_factory):
 
 
 def gap(model, q):
-    from tiburon.loops.mobility import loop_rows
+    from tiburon.functions.mobility import loop_rows
 
     return float(np.abs(loop_rows(model, q)[0]).max())
 

@@ -85,13 +85,14 @@ def test_every_function_of_the_library_has_decided():
         getattr(tb, name)  # loads its module
     with pytest.raises(tb.UnknownNameError):
         LIBRARY["no such function"]
-    kinematics = {name for name, function in LIBRARY.items() if not function.of_trees}
+    kinematics = {name for name, function in LIBRARY.items() if not function.trees_only}
     assert kinematics <= {
         "apparent_inertia",
         "apparent_inverse_inertia",
         "center_of_mass",
         "center_of_mass_jacobian",
         "cross_inverse_inertia",
+        "forward_dynamics",
         "forward_dynamics_derivatives",
         "forward_kinematics",
         "fin_force",
@@ -99,7 +100,12 @@ def test_every_function_of_the_library_has_decided():
         "frame_jacobian",
         "frame_jacobian_bias",
         "frame_velocity",
+        "hybrid_dynamics",
+        "inertia_derivatives",
+        "inverse_dynamics",
+        "inverse_dynamics_derivatives",
         "inverse_kinematics",
+        "joint_reactions",
         "kinetic_energy",
         "momentum",
         "linearize",

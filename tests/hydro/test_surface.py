@@ -9,9 +9,9 @@ from tests.running import raw_kernel
 from tests.tolerances import DIFFERENCE, DIFFERENCE_STEP, assert_close
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.bias import bias, weight
-from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.surroundings import surroundings
 from tiburon.hydro.submersion import Hull, strip_share
 

@@ -7,7 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.tolerances import assert_close
-from tiburon.algorithms.water.allocation import allocate
+from tiburon.functions.trim import allocate
 
 RHO, G = 1000.0, 9.81
 MASS = 20.0

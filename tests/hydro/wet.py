@@ -10,9 +10,9 @@ from tests.model.samples import random_pose
 from tests.running import Interpreted
 from tiburon.algorithms import energy
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.surroundings import surroundings
 
 DENSITY = 1025.0

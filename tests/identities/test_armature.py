@@ -13,8 +13,7 @@ from tests.running import Interpreted, OnFloats, raw_kernel
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
 from tiburon.algorithms.floating_base import floating_rnea, floats
-from tiburon.algorithms.hybrid import hybrid_crba
-from tiburon.algorithms.hybrid_articulated import coupled_aba, hybrid_aba
+from tiburon.algorithms.hybrid import coupled_aba, hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 
 few = settings(max_examples=25)

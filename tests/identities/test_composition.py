@@ -10,7 +10,7 @@ from tests.model.samples import random_pose
 from tests.running import OnFloats
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import SOLVE, assert_close
-from tiburon.algorithms.hybrid_articulated import hybrid_aba
+from tiburon.algorithms.hybrid import hybrid_aba
 
 
 def scale_of(H, *vectors):

@@ -11,15 +11,15 @@ from tests.robots import ROBOTS, kicked
 from tests.running import OnFloats, raw_kernel
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
-from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import composite_products, crba
-from tiburon.algorithms.derivatives.dynamics import acceleration_derivatives
 from tiburon.algorithms.derivatives.inverse_dynamics import (
     force_matrices,
     force_vectors,
     state_terms,
 )
 from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.setting import Setting
+from tiburon.functions.derivatives import acceleration_derivatives
 from tiburon.functions.kernel_source import INLINED_BODIES, LibrarySource
 from tiburon.trace import count, interpret, jacobian
 

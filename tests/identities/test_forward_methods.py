@@ -10,11 +10,10 @@ from tests.robots import ROBOTS, kicked
 from tests.running import OnFloats
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
-from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.floating_base import floating_rnea, floats
-from tiburon.algorithms.hybrid import hybrid_crba
-from tiburon.algorithms.hybrid_articulated import hybrid_aba
+from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix, freedom_parents
+from tiburon.algorithms.setting import forces_on_bodies
 
 NO_GRAVITY = (0.0, 0.0, 0.0)
 WORLD = tb.World(gravity=GRAVITY)

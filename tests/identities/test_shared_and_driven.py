@@ -17,12 +17,12 @@ from tiburon.algorithms.bias import bias, weight
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.energy import kinetic, potential
-from tiburon.algorithms.hybrid import hybrid_crba
-from tiburon.algorithms.hybrid_articulated import coupled_aba, hybrid_aba
+from tiburon.algorithms.hybrid import coupled_aba, hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
-from tiburon.algorithms.regressor import inertial_parameters, regressor_rows
+from tiburon.algorithms.regressor import regressor_rows
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.tape_calls import scalars
+from tiburon.functions.dynamics import inertial_parameters
 from tiburon.functions.library import LIBRARY
 
 NOW = 0.37

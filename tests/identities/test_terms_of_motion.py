@@ -11,7 +11,8 @@ from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert
 from tiburon.algorithms.bias import bias, weight
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.reactions import split, unit_forces
-from tiburon.algorithms.regressor import inertial_parameters, regressor_rows
+from tiburon.algorithms.regressor import regressor_rows
+from tiburon.functions.dynamics import inertial_parameters
 from tiburon.functions.library import LIBRARY
 from tiburon.spatial import Force
 

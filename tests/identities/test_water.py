@@ -11,8 +11,7 @@ from tests.oracles import absolute, submerged
 from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
 from tiburon.algorithms.floating_base import floating_rnea, floats
-from tiburon.algorithms.hybrid import hybrid_crba
-from tiburon.algorithms.hybrid_articulated import hybrid_aba
+from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 
 NO_GRAVITY = (0.0, 0.0, 0.0)

@@ -10,7 +10,7 @@ from tests.strategies import GRAVITY, driven_models, models, seeds, state, tied_
 from tests.tolerances import ALGEBRA, DIFFERENCE, DIFFERENCE_STEP, SOLVE, assert_close
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.crba import crba
-from tiburon.algorithms.hybrid_articulated import coupled_aba
+from tiburon.algorithms.hybrid import coupled_aba
 from tiburon.algorithms.joint_space import forward_by_mass_matrix
 from tiburon.algorithms.rnea import rnea
 

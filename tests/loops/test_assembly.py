@@ -5,7 +5,7 @@ import pytest
 
 import tiburon as tb
 from tests.loops.mechanisms import piston, piston_position
-from tiburon.loops.assembly import is_closed
+from tiburon.functions.assembly import is_closed
 
 RANDOM = np.random.default_rng(31)
 

@@ -14,10 +14,9 @@ import pytest
 import tiburon as tb
 from tests.loops.dense import allowed, closed, dense_acceleration, dense_constraints
 from tests.loops.random_mechanisms import KINDS, _closed_here, random_mechanism
-from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import crba
-from tiburon.algorithms.external import with_given_inertias
 from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.setting import Setting, with_given_inertias
 from tiburon.algorithms.surroundings import surroundings
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.constraints import constraints

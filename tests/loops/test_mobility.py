@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 import tiburon as tb
 from tests.loops.mechanisms import arms_on_object, link, piston, piston_position, planar_hand
 from tiburon.cli.application import application
-from tiburon.loops import mobility
-from tiburon.loops.mobility import cycle_jacobian, rank_of
+from tiburon.functions import mobility
+from tiburon.functions.mobility import cycle_jacobian, rank_of
 
 WALKER = "planar_walker"
 

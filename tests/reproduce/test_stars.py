@@ -9,7 +9,7 @@ import pytest
 import tiburon as tb
 from tests.tolerances import ALGEBRA, assert_close
 from tiburon.algorithms.aba import aba
-from tiburon.algorithms.hybrid_articulated import hybrid_aba
+from tiburon.algorithms.hybrid import hybrid_aba
 from tiburon.reproduce import stars
 from tiburon.reproduce.operation_counts import COUNTED
 from tiburon.reproduce.published import Polynomial

@@ -8,8 +8,7 @@ from tests.robots import kicked, rover
 from tests.simulation.samples import fitted_order
 from tests.tolerances import assert_close
 from tiburon.actuation.element import Action, Element
-from tiburon.algorithms.conditions import Setting
-from tiburon.algorithms.external import forces_on_bodies
+from tiburon.algorithms.setting import Setting, forces_on_bodies
 from tiburon.algorithms.surroundings import surroundings
 from tiburon.errors import DomainError
 from tiburon.native.kernel import ProgramSource, make_kernel

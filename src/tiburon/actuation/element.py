@@ -10,9 +10,8 @@ from collections.abc import Hashable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from tiburon.algorithms.conditions import Setting
-from tiburon.algorithms.frame_motion import Moving, body_motions
-from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places
+from tiburon.algorithms.kinematics import WORLD_PLACE, Moving, Place, body_motions, body_places
+from tiburon.algorithms.setting import Setting
 from tiburon.arguments import public
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY

@@ -5,7 +5,6 @@ from collections.abc import Hashable
 from functools import lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.joint_access import (
@@ -20,6 +19,7 @@ from tiburon.actuation.stop import stop_force
 from tiburon.algorithms.crba import crba
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelError
 from tiburon.model import Coupled, Joint, Model
 from tiburon.record import record

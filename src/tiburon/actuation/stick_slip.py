@@ -15,10 +15,10 @@ in the same ratio, so that they still give no more than they hold.
 from collections.abc import Hashable, Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.actuation.joint_access import joint_force, joint_velocities
+from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError
 from tiburon.model import Model
 from tiburon.model.value_checks import check_name, number

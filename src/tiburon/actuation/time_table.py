@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.argument_checks import choice, is_numeric, refuse_unusable
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError
 from tiburon.model.value_checks import finite_array
 from tiburon.record import record

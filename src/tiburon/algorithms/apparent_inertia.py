@@ -15,35 +15,28 @@ for grounded and floating robots alike; c is the last link that carries both i a
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Unpack
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.articulated_response import (
     Held,
-    ancestors,
+    Response,
     articulated_inertias,
     directions,
     propagated,
+    response,
 )
-from tiburon.algorithms.coupled_response import Response, response, tied_response
-from tiburon.algorithms.frame_motion import moved_to
-from tiburon.algorithms.kinematics import Place, frame_places
-from tiburon.algorithms.surroundings import surroundings_at
-from tiburon.algorithms.sweep import outward
-from tiburon.algorithms.tape_calls import scalars
-from tiburon.arguments import public
-from tiburon.functions.keywords import WorldCall, takes_conditions
-from tiburon.functions.library import INERTIA, LibraryFunction, Options, call_under
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.algorithms.kinematics import Place, frame_places, moved_to
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.sweep import ancestors, outward
+from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose_vector
 from tiburon.trace.array import as_traced
-from tiburon.trace.program import Input
 
-__all__ = ["apparent_inverse_inertia", "cross_inverse_inertia"]
+__all__ = ["cross_response", "relative_response"]
 
 Columns = tuple[Motion, ...]
 """A 6x6 matrix whose columns are motions, one per unit force."""
@@ -120,10 +113,11 @@ def _told(columns: Columns, place: Place, offset: Vec3) -> Columns:
 class _Pairs:
     """Responses of frames by name, told at one world point each."""
 
-    def __init__(self, model: Model, plan: Plan, q: Sequence[Scalar], names: Sequence[str]) -> None:
+    def __init__(
+        self, plan: Plan, tied: Response | None, q: Sequence[Scalar], names: Sequence[str]
+    ) -> None:
         self.plan = plan
         self._pair: Callable[[int, int], Columns]
-        tied = tied_response(model, plan, q)
         if tied is not None:
             self._pair = partial(tied_pair_response, tied)
         else:
@@ -151,96 +145,26 @@ def _flat(columns: Columns) -> Any:
     return as_traced([x for row in rows for x in row]).reshape(6, 6)
 
 
-def _inputs(model: Model, options: Options) -> list[Input]:
-    return [Input("q", (model.nq,), described=model.describe_q())]
+def cross_response(setting: Setting, tied: Response | None, q: Sequence[Scalar]) -> Any:
+    """Compute Phi_ij, each frame at its own origin.
 
-
-def _pair(model: Model, world: World | None, options: Options, q: Any) -> tuple[_Pairs, str, str]:
-    position = scalars(q)
-    plan, _, _ = surroundings_at(model, world, position)
-    choices = dict(options)
-    frame, other = choices["frame"], choices["other"]
-    return _Pairs(model, plan, position, (frame, other)), frame, other
-
-
-def _run_cross(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    pairs, i, j = _pair(model, world, options, q)
+    Args:
+        setting: Plan and options: names of the frames.
+        tied: Response of a robot whose joints are coupled or closed in loops; None of others.
+        q: Position [m or rad], nq scalars.
+    """
+    choices = dict(setting.options)
+    i, j = choices["frame"], choices["other"]
+    pairs = _Pairs(setting.plan, tied, q, (i, j))
     return _flat(pairs.response(i, j, i, j))
 
 
-def _run_apparent(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    pairs, i, j = _pair(model, world, options, q)
+def relative_response(setting: Setting, tied: Response | None, q: Sequence[Scalar]) -> Any:
+    """Compute Phi_ii - Phi_ij - Phi_ji + Phi_jj; arguments are those of `cross_response`."""
+    choices = dict(setting.options)
+    i, j = choices["frame"], choices["other"]
+    pairs = _Pairs(setting.plan, tied, q, (i, j))
     # a force on one and its reaction on the other share a line of action: one point serves both
     own = _sum(pairs.response(i, i, i, i), pairs.response(j, j, i, i))
     coupling = pairs.response(i, j, i, i)
     return _flat(_sum(_sum(own, coupling, -1.0), _transposed(coupling), -1.0))
-
-
-_CROSS = LibraryFunction("cross_inverse_inertia", _inputs, _run_cross, parameters=(INERTIA,))
-_APPARENT = LibraryFunction(
-    "apparent_inverse_inertia", _inputs, _run_apparent, parameters=(INERTIA,)
-)
-
-
-@public
-@takes_conditions
-def cross_inverse_inertia(
-    model: Model,
-    q: ArrayLike,
-    frame: str,
-    other: str,
-    **surroundings: Unpack[WorldCall],
-) -> NDArray[np.float64]:
-    """Compute the acceleration of one frame per force on another, from rest, without gravity.
-
-    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
-    a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        frame: Name of the body or frame that accelerates.
-        other: Name of the body or frame the force acts on; may be the same.
-        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
-            see `Conditions` and `Delivery`.
-
-    Returns:
-        Acceleration [alpha; a] at the first frame's origin per force [n; f] at the other's, world
-        axes [1/(kg m^2), 1/(kg m), 1/kg], shape (..., 6, 6). Exchanging the frames transposes it.
-    """
-    options = (("frame", frame), ("other", other))
-    answer: NDArray[np.float64] = call_under(surroundings, _CROSS, model, (q,), options)
-    return answer
-
-
-@public
-@takes_conditions
-def apparent_inverse_inertia(
-    model: Model,
-    q: ArrayLike,
-    frame: str,
-    other: str = "world",
-    **surroundings: Unpack[WorldCall],
-) -> NDArray[np.float64]:
-    """Compute how two links accelerate apart per force between them, from rest, without gravity.
-
-    Phi_ii - Phi_ij - Phi_ji + Phi_jj, what a loop joint or contact between the two meets
-    (Featherstone 1987, eq. 9.27). Its inverse, where it exists, is the apparent inertia: always
-    between a free link and the world, never in directions that the robot itself forbids. One state
-    or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        frame: Name of a body or frame; a force acts on it.
-        other: Name of the body or frame that takes the reaction.
-        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
-            see `Conditions` and `Delivery`.
-
-    Returns:
-        Relative acceleration [alpha; a] per force [n; f], both at the origin of `frame`, world axes
-        [1/(kg m^2), 1/(kg m), 1/kg], symmetric, shape (..., 6, 6).
-    """
-    options = (("frame", frame), ("other", other))
-    answer: NDArray[np.float64] = call_under(surroundings, _APPARENT, model, (q,), options)
-    return answer

@@ -8,28 +8,20 @@ Symbols (Featherstone 1987, chapters 4 and 5):
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.conditions import Setting, dynamics_function
-from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.rnea import rnea, upward
-from tiburon.algorithms.surroundings import surroundings_at
-from tiburon.algorithms.sweep import inward, outward
+from tiburon.algorithms.sweep import by_velocity, inward, outward
 from tiburon.algorithms.tape_calls import scalars
-from tiburon.arguments import public
-from tiburon.functions.keywords import DynamicsCall, WorldCall, takes_conditions
-from tiburon.functions.library import LibraryFunction, Options, call_under, inputs_of
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Plan, PlanBody
 from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
-from tiburon.trace.array import as_traced
 
 if TYPE_CHECKING:
     from tiburon.algorithms.water.fluid import Link, WaterAround
 
-__all__ = ["bias", "bias_force", "gravity_force", "weight"]
+__all__ = ["bias", "weight"]
 
 
 class _Held(NamedTuple):
@@ -99,71 +91,3 @@ def weight(
     weights = outward(plan, weigh, Force.zero(), held, links)
     kept = inward(plan, transmit, weights, held)
     return by_velocity(plan, kept)
-
-
-def _run_bias(around: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> Any:
-    return as_traced(list(bias(around.plan, q, v, around.gravity, around.external)))
-
-
-def _run_gravity(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    position = scalars(q)
-    plan, g, water = surroundings_at(model, world, position)
-    return as_traced(list(weight(plan, position, g, water)))
-
-
-_BIAS = dynamics_function("bias_force", ("q", "v"), _run_bias)
-_GRAVITY = LibraryFunction("gravity_force", inputs_of("q"), _run_gravity, of_trees=True)
-
-
-@public
-@takes_conditions
-def bias_force(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
-) -> NDArray[np.float64]:
-    """Compute the joint forces that hold all joint accelerations at zero.
-
-    They balance Coriolis and centrifugal effects, gravity and forces from outside: the C of
-    H vd + C = tau. One state or a batch; traced arrays inside a compiled function, one state at a
-    time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
-
-    Returns:
-        Joint force [N or N m], shape (..., nv).
-    """
-    answer: NDArray[np.float64] = call_under(conditions, _BIAS, model, (q, v))
-    return answer
-
-
-@public
-@takes_conditions
-def gravity_force(
-    model: Model,
-    q: ArrayLike,
-    **options: Unpack[WorldCall],
-) -> NDArray[np.float64]:
-    """Compute the joint forces that hold the robot at rest against gravity.
-
-    They are the slope of `potential_energy`. In water they are those against weight less buoyancy,
-    without what a current does. One state or a batch; traced arrays inside a compiled
-    function, one state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        **options: `time`, `world` and `fluid`; `out` and `errors`: see `Conditions` and
-            `Delivery`.
-
-    Returns:
-        Joint force [N or N m], shape (..., nv).
-    """
-    answer: NDArray[np.float64] = call_under(options, _GRAVITY, model, (q,))
-    return answer

@@ -14,10 +14,7 @@ to the water.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Unpack
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import NamedTuple
 
 from tiburon.algorithms.pair_products import (
     ABOVE,
@@ -28,19 +25,14 @@ from tiburon.algorithms.pair_products import (
     joint_matrix,
 )
 from tiburon.algorithms.root_frame import Place
-from tiburon.algorithms.surroundings import surroundings_at
 from tiburon.algorithms.sweep import each, inward, outward, pairs
-from tiburon.algorithms.tape_calls import JointVector, scalars
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.velocity_product import AnyProduct, FullProduct, RigidProduct
-from tiburon.arguments import public
-from tiburon.functions.keywords import WorldCall, takes_conditions
-from tiburon.functions.library import INERTIA, LibraryFunction, Options, call_under, inputs_of
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Plan, PlanBody
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Scalar, Transform
-from tiburon.trace.array import as_traced
 
-__all__ = ["coriolis", "coriolis_matrix"]
+__all__ = ["coriolis"]
 
 
 @record
@@ -226,45 +218,3 @@ def _vectors(plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar]) -> tuple[Vect
 
     found: tuple[Vectors, ...] = vectors(list(q), list(v))
     return found
-
-
-def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
-    position = scalars(q)
-    plan, _, _ = surroundings_at(model, world, position)
-    rows = coriolis(plan, position, scalars(v))
-    return as_traced([x for row in rows for x in row]).reshape(model.nv, model.nv)
-
-
-_FUNCTION = LibraryFunction(
-    "coriolis_matrix", inputs_of("q", "v"), _run, parameters=(INERTIA,), of_trees=True
-)
-
-
-@public
-@takes_conditions
-def coriolis_matrix(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    **options: Unpack[WorldCall],
-) -> NDArray[np.float64]:
-    """Compute the Coriolis matrix C, with H vd + C v + gravity force = tau.
-
-    Of the many matrices with this product, it is one for which dH/dt - 2 C is skew-symmetric, as
-    passivity-based and adaptive control want it. At the surface of water this holds for the rate of
-    H with wet shares held: what their change does (slamming) is no part of dynamics. Where `Driven`
-    joints move by themselves, their motion adds to the joint forces beyond C v. One state or a
-    batch; traced arrays inside a compiled function, one state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv); in water, relative to the water.
-        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
-            `Conditions` and `Delivery`.
-
-    Returns:
-        Coriolis matrix, joint force per joint velocity, in the order of v, shape (..., nv, nv).
-    """
-    answer: NDArray[np.float64] = call_under(options, _FUNCTION, model, (q, v))
-    return answer

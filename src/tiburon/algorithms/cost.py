@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tiburon.algorithms.coupled_joints import closings
 from tiburon.algorithms.joint_space import freedom_parents
-from tiburon.algorithms.ties import closings
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import AxisRotation, Motion, Scalar, Transform

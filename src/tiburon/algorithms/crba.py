@@ -9,12 +9,7 @@ Symbols (Featherstone 1987, chapter 5):
 """
 
 from collections.abc import Sequence
-from typing import Any, Unpack
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from tiburon.algorithms.gathering import with_armature
 from tiburon.algorithms.pair_products import (
     Vectors,
     before_products,
@@ -24,16 +19,10 @@ from tiburon.algorithms.pair_products import (
     tree_matrix,
 )
 from tiburon.algorithms.root_frame import Place, places_of
-from tiburon.algorithms.surroundings import surroundings_at
-from tiburon.algorithms.sweep import inward, outward, pairs
-from tiburon.algorithms.tape_calls import JointVector, scalars
-from tiburon.arguments import fail
-from tiburon.functions.keywords import WorldCall, takes_conditions
-from tiburon.functions.library import INERTIA, LibraryFunction, Options, call_under
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.algorithms.sweep import inward, outward, pairs, with_armature
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.model import Plan, PlanBody
 from tiburon.spatial import ArticulatedInertia, Force, RigidInertia, Scalar, Transform
-from tiburon.trace.array import as_traced
-from tiburon.trace.program import Input, current_graph
 
 __all__ = [
     "chosen_mass_elements",
@@ -41,7 +30,6 @@ __all__ = [
     "composite_vectors",
     "crba",
     "mass_elements",
-    "mass_matrix",
 ]
 
 Forces = tuple[Force, ...]
@@ -175,48 +163,3 @@ def composite_products(plan: Plan, S: Vectors, F: Vectors) -> list[Scalar]:
             for j in range(i):
                 H[i * plan.nv + j] = H[j * plan.nv + i]
     return H
-
-
-def _inputs(model: Model, options: Options) -> list[Input]:
-    return [Input("q", (model.nq,), described=model.describe_q())]
-
-
-def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    position = scalars(q)
-    plan, _, _ = surroundings_at(model, world, position)
-    return as_traced(mass_elements(plan, position)).reshape(model.nv, model.nv)
-
-
-_FUNCTION = LibraryFunction("mass_matrix", _inputs, _run, parameters=(INERTIA,), of_trees=True)
-_latest, _recent = _FUNCTION.latest, _FUNCTION.recent
-
-
-@takes_conditions
-def mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> NDArray[np.float64]:
-    """Compute the mass matrix: the joint forces per joint acceleration, at rest without gravity.
-
-    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
-    a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
-            `Conditions` and `Delivery`.
-
-    Returns:
-        Mass matrix, symmetric, in the order of v [kg, kg m or kg m^2], shape (..., nv, nv).
-    """
-    if not options and current_graph() is None:
-        # the plain case, in as few steps as Python allows
-        known, kernel = _latest[0]
-        if known is not model:
-            kernel = _recent.get(id(model))
-        if kernel is not None:
-            result: NDArray[np.float64] = kernel(q)
-            return result
-    try:
-        answer: NDArray[np.float64] = call_under(options, _FUNCTION, model, (q,))
-    except Exception as error:
-        fail(mass_matrix, error, model, q, **options)
-    return answer

@@ -8,27 +8,18 @@ Symbols:
 """
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import TYPE_CHECKING, NamedTuple
 
 from tiburon.algorithms.kinematics import Place, body_places
-from tiburon.algorithms.surroundings import surroundings_at
 from tiburon.algorithms.sweep import outward
-from tiburon.algorithms.tape_calls import scalars
-from tiburon.arguments import public
-from tiburon.functions.keywords import WorldCall, takes_conditions
-from tiburon.functions.library import INERTIA, LibraryFunction, Options, call_under
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.model import Plan, PlanBody
 from tiburon.spatial import Motion, Scalar, Vec3
 from tiburon.spatial.vec3 import scale, subtract
-from tiburon.trace.program import Input
 
 if TYPE_CHECKING:
     from tiburon.algorithms.water.fluid import Link, WaterAround
 
-__all__ = ["kinetic", "kinetic_energy", "potential", "potential_energy"]
+__all__ = ["kinetic", "potential"]
 
 
 class _Moving(NamedTuple):
@@ -122,85 +113,3 @@ def potential(
     for share in outward(plan, lifted, 0.0, body_places(plan, q), links):
         total = total - share
     return total
-
-
-def _position(model: Model, options: Options) -> list[Input]:
-    return [Input("q", (model.nq,), described=model.describe_q())]
-
-
-def _state(model: Model, options: Options) -> list[Input]:
-    return [*_position(model, options), Input("v", (model.nv,), described=model.describe_v())]
-
-
-def _run_kinetic(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
-    position = scalars(q)
-    plan, _, water = surroundings_at(model, world, position)
-    return kinetic(plan, position, scalars(v), water)
-
-
-def _run_potential(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    position = scalars(q)
-    plan, gravity, water = surroundings_at(model, world, position)
-    return potential(plan, position, gravity, water)
-
-
-_KINETIC = LibraryFunction("kinetic_energy", _state, _run_kinetic, parameters=(INERTIA,))
-_POTENTIAL = LibraryFunction("potential_energy", _position, _run_potential)
-
-
-@public
-@takes_conditions
-def kinetic_energy(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    **options: Unpack[WorldCall],
-) -> np.float64 | NDArray[np.float64]:
-    """Compute the kinetic energy.
-
-    One state or a batch. Inside a function given to `tiburon.compile` the arrays may be traced, one
-    state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        **options: `time`; `world` and `fluid`: the energy that bodies give it counts; `out` and
-            `errors`: see `Conditions` and `Delivery`.
-
-    Returns:
-        Kinetic energy [J], one number per state.
-    """
-    return _number(call_under(options, _KINETIC, model, (q, v)), options)
-
-
-@public
-@takes_conditions
-def potential_energy(
-    model: Model,
-    q: ArrayLike,
-    **options: Unpack[WorldCall],
-) -> np.float64 | NDArray[np.float64]:
-    """Compute the potential energy in gravity, zero for mass at the world origin.
-
-    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
-    a time. Bodies fixed to the world are left out, since their share never changes.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        **options: `time`; `world` and `fluid`, which lifts what it is displaced by; `out` and
-            `errors`: see `Conditions` and `Delivery`.
-
-    Returns:
-        Potential energy [J], one number per state.
-    """
-    return _number(call_under(options, _POTENTIAL, model, (q,)), options)
-
-
-def _number(result: Any, options: WorldCall) -> np.float64 | NDArray[np.float64]:
-    """Return a number for one state, where kernels give an array without dimensions."""
-    number: np.float64 | NDArray[np.float64] = result
-    if isinstance(result, np.ndarray) and options.get("out") is None:
-        number = result[()]
-    return number

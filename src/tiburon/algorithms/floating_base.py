@@ -10,19 +10,11 @@ Symbols (Featherstone 1987, section 7.5.1):
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from tiburon.algorithms.conditions import Setting, dynamics_function
-from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.rnea import upward
-from tiburon.algorithms.sweep import inward, outward
-from tiburon.arguments import public
-from tiburon.functions.keywords import DynamicsCall, takes_conditions
-from tiburon.functions.library import pair, record_under
-from tiburon.model import Model, Plan, PlanBody
+from tiburon.algorithms.sweep import by_velocity, inward, outward
+from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
 from tiburon.spatial import (
@@ -36,9 +28,8 @@ from tiburon.spatial import (
     rate_matrix,
     spatial_to_classical,
 )
-from tiburon.trace.array import as_traced
 
-__all__ = ["floating_base_inverse_dynamics", "floating_rnea", "floats"]
+__all__ = ["floating_rnea", "floats"]
 
 
 @record
@@ -168,41 +159,3 @@ def floating_rnea(
         if floats(body):
             accelerations[body.v] = visit.vd
     return tuple(accelerations), by_velocity(plan, [visit.tau for visit in solved])
-
-
-def _run(around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]) -> Any:
-    rates, forces = floating_rnea(around.plan, q, v, vd, around.gravity, around.external)
-    return {"vd": as_traced(list(rates)), "tau": as_traced(list(forces))}
-
-
-_FUNCTION = dynamics_function("floating_base_inverse_dynamics", ("q", "v", "vd"), _run)
-
-
-@public
-@takes_conditions
-def floating_base_inverse_dynamics(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    vd: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute the motion of a floating base, and joint forces, from the motion of the other joints.
-
-    Nothing holds a floating base: it moves as momentum, gravity and forces from outside demand.
-    One state or a batch; traced arrays inside a compiled function, one state at a time.
-
-    Args:
-        model: The robot; bodies that float in the world are its bases.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); entries of floating bases are
-            ignored.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
-
-    Returns:
-        Joint accelerations with those of the bases filled in, and joint forces, zero at the bases,
-        shape (..., nv) each.
-    """
-    return record_under(pair, conditions, _FUNCTION, model, (q, v, vd))

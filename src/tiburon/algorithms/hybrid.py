@@ -1,37 +1,212 @@
 """Hybrid dynamics: at some joints the force is known, at the others the acceleration.
 
+With articulated bodies, also where joints share variables, or with the mass matrix.
+
 Symbols (Featherstone 1987, section 7.5.2):
-    H, C'   mass matrix, and joint forces at zero unknown acceleration
+    X       map of motion from the parent's frame to the body's
+    S       motion sub-space of a joint, its columns in body coordinates
+    IA, pA  articulated-body inertia and bias force of a body with all beyond it
+    c       velocity product of a joint, and the acceleration known along its degrees of freedom
     known   per velocity variable: whether its acceleration is given, rather than its force
+    H, C'   mass matrix, and joint forces at zero unknown acceleration
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, Unpack
+from collections.abc import Sequence
+from typing import NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from tiburon.algorithms.conditions import Setting, dynamics_function
+from tiburon.algorithms.coupled_joints import Closing, Handle, Rates, Released, closings, rates_of
 from tiburon.algorithms.crba import crba
-from tiburon.algorithms.forward import method_options
-from tiburon.algorithms.hybrid_articulated import Solution, hybrid_aba
 from tiburon.algorithms.joint_space import freedom_parents
-from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.rnea import rnea, upward
+from tiburon.algorithms.sweep import by_velocity, inward, outward
 from tiburon.algorithms.tape_calls import JointVector, recorder
-from tiburon.arguments import public
-from tiburon.errors import UnknownNameError
-from tiburon.functions.hybrid_placeholders import cleared, solve_placeholders
-from tiburon.functions.keywords import DynamicsCall, takes_conditions
-from tiburon.functions.library import check_places, pair, record_under
-from tiburon.model import Model, Plan
-from tiburon.spatial import Force, Scalar, Vec3
-from tiburon.trace.array import as_traced
+from tiburon.model import Plan, PlanBody
+from tiburon.model.joints.elimination import accelerate_direction
+from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
+from tiburon.spatial.vec3 import ZERO3, cross
 from tiburon.trace.primitives.spd import INLINE_SIZE
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
-from tiburon.trace.program import current_graph
 from tiburon.trace.regions import function
 
-__all__ = ["hybrid_crba", "hybrid_dynamics", "known_rows"]
+__all__ = ["Solution", "coupled_aba", "hybrid_aba", "hybrid_crba"]
+
+
+Solution = tuple[tuple[Scalar, ...], tuple[Scalar, ...]]
+"""Joint accelerations and joint forces, all of both."""
+
+
+class _Given(NamedTuple):
+    """What is given for a body."""
+
+    known: tuple[bool, ...]
+    """Whether the acceleration is known, one per freedom of its joint."""
+
+    closing: Closing
+    """Variables shared by several joints that are solved for at the body."""
+
+    fx: Force | None
+    """Force on it from outside."""
+
+
+class _Moving(NamedTuple):
+    """What the first pass knows of a body."""
+
+    X: Transform
+    vel: Motion
+    c: Motion
+    alone: Handle
+
+
+class _Released(NamedTuple):
+    """What the second pass keeps of a body."""
+
+    whole: Handle
+    """The body with all beyond it, before anything is eliminated at it."""
+
+    joint: Released
+    """The body after its joint is freed, and what was eliminated."""
+
+    handed_on: Handle
+    """What its parent meets."""
+
+
+class _Solved(NamedTuple):
+    """What the last pass knows of a body."""
+
+    qdd: tuple[Scalar, ...]
+    tau: tuple[Scalar, ...]
+    a: Motion
+    rates: Rates
+
+
+def hybrid_aba(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    vd: Sequence[Scalar],
+    known: Sequence[bool],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+) -> Solution:
+    """Compute unknown accelerations and forces with articulated bodies.
+
+    Featherstone 1987, eqs. 7.36-7.38 along freedoms of known acceleration, which hand on inertia as
+    a rigid connection does, and eqs. 6.56-6.65 along the others. O(number of bodies).
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars; read where the acceleration is unknown.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; read where it is known.
+        known: Whether the acceleration is known, one per velocity variable.
+        gravity: Acceleration of free fall, world axes [m/s^2].
+        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
+
+    Returns:
+        Joint accelerations and joint forces, nv scalars each.
+    """
+
+    def directions(body: PlanBody, given: _Given) -> list[tuple[Motion, bool, Scalar, Scalar]]:
+        S = body.joint.subspace(q[body.q])
+        return list(zip(S, given.known, tau[body.v], vd[body.v], strict=True))
+
+    def motion(body: PlanBody, parent: _Moving, given: _Given) -> _Moving:
+        position, rate = q[body.q], v[body.v]
+        X = body.transform(position)
+        vJ = body.joint.velocity(position, rate)
+        vel = X.motion(parent.vel) + vJ
+        c = vel.cross(vJ) + body.joint.bias(position, rate)
+        for S, known_rate, _, qdd in directions(body, given):
+            c = c + S * qdd if known_rate else c
+        p = body.inertia.bias(vel)
+        if body.added is not None:
+            # forces of water go with classical accelerations, the recursion with spatial ones
+            turning = cross(vel.angular, vel.linear)
+            p = body.added.apply(Motion(ZERO3, turning), start=p)
+        pA = p if given.fx is None else p - given.fx
+        return _Moving(X, vel, c, Handle(body.felt.articulated(), pA))
+
+    def release(
+        body: PlanBody, whole: Handle, moving: _Moving, given: _Given
+    ) -> tuple[_Released, Handle]:
+        S, unknown = body.joint.subspace(q[body.q]), [not x for x in given.known]
+        released = whole.released(S, tau[body.v], unknown, given.closing, body.armature)
+        handed_on = released.left.handed_on(moving.X, moving.c)
+        return _Released(whole, released, handed_on), handed_on
+
+    def solve(
+        body: PlanBody, parent: _Solved, moving: _Moving, released: _Released, given: _Given
+    ) -> _Solved:
+        a = moving.X.motion(parent.a) + moving.c
+        closing, whole, joint = given.closing, released.whole, released.joint
+        rates = rates_of(closing.own, joint.own, a, parent.rates)
+        freed = list(joint.freed)
+        qdd: list[Scalar] = []
+        own_inertia = body.armature or (None,) * len(given.known)
+        for (S, known_rate, _, rate), own in zip(directions(body, given), own_inertia, strict=True):
+            if closing.shared:
+                rate = dict(rates)[closing.shared[0]]
+                a = a + S * rate
+            elif not known_rate:
+                rate, a = accelerate_direction(freed.pop().met(rates), a, S, own)
+            qdd.append(rate)
+        rates = rates_of(closing.beyond, joint.beyond, a, rates)
+        f = whole.IA.apply(a) + whole.pA
+        for variable, F in zip(whole.open, whole.F, strict=True):
+            f = f + F * dict(rates)[variable]
+        forces: list[Scalar] = []
+        for (S, known_rate, _, rate), own in zip(directions(body, given), own_inertia, strict=True):
+            felt = S.dot(f) if own is None else S.dot(f) + own * rate
+            forces.append(felt if known_rate else 0.0)
+        return _Solved(tuple(qdd), tuple(forces), a, rates)
+
+    closing, at_world = closings(plan, tau, [not x for x in known])
+    given = [
+        _Given(
+            tuple(known[body.v]),
+            closing[body.index],
+            None if external is None else external[body.index],
+        )
+        for body in plan.bodies
+    ]
+    # outward: velocities, and what each body would need alone
+    at_rest = _Moving(Transform.identity(), Motion.zero(), Motion.zero(), Handle.zero())
+    moving = outward(plan, motion, at_rest, given)
+    # inward: free each joint of unknown acceleration, shared ones where all of them have come in
+    released = inward(plan, release, [visit.alone for visit in moving], moving, given)
+    # trees that share variables meet in the world
+    total, up = Handle.zero(), upward(gravity)
+    for body, kept in zip(plan.bodies, released, strict=True):
+        total = total + kept.handed_on if body.parent == WORLD_BODY else total
+    rates = rates_of(at_world.beyond, total.closed(at_world.beyond)[1], up, ())
+    # outward: the world accelerating upward acts on every body as gravity does
+    solved = outward(plan, solve, _Solved((), (), up, rates), moving, released, given)
+    accelerations, forces = list(vd), list(tau)
+    needed = by_velocity(plan, [visit.tau for visit in solved])
+    for body, visit in zip(plan.bodies, solved, strict=True):
+        accelerations[body.v] = visit.qdd
+    for row, given_rate in enumerate(known):
+        forces[row] = needed[row] if given_rate else tau[row]
+    return tuple(accelerations), tuple(forces)
+
+
+def coupled_aba(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    tau: Sequence[Scalar],
+    gravity: Vec3,
+    external: Sequence[Force] | None = None,
+) -> tuple[Scalar, ...]:
+    """Compute the joint accelerations that given joint forces produce, as `aba` does.
+
+    Joints may follow others; what their bodies share is eliminated where it meets (see `ties`).
+    """
+    nowhere, unknown = JointVector([0.0] * plan.nv), (False,) * plan.nv
+    return hybrid_aba(plan, q, v, tau, nowhere, unknown, gravity, external)[0]
 
 
 def hybrid_crba(
@@ -93,101 +268,3 @@ def _remaining_parents(parents: Sequence[int], rows: Sequence[int]) -> tuple[int
             above = parents[above]
         found.append(place.get(above, -1))
     return tuple(found)
-
-
-def known_rows(model: Model, names: str | Iterable[str]) -> tuple[int, ...]:
-    """Return the velocity variables that joint names or names of single variables stand for.
-
-    Raises:
-        UnknownNameError: If the model has neither joint nor velocity variable of a name.
-    """
-    listed = (names,) if isinstance(names, str) else tuple(names)
-    variables = model.v_names
-    rows: set[int] = set()
-    for name in listed:
-        if name in model.joint_names:
-            part = model.slice(name, of="v")
-            rows.update(range(part.start, part.stop))
-        elif name in variables:
-            rows.add(variables.index(name))
-        else:
-            raise UnknownNameError(
-                "joint or velocity variable",
-                name,
-                dict.fromkeys((*model.joint_names, *variables)),
-                where=f"model {model.name!r}",
-                listing="model.joint_names or model.v_names",
-            )
-    return tuple(sorted(rows))
-
-
-def _run(around: Setting, *state: Sequence[Scalar]) -> Any:
-    plan, choices = around.plan, dict(around.options)
-    rows = set(choices.get("known_acceleration", ()))
-    known = [row in rows for row in range(plan.nv)]
-    method = choices.get("method") or ("composite" if plan.has_couplings else "articulated")
-    solve = hybrid_crba if method == "composite" else hybrid_aba
-    q, v, tau, vd = state
-    accelerations, forces = solve(plan, q, v, tau, vd, known, around.gravity, around.external)
-    return {"vd": as_traced(list(accelerations)), "tau": as_traced(list(forces))}
-
-
-_FUNCTION = dynamics_function("hybrid_dynamics", ("q", "v", "tau", "vd"), _run)
-
-
-@public
-@takes_conditions
-def hybrid_dynamics(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    vd: ArrayLike,
-    known_acceleration: str | Iterable[str] | None = None,
-    *,
-    method: str | None = None,
-    **conditions: Unpack[DynamicsCall],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Compute what is unknown where some joints have known accelerations, the others known forces.
-
-    NaN stands for what is unknown: at each velocity variable either its force or its acceleration
-    is a number and the other NaN, in each case of a batch as it likes; code is compiled for each
-    set of known accelerations. Or name the joints whose accelerations are known. With no known
-    acceleration this is forward dynamics, with all of them inverse dynamics. One state or a batch;
-    traced arrays inside a compiled function, one state at a time, with joints named.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        tau: Joint force [N or N m], shape (..., nv); NaN where it is unknown. Where joints are
-            named, those with known accelerations are not read here.
-        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); NaN where it is unknown. Where
-            joints are named, those of all others are not read here.
-        known_acceleration: Names of joints whose accelerations are known; also names of single
-            velocity variables (`model.v_names`). By default those where `vd` is not NaN.
-        method: "articulated", whose cost is linear in the number of bodies, or "composite" for the
-            mass matrix and its factors; by default the first, unless joints follow others.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
-
-    Returns:
-        All joint accelerations and all joint forces, shape (..., nv) each.
-
-    Raises:
-        DomainError: If joints are not named and both force and acceleration of a velocity variable
-            are numbers, or both are NaN.
-
-    Example:
-        ``vd, tau = hybrid_dynamics(arm, q, v, tau, vd, known_acceleration=["elbow", "wrist"])``
-    """
-    check_places(model, None)
-    options = method_options(method)
-    if known_acceleration is None:
-        return solve_placeholders(_FUNCTION, model, (q, v, tau, vd), options, conditions)
-    rows = known_rows(model, known_acceleration)
-    options += (("known_acceleration", rows),)
-    if current_graph() is None:
-        known = np.isin(np.arange(model.nv), rows)
-        tau, vd = cleared(model, "tau", tau, known), cleared(model, "vd", vd, ~known)
-    return record_under(pair, conditions, _FUNCTION, model, (q, v, tau, vd), options)

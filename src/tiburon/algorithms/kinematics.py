@@ -1,29 +1,65 @@
-"""Where bodies and frames are.
+"""Frames in the world, how they move, and their Jacobians.
 
-Symbols:
-    X       map of motion from the parent's frame to the body's
-    R, p    axes and origin of a frame in the world
+A frame is carried by a body. The linear part of the body's motion differs from point to point, so
+motions and Jacobians are taken at a point and expressed in axes that the options name ("at",
+"axes").
+
+Symbols (Featherstone 1987, chapters 2, 4 and 5):
+    X           map of motion from the parent's frame to the body's
+    R, p        axes and origin of a body or frame in the world
+    vel, acc    spatial velocity and acceleration of a body or frame, in its own axes at its origin
+    vJ          velocity of a body relative to its parent
+    S           motion sub-space of a joint, its columns in body coordinates
+    J           Jacobian: motion of a frame = J v
+    P           point at which the linear part is taken
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from tiburon.algorithms.surroundings import plan_and_gravity
-from tiburon.algorithms.sweep import outward
-from tiburon.algorithms.tape_calls import scalars
-from tiburon.arguments import public
-from tiburon.functions.keywords import TIMED_CALL, TimedCall, takes_conditions
-from tiburon.functions.library import LibraryFunction, Options, pair, record_under
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.algorithms.sweep import outward, to_root
+from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
-from tiburon.spatial import Mat3, Scalar, Transform, Vec3
+from tiburon.spatial import Mat3, Motion, Scalar, Transform, Vec3, spatial_to_classical
+from tiburon.spatial.vec3 import (
+    ZERO3,
+    add_cross,
+    add_matrix_vector,
+    matrix_vector,
+    negate,
+    subtract,
+    transpose_vector,
+)
 from tiburon.trace.array import as_traced
-from tiburon.trace.program import Input
 
-__all__ = ["WORLD_PLACE", "Place", "body_places", "forward_kinematics", "frame_places"]
+if TYPE_CHECKING:
+    from tiburon.algorithms.setting import Options, Setting
+
+__all__ = [
+    "WORLD_PLACE",
+    "Moving",
+    "Place",
+    "Reference",
+    "body_motions",
+    "body_places",
+    "chosen_frames",
+    "expressed",
+    "expressed_jacobian_biases",
+    "expressed_jacobians",
+    "expressed_motions",
+    "frame_motions",
+    "frame_places",
+    "jacobian_columns",
+    "moved_to",
+    "point_in_world",
+    "references",
+]
+
+
+def chosen_frames(setting: "Setting") -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the frames a call is about, and the leading shape of its result."""
+    frames = dict(setting.options).get("frames", setting.model.frame_names[1:])
+    return ((frames,), ()) if isinstance(frames, str) else (frames, (len(frames),))
 
 
 class Place(NamedTuple):
@@ -92,60 +128,276 @@ def frame_places(plan: Plan, q: Sequence[Scalar], frames: Sequence[str]) -> tupl
     return tuple(found)
 
 
-def frame_options(frames: str | Sequence[str] | None) -> Options:
-    """Return the options of code that places some frames; no option for all of them."""
-    if frames is None:
-        return ()
-    return (("frames", frames if isinstance(frames, str) else tuple(frames)),)
+class Reference(NamedTuple):
+    """The point at which the motion of one frame is told."""
+
+    offset: Vec3
+    """From the frame's origin to the point, frame axes [m]."""
+
+    rate: Vec3 | None
+    """Velocity of the point in the world, frame axes [m/s]; None if it moves with the frame."""
 
 
-def _inputs(model: Model, options: Options) -> list[Input]:
-    return [Input("q", (model.nq,), described=model.describe_q())]
-
-
-def _run(model: Model, world: World | None, options: Options, q: Any) -> Any:
-    plan, _ = plan_and_gravity(model, world)
-    frames = dict(options).get("frames", model.frame_names[1:])
-    names = (frames,) if isinstance(frames, str) else frames
-    places = frame_places(plan, scalars(q), names)
-    shape = () if isinstance(frames, str) else (len(names),)
-    rotation = as_traced([x for place in places for row in place.R for x in row])
-    translation = as_traced([x for place in places for x in place.p])
-    return {
-        "rotation": rotation.reshape(*shape, 3, 3),
-        "translation": translation.reshape(*shape, 3),
-    }
-
-
-_FUNCTION = LibraryFunction("forward_kinematics", _inputs, _run, parameters=(), keywords=TIMED_CALL)
-
-
-@public
-@takes_conditions
-def forward_kinematics(
-    model: Model,
-    q: ArrayLike,
-    frames: str | Sequence[str] | None = None,
-    **options: Unpack[TimedCall],
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Find bodies and frames in the world.
-
-    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
-    a time.
+def references(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar] | None,
+    places: Sequence[Place],
+    options: "Options",
+    given: Sequence[Sequence[Scalar]],
+) -> tuple[Reference, ...]:
+    """Find the point at which the motion of each frame is told.
 
     Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        frames: Name of a body or frame, or a sequence of names; by default every name of
-            `model.frame_names` but the world, in that order.
-        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity, nv scalars; None where nobody asks for the point's own velocity.
+        places: The frames in the world.
+        options: At which point ("at").
+        given: The point, where one is given.
+    """
+    at = dict(options).get("at", "frame")
+    if at == "frame":
+        return tuple(Reference(ZERO3, None) for _ in places)
+    if at == "point":
+        x, y, z = given[0]
+        return tuple(Reference((x, y, z), None) for _ in places)
+    if at == "world":
+        return tuple(Reference(negate(transpose_vector(f.R, f.p)), ZERO3) for f in places)
+    from tiburon.algorithms.momentum import mass_point, mass_velocity
+
+    mass, c = mass_point(plan, q)
+    rate = ZERO3 if v is None else mass_velocity(plan, q, v, mass)
+    return tuple(
+        Reference(transpose_vector(f.R, subtract(c, f.p)), transpose_vector(f.R, rate))
+        for f in places
+    )
+
+
+def expressed(m: Motion, place: Place, options: "Options") -> Motion:
+    """Return a motion given in frame axes in the axes asked for; the point stays."""
+    if dict(options).get("axes", "world") == "frame":
+        return m
+    return Motion(matrix_vector(place.R, m.angular), matrix_vector(place.R, m.linear))
+
+
+def point_in_world(place: Place, reference: Reference) -> Vec3:
+    """Return the point itself, world axes [m]."""
+    return add_matrix_vector(place.p, place.R, reference.offset)
+
+
+class Moving(NamedTuple):
+    """Motion of a body or frame, in its own axes at its own origin."""
+
+    vel: Motion
+    """Spatial velocity [rad/s, m/s]."""
+
+    acc: Motion
+    """Spatial acceleration [rad/s^2, m/s^2], without gravity."""
+
+
+_REST = Moving(Motion.zero(), Motion.zero())
+
+
+def body_motions(
+    plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar] | None
+) -> tuple[Moving, ...]:
+    """Find how every plan body moves (Featherstone 1987, eqs. 4.11, 4.12, 7.10, 7.11).
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; zero if None.
 
     Returns:
-        Rotation matrices from the frames' axes to world axes (their columns are the frames' axes),
-        and the frames' origins in world axes [m]. For one name the shapes are (..., 3, 3) and
-        (..., 3); for n names (..., n, 3, 3) and (..., n, 3).
-
-    Example:
-        ``rotation, translation = forward_kinematics(arm, q, "hand")``
+        One motion per plan body.
     """
-    return record_under(pair, options, _FUNCTION, model, (q,), frame_options(frames))
+
+    def visit(body: PlanBody, parent: Moving) -> Moving:
+        joint, position, rate = body.joint, q[body.q], v[body.v]
+        X = body.transform(position)
+        vJ = joint.velocity(position, rate)
+        vel = X.motion(parent.vel) + vJ
+        acc = X.motion(parent.acc) + vel.cross(vJ) + joint.bias(position, rate)
+        return Moving(vel, acc if vd is None else acc + joint.motion(position, vd[body.v]))
+
+    return outward(plan, visit, _REST)
+
+
+def frame_motions(
+    plan: Plan,
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar] | None,
+    frames: Sequence[str],
+) -> tuple[Moving, ...]:
+    """Find how frames move, each in its own axes at its own origin.
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; zero if None.
+        frames: Names of bodies or frames, or "world".
+    """
+    bodies = body_motions(plan, q, v, vd)
+    found = []
+    for name in frames:
+        frame = plan.frame(name)
+        carrier = _REST if frame.body == WORLD_BODY else bodies[frame.body]
+        X = frame.transform
+        found.append(Moving(X.motion(carrier.vel), X.motion(carrier.acc)))
+    return tuple(found)
+
+
+def moved_to(m: Motion, offset: Vec3) -> Motion:
+    """Return a motion with its linear part at another point, same axes (eq. 2.1)."""
+    return Motion(m.angular, m.at_point(offset))
+
+
+def expressed_motions(
+    setting: "Setting",
+    q: Sequence[Scalar],
+    v: Sequence[Scalar],
+    vd: Sequence[Scalar] | None,
+    *point: Sequence[Scalar],
+) -> Any:
+    """Compute velocities of frames, or accelerations if there are joint accelerations.
+
+    Args:
+        setting: Model, plan and options: frames, point and axes, kind of acceleration.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars; None for velocities.
+        *point: The point, where one is given.
+    """
+    plan, options = setting.plan, setting.options
+    names, shape = chosen_frames(setting)
+    places = frame_places(plan, q, names)
+    numbers: list[Scalar] = []
+    for moving, place, reference in zip(
+        frame_motions(plan, q, v, vd, names),
+        places,
+        references(plan, q, None, places, options, point),
+        strict=True,
+    ):
+        motion = moved_to(moving.vel, reference.offset)
+        if vd is not None:
+            acceleration = moved_to(moving.acc, reference.offset)
+            classical = dict(options).get("kind", "classical") == "classical"
+            motion = spatial_to_classical(acceleration, motion) if classical else acceleration
+        numbers.extend(expressed(motion, place, options))
+    return as_traced(numbers).reshape(*shape, 6)
+
+
+def jacobian_columns(
+    plan: Plan,
+    q: Sequence[Scalar],
+    places: Sequence[Place],
+    body: int,
+    point: Vec3,
+    held: frozenset[int] = frozenset(),
+) -> dict[int, Motion]:
+    """Find the motion of a body, told at a point, per unit of each joint velocity.
+
+    Each column is the joint's own axis: a body moves by S when the joint between it and the world
+    turns, whatever lies between (Featherstone 1987, eq. 4.6; Nahon 1991, eqs. 3.16a and b).
+
+    Args:
+        plan: Layout of the model.
+        q: Position [m or rad], nq scalars.
+        places: Every plan body in the world.
+        body: Index of the plan body, or that of the world.
+        point: P, world axes [m].
+        held: Indices of plan bodies whose joints count as locked.
+
+    Returns:
+        One motion, world axes, for each velocity variable that moves the body, by its index.
+    """
+
+    def visit(joined: PlanBody, P: Vec3, place: Place) -> tuple[list[Motion], Vec3]:
+        arm = subtract(P, place.p)
+        columns = []
+        for S in joined.joint.subspace(q[joined.q]):
+            angular = matrix_vector(place.R, S.angular)
+            linear = add_cross(matrix_vector(place.R, S.linear), angular, arm)
+            columns.append(Motion(angular, linear))
+        return columns, P
+
+    if body == WORLD_BODY:
+        return {}
+    found: dict[int, Motion] = {}
+    for joined, columns in to_root(plan, plan.bodies[body], visit, point, places):
+        if joined.index in held:
+            continue
+        for index, column in enumerate(columns, start=joined.v.start):
+            # joints that follow another share its variables
+            found[index] = found[index] + column if index in found else column
+    return found
+
+
+def expressed_jacobians(setting: "Setting", q: Sequence[Scalar], *point: Sequence[Scalar]) -> Any:
+    """Compute the Jacobians of frames.
+
+    Args:
+        setting: Model, plan and options: frames, point and axes.
+        q: Position [m or rad], nq scalars.
+        *point: The point, where one is given.
+    """
+    plan, options = setting.plan, setting.options
+    names, shape = chosen_frames(setting)
+    bodies, frames = body_places(plan, q), frame_places(plan, q, names)
+    in_frame = dict(options).get("axes", "world") == "frame"
+    numbers: list[Scalar] = []
+    for name, place, reference in zip(
+        names, frames, references(plan, q, None, frames, options, point), strict=True
+    ):
+        P = point_in_world(place, reference)
+        columns = jacobian_columns(plan, q, bodies, plan.frame(name).body, P)
+        if in_frame:
+            columns = {index: _turned(place, column) for index, column in columns.items()}
+        dense = [columns.get(index, Motion.zero()) for index in range(plan.nv)]
+        numbers.extend(x for row in zip(*dense, strict=True) for x in row)
+    return as_traced(numbers).reshape(*shape, 6, plan.nv)
+
+
+def _turned(place: Place, column: Motion) -> Motion:
+    """Return a motion in world axes in those of a frame; the point stays."""
+    return Motion(
+        transpose_vector(place.R, column.angular), transpose_vector(place.R, column.linear)
+    )
+
+
+def expressed_jacobian_biases(
+    setting: "Setting", q: Sequence[Scalar], v: Sequence[Scalar], *point: Sequence[Scalar]
+) -> Any:
+    """Compute the rates of the Jacobians of frames, times the joint velocity.
+
+    Args:
+        setting: Model, plan and options: frames, point and axes.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        *point: The point, where one is given.
+    """
+    plan, options = setting.plan, setting.options
+    names, shape = chosen_frames(setting)
+    frames = frame_places(plan, q, names)
+    in_frame = dict(options).get("axes", "world") == "frame"
+    numbers: list[Scalar] = []
+    for moving, place, reference in zip(
+        frame_motions(plan, q, v, None, names),
+        frames,
+        references(plan, q, v, frames, options, point),
+        strict=True,
+    ):
+        vel = moved_to(moving.vel, reference.offset)
+        acc = moved_to(moving.acc, reference.offset)
+        omega = vel.angular
+        # v_P = v_O + omega x P, so that moving the point adds omega x (its velocity)
+        drift = vel.linear if reference.rate is None else reference.rate
+        # numbers in turning axes lose what the axes gain
+        seen = subtract(drift, vel.linear) if in_frame else drift
+        rate = Motion(acc.angular, add_cross(acc.linear, omega, seen))
+        numbers.extend(expressed(rate, place, options))
+    return as_traced(numbers).reshape(*shape, 6)

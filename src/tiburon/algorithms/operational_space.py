@@ -8,46 +8,39 @@ Symbols (McMillan 1994, sec. 2.2; Featherstone 1987, sec. 9.5):
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Unpack
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.articulated_response import (
     Held,
-    ancestors,
+    Response,
     articulated_inertias,
     directions,
     passed_on,
 )
-from tiburon.algorithms.coupled_response import Response, tied_response
-from tiburon.algorithms.coupled_response import response as responses_of
-from tiburon.algorithms.frame_motion import chosen_frames
-from tiburon.algorithms.kinematics import Place, frame_places
-from tiburon.algorithms.reference_point import (
+from tiburon.algorithms.articulated_response import response as responses_of
+from tiburon.algorithms.kinematics import (
+    Place,
     Reference,
-    point_inputs,
+    chosen_frames,
+    frame_places,
     references,
-    told_options,
 )
-from tiburon.algorithms.surroundings import surroundings_at
-from tiburon.algorithms.sweep import to_root
+from tiburon.algorithms.setting import Options, Setting
+from tiburon.algorithms.sweep import ancestors, to_root
 from tiburon.algorithms.tape_calls import scalars
-from tiburon.arguments import public
-from tiburon.errors import DomainError, OptionError
-from tiburon.functions.keywords import WorldCall, takes_conditions
-from tiburon.functions.library import INERTIA, LibraryFunction, Options, call_under
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.errors import DomainError
+from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives import factor_orthogonal
 from tiburon.trace.primitives.orthogonal import RANK_CUT
-from tiburon.trace.program import Input
 from tiburon.trace.value import require
 
-__all__ = ["operational_space_inertia", "operational_space_inverse_inertia"]
+__all__ = ["inertia", "inverse_inertia"]
 
 PARTS = {"both": slice(0, 6), "orientation": slice(0, 3), "position": slice(3, 6)}
 """Which rows of a frame's motion take part, by name."""
@@ -160,19 +153,18 @@ class _Loads(NamedTuple):
 
 
 def _loads(
-    model: Model, world: World | None, options: Options, q: Any, point: Sequence[Any]
+    setting: Setting, tied: Response | None, q: Sequence[Scalar], point: Sequence[Sequence[Scalar]]
 ) -> _Loads:
-    position = scalars(q)
-    plan, _, _ = surroundings_at(model, world, position)
-    names, _ = chosen_frames(model, options)
-    places = frame_places(plan, position, names)
-    told_at = references(plan, position, None, places, options, point)
+    plan, options = setting.plan, setting.options
+    names, _ = chosen_frames(setting)
+    places = frame_places(plan, q, names)
+    points = references(plan, q, None, places, options, point)
     found = []
-    for name, place, reference in zip(names, places, told_at, strict=True):
+    for name, place, reference in zip(names, places, points, strict=True):
         frame = plan.frame(name)
         forces = _unit_forces(place, reference, options)
         found.append((frame.body, tuple(frame.transform.force_to_parent(f) for f in forces)))
-    return _Loads(plan, position, tuple(found), tied_response(model, plan, position))
+    return _Loads(plan, q, tuple(found), tied)
 
 
 def _blocks(loads: _Loads) -> Iterator[tuple[int, int, Sequence[Scalar]]]:
@@ -221,8 +213,18 @@ def _columns(loads: _Loads) -> list[list[Scalar]]:
     return columns
 
 
-def _run_inverse(model: Model, world: World | None, options: Options, q: Any, *point: Any) -> Any:
-    loads = _loads(model, world, options, q, point)
+def inverse_inertia(
+    setting: Setting, tied: Response | None, q: Sequence[Scalar], *point: Sequence[Scalar]
+) -> Any:
+    """Compute J M^-1 J^T of frames.
+
+    Args:
+        setting: Model, plan and options: frames, point, axes and part of their motion.
+        tied: Response of a robot whose joints are coupled or closed in loops; None of others.
+        q: Position [m or rad], nq scalars.
+        *point: The point, where one is given.
+    """
+    loads = _loads(setting, tied, q, point)
     size = loads.size
     block = size // len(loads.forces)
     A: list[list[Scalar]] = [[0.0] * size for _ in range(size)]
@@ -235,11 +237,14 @@ def _run_inverse(model: Model, world: World | None, options: Options, q: Any, *p
     return as_traced([x for row in A for x in row]).reshape(size, size)
 
 
-def _run_inertia(model: Model, world: World | None, options: Options, q: Any, *point: Any) -> Any:
-    loads = _loads(model, world, options, q, point)
+def inertia(
+    setting: Setting, tied: Response | None, q: Sequence[Scalar], *point: Sequence[Scalar]
+) -> Any:
+    """Compute the inverse of J M^-1 J^T of frames; arguments are those of `inverse_inertia`."""
+    loads = _loads(setting, tied, q, point)
     size, columns = loads.size, _columns(loads)
     if len(columns) < size:
-        names, _ = chosen_frames(model, options)
+        names, _ = chosen_frames(setting)
         raise DomainError(
             "frames",
             f"frames that can move in {size} independent directions",
@@ -266,104 +271,3 @@ def _run_inertia(model: Model, world: World | None, options: Options, q: Any, *p
                 total = total + x * y
             Lambda[i][j] = Lambda[j][i] = require(independent, total, expected)
     return as_traced([x for row in Lambda for x in row]).reshape(size, size)
-
-
-def _inputs(model: Model, options: Options) -> list[Input]:
-    return [Input("q", (model.nq,), described=model.describe_q()), *point_inputs(options)]
-
-
-_INVERSE = LibraryFunction(
-    "operational_space_inverse_inertia", _inputs, _run_inverse, parameters=(INERTIA,)
-)
-_INERTIA = LibraryFunction(
-    "operational_space_inertia", _inputs, _run_inertia, parameters=(INERTIA,)
-)
-
-
-def _options(
-    frames: str | Sequence[str], at: str | ArrayLike, axes: str, part: str
-) -> tuple[Options, tuple[Any, ...]]:
-    if part not in PARTS:
-        raise OptionError("part", tuple(PARTS), part)
-    frames = frames if isinstance(frames, str) else tuple(frames)
-    if not frames:
-        raise DomainError("frames", "one frame or more", "none")
-    options, point = told_options(frames, at, axes)
-    return (options if part == "both" else (*options, ("part", part))), point
-
-
-@public
-@takes_conditions
-def operational_space_inverse_inertia(
-    model: Model,
-    q: ArrayLike,
-    frames: str | Sequence[str],
-    *,
-    at: str | ArrayLike = "frame",
-    axes: str = "world",
-    part: str = "both",
-    **surroundings: Unpack[WorldCall],
-) -> NDArray[np.float64]:
-    """Compute how frames accelerate per force on them, from rest, without gravity: J M^-1 J^T.
-
-    All frames together: blocks beside the diagonal say how a force on one frame accelerates
-    another. It exists in every position; where the frames cannot move independently it is
-    singular. One state or a batch. Inside a function given to `tiburon.compile` the arrays may be
-    traced, one state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        frames: Name of a body or frame, or a sequence of n names.
-        at: Where linear accelerations and forces are taken; see `frame_jacobian`.
-        axes: "world" or "frame": axes of accelerations and forces.
-        part: "both", or only "orientation" or "position".
-        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
-            see `Conditions` and `Delivery`.
-
-    Returns:
-        Symmetric matrix [1/(kg m^2), 1/(kg m), 1/kg], shape (..., 6 n, 6 n), or (..., 3 n, 3 n) for
-        one part.
-    """
-    options, point = _options(frames, at, axes, part)
-    answer: NDArray[np.float64] = call_under(surroundings, _INVERSE, model, (q, *point), options)
-    return answer
-
-
-@public
-@takes_conditions
-def operational_space_inertia(
-    model: Model,
-    q: ArrayLike,
-    frames: str | Sequence[str],
-    *,
-    at: str | ArrayLike = "frame",
-    axes: str = "world",
-    part: str = "both",
-    **surroundings: Unpack[WorldCall],
-) -> NDArray[np.float64]:
-    """Compute the inertia one feels in moving frames from rest: (J M^-1 J^T)^-1.
-
-    The inverse is taken of the factors, not of the product, so that its digits depend on the
-    Jacobian's condition and not on its square. One state or a batch. Inside a function given to
-    `tiburon.compile` the arrays may be traced, one state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        frames: Name of a body or frame, or a sequence of n names.
-        at: Where linear accelerations and forces are taken; see `frame_jacobian`.
-        axes: "world" or "frame": axes of accelerations and forces.
-        part: "both", or only "orientation" or "position".
-        **surroundings: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`:
-            see `Conditions` and `Delivery`.
-
-    Returns:
-        Symmetric matrix [kg m^2, kg m, kg], shape (..., 6 n, 6 n), or (..., 3 n, 3 n) for one part.
-
-    Raises:
-        DomainError: If the frames cannot move in so many independent directions.
-    """
-    options, point = _options(frames, at, axes, part)
-    answer: NDArray[np.float64] = call_under(surroundings, _INERTIA, model, (q, *point), options)
-    return answer

@@ -8,53 +8,25 @@ Symbols (Featherstone 1987, section 7.4.2):
     fr      reaction of the bearing, which does no work: S^T fr = 0
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Unpack
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.conditions import Setting, dynamics_function
-from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.rnea import transmitted
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.sweep import by_velocity
 from tiburon.algorithms.tape_calls import scalars
-from tiburon.arguments import public
-from tiburon.errors import DomainError, ShapeError
-from tiburon.functions.keywords import DynamicsCall, takes_conditions
-from tiburon.functions.library import Options, record_under
-from tiburon.model import Model
-from tiburon.record import named_line
 from tiburon.spatial import Force, Motion, Scalar
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives import factor_orthogonal
 from tiburon.trace.primitives.spd import factor_spd
-from tiburon.trace.program import Input
 from tiburon.trace.value import require
 
-__all__ = ["JointReactions", "joint_reactions", "reactions_under", "split", "unit_forces"]
+__all__ = ["reactions_under", "split", "unit_forces"]
 
 Scalars = Sequence[Scalar]
-
-
-class JointReactions(NamedTuple):
-    """What every joint that moves carries, in the order of `model.joint_names`.
-
-    Wrenches are [n; f] in axes of the body that the joint holds, about its origin: what acts on the
-    body; the opposite acts on its parent.
-    """
-
-    tau: NDArray[np.float64]
-    """Joint force [N or N m], shape (..., nv), with what accelerates armatures."""
-
-    actuator: NDArray[np.float64]
-    """Wrench of the actuator on the body [N m, N], shape (..., joints, 6)."""
-
-    bearing: NDArray[np.float64]
-    """Wrench of the bearing [N m, N], shape (..., joints, 6)."""
-
-    def __repr__(self) -> str:
-        return named_line(self)
 
 
 def unit_forces(S: Sequence[Motion]) -> tuple[Force, ...]:
@@ -136,7 +108,8 @@ def reactions_under(
         *lines: Wrenches of the actuators that the options name.
     """
     model, plan = around.model, around.plan
-    named = dict(zip((name for name, _ in _lines(around.options)), lines, strict=True))
+    named_actuators = dict(around.options).get("actuators", ())
+    named = dict(zip((name for name, _ in named_actuators), lines, strict=True))
     forces = transmitted(plan, q, v, vd, around.gravity, around.external)
     tau: list[tuple[Scalar, ...]] = []
     actuators: list[Scalar] = []
@@ -163,90 +136,3 @@ def reactions_under(
         "actuator": as_traced(actuators).reshape(shape),
         "bearing": as_traced(bearings).reshape(shape),
     }
-
-
-def _lines(options: Options) -> tuple[tuple[str, int], ...]:
-    """Return the joints whose actuators are named, and how many each has."""
-    found: tuple[tuple[str, int], ...] = dict(options).get("actuators", ())
-    return found
-
-
-def _line_inputs(model: Model, options: Options) -> list[Input]:
-    described = "6 (moment and force of a unit actuator force)"
-    return [
-        Input(f"actuators[{name!r}]", (count, 6), described=described)
-        for name, count in _lines(options)
-    ]
-
-
-def _actuator_options(model: Model, actuators: Mapping[str, ArrayLike] | None) -> Options:
-    """Return the option of code that knows actuators by their lines."""
-    found = []
-    for name, wrenches in (actuators or {}).items():
-        shape, freedoms = np.shape(wrenches), model.joint(name).nv
-        if len(shape) < 2 or shape[-1] != 6:
-            raise ShapeError(
-                f"actuators[{name!r}]", "(..., actuators, 6)", shape, advice="one row [n; f] each"
-            )
-        if shape[-2] < freedoms or not freedoms:
-            raise DomainError(
-                f"actuators[{name!r}]",
-                f"at least one for each of {freedoms} freedoms, and a joint that has some",
-                f"{shape[-2]}",
-                advice="leave joints without power out; joint_actuation() tells which they are",
-            )
-        found.append((name, shape[-2]))
-    return (("actuators", tuple(found)),) if found else ()
-
-
-_FUNCTION = dynamics_function(
-    "joint_reactions", ("q", "v", "vd"), reactions_under, more=_line_inputs
-)
-
-
-@public
-@takes_conditions
-def joint_reactions(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    vd: ArrayLike,
-    *,
-    actuators: Mapping[str, ArrayLike] | None = None,
-    **conditions: Unpack[DynamicsCall],
-) -> JointReactions:
-    """Compute what every joint carries, split into the wrenches of its actuator and its bearing.
-
-    The actuator's wrench is what the joint force stands for: a couple about the axis of a
-    hinge, a force along a slide, unless actuators with lines of their own are named. The
-    bearing carries the rest and does no work. With loops, the robot's own actuators are taken
-    to drive the motion (`loop_inverse_dynamics`); `loop_reactions` takes joint forces instead.
-    One state or a batch; traced arrays inside a compiled function, one state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
-        actuators: By joint name, the wrench [n; f] of a unit force of each of its actuators on the
-            body, body axes about the body origin, shape (..., actuators, 6), as `joint_actuation`
-            takes them. Of more actuators than freedoms, forces of least squares are taken.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
-
-    Returns:
-        Joint forces, actuator wrenches and bearing wrenches of all joints that move, in the order
-        of `model.joint_names`; fixed joints are left out, their bodies being one with their parent.
-
-    Raises:
-        DomainError: If a joint has fewer actuators than freedoms, or they work on fewer.
-
-    Example:
-        A cylinder that pushes along x, 0.1 m above a hinge about y, loads its bearing::
-
-            cylinder = {"hinge": [(0, 0.1, 0, 1, 0, 0)]}
-            bearing = tb.joint_reactions(arm, q, v, vd, actuators=cylinder).bearing
-    """
-    lines = () if actuators is None else tuple(actuators.values())
-    options = _actuator_options(model, actuators)
-    return record_under(JointReactions, conditions, _FUNCTION, model, (q, v, vd, *lines), options)

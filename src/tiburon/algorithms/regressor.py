@@ -9,10 +9,7 @@ Symbols (Featherstone 1987, chapter 4):
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Unpack
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import NamedTuple
 
 from tiburon.algorithms.pair_products import (
     Vectors,
@@ -23,14 +20,9 @@ from tiburon.algorithms.pair_products import (
 )
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.root_frame import Place
-from tiburon.algorithms.surroundings import surroundings
 from tiburon.algorithms.sweep import each, outward, to_root
-from tiburon.algorithms.tape_calls import JointVector, scalars
-from tiburon.arguments import public
-from tiburon.errors import ModelError
-from tiburon.functions.keywords import WorldCall, takes_conditions
-from tiburon.functions.library import GRAVITY, LibraryFunction, Options, call_under, inputs_of
-from tiburon.model import Model, Plan, PlanBody, World
+from tiburon.algorithms.tape_calls import JointVector
+from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import INERTIAL_PARAMETERS, WORLD_BODY
 from tiburon.spatial import (
     Force,
@@ -42,9 +34,8 @@ from tiburon.spatial import (
     rate_matrix,
     spatial_to_classical,
 )
-from tiburon.trace.array import as_traced
 
-__all__ = ["inertial_parameter_names", "inertial_parameters", "regressor", "regressor_rows"]
+__all__ = ["regressor_rows"]
 
 _UNITS = tuple(
     RigidInertia.from_array(
@@ -209,84 +200,3 @@ def _vectors(
 
     S, columns = vectors(list(q), list(v), list(vd))
     return S, columns
-
-
-def _run(model: Model, world: World | None, options: Options, q: Any, v: Any, vd: Any) -> Any:
-    plan, gravity, water = surroundings(model, world)
-    if water is not None:
-        raise ModelError(
-            f"model {model.name!r}: regressor has columns for inertial parameters alone, expected "
-            "surroundings without fluid, got Water; call regressor without it and add what the "
-            "water needs, which no inertial parameter enters: inverse_dynamics(..., fluid=water) - "
-            "inverse_dynamics(...)"
-        )
-    rows = regressor_rows(plan, model.body_names, scalars(q), scalars(v), scalars(vd), gravity)
-    shape = (model.nv, len(INERTIAL_PARAMETERS) * len(model.bodies))
-    return as_traced([x for row in rows for x in row]).reshape(shape)
-
-
-_FUNCTION = LibraryFunction(
-    "regressor", inputs_of("q", "v", "vd"), _run, parameters=(GRAVITY,), of_trees=True
-)
-
-
-@public
-@takes_conditions
-def regressor(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    vd: ArrayLike,
-    **options: Unpack[WorldCall],
-) -> NDArray[np.float64]:
-    """Compute the matrix that maps inertial parameters to joint forces.
-
-    ``regressor(model, q, v, vd) @ inertial_parameters(model)`` equals
-    ``inverse_dynamics(model, q, v, vd)``; stacked over many states, it finds the parameters from
-    measured forces by least squares. Armatures are no parameters of bodies: what they need,
-    armature times vd, is not in it; to find them too, append ``np.diag(vd)``. Nor are parameters of
-    bodies in water: a `fluid` is refused, see `Raises`. One state or a batch; traced arrays inside
-    a compiled function, one state at a time.
-
-    Args:
-        model: The robot; the masses it has do not matter.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
-        **options: `time` and `world`, without a fluid; `out` and `errors`: see `Conditions` and
-            `Delivery`.
-
-    Returns:
-        Joint force per parameter, shape (..., nv, 10 bodies), columns in the order of
-        `inertial_parameter_names`. Columns of bodies fixed to the world are zero.
-
-    Raises:
-        ModelError: If there is a fluid. No inertial parameter enters what water does: forces less
-            ``inverse_dynamics(..., fluid=water) - inverse_dynamics(...)`` are those on land.
-    """
-    answer: NDArray[np.float64] = call_under(options, _FUNCTION, model, (q, v, vd))
-    return answer
-
-
-@public
-def inertial_parameter_names(model: Model) -> tuple[str, ...]:
-    """Return one name per column of `regressor`, such as "upper.mass" or "upper.inertia_xx"."""
-    return tuple(f"{body}.{number}" for body in model.body_names for number in INERTIAL_PARAMETERS)
-
-
-@public
-def inertial_parameters(model: Model) -> NDArray[np.float64]:
-    """Return the ten inertial numbers of every body, in which inverse dynamics is linear.
-
-    Per body, in its own frame: mass [kg], first moment = mass times center of mass [kg m], and the
-    rotational inertia xx, xy, xz, yy, yz, zz about the body's origin, not its center of mass
-    [kg m^2].
-
-    Args:
-        model: The robot.
-
-    Returns:
-        Parameters in the order of `inertial_parameter_names`, shape (10 bodies,).
-    """
-    numbers = [x for body in model.bodies for x in body.inertia.rigid]
-    return np.array(numbers, dtype=np.float64)

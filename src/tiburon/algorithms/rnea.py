@@ -13,24 +13,14 @@ No velocity of any point is needed, only angular ones: that is what makes this f
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar, Unpack
+from typing import NamedTuple, TypeVar
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
-
-from tiburon.algorithms.conditions import Setting, dynamics_function
-from tiburon.algorithms.gathering import by_velocity
-from tiburon.algorithms.sweep import inward, outward
-from tiburon.arguments import fail
-from tiburon.functions.keywords import DynamicsCall, takes_conditions
-from tiburon.functions.library import call_under
-from tiburon.model import Model, Plan, PlanBody
+from tiburon.algorithms.sweep import by_velocity, inward, outward
+from tiburon.model import Plan, PlanBody
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3, rate_matrix
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, add_matrix_vector
-from tiburon.trace.array import as_traced
-from tiburon.trace.program import current_graph
 
-__all__ = ["inverse_dynamics", "rnea", "transmitted", "upward"]
+__all__ = ["rnea", "transmitted", "upward"]
 
 Kept = TypeVar("Kept")
 Scalars = Sequence[Scalar]
@@ -146,51 +136,3 @@ def upward(gravity: Vec3) -> Motion:
     """Return the acceleration of the world that has the effect of gravity (sec. 4.4)."""
     x, y, z = gravity
     return Motion((0.0, 0.0, 0.0), (-x, -y, -z))
-
-
-def _run(around: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
-    plan, gravity = around.plan, around.gravity
-    return as_traced(list(rnea(plan, q, v, vd, gravity, around.external)))
-
-
-_FUNCTION = dynamics_function("inverse_dynamics", ("q", "v", "vd"), _run)
-_latest, _recent = _FUNCTION.latest, _FUNCTION.recent
-
-
-@takes_conditions
-def inverse_dynamics(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    vd: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
-) -> NDArray[np.float64]:
-    """Compute the joint forces that produce given joint accelerations.
-
-    One state or a batch: leading dimensions of all arrays broadcast. Inside a function given to
-    `tiburon.compile` the arrays may be traced, one state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        vd: Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
-
-    Returns:
-        Joint force [N or N m], shape (..., nv).
-    """
-    if not conditions and current_graph() is None:
-        # the plain case, in as few steps as Python allows
-        known, kernel = _latest[0]
-        if known is not model:
-            kernel = _recent.get(id(model))
-        if kernel is not None:
-            result: NDArray[np.float64] = kernel(q, v, vd)
-            return result
-    try:
-        answer: NDArray[np.float64] = call_under(conditions, _FUNCTION, model, (q, v, vd))
-    except Exception as error:
-        fail(inverse_dynamics, error, model, q, v, vd, **conditions)
-    return answer

@@ -11,8 +11,6 @@ from contextvars import ContextVar
 from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from tiburon.algorithms.closed_form import INSTEAD, closed_form
-from tiburon.errors import ModelError
 from tiburon.model import Model, Plan, Water, World
 from tiburon.model.water import one_water
 from tiburon.spatial import Scalar, Vec3
@@ -28,12 +26,9 @@ __all__ = [
     "bound",
     "gravity_numbers",
     "gravity_vector",
-    "plan_and_gravity",
-    "refuse_loops",
     "stilled",
     "structure_around",
     "surroundings",
-    "surroundings_at",
     "water_numbers",
     "wetted",
     "world_key",
@@ -109,12 +104,6 @@ def at_time(time: Scalar | None) -> Iterator[None]:
         _time.reset(token)
 
 
-def plan_and_gravity(model: Model, world: World | None) -> tuple[Plan, Vec3]:
-    """Return layout and gravity for a call of an algorithm: bound ones, or the model's own."""
-    plan, gravity, _ = surroundings(model, world)
-    return plan, gravity
-
-
 def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterAround | None"]:
     """Return layout, gravity and water for a call: bound ones, or those of model and world.
 
@@ -179,16 +168,6 @@ def wetted(plan: Plan, q: Sequence[Scalar], water: "WaterAround") -> tuple[Plan,
     return afloat(plan, q, water)
 
 
-def surroundings_at(
-    model: Model, world: World | None, q: Sequence[Scalar]
-) -> tuple[Plan, Vec3, "WaterAround | None"]:
-    """Return layout, gravity and water as `surroundings` does, for one position."""
-    plan, gravity, water = surroundings(model, world)
-    if water is not None:
-        plan, water = wetted(plan, q, water)
-    return plan, gravity, water
-
-
 def world_with(
     world: World | None, fluid: Water | Sequence[Water] | None, *, one_case: str = ""
 ) -> World | None:
@@ -219,21 +198,6 @@ def water_numbers(model: Model, world: World) -> tuple[tuple[float, ...], tuple[
     links = immersions(model, world.fluid.meets_bodies_apart)
     bodies = tuple(x for link in links for part in link for x in part.parameters())
     return world.fluid.parameters(), bodies
-
-
-def refuse_loops(model: Model, function: str) -> None:
-    """Raise `ModelError` if a robot has loops and a function is for trees alone."""
-    if model.loops and closed_form(function) is None:
-        names = [loop.name for loop in model.loops]
-        listed = ", ".join(repr(name) for name in names[:4])
-        more = f" and {len(names) - 4} more" if len(names) > 4 else ""
-        other = f", or {INSTEAD[function]}" if function in INSTEAD else ""
-        raise ModelError(
-            f"model {model.name!r}: {function} is for trees and would ignore what closes loops, "
-            f"got {listed}{more}; take model.without_loops() for the robot with its loops "
-            f"open{other}",
-            name=names[0],
-        )
 
 
 def gravity_numbers(world: World) -> tuple[float, ...]:

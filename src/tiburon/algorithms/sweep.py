@@ -14,8 +14,18 @@ from typing import Any, Protocol, Self, TypeVar
 from tiburon.algorithms.tape_calls import recorder
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
+from tiburon.spatial import Scalar
 
-__all__ = ["each", "inward", "outward", "pairs", "to_root"]
+__all__ = [
+    "ancestors",
+    "by_velocity",
+    "each",
+    "inward",
+    "outward",
+    "pairs",
+    "to_root",
+    "with_armature",
+]
 
 
 class Addable(Protocol):
@@ -173,3 +183,49 @@ def pairs(
         for body in plan.bodies
         for ancestor, kept in to_root(plan, body, visit, start[body.index], *own)
     )
+
+
+def by_velocity(plan: Plan, parts: Sequence[Sequence[Scalar]]) -> tuple[Scalar, ...]:
+    """Put the numbers of all joints in the order of v; those of joints that share one add up.
+
+    Args:
+        plan: Layout of the model.
+        parts: For each plan body, one number per velocity variable of its joint.
+
+    Returns:
+        nv scalars.
+    """
+    if not plan.has_couplings:
+        return tuple(x for part in parts for x in part)
+    total: list[Scalar] = [0.0] * plan.nv
+    for body, part in zip(plan.bodies, parts, strict=True):
+        for place, x in enumerate(part, start=body.v.start):
+            total[place] = total[place] + x
+    return tuple(total)
+
+
+def with_armature(plan: Plan, H: Sequence[Sequence[Scalar]]) -> tuple[tuple[Scalar, ...], ...]:
+    """Add what joints feel beyond the bodies they move to the diagonal of the mass matrix.
+
+    Args:
+        plan: Layout of the model.
+        H: Rows of the mass matrix of the bodies, nv times nv scalars.
+    """
+    rows = [list(row) for row in H]
+    for body in plan.bodies:
+        for k, own in enumerate(body.armature or (), start=body.v.start):
+            rows[k][k] = rows[k][k] + own
+    return tuple(map(tuple, rows))
+
+
+def ancestors(plan: Plan, body: int) -> frozenset[int]:
+    """Return the indices of a plan body and all that carry it; nothing for the world."""
+    found = set()
+    while body != WORLD_BODY:
+        found.add(body)
+        body = plan.bodies[body].parent
+    return frozenset(found)
+
+
+Rates = tuple[tuple[Scalar, ...], ...]
+"""Per direction, the rate that each force gives it."""

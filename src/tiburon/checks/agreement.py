@@ -4,17 +4,14 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tiburon.algorithms.bias import bias_force
-from tiburon.algorithms.crba import mass_matrix
-from tiburon.algorithms.derivatives.dynamics import forward_dynamics_derivatives
-from tiburon.algorithms.energy import kinetic_energy
-from tiburon.algorithms.forward import forward_dynamics
-from tiburon.algorithms.rnea import inverse_dynamics
+from tiburon.arrays import NDArray
 from tiburon.checks.finding import FAILED, LOOK, PASSED, SKIPPED, Finding, judged
 from tiburon.checks.kicked import Kicked
-from tiburon.loops.dynamics import loop_dynamics, loop_jacobian
+from tiburon.functions.closed_loops import loop_dynamics, loop_jacobian
+from tiburon.functions.derivatives import forward_dynamics_derivatives
+from tiburon.functions.dynamics import bias_force, forward_dynamics, inverse_dynamics, mass_matrix
+from tiburon.functions.momentum_energy import kinetic_energy
 from tiburon.model import Model, World
 
 __all__ = ["agreements", "derivative_agreement"]

@@ -3,14 +3,13 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tiburon.algorithms.energy import kinetic_energy, potential_energy
-from tiburon.algorithms.momentum import momentum
+from tiburon.arrays import NDArray
 from tiburon.checks.energy_flow import without_losses
 from tiburon.checks.finding import FAILED, SKIPPED, Finding, judged
 from tiburon.checks.kicked import Kicked
-from tiburon.loops.dynamics import constraint_residual
+from tiburon.functions.closed_loops import constraint_residual
+from tiburon.functions.momentum_energy import kinetic_energy, momentum, potential_energy
 from tiburon.model import WORLD, ConstraintFunction, Model, World
 from tiburon.model.closure import joints_of, places_of
 from tiburon.results.trajectory import Trajectory

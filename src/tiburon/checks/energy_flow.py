@@ -4,14 +4,13 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tiburon.algorithms.energy import kinetic_energy, potential_energy
-from tiburon.algorithms.frame_motion import frame_velocity
-from tiburon.algorithms.kinematics import forward_kinematics
-from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.errors import DomainError
+from tiburon.functions.dynamics import inverse_dynamics
+from tiburon.functions.kinematics import forward_kinematics, frame_velocity
+from tiburon.functions.momentum_energy import kinetic_energy, potential_energy
 from tiburon.functions.parameters import CaseRows
 from tiburon.model import Model, Water, World
 from tiburon.record import named_line

@@ -3,10 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.errors import UnknownNameError
-from tiburon.loops.dynamics import project_configuration, project_velocity
+from tiburon.functions.closed_loops import project_configuration, project_velocity
 from tiburon.model import Model
 
 __all__ = ["Kicked", "kicked_states", "start_position"]

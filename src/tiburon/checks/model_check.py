@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.checks.agreement import agreements, derivative_agreement
 from tiburon.checks.conservation import energy_conservation, momentum_conservation
 from tiburon.checks.finding import FAILED, LOOK, PASSED, SKIPPED, Finding, judged
@@ -19,8 +19,8 @@ from tiburon.checks.kicked import kicked_states, start_position
 from tiburon.checks.power import power_balance
 from tiburon.checks.steps import USUAL, advise_step
 from tiburon.errors import LoopError, RunFileError, TiburonError
-from tiburon.loops.assembly import assemble, is_closed
-from tiburon.loops.dynamics import project_configuration
+from tiburon.functions.assembly import assemble, is_closed
+from tiburon.functions.closed_loops import project_configuration
 from tiburon.model import Model, Water, World
 from tiburon.model.model_warnings import model_warnings
 from tiburon.record import record

@@ -18,13 +18,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tiburon.algorithms.energy import kinetic_energy, potential_energy
+from tiburon.arrays import NDArray
 from tiburon.checks.conservation import DURATION, ended_early, loops_stay_closed, run_of
 from tiburon.checks.energy_flow import EnergyFlow, energy_flow
 from tiburon.checks.finding import FAILED, LOOK, PASSED, SKIPPED, Finding, judged
 from tiburon.checks.kicked import Kicked
+from tiburon.functions.momentum_energy import kinetic_energy, potential_energy
 from tiburon.model import Model, World
 from tiburon.results.trajectory import Trajectory
 

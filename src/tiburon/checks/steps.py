@@ -3,12 +3,12 @@
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.joint_access import per_degree_of_freedom
 from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, felt_inertia
 from tiburon.actuation.passive import FRICTION_SPEED
+from tiburon.arrays import NDArray
 from tiburon.checks.finding import LOOK, PASSED, Finding
 from tiburon.model import Model, World
 from tiburon.simulation.modes import modes

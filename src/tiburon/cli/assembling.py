@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
-    from numpy.typing import NDArray
 
+    from tiburon.arrays import NDArray
     from tiburon.model import Model
 
 MOST_LISTED = 6
@@ -78,7 +78,7 @@ def closed_velocity(
     import numpy as np
 
     import tiburon as tb
-    from tiburon.loops.mobility import loop_rows
+    from tiburon.functions.mobility import loop_rows
 
     v = np.zeros(model.nv)
     if text is None:
@@ -121,8 +121,8 @@ def assembled(
     Raises:
         LoopError: If loops cannot be closed.
     """
-    from tiburon.loops.assembly import assemble, is_closed
-    from tiburon.loops.start import START_TOLERANCE
+    from tiburon.functions.assembly import assemble, is_closed
+    from tiburon.functions.loop_start import START_TOLERANCE
 
     if not model.loops or is_closed(model, q, START_TOLERANCE):
         return q, ""
@@ -135,8 +135,8 @@ def assembled(
 
 def _open_words(model: "Model", q: "NDArray[np.float64]") -> str:
     """Return which loops are open and by how much, widest first."""
-    from tiburon.loops.mobility import loop_rows
-    from tiburon.loops.start import START_TOLERANCE, gap_names
+    from tiburon.functions.loop_start import START_TOLERANCE, gap_names
+    from tiburon.functions.mobility import loop_rows
 
     gaps, _ = loop_rows(model, q)
     wide: dict[str, float] = {}

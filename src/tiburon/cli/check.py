@@ -9,8 +9,8 @@ from tiburon.cli.exit_codes import BAD
 from tiburon.cli.loading import complete_robot, load_quietly, open_console
 
 if TYPE_CHECKING:
-    from tiburon.algorithms.water.cylinder_flow import CylinderFlow
     from tiburon.checks.model_check import ModelCheck
+    from tiburon.functions.water import CylinderFlow
     from tiburon.model import Model, Water
 
 EXAMPLES = """

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import numpy as np
-    from numpy.typing import NDArray
 
+    from tiburon.arrays import NDArray
     from tiburon.model import Model, World
 
 HOLD_FREQUENCY = 10.0

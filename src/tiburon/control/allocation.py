@@ -17,10 +17,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.argument_checks import refuse_unusable, vector
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.control.joint_choice import entries, joined
 from tiburon.control.run_time import LARGEST
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError

@@ -10,10 +10,10 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.argument_checks import positive, refuse_unusable
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.control.piecewise import PathSample, Piecewise, smooth_pieces, speed_profile
 from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.record import record

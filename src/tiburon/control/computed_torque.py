@@ -11,8 +11,6 @@ nearest are taken, and the joints with motors make the forces (`tiburon.loops.in
 from collections.abc import Hashable
 from typing import Any
 
-from tiburon.algorithms.bias import gravity_force
-from tiburon.algorithms.rnea import inverse_dynamics
 from tiburon.algorithms.surroundings import believed, stilled
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
@@ -39,7 +37,8 @@ from tiburon.control.run_time import (
     run_time_fields,
 )
 from tiburon.errors import ModelError
-from tiburon.loops.inverse import tracking_forces
+from tiburon.functions.closed_loops import tracking_forces
+from tiburon.functions.dynamics import gravity_force, inverse_dynamics
 from tiburon.model import Model, World
 from tiburon.record import record
 from tiburon.simulation.state import State

@@ -4,15 +4,14 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tiburon.algorithms.frame_target import FrameTarget
-from tiburon.algorithms.inverse_kinematics import inverse_kinematics
 from tiburon.argument_checks import at_least, positive, vector
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike
 from tiburon.control.cartesian_path import CartesianPath
 from tiburon.control.piecewise import PathSample, Piecewise, smooth_pieces, speed_profile
 from tiburon.errors import DomainError, ModelError, OptionError
+from tiburon.functions.inverse_kinematics import FrameTarget, inverse_kinematics
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.trace.primitives.table_rows import Table

@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.argument_checks import is_numeric, refuse_unusable, vector
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ShapeError, shown
 from tiburon.record import record
 from tiburon.trace.array import TracedArray, as_traced

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.actuation.time_table import Column, Rows, Times
 from tiburon.argument_checks import choice
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.control.joint_choice import entries
 from tiburon.control.piecewise import Piecewise, checked_points
 from tiburon.control.run_time import handed_tables

@@ -11,12 +11,10 @@ from collections.abc import Hashable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tiburon.algorithms.bias import gravity_force
-from tiburon.algorithms.crba import mass_matrix
 from tiburon.argument_checks import refuse_unusable, vector
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.cartesian_path import CartesianPath, PoseSample
 from tiburon.control.joint_choice import entries, joined
@@ -28,6 +26,7 @@ from tiburon.control.run_time import (
     run_time_fields,
 )
 from tiburon.errors import DomainError, ModelError, ShapeError
+from tiburon.functions.dynamics import gravity_force, mass_matrix
 from tiburon.model import Model, Water
 from tiburon.record import record
 from tiburon.simulation.state import State

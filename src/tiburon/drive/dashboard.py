@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tiburon.algorithms.kinematics import forward_kinematics
 from tiburon.algorithms.tape_calls import scalars
+from tiburon.arrays import NDArray
+from tiburon.functions.kinematics import forward_kinematics
 from tiburon.native.kernel import make_kernel
 from tiburon.record import record
 from tiburon.simulation.system import ELEMENTS, System

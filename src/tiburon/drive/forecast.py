@@ -5,8 +5,8 @@ import time as wall
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.drive.dashboard import Dashboard
 from tiburon.drive.tick_source import TickClock
 from tiburon.drive.ticker import DONE, Ticker

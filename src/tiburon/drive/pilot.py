@@ -14,19 +14,18 @@ from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.algorithms.bias import gravity_force
-from tiburon.algorithms.crba import mass_matrix
 from tiburon.argument_checks import is_number
+from tiburon.arrays import NDArray
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.joint_choice import entries, joined
 from tiburon.errors import DomainError, ModelError, shown
-from tiburon.loops.dynamics import constraint_residual, loop_jacobian
+from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
+from tiburon.functions.dynamics import gravity_force, mass_matrix
+from tiburon.functions.loop_start import resting_position
 from tiburon.loops.metric import rank_cut
-from tiburon.loops.start import resting_position
 from tiburon.model import Actuator, Coupled, Model, World
 from tiburon.record import record
 from tiburon.simulation.state import CommandRow, State

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.drive import edits
 from tiburon.drive.dashboard import Dashboard, modes_of
 from tiburon.drive.forecast import Forecast, forecast
@@ -21,7 +21,7 @@ from tiburon.drive.recording import Recording
 from tiburon.drive.tick_report import TickReport
 from tiburon.drive.ticker import Row, Ticker
 from tiburon.errors import DomainError, ModelError, TiburonError, UnknownNameError
-from tiburon.loops.start import closed_start, resting_position
+from tiburon.functions.loop_start import closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.trajectory import Trajectory

@@ -13,7 +13,8 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tiburon.arrays import NDArray
 
 __all__ = [
     "CATCH_UP",

@@ -6,8 +6,8 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.drive.tick_memory import LATE_UNIT, TickMemory, Word
 from tiburon.record import record
 

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.drive.realtime import RealTimeSettings
 from tiburon.drive.tick_memory import NEVER_SLEEP, TickMemory, Word
 from tiburon.drive.tick_report import (

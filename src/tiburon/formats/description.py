@@ -4,10 +4,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.model.body import WORLD, Body
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure, joints_of, places_of
 from tiburon.model.joints import Joint
@@ -164,7 +164,7 @@ def _mobility(model: Model) -> dict[str, Any] | None:
     if not model.loops:
         return None
     # graphs and ranks are for robots with loops alone
-    from tiburon.loops.mobility import describe_mobility
+    from tiburon.functions.mobility import describe_mobility
 
     return describe_mobility(model)
 

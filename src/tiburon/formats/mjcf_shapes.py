@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.formats.mjcf_names import Names, pose_of
 from tiburon.model import (
     BodyFluid,

@@ -4,39 +4,20 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tiburon.algorithms import (
-    bias,
-    coriolis,
-    crba,
-    energy,
-    floating_base,
-    forward,
-    joint_space,
-    kinematics,
-    reactions,
-    regressor,
-    rnea,
-)
-from tiburon.algorithms.center_of_mass import center_of_mass, center_of_mass_jacobian
-from tiburon.algorithms.derivatives import dynamics as derivatives
-from tiburon.algorithms.external import external_options
-from tiburon.algorithms.frame_motion import frame_acceleration, frame_velocity
-from tiburon.algorithms.jacobian import frame_jacobian, frame_jacobian_bias
-from tiburon.algorithms.momentum import momentum, momentum_matrix
-from tiburon.algorithms.operational_space import (
-    operational_space_inertia,
-    operational_space_inverse_inertia,
-)
+from tiburon.algorithms.setting import Options
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
 from tiburon.errors import ModelError, ShapeError
+from tiburon.functions.dynamics import method_options
 from tiburon.functions.kernel_source import (
     LibrarySource,
     join_results,
     parameter_values,
     trace_with_parameters,
 )
-from tiburon.functions.library import GRAVITY, INERTIA, LIBRARY, Options, check_places
+from tiburon.functions.keywords import external_options
+from tiburon.functions.kinematics import frame_options
+from tiburon.functions.library import GRAVITY, INERTIA, LibraryFunction, check_places
 from tiburon.model import Model, Water, World
 from tiburon.trace.program import Input, Program, trace
 
@@ -44,34 +25,27 @@ __all__ = ["compile"]
 
 Function = Callable[..., Any]
 
-_PUBLIC: dict[Function, str] = {
-    rnea.inverse_dynamics: "inverse_dynamics",
-    crba.mass_matrix: "mass_matrix",
-    forward.forward_dynamics: "forward_dynamics",
-    derivatives.forward_dynamics_derivatives: "forward_dynamics_derivatives",
-    derivatives.inverse_dynamics_derivatives: "inverse_dynamics_derivatives",
-    joint_space.inverse_mass_matrix: "inverse_mass_matrix",
-    bias.bias_force: "bias_force",
-    bias.gravity_force: "gravity_force",
-    coriolis.coriolis_matrix: "coriolis_matrix",
-    floating_base.floating_base_inverse_dynamics: "floating_base_inverse_dynamics",
-    reactions.joint_reactions: "joint_reactions",
-    regressor.regressor: "regressor",
-    kinematics.forward_kinematics: "forward_kinematics",
-    energy.kinetic_energy: "kinetic_energy",
-    energy.potential_energy: "potential_energy",
-    center_of_mass: "center_of_mass",
-    center_of_mass_jacobian: "center_of_mass_jacobian",
-    frame_acceleration: "frame_acceleration",
-    frame_velocity: "frame_velocity",
-    frame_jacobian: "frame_jacobian",
-    frame_jacobian_bias: "frame_jacobian_bias",
-    momentum: "momentum",
-    momentum_matrix: "momentum_matrix",
-    operational_space_inertia: "operational_space_inertia",
-    operational_space_inverse_inertia: "operational_space_inverse_inertia",
-}
-"""Public functions whose kernels are found without tracing."""
+_NEED_OPTIONS = frozenset(
+    (
+        "apparent_inertia",
+        "apparent_inverse_inertia",
+        "cross_inverse_inertia",
+        "fin_force",
+        "hybrid_dynamics",
+        "inverse_kinematics",
+        "thrust_after",
+        "thruster_force",
+        "thruster_force_of_thrust",
+    )
+)
+"""Library functions with options that `compile` does not take: traced as a user's function is."""
+
+
+def _library_function(function: Function) -> LibraryFunction[Any] | None:
+    """Return what a public function is declared as; None for a user's own."""
+    found: LibraryFunction[Any] | None = getattr(function, "library_function", None)
+    return None if found is None or found.name in _NEED_OPTIONS else found
+
 
 _SIZES = {"q": "q", "v": "v", "vd": "v", "tau": "v"}
 """Arguments whose shape follows from their name: as many numbers as q or v."""
@@ -150,8 +124,8 @@ def compile(
         world.traced_key()
     options = (
         *external_options(tuple_of(external_force), external_axes),
-        *kinematics.frame_options(frames),
-        *forward.method_options(method, model),
+        *frame_options(frames),
+        *method_options(method, model),
     )
     numbers = None
     if model is not None:
@@ -160,8 +134,9 @@ def compile(
         numbers = KernelParameters(model, world or DEFAULT_WORLD, tuple_of(parameters))
         if numbers.names:
             model, world = numbers.at_run_time()
-    if model is not None and name is None and all(f in _PUBLIC for f in functions):
-        names = tuple(_PUBLIC[f] for f in functions)
+    declared = [_library_function(f) for f in functions]
+    if model is not None and name is None and None not in declared:
+        names = tuple(f.name for f in declared if f is not None)
         source = LibrarySource(model, names, world or DEFAULT_WORLD, options)
         return make_kernel(source, source.parameters(), numbers)
     program, bound = _trace(functions, model, world, options, shapes or {}, name)
@@ -202,8 +177,9 @@ def _trace(
         results = []
         for function, items in zip(functions, each, strict=True):
             arrays = [given[item.name] for item in items]
-            if function in _PUBLIC:
-                results.append(LIBRARY[_PUBLIC[function]].run(model, None, options, *arrays))
+            declared = _library_function(function)
+            if declared is not None and model is not None:
+                results.append(declared.run(model, None, options, *arrays))
             elif model is None:
                 results.append(function(*arrays))
             else:
@@ -250,10 +226,11 @@ def _inputs_of(
     shapes: Mapping[str, int | Sequence[int]],
 ) -> list[Input]:
     """Find out which arrays a function takes."""
-    if function in _PUBLIC:
+    declared = _library_function(function)
+    if declared is not None:
         if model is None:
-            raise ModelError(f"{_PUBLIC[function]}: needs a model; pass it to compile()")
-        return list(LIBRARY[_PUBLIC[function]].inputs(model, options))
+            raise ModelError(f"{declared.name}: needs a model; pass it to compile()")
+        return declared.inputs(model, options)
     arguments = [
         parameter
         for parameter in inspect.signature(function).parameters.values()

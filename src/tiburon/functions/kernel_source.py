@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
+from tiburon.algorithms.setting import Options
 from tiburon.algorithms.surroundings import (
     bound,
     gravity_numbers,
     gravity_vector,
-    refuse_loops,
     structure_around,
     water_numbers,
 )
 from tiburon.algorithms.tape_calls import scalars, taping
-from tiburon.functions.library import GRAVITY, INERTIA, LIBRARY, TIME, Options, depends_on_time
+from tiburon.functions.library import GRAVITY, INERTIA, LIBRARY, TIME, depends_on_time
 from tiburon.model import Model, Plan, World
 from tiburon.native.cache_file import blake2b
 from tiburon.record import record
@@ -54,8 +54,7 @@ class LibrarySource:
     def __post_init__(self) -> None:
         # here, since code that is found in the cache is not traced again
         for name in self.names:
-            if LIBRARY[name].of_trees:
-                refuse_loops(self.model, name)
+            LIBRARY[name].refuse_loops(self.model)
 
     @property
     def name(self) -> str:
@@ -78,7 +77,7 @@ class LibrarySource:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Travel with the modules to load, for a process that has not used the functions yet."""
-        modules = tuple(LIBRARY[name].run.__module__ for name in self.names)
+        modules = tuple(LIBRARY[name].module for name in self.names)
         return _arrived, (modules, self.model, self.names, self.world, self.options)
 
     def _used(self, parameter: str) -> bool:

@@ -9,11 +9,12 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, TypedDict, TypeVar, get_args
 
-from numpy.typing import ArrayLike
-
+from tiburon.algorithms.setting import Options
 from tiburon.argument_checks import choice
-from tiburon.errors import TraceError, nearest_name
-from tiburon.model import Water, World
+from tiburon.arrays import ArrayLike
+from tiburon.errors import OptionError, ShapeError, TraceError, nearest_name, shown
+from tiburon.model import Model, Water, World
+from tiburon.trace.program import Input
 
 __all__ = [
     "CONDITIONS",
@@ -26,9 +27,14 @@ __all__ = [
     "Delivery",
     "DynamicsCall",
     "ModelCall",
+    "SharedKeywords",
     "TimedCall",
     "WorldCall",
+    "external_inputs",
+    "external_options",
+    "read_forces",
     "refuse_delivery",
+    "spell_keywords",
     "takes_conditions",
     "targets_of",
     "unexpected_keyword",
@@ -107,6 +113,9 @@ class DynamicsCall(Conditions, Numbers, Delivery, total=False):
     """All shared keywords of functions of dynamics."""
 
 
+SharedKeywords = DynamicsCall | WorldCall | ModelCall | TimedCall | Delivery
+"""Any of these sets."""
+
 DELIVERY = frozenset(Delivery.__annotations__)
 CONDITIONS = frozenset(Conditions.__annotations__)
 TIMED_CALL = frozenset(TimedCall.__annotations__)
@@ -114,10 +123,16 @@ MODEL_CALL = frozenset(ModelCall.__annotations__)
 WORLD_CALL = frozenset(WorldCall.__annotations__)
 DYNAMICS_CALL = frozenset(DynamicsCall.__annotations__)
 
+AXES = ("frame", "world")
+"""In which axes external forces may be given."""
+
+WRITE = "write external_force={'hand': (nx, ny, nz, fx, fy, fz)}"
+WRITE_INERTIA = "write external_inertia={'hand': a 6 x 6 matrix}"
+
 _DEFAULTS = {"external_axes": "frame", "errors": "raise"}
 
 
-def takes_conditions(function: Function) -> Function:
+def spell_keywords(function: Callable[..., Any]) -> inspect.Signature:
     """Spell out a function's shared keywords in the signature that help shows; change no code."""
     own = inspect.signature(function)
     named = [x for x in own.parameters.values() if x.kind is not x.VAR_KEYWORD]
@@ -130,7 +145,14 @@ def takes_conditions(function: Function) -> Function:
         for name, kind in options.__annotations__.items()
         if name not in own.parameters
     ]
-    function.__dict__["__signature__"] = own.replace(parameters=[*named, *keywords])
+    found = own.replace(parameters=[*named, *keywords])
+    function.__dict__["__signature__"] = found
+    return found
+
+
+def takes_conditions(function: Function) -> Function:
+    """Decorate a function so that help shows its shared keywords."""
+    spell_keywords(function)
     return function
 
 
@@ -166,3 +188,77 @@ def refuse_delivery(function: str, out: Any, errors: str) -> None:
             "compiled kernel instead",
             function=function,
         )
+
+
+def external_options(
+    external_force: Mapping[str, Any] | Sequence[str] | str | None, axes: str
+) -> Options:
+    """Return the options of code that takes forces at some frames, in some axes."""
+    if axes not in AXES:
+        raise OptionError("external_axes", AXES, axes)
+    given: object = external_force
+    if not (given is None or isinstance(given, (str, tuple, Mapping))):
+        raise ShapeError(
+            "external_force", "forces by name of a body or frame", f"{given!r}", advice=WRITE
+        )
+    names = (external_force,) if isinstance(external_force, str) else tuple(external_force or ())
+    return (("external_force", names), ("external_axes", axes)) if names else ()
+
+
+def inertia_options(external_inertia: Mapping[str, Any] | Sequence[str] | None) -> Options:
+    """Return the options of code that takes inertias at some frames."""
+    given: object = external_inertia
+    if not (given is None or isinstance(given, (tuple, Mapping))):
+        raise ShapeError(
+            "external_inertia",
+            "matrices by name of a body or frame",
+            f"{given!r}",
+            advice=WRITE_INERTIA,
+        )
+    names = tuple(external_inertia or ())
+    return (("external_inertia", names),) if names else ()
+
+
+def check_by_name(argument: str, given: object) -> None:
+    """Raise an error unless a call gives forces, or inertias, by name of a body or frame."""
+    if given is None:
+        return
+    of_forces = argument == "external_force"
+    expected = f"{'forces' if of_forces else 'matrices'} by name of a body or frame"
+    advice = WRITE if of_forces else WRITE_INERTIA
+    if not isinstance(given, Mapping):
+        raise ShapeError(argument, expected, shown(given), advice=advice)
+    for name in given:
+        if not isinstance(name, str):
+            raise ShapeError(argument, expected, f"the name {shown(name)}", advice=advice)
+
+
+def external_inputs(model: Model, options: Options) -> list[Input]:
+    """Return one input per frame that a force acts on.
+
+    Raises:
+        UnknownNameError: If the model has no such frame.
+    """
+    names = dict(options).get("external_force", ())
+    for name in names:
+        model.plan.frame(name)
+    described = "6 (moment and force at the frame's origin)"
+    forces = [Input(f"external_force[{name!r}]", (6,), described=described) for name in names]
+    more = dict(options).get("external_inertia", ())
+    for name in more:
+        model.plan.frame(name)
+    return [*forces, *(Input(f"external_inertia[{name!r}]", (6, 6)) for name in more)]
+
+
+def read_forces(
+    external_force: Mapping[str, ArrayLike] | None = None,
+    external_axes: str = "frame",
+    external_inertia: Mapping[str, ArrayLike] | None = None,
+    **_: Any,
+) -> tuple[Options, Sequence[Any]]:
+    """Return options and arrays for the keywords of external forces and inertias."""
+    for name, given in (("external_force", external_force), ("external_inertia", external_inertia)):
+        check_by_name(name, given)
+    options = external_options(external_force, external_axes)
+    options += inertia_options(external_inertia)
+    return options, (*(external_force or {}).values(), *(external_inertia or {}).values())

@@ -10,9 +10,9 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, TiburonError, TraceError
 from tiburon.model import Coupled, Model, Water, World
 from tiburon.model.body_fluid import BodyFluid

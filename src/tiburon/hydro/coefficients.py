@@ -15,9 +15,9 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, shown
 from tiburon.hydro.ellipsoid import ellipsoid_added_mass
 from tiburon.model.body_fluid import (

@@ -14,8 +14,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.hydro.forces import added_mass_bias, damping_force, total_buoyancy
 from tiburon.hydro.lift import PlacedFin, placed_fin
 from tiburon.hydro.pressure_drag import ball_drag, cylinder_drag, face_drag

@@ -13,10 +13,10 @@ forms; Mirtich 1996, J. Graphics Tools 1(2), asks for the same integrals):
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError
 from tiburon.hydro.mesh_checks import merged_vertices, outer_shells, signed_volumes, turned_alike
 from tiburon.model.inertia import Inertia

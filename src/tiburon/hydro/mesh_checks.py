@@ -7,8 +7,8 @@ does not hold, the surface has holes, or faces that look the wrong way; the latt
 from collections import deque
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelError
 
 __all__ = ["merged_vertices", "outer_shells", "signed_volumes", "turned_alike", "windings"]

@@ -9,8 +9,8 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelFileError
 from tiburon.hydro.ellipsoid import ellipsoid_added_mass
 from tiburon.hydro.mesh import Mesh

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.hydro.mesh import FACES, Mesh
 from tiburon.model.value_checks import vec3

@@ -11,8 +11,8 @@ import heapq
 from operator import add
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.hydro.mesh import Mesh
 
 __all__ = ["reduced", "refined"]

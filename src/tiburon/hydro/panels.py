@@ -26,9 +26,9 @@ most two fifths of the way from the first, where edges are sharp.
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError
 from tiburon.hydro.mesh import Mesh
 from tiburon.hydro.mesh_resolution import reduced, refined

@@ -27,10 +27,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.algorithms.articulated_response import ancestors
-from tiburon.algorithms.frame_motion import Moving, body_motions
-from tiburon.algorithms.kinematics import WORLD_PLACE, Place, body_places
-from tiburon.algorithms.sweep import each, to_root
+from tiburon.algorithms.kinematics import WORLD_PLACE, Moving, Place, body_motions, body_places
+from tiburon.algorithms.sweep import ancestors, each, to_root
 from tiburon.algorithms.tape_calls import JointVector, recorder, taping
 from tiburon.arguments import public
 from tiburon.errors import ModelError

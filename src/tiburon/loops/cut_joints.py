@@ -9,10 +9,10 @@ no constraint residual shows it.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.algorithms.kinematics import WORLD_PLACE, Place, frame_places
 from tiburon.algorithms.surroundings import surroundings
+from tiburon.arrays import NDArray
 from tiburon.model import Joint, LoopClosure, Model
 from tiburon.model.body import WORLD
 from tiburon.spatial import matrix_to_rotation_vector

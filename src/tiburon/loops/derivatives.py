@@ -34,11 +34,10 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.algorithms.closed_form import has_closed_form
-from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.derivatives.inertia import forces_per_number
 from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.loops.augmented import answer, loop_pattern
 from tiburon.loops.constraints import Constraints, constraints
@@ -53,12 +52,17 @@ from tiburon.trace.program import Input, current_graph, trace
 from tiburon.trace.regions import function
 from tiburon.trace.regions.region import as_value, float_node
 
-__all__ = ["actuated_derivatives", "constrained_derivatives", "on_floats", "pushed"]
+__all__ = [
+    "actuated_derivatives",
+    "constrained_derivatives",
+    "constrained_derivatives_by_inertia",
+    "on_floats",
+    "pushed",
+]
 
 Scalars = Sequence[Scalar]
 
 
-@has_closed_form("acceleration_derivatives")
 def constrained_derivatives(
     around: Setting, q: Scalars, v: Scalars, tau: Scalars
 ) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
@@ -156,8 +160,9 @@ def add_constraints(
     return [*found, *opening]
 
 
-@has_closed_form("inertia_derivatives")
-def _by_inertia(around: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
+def constrained_derivatives_by_inertia(
+    around: Setting, q: Scalars, v: Scalars, tau: Scalars
+) -> dict[str, Any]:
     """Constraints know no masses: with loops, too, a change of inertia is one of joint forces."""
     n = around.plan.nv
     vd = tuple(constrained_motion(around, q, v, tau).vd)
@@ -292,9 +297,3 @@ def actuated_derivatives(
         for kind in range(3)
     ]
     return tuple(tau), by[0], by[1], by[2]
-
-
-@has_closed_form("inverse_dynamics_derivatives")
-def _derivatives(around: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
-    tau, by_q, by_v, by_vd = actuated_derivatives(around, q, v, vd)
-    return {"tau": as_traced(list(tau)), "by_q": by_q, "by_v": by_v, "by_vd": by_vd}

@@ -31,24 +31,19 @@ hybrid dynamics), E selection of actuated joints, S selection of controlled join
 permitted motions.
 """
 
-from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple, Unpack
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.closed_form import has_closed_form
-from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.joint_space import joint_space_terms
 from tiburon.algorithms.rnea import rnea
-from tiburon.arguments import public
-from tiburon.errors import DomainError, ModelError
-from tiburon.functions.keywords import DynamicsCall, takes_conditions
-from tiburon.functions.library import Options, call_under, record_under
+from tiburon.algorithms.setting import Setting
+from tiburon.arrays import NDArray
 from tiburon.loops.constraints import Constraints, Row, constraints, entries_in_use
 from tiburon.loops.metric import TreeMetric, largest, rank_cut, solve_in_metric
 from tiburon.model import Model
-from tiburon.record import named_line, record
+from tiburon.record import named_line
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives import factor_orthogonal
@@ -56,13 +51,12 @@ from tiburon.trace.value import require
 
 __all__ = [
     "ActuatedForces",
-    "LoopForces",
     "Sharing",
+    "constrained_hybrid",
     "forces",
-    "loop_inverse_dynamics",
     "nearest_accelerations",
     "shared_forces",
-    "tracking_forces",
+    "tracking_joint_forces",
 ]
 
 Array = NDArray[np.float64]
@@ -73,17 +67,6 @@ UNDRIVEN_SHARE = 1e-7
 
 OPENING_SHARE = 1e-6
 """Rate, relative to the accelerations, at which a motion may open loops."""
-
-
-@record(eq=False)
-class LoopForces:
-    """What makes a robot with loops move as wanted, one state or a batch."""
-
-    tau: Array
-    """Joint force [N or N m], shape (..., nv); zero where no actuator is."""
-
-    constraint_force: Array
-    """Force or moment along each constraint [N or N m], shape (..., constraints)."""
 
 
 class ActuatedForces(NamedTuple):
@@ -203,80 +186,17 @@ def shared_forces(
     return forces(around.model, held, needed, vd, actuators)
 
 
-@has_closed_form("inverse_dynamics")
-def _inverse(around: Setting, q: Any, v: Any, vd: Any) -> Any:
-    names = around.model.actuated_joint_names
-    return as_traced(shared_forces(around, q, v, vd, names).tau)
-
-
-def _run(around: Setting, q: Any, v: Any, vd: Any) -> Any:
-    chosen = dict(around.options).get("actuators", around.model.actuated_joint_names)
-    found = shared_forces(around, q, v, vd, chosen)
-    return {"tau": as_traced(found.tau), "constraint_force": as_traced(found.multipliers)}
-
-
-_FUNCTION = dynamics_function("loop_inverse_dynamics", ("q", "v", "vd"), _run, of_trees=False)
-
-
-@public
-@takes_conditions
-def loop_inverse_dynamics(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    vd: ArrayLike,
-    *,
-    actuators: str | Iterable[str] | None = None,
-    **conditions: Unpack[DynamicsCall],
-) -> LoopForces:
-    """Compute the forces of chosen actuators that make a robot with loops move as wanted.
-
-    Where actuators are more than the motion needs, their forces are those of least sum of squares.
-    One state or a batch; traced arrays inside a compiled function.
-
-    Args:
-        model: The robot; it has loops.
-        q: Position with closed loops [m or rad], shape (..., nq).
-        v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
-        vd: Joint acceleration that keeps them closed [m/s^2 or rad/s^2], shape (..., nv).
-        actuators: Names of the joints that are driven; by default those that have motors.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
-
-    Raises:
-        ModelError: If the robot has no loops, or no such joint.
-        DomainError: If these actuators cannot make the motion, or it would open loops.
-
-    Example:
-        ``tb.loop_inverse_dynamics(stewart, q, v, vd).tau``
-    """
-    if not model.loops:
-        raise ModelError(
-            f"model {model.name!r}: loop_inverse_dynamics is for robots with loops, got none; take "
-            "inverse_dynamics"
-        )
-    options: Options = ()
-    if actuators is not None:
-        names = (actuators,) if isinstance(actuators, str) else tuple(actuators)
-        if not names:
-            raise DomainError("actuators", "one joint or more", "none")
-        for name in names:
-            model.joint(name)
-        options = (("actuators", names),)
-    return record_under(LoopForces, conditions, _FUNCTION, model, (q, v, vd), options)
-
-
 # -- hybrid dynamics -------------------------------------------------------------------------------
 
 
-@has_closed_form("hybrid_dynamics")
-def _hybrid(
+def constrained_hybrid(
     around: Setting,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
     vd: Sequence[Scalar],
 ) -> Any:
+    """Return accelerations and joint forces of hybrid dynamics, by name."""
     model, plan = around.model, around.plan
     known = dict(around.options).get("known_acceleration", ())
     held = constraints(model, plan, q, v)
@@ -341,7 +261,15 @@ def _undriven(model: Model, actuators: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(found)
 
 
-def _run_tracking(around: Setting, q: Any, v: Any, desired: Any) -> Any:
+def tracking_joint_forces(around: Setting, q: Any, v: Any, desired: Any) -> list[Scalar]:
+    """Compute forces of actuators that bring a robot nearest to desired accelerations.
+
+    Args:
+        around: What acts in this state; options name the controlled joints and the actuators.
+        q: Position with closed loops [m or rad], nq scalars.
+        v: Joint velocity that keeps them closed [m/s or rad/s], nv scalars.
+        desired: Desired acceleration [m/s^2 or rad/s^2], nv scalars.
+    """
     model, options = around.model, dict(around.options)
     joints, actuators = options["joints"], options["actuators"]
     held = constraints(model, around.plan, q, v)
@@ -353,36 +281,4 @@ def _run_tracking(around: Setting, q: Any, v: Any, desired: Any) -> Any:
     needed = rnea(around.plan, q, v, vd, around.gravity, around.external)
     own = set(model.indices(actuators, of="v").tolist())
     found = sharing.spread(sharing.shares(needed))
-    return as_traced([force if k in own else 0.0 for k, force in enumerate(found)])
-
-
-_TRACKING = dynamics_function("tracking_forces", ("q", "v", "vd"), _run_tracking, of_trees=False)
-
-
-def tracking_forces(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    desired: ArrayLike,
-    *,
-    joints: tuple[str, ...],
-    actuators: tuple[str, ...],
-    **conditions: Unpack[DynamicsCall],
-) -> Any:
-    """Compute forces of actuators that bring a robot with loops nearest to desired accelerations.
-
-    Args:
-        model: The robot; it has loops.
-        q: Position with closed loops [m or rad], shape (..., nq).
-        v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
-        desired: Desired acceleration [m/s^2 or rad/s^2], shape (..., nv); only those of `joints`
-            count.
-        joints: Names of the joints that are controlled.
-        actuators: Names of the joints that are driven.
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
-
-    Returns:
-        Joint force [N or N m], shape (..., nv), zero at joints that are not driven.
-    """
-    options = (("joints", joints), ("actuators", actuators))
-    return call_under(conditions, _TRACKING, model, (q, v, desired), options)
+    return [force if k in own else 0.0 for k, force in enumerate(found)]

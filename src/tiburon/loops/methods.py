@@ -40,11 +40,11 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.algorithms.articulated_response import ancestors
 from tiburon.algorithms.bias import bias
-from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.cost import LOOP_FACTOR, articulated_cost, composite_cost
 from tiburon.algorithms.joint_space import joint_space_terms
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.sweep import ancestors
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.augmented import MOST_INLINED_WORK, constrained_acceleration, loop_pattern
 from tiburon.loops.constraints import (

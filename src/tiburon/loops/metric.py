@@ -26,10 +26,18 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tiburon.algorithms.coupled_joints import (
+    Closing,
+    Freed,
+    Handle,
+    Rates,
+    Released,
+    closings,
+    rates_of,
+)
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.sweep import each, inward, outward
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.algorithms.ties import Closing, Freed, Handle, Rates, Released, closings, rates_of
 from tiburon.errors import DomainError
 from tiburon.loops.constraints import Row, entries_in_use
 from tiburon.model import Model, Plan, PlanBody

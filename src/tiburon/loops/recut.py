@@ -16,11 +16,11 @@ from itertools import count
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.kinematics import Place
 from tiburon.argument_checks import vector
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.loops.cut_joints import joint_position, joint_screws, places_of
 from tiburon.model import (

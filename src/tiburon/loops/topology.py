@@ -21,9 +21,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.errors import UnknownNameError
 from tiburon.loops.cut_joints import joint_screws
 from tiburon.model import JointCoupling, LoopClosure, Model, TracedClosure

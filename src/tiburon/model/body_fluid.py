@@ -8,9 +8,9 @@ the body origin. Newman, Fossen and SDF write linear rows first, and marine axes
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model.fin import Fin
 from tiburon.model.pose import Pose

@@ -10,8 +10,8 @@ from dataclasses import fields
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body, ContactPoint, Frame

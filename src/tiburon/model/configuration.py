@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, NonFiniteError, ShapeError
 from tiburon.model.joints import Joint
 from tiburon.model.named_parts import NamedParts

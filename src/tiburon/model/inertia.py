@@ -4,9 +4,9 @@ import math
 from typing import Self, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, shown
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Vec3, finite_array, number, vec3

@@ -11,10 +11,10 @@ joint transmits, all in body coordinates.
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.argument_checks import refuse_unusable, vector
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ShapeError
 from tiburon.model.joints import Joint
 from tiburon.record import record

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.argument_checks import refuse_unusable
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, ShapeError
 from tiburon.model.configuration import as_batch
 from tiburon.model.named_parts import NamedParts

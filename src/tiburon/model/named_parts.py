@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.errors import OptionError, UnknownNameError
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body, ContactPoint, Frame

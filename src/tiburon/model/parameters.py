@@ -10,9 +10,9 @@ from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.argument_checks import refuse_unusable
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, NonFiniteError, ShapeError, TiburonError, UnknownNameError
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.joint_properties import JointPassive

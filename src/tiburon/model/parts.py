@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from tiburon.arrays import ArrayLike
 from tiburon.errors import ModelError, UnknownNameError, shown
 from tiburon.model.actuator import Actuator
 from tiburon.model.body import WORLD, Body, ContactPoint, Frame

@@ -4,9 +4,9 @@ import math
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError
 from tiburon.model.value_checks import Matrix3, Vec3, finite_array, matrix3, snap, vec3
 from tiburon.record import record

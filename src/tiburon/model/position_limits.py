@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.argument_checks import refuse_unusable
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.model.joints import Joint
 from tiburon.model.joints.coupled import Coupled

@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.argument_checks import is_numeric, unusable_element
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, shown
 
 Vec3: TypeAlias = tuple[float, float, float]

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.argument_checks import refuse_unusable
+from tiburon.arrays import NDArray
 from tiburon.errors import ShapeError, TraceError
 from tiburon.record import record
 from tiburon.trace.array import TracedArray

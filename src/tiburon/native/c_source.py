@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike
 from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.native import elementary
 from tiburon.native.body import Arguments, emit_instructions, is_unrolled, write_callee

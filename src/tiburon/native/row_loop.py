@@ -18,8 +18,8 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.native.code import WORTH_A_THREAD, Code
 from tiburon.native.engine import LoadedCode, host, load_module
 from tiburon.native.layout import object_layout

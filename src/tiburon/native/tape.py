@@ -16,8 +16,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.record import record
 from tiburon.trace.graph import BOOLEAN_OPS, Graph
 from tiburon.trace.lower import Instruction, Order, lower

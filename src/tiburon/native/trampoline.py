@@ -23,8 +23,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.native.engine import LoadedCode, load_module
 from tiburon.native.layout import (
     CONTIGUOUS_ALIGNED,

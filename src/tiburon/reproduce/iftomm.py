@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tiburon.algorithms.energy import kinetic_energy, potential_energy
+from tiburon.arrays import NDArray
 from tiburon.errors import OptionError
 from tiburon.formats.load import load
+from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
+from tiburon.functions.momentum_energy import kinetic_energy, potential_energy
 from tiburon.loops.constraints import constraint_count
-from tiburon.loops.dynamics import constraint_residual, loop_jacobian
 from tiburon.model import Model, World
 from tiburon.reproduce import iftomm_references as references
 from tiburon.results.trajectory import Trajectory

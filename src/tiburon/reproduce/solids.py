@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.hydro.ellipsoid import ellipsoid_added_mass
 from tiburon.hydro.mesh import Mesh
 from tiburon.hydro.panels import panel_added_mass

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.crba import crba
-from tiburon.algorithms.hybrid_articulated import hybrid_aba
+from tiburon.algorithms.hybrid import hybrid_aba
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.water.fluid import WaterAround, immersions, water_forces

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray
-from numpy.typing import NDArray
 from xarray.backends import BackendArray
 from xarray.core.indexing import (
     IndexingSupport,
@@ -14,6 +13,7 @@ from xarray.core.indexing import (
     explicit_indexing_adapter,
 )
 
+from tiburon.arrays import NDArray
 from tiburon.errors import RunFileError, UnknownNameError
 from tiburon.functions.parameters import CaseRows
 from tiburon.results.encoding import is_data, to_text

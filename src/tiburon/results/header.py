@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.errors import RunFileError
 from tiburon.model import Model, World
 from tiburon.model.joints import Driven, Joint

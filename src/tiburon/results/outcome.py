@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any, NamedTuple, overload
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.record import record
 
 __all__ = [

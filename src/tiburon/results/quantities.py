@@ -4,19 +4,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tiburon.algorithms.center_of_mass import center_of_mass
-from tiburon.algorithms.energy import kinetic_energy, potential_energy
-from tiburon.algorithms.frame_motion import frame_velocity
-from tiburon.algorithms.kinematics import forward_kinematics
-from tiburon.algorithms.momentum import momentum
-from tiburon.algorithms.reactions import joint_reactions
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, UnknownNameError
+from tiburon.functions.closed_loops import constraint_residual, loop_reactions
+from tiburon.functions.dynamics import joint_reactions
+from tiburon.functions.kinematics import forward_kinematics, frame_velocity
+from tiburon.functions.momentum_energy import (
+    center_of_mass,
+    kinetic_energy,
+    momentum,
+    potential_energy,
+)
 from tiburon.functions.parameters import CaseRows
-from tiburon.loops.dynamics import constraint_residual
-from tiburon.loops.reactions import loop_reactions
-from tiburon.loops.redundancy import smallest_singular_value
+from tiburon.functions.redundancy import smallest_singular_value
 from tiburon.model import Fixed, Model, World
 from tiburon.record import record
 from tiburon.results.header import force_units, velocity_units

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.errors import RunFileError
 from tiburon.hydro.thrust import thrust_of
 from tiburon.model import Water, World

@@ -14,7 +14,8 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tiburon.arrays import NDArray
 
 __all__ = ["ConstantRows", "MemoryRows", "Rows", "allocate_rows", "pooled_bytes"]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, RunFileError, UnknownNameError
 from tiburon.model import Model, World
 from tiburon.results.checkpoint import Checkpoint

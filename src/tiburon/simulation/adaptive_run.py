@@ -6,9 +6,9 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.algorithms.tape_calls import scalars
+from tiburon.arrays import NDArray
 from tiburon.record import record
 from tiburon.simulation.cases import Cases, CasesOnTheirWay
 from tiburon.simulation.diagnosis import first_to_diverge

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.results.outcome import EventRecord, Outcome, Outcomes, SharedOutcome
 from tiburon.simulation.events import Instants, Watch
 from tiburon.simulation.recorder import RowWriter

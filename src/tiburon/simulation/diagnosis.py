@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, NonFiniteError
-from tiburon.loops.dynamics import loop_jacobian
-from tiburon.loops.start import RANK_TOLERANCE, open_loops
+from tiburon.functions.closed_loops import loop_jacobian
+from tiburon.functions.loop_start import RANK_TOLERANCE, open_loops
 from tiburon.results.outcome import Outcomes
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS

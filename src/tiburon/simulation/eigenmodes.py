@@ -14,7 +14,8 @@ left are the eigenvalues of R' A R.
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+
+from tiburon.arrays import NDArray
 
 __all__ = ["EigenModes", "eigen_modes", "modes_within"]
 

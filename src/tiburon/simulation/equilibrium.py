@@ -18,22 +18,20 @@ from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tiburon.algorithms.derivatives.dynamics import (
+from tiburon.algorithms.setting import forces_on_bodies
+from tiburon.algorithms.tape_calls import JointVector, scalars
+from tiburon.algorithms.water.thrusters import projected
+from tiburon.arrays import NDArray
+from tiburon.errors import DomainError, ModelError
+from tiburon.functions.assembly import assemble
+from tiburon.functions.derivatives import (
     ForwardDynamicsDerivatives,
     InverseDynamicsDerivatives,
     forward_dynamics_derivatives,
     inverse_dynamics_derivatives,
 )
-from tiburon.algorithms.external import forces_on_bodies
-from tiburon.algorithms.tape_calls import JointVector, scalars
-from tiburon.algorithms.water.thrusters import projected
-from tiburon.errors import DomainError, ModelError
-from tiburon.loops.assembly import assemble
-from tiburon.loops.constraints import Constraints, binds_velocity, constraints, entries_in_use
-from tiburon.loops.projection import CLOSED
-from tiburon.loops.start import (
+from tiburon.functions.loop_start import (
     LEAST_SINGULAR_VALUE,
     LONGEST_STEP,
     MOST_STEPS,
@@ -41,6 +39,8 @@ from tiburon.loops.start import (
     START_TOLERANCE,
     gap_names,
 )
+from tiburon.loops.constraints import Constraints, binds_velocity, constraints, entries_in_use
+from tiburon.loops.projection import CLOSED
 from tiburon.simulation.eigenmodes import EigenModes, eigen_modes, modes_within
 from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.system import ELEMENTS, System

@@ -12,11 +12,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.argument_checks import check_signature
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.errors import (
     DomainError,
     ModelError,

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ShapeError
-from tiburon.loops.start import closed_start
+from tiburon.functions.loop_start import closed_start
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.record import record

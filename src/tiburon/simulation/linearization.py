@@ -13,15 +13,15 @@ from functools import partial
 from typing import Any, NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.conditions import Setting, dynamics_function
-from tiburon.algorithms.derivatives.dynamics import acceleration_derivatives
+from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError
-from tiburon.functions.keywords import DynamicsCall, takes_conditions
-from tiburon.functions.library import record_under
+from tiburon.functions.derivatives import acceleration_derivatives
+from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall, takes_conditions
+from tiburon.functions.library import LibraryFunction
 from tiburon.model import Joint, Model
 from tiburon.record import named_line
 from tiburon.simulation.integrators.manifold import Scalars
@@ -301,9 +301,19 @@ def _run_step(around: Setting, q: Scalars, v: Scalars, tau: Scalars, dt: Scalars
     return {"A": whole[:, : 2 * n], "B": whole[:, 2 * n :]}
 
 
-_CONTINUOUS = dynamics_function("linearize", ("q", "v", "tau"), _run_continuous, of_trees=False)
-_STEP = dynamics_function(
-    "linearize_step", ("q", "v", "tau", Input("dt", ())), _run_step, of_trees=False
+_CONTINUOUS: LibraryFunction[Linearization] = LibraryFunction(
+    "linearize",
+    ("q", "v", "tau"),
+    _run_continuous,
+    make=Linearization,
+    keywords=DYNAMICS_CALL,
+)
+_STEP: LibraryFunction[Linearization] = LibraryFunction(
+    "linearize_step",
+    ("q", "v", "tau", Input("dt", ())),
+    _run_step,
+    make=Linearization,
+    keywords=DYNAMICS_CALL,
 )
 
 
@@ -348,4 +358,4 @@ def linearize(
         ``A, B = tb.linearize(arm, q, v, tau, dt=0.01)``
     """
     kind, step = (_CONTINUOUS, ()) if dt is None else (_STEP, (dt,))
-    return record_under(Linearization, conditions, kind, model, (q, v, tau, *step))
+    return kind.call(model, (q, v, tau, *step), conditions)

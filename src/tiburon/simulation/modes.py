@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.actuation.defaults import as_elements, elements_of
 from tiburon.actuation.element import Element
@@ -24,9 +23,10 @@ from tiburon.actuation.passive import PassiveJoints
 from tiburon.algorithms.surroundings import world_with
 from tiburon.argument_checks import positive, vector
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, RunFileError, shown
 from tiburon.functions.library import check_places
-from tiburon.loops.start import resting_position
+from tiburon.functions.loop_start import resting_position
 from tiburon.model import Model, Water, World
 from tiburon.record import record
 from tiburon.simulation.eigenmodes import EigenModes
@@ -455,7 +455,7 @@ def along_loops(model: Model, q: Array, steps: Array, time: float) -> Array:
     Raises:
         DomainError: If loops cannot be closed so far away.
     """
-    from tiburon.loops.dynamics import project_configuration
+    from tiburon.functions.closed_loops import project_configuration
 
     longest = float(np.abs(steps).max(initial=0.0))
     parts = max(1, int(np.ceil(longest / STRIDE)))
@@ -495,7 +495,7 @@ def swing(modes: Modes, place: int, amplitude: float | None = None) -> tuple[Arr
 
 def _visible(modes: Modes, place: int) -> float:
     """Return an amplitude at which the motion is seen and no joint turns far."""
-    from tiburon.algorithms.kinematics import forward_kinematics
+    from tiburon.functions.kinematics import forward_kinematics
     from tiburon.viewer.scene import robot_size
 
     model = modes.model

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, RunFileError
 from tiburon.model import Model, World
 from tiburon.results.header import RunHeader, missing_world

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.algorithms.tape_calls import scalars
+from tiburon.arrays import NDArray
 from tiburon.errors import RunFileError, ShapeError
 from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.header import RunHeader

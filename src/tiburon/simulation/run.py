@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.argument_checks import check_signature
+from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError, OptionError, RunFileError, shown
 from tiburon.model import Driven, Model, World
 from tiburon.results.checkpoint import Checkpoint

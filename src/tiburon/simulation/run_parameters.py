@@ -5,7 +5,6 @@ from dataclasses import is_dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.actuation.defaults import as_elements, elements_of
 from tiburon.actuation.element import Element, structure_of
@@ -14,6 +13,7 @@ from tiburon.actuation.stick_slip import StickSlip
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, OptionError, ShapeError
 from tiburon.functions.library import check_places
 from tiburon.functions.parameters import (

@@ -16,12 +16,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.actuation.element import StateKinematics
-from tiburon.algorithms.external import forces_on_bodies
-from tiburon.algorithms.frame_motion import Moving, frame_motions
+from tiburon.algorithms.kinematics import Moving, frame_motions
+from tiburon.algorithms.setting import forces_on_bodies
 from tiburon.algorithms.tape_calls import scalars
+from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError
 from tiburon.model import Model
 from tiburon.simulation.state import Readings, unique_names

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.actuation.defaults import as_elements
 from tiburon.actuation.stick_slip import refuse_long_steps
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import (
     DomainError,
     ModelError,
@@ -22,8 +22,8 @@ from tiburon.errors import (
     shown,
 )
 from tiburon.functions.library import check_places
+from tiburon.functions.loop_start import check_switched_start, closed_start, resting_position
 from tiburon.loops.metric import checked_tolerance
-from tiburon.loops.start import check_switched_start, closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.checkpoint import Checkpoint

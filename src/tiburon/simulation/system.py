@@ -20,19 +20,17 @@ import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext, StateKinematics, structure_of
 from tiburon.actuation.loop_switch import LoopSwitch
-from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import mass_elements
-from tiburon.algorithms.external import forces_on_bodies
-from tiburon.algorithms.forward import method_of_runs
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.setting import Setting, forces_on_bodies
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, at_time, structure_around, surroundings
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
 from tiburon.errors import ShapeError
+from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
 from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
-from tiburon.loops.closed_functions import constrained_motion
 from tiburon.loops.constraints import (
     Constraints,
     Switches,
@@ -42,6 +40,7 @@ from tiburon.loops.constraints import (
     switches_of,
 )
 from tiburon.loops.derivatives import add_constraints, constrained_solver
+from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import CUT
 from tiburon.loops.projection import OPEN, close_position, close_velocity
 from tiburon.model import Model, Plan, World

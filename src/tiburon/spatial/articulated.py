@@ -11,8 +11,7 @@ sec. 6.2.2). Symbols of the articulated-body algorithm: U = I S, D = S^T U.
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from numpy.typing import NDArray
-
+from tiburon.arrays import NDArray
 from tiburon.errors import DomainError
 from tiburon.record import record
 from tiburon.spatial.vec3 import (

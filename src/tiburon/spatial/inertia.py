@@ -10,8 +10,7 @@ Symbols: w, v angular and linear velocity; c, s cosine and sine; r a displacemen
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from numpy.typing import NDArray
-
+from tiburon.arrays import NDArray
 from tiburon.errors import ShapeError
 from tiburon.record import record
 from tiburon.spatial.articulated import ArticulatedInertia

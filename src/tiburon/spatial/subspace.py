@@ -13,8 +13,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ShapeError
 from tiburon.spatial.articulated import ArticulatedInertia
 from tiburon.spatial.inertia import RigidInertia

@@ -15,8 +15,8 @@ from functools import reduce
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.errors import OptionError
 from tiburon.record import record
 from tiburon.spatial.factors import AnyInertia, AxisRotation, Factor, Rotation, Translation

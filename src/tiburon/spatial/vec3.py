@@ -13,9 +13,9 @@ from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.argument_checks import refuse_unusable
+from tiburon.arrays import NDArray
 from tiburon.errors import ShapeError
 
 __all__ = [

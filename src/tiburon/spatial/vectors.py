@@ -11,8 +11,7 @@ Symbols: m, v motion; f force; ``x`` the motion cross product, ``x*`` its dual f
 from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
-from numpy.typing import NDArray
-
+from tiburon.arrays import NDArray
 from tiburon.record import record
 from tiburon.spatial.vec3 import (
     ZERO3,

@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, OptionError, TiburonError, UnknownNameError
 from tiburon.model import Model, World
 from tiburon.viewer.live_robot import LiveRobot, rotate

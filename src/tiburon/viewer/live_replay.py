@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.model import Model, Water, World
 from tiburon.viewer.live import CAMERAS, OVERLAYS, PORT, LiveScene
 from tiburon.viewer.motion import Track, frame_times, sample_motion

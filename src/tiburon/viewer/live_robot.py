@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.viewer.scene import Color, Mesh, Scene, ScenePart
 
 __all__ = ["LiveRobot", "box", "center_mark", "lathe", "sphere", "surface_of", "thruster"]

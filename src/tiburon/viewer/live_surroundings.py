@@ -3,8 +3,8 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.model import World
 from tiburon.viewer.live_robot import lathe
 from tiburon.viewer.scene import Mesh

@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.kinematics import forward_kinematics
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, NonFiniteError, ShapeError, UnknownNameError
+from tiburon.functions.kinematics import forward_kinematics
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.viewer.scene import quaternions

@@ -10,7 +10,8 @@ import zlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+
+from tiburon.arrays import ArrayLike, NDArray
 
 __all__ = ["Packer", "compressed", "pack", "unpack"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import OptionError, RunFileError, ShapeError
 from tiburon.model import Model, Water, World
 from tiburon.viewer.motion import Motion, Track, frame_times, sample_motion

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelFileError
 from tiburon.hydro.mesh_file import read_triangles
 from tiburon.model import Body, LoopClosure, Model, Shape

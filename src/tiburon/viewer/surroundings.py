@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.model import Water, World
 from tiburon.viewer.motion import Motion
 from tiburon.viewer.packing import Packer

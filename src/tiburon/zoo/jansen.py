@@ -18,8 +18,8 @@ import math
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.model import (
     Actuator,
     Body,

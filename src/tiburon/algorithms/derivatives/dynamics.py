@@ -1,4 +1,4 @@
-"""Derivatives of inverse and forward dynamics for users.
+"""Derivatives of inverse and forward dynamics of trees.
 
 Symbols:
     H       mass matrix
@@ -11,14 +11,9 @@ ID(q, v, FD(q, v, tau)) = tau for all states, so that forward dynamics FD has th
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Unpack
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import Any
 
 from tiburon.algorithms.bias import bias as bias_of
-from tiburon.algorithms.closed_form import closed_form
-from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.crba import composite_products, mass_elements
 from tiburon.algorithms.derivatives.inverse_dynamics import (
     ForceVectors,
@@ -29,77 +24,27 @@ from tiburon.algorithms.derivatives.inverse_dynamics import (
     state_terms,
 )
 from tiburon.algorithms.derivatives.local_forces import local_forces
-from tiburon.algorithms.external import forces_of_options
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.pair_products import Vectors, before_products
 from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.setting import Options, Setting, forces_of_options
 from tiburon.algorithms.tape_calls import JointVector, scalars
-from tiburon.arguments import public
-from tiburon.functions.keywords import DynamicsCall, takes_conditions
-from tiburon.functions.library import Options, record_under
-from tiburon.model import Model, Plan
+from tiburon.model import Plan
 from tiburon.model.plan import WORLD_BODY
-from tiburon.record import named_line
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, cross, matrix_vector, transpose
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.tree import invert_tree, solve_tree, solve_tree_columns
 
-__all__ = [
-    "ForwardDynamicsDerivatives",
-    "InverseDynamicsDerivatives",
-    "acceleration_derivatives",
-    "forward_dynamics_derivatives",
-    "inverse_dynamics_derivatives",
-]
+__all__ = ["force_derivatives", "tree_acceleration_derivatives"]
 
-
-Array = NDArray[np.float64]
 
 INLINE_FREEDOMS = 12
 """Freedoms up to which equations with the mass matrix are solved in straight code."""
 
 
-class InverseDynamicsDerivatives(NamedTuple):
-    """Joint forces and how they change, for one state or a batch."""
-
-    tau: Array
-    """Joint force [N or N m], shape (..., nv)."""
-
-    by_q: Array
-    """By steps of position, column k for a step along velocity variable k, shape (..., nv, nv)."""
-
-    by_v: Array
-    """By velocities, shape (..., nv, nv)."""
-
-    by_vd: Array
-    """By accelerations: the mass matrix where no loops are closed, shape (..., nv, nv)."""
-
-    def __repr__(self) -> str:
-        return named_line(self)
-
-
-class ForwardDynamicsDerivatives(NamedTuple):
-    """Joint accelerations and how they change, for one state or a batch."""
-
-    vd: Array
-    """Joint acceleration [m/s^2 or rad/s^2], shape (..., nv)."""
-
-    by_q: Array
-    """By steps of position, column k for a step along velocity variable k, shape (..., nv, nv)."""
-
-    by_v: Array
-    """By velocities, shape (..., nv, nv)."""
-
-    by_tau: Array
-    """By joint forces: the inverse mass matrix where no loops are closed, shape (..., nv, nv)."""
-
-    def __repr__(self) -> str:
-        return named_line(self)
-
-
-def acceleration_derivatives(
+def tree_acceleration_derivatives(
     around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
     """Compute accelerations and their derivatives.
@@ -114,11 +59,6 @@ def acceleration_derivatives(
         vd, nv scalars, and its derivatives by position, velocity and force, each an array of shape
         (nv, nv).
     """
-    if around.model.loops:
-        closed = closed_form("acceleration_derivatives")
-        assert closed is not None
-        result: tuple[tuple[Scalar, ...], Any, Any, Any] = closed(around, q, v, tau)
-        return result
     n, parents = around.plan.nv, freedom_parents(around.plan)
     inline = n <= INLINE_FREEDOMS
     bias, mass = _resting(around, q, v)
@@ -229,9 +169,10 @@ def turning_forces(
     return tuple(total)
 
 
-def _run_inverse(
+def force_derivatives(
     around: Setting, position: Sequence[Scalar], rate: Sequence[Scalar], change: Sequence[Scalar]
 ) -> Any:
+    """Return joint forces and their derivatives, by name."""
     plan, n = around.plan, around.plan.nv
     found = _force_vectors(around, position)(list(position), list(rate), list(change))
     if around.is_rigid:
@@ -246,81 +187,3 @@ def _run_inverse(
         "by_v": as_traced(by_v).reshape(n, n),
         "by_vd": as_traced(mass).reshape(n, n),
     }
-
-
-def _run_forward(
-    around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], tau: Sequence[Scalar]
-) -> Any:
-    vd, by_q, by_v, by_tau = acceleration_derivatives(around, q, v, tau)
-    return {"vd": as_traced(list(vd)), "by_q": by_q, "by_v": by_v, "by_tau": by_tau}
-
-
-_INVERSE = dynamics_function("inverse_dynamics_derivatives", ("q", "v", "vd"), _run_inverse)
-_FORWARD = dynamics_function(
-    "forward_dynamics_derivatives", ("q", "v", "tau"), _run_forward, of_trees=False
-)
-
-
-@public
-@takes_conditions
-def inverse_dynamics_derivatives(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    vd: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
-) -> InverseDynamicsDerivatives:
-    """Compute joint forces and how they change with position, velocity and acceleration.
-
-    Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
-    per velocity variable, also where q holds a quaternion. Forces from outside are held constant,
-    in the axes in which they are given. With loops, forces are those of the robot's own actuators,
-    the shortest that do; derivatives hold for changes that keep loops closed. One state or a batch;
-    traced arrays inside a compiled function, one state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
-
-    Returns:
-        Joint force, and its derivatives by q, v and vd.
-    """
-    return record_under(InverseDynamicsDerivatives, conditions, _INVERSE, model, (q, v, vd))
-
-
-@public
-@takes_conditions
-def forward_dynamics_derivatives(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
-) -> ForwardDynamicsDerivatives:
-    """Compute joint accelerations and how they change with position, velocity and joint force.
-
-    Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
-    per velocity variable, also where q holds a quaternion. Forces from outside are held constant,
-    in the axes in which they are given. With loops, positions may step off them as well: gaps and
-    their rates then stay as they are. One state or a batch; traced arrays inside a compiled
-    function, one state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        tau: Joint force [N or N m], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`.
-
-    Returns:
-        Joint acceleration, and its derivatives by q, v and tau.
-
-    Example:
-        ``vd, by_q, by_v, by_tau = tb.forward_dynamics_derivatives(arm, q, v, tau)``
-    """
-    return record_under(ForwardDynamicsDerivatives, conditions, _FORWARD, model, (q, v, tau))

@@ -9,23 +9,15 @@ sweep back from each joint force.
 """
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Unpack
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from typing import Any
 
 from tiburon.algorithms.bias import bias
-from tiburon.algorithms.conditions import Setting, dynamics_function
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.rnea import rnea
+from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector, scalars
-from tiburon.arguments import public
-from tiburon.errors import ModelError, TraceError
-from tiburon.functions.keywords import DynamicsCall, takes_conditions
-from tiburon.functions.library import record_under
-from tiburon.model import Model
-from tiburon.record import named_line
+from tiburon.errors import TraceError
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import pull_back
@@ -35,20 +27,7 @@ from tiburon.trace.program import current_graph
 from tiburon.trace.regions import function
 from tiburon.trace.regions.region import as_value
 
-__all__ = ["InertiaDerivatives", "forces_per_number", "inertia_derivatives"]
-
-
-class InertiaDerivatives(NamedTuple):
-    """Joint accelerations and how they change with inertial numbers, for one state or a batch."""
-
-    vd: NDArray[np.float64]
-    """Joint acceleration [m/s^2 or rad/s^2], shape (..., nv)."""
-
-    by_inertia: NDArray[np.float64]
-    """By the numbers that `Model.parameter_names` lists, shape (..., nv, number of them)."""
-
-    def __repr__(self) -> str:
-        return named_line(self)
+__all__ = ["derivatives_by_inertia", "forces_per_number"]
 
 
 def forces_per_number(
@@ -87,9 +66,10 @@ def forces_per_number(
     return as_traced(found).reshape(plan.nv, -1)
 
 
-def _run(
+def derivatives_by_inertia(
     around: Setting, position: Sequence[Scalar], rate: Sequence[Scalar], tau: Sequence[Scalar]
 ) -> Any:
+    """Return joint accelerations and their derivatives by inertial parameters, by name."""
     plan, gravity = around.plan, around.gravity
     held = bias(plan, position, rate, gravity, around.external)
     n = plan.nv
@@ -99,43 +79,3 @@ def _run(
     vd = solve_tree(parents, H, as_traced(free))
     Y = forces_per_number(around, position, rate, scalars(vd))
     return {"vd": vd, "by_inertia": solve_tree_columns(parents, H, -Y)}
-
-
-_FUNCTION = dynamics_function("inertia_derivatives", ("q", "v", "tau"), _run)
-
-
-@public
-@takes_conditions
-def inertia_derivatives(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
-) -> InertiaDerivatives:
-    """Compute joint accelerations and how they change with masses and inertias.
-
-    The numbers are those of `Model.parameters`, in the order of `Model.parameter_names`: mass,
-    first moments and inertia of each link about the origin of its plan frame. One state or a batch;
-    traced arrays inside a compiled function, one state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        tau: Joint force [N or N m], shape (..., nv).
-        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
-            `errors`: those of `Delivery`. No `parameters`: those of bodies would add columns.
-
-    Returns:
-        Joint acceleration, and its derivative by the inertial numbers.
-
-    Raises:
-        ModelError: If there are `parameters`.
-    """
-    if conditions.get("parameters") is not None:
-        raise ModelError(
-            f"inertia_derivatives of model {model.name!r}: expected no parameters=, because its "
-            "columns are those of model.parameter_names, got some; build a model with these numbers"
-        )
-    return record_under(InertiaDerivatives, conditions, _FUNCTION, model, (q, v, tau))

@@ -25,11 +25,10 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from tiburon.algorithms.derivatives.local_forces import LocalForce
-from tiburon.algorithms.gathering import by_velocity
 from tiburon.algorithms.pair_products import BELOW, Vectors, components, joint_matrix
 from tiburon.algorithms.rnea import upward
 from tiburon.algorithms.root_frame import Place
-from tiburon.algorithms.sweep import inward, outward
+from tiburon.algorithms.sweep import by_velocity, inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.record import record
 from tiburon.spatial import Force, Motion, RigidInertia, Scalar, Sym3, Vec3

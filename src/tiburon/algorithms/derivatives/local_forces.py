@@ -20,11 +20,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from tiburon.algorithms.conditions import Setting
-from tiburon.algorithms.external import BodyInertias, force_of_inertia, inertias_by_body
 from tiburon.algorithms.kinematics import Place as Pose
 from tiburon.algorithms.kinematics import body_places
 from tiburon.algorithms.root_frame import Place
+from tiburon.algorithms.setting import BodyInertias, Setting, force_of_inertia, inertias_by_body
 from tiburon.algorithms.sweep import each
 from tiburon.hydro.immersion import added_to
 from tiburon.model import PlanBody

@@ -16,29 +16,25 @@ Water that moves alike everywhere carries a floating robot along: seen from the 
 in still water, and gravity is less by a.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from tiburon.algorithms.bias import weight
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.floating_base import floats
-from tiburon.algorithms.surroundings import surroundings_at
-from tiburon.algorithms.tape_calls import JointVector, scalars
+from tiburon.algorithms.setting import Setting
+from tiburon.algorithms.tape_calls import JointVector
 from tiburon.algorithms.water.thrusters import projected
-from tiburon.arguments import public
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelError
-from tiburon.functions.keywords import Delivery, WorldCall, takes_conditions
-from tiburon.functions.library import LibraryFunction, Options, inputs_of, record_under
-from tiburon.model import Model, Plan, Water, World
+from tiburon.model import Model, Plan
 from tiburon.model.currents import UniformCurrent
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.water import FlowField
-from tiburon.record import named_line
 from tiburon.spatial import ArticulatedInertia, Scalar, Vec3
 from tiburon.spatial.vec3 import ZERO3, cross, subtract
 from tiburon.trace.array import as_traced
@@ -51,34 +47,9 @@ if TYPE_CHECKING:
     from tiburon.algorithms.water.fluid import WaterAround
     from tiburon.hydro.immersion import Immersion
 
-__all__ = ["FossenForm", "fossen_form"]
+__all__ = ["marine_terms"]
 
 Array = NDArray[np.float64]
-
-
-class FossenForm(NamedTuple):
-    """Terms of M vd + C v + D v + g = tau, for one state or a batch, in the order of our v."""
-
-    M: Array
-    """Mass matrix with added mass [kg, kg m or kg m^2], shape (..., nv, nv)."""
-
-    C: Array
-    """Coriolis matrix, joint force per velocity, shape (..., nv, nv)."""
-
-    D: Array
-    """Damping matrix, joint force per velocity, shape (..., nv, nv)."""
-
-    g: Array
-    """Weight less buoyancy, as joint force [N or N m], shape (..., nv)."""
-
-    v: Array
-    """Velocity relative to the water [m/s or rad/s], shape (..., nv)."""
-
-    drift: Array
-    """What the rate of that velocity lacks to `vd`: the rate is vd - drift, shape (..., nv)."""
-
-    def __repr__(self) -> str:
-        return named_line(self)
 
 
 def damping_matrix(
@@ -163,9 +134,18 @@ def _refuse(model: Model, plan: Plan, around: "WaterAround") -> None:
             )
 
 
-def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) -> Any:
-    position = scalars(q)
-    plan, gravity, around = surroundings_at(model, world, position)
+def marine_terms(setting: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> dict[str, Any]:
+    """Compute M, C, D, g, the velocity relative to the water and its drift, by name.
+
+    Args:
+        setting: The robot and the water around it.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+
+    Raises:
+        ModelError: If there is no velocity of the robot relative to the water.
+    """
+    model, plan, gravity, around = setting.model, setting.plan, setting.gravity, setting.water
     if plan.depends_on_time:
         name = next(body.joint.name for body in plan.bodies if body.joint.depends_on_time)
         raise ModelError(
@@ -174,77 +154,24 @@ def _run(model: Model, world: World | None, options: Options, q: Any, v: Any) ->
             name=name,
         )
     n = plan.nv
-    relative: Sequence[Scalar] = scalars(v)
+    relative: Sequence[Scalar] = v
     drift: Sequence[Scalar] = [0.0] * n
     D: Sequence[Scalar] = [0.0] * (n * n)
     if around is not None:
         _refuse(model, plan, around)
         flow = around.field.at(around.time, ZERO3)
-        relative, drift = _relative(plan, position, relative, flow.velocity, flow.acceleration)
+        relative, drift = _relative(plan, q, relative, flow.velocity, flow.acceleration)
         relative = JointVector(relative)
         # seen from water that speeds up, all things fall the other way
         gravity = subtract(gravity, flow.acceleration)
         around = around._replace(field=FlowField(UniformCurrent(), ()))
-        D = damping_matrix(plan, position, relative, around)
-    C = coriolis(plan, position, relative)
+        D = damping_matrix(plan, q, relative, around)
+    C = coriolis(plan, q, relative)
     return {
-        "M": as_traced(mass_elements(plan, position)).reshape(n, n),
+        "M": as_traced(mass_elements(plan, q)).reshape(n, n),
         "C": as_traced([x for row in C for x in row]).reshape(n, n),
         "D": as_traced(list(D)).reshape(n, n),
-        "g": as_traced(list(weight(plan, position, gravity, around))),
+        "g": as_traced(list(weight(plan, q, gravity, around))),
         "v": as_traced(list(relative)),
         "drift": as_traced(list(drift)),
     }
-
-
-_FUNCTION = LibraryFunction("fossen_form", inputs_of("q", "v"), _run, of_trees=True)
-
-
-@public
-@takes_conditions
-def fossen_form(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    fluid: Water | Sequence[Water] | None = None,
-    *,
-    world: World | None = None,
-    time: ArrayLike | None = None,
-    parameters: Mapping[str, ArrayLike] | None = None,
-    **delivery: Unpack[Delivery],
-) -> FossenForm:
-    """Compute the terms of M vd + C v + D v + g = tau, as marine control writes them.
-
-    Velocities in it are relative to the water: ``form.M @ (vd - form.drift) + form.C @ form.v +
-    form.D @ form.v + form.g`` is the joint force `tau` of inverse dynamics. dM/dt - 2 C is skew, as
-    passivity-based control wants it, and D v is the whole drag and lift. At a surface M is that of
-    the wet shares at q, and its rate is taken with these shares held, since what their change does
-    (slamming) is no part of dynamics here. Rows and columns are in our order;
-    `matrix_to_fossen` writes those of the craft in marine order and axes. One state or a batch;
-    traced arrays inside a compiled function, one state at a time.
-
-    Args:
-        model: The robot.
-        q: Position [m or rad], shape (..., nq).
-        v: Joint velocity [m/s or rad/s], shape (..., nv).
-        fluid: The water it is in, which moves alike everywhere; on land by default.
-        world: Surroundings; gravity (0, 0, -9.81) m/s^2 by default.
-        time: When [s], shape (...), where the water changes; zero by default.
-        parameters: Values by name in place of those of robot and water, one or one per case.
-        **delivery: `out` and `errors`, the keywords of `Delivery`.
-
-    Returns:
-        M, C, D, g, the velocity relative to the water, and how its rate differs from vd.
-
-    Raises:
-        ModelError: If the water moves differently in different places, or carries a robot that
-            does not float: then no velocity relative to the water stands in v.
-    """
-    conditions: WorldCall = {
-        "world": world,
-        "fluid": fluid,
-        "time": time,
-        "parameters": parameters,
-        **delivery,
-    }
-    return record_under(FossenForm, conditions, _FUNCTION, model, (q, v))

@@ -5,8 +5,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ShapeError
 from tiburon.model.configuration import as_batch
 from tiburon.model.conversions.joint_map import JointMap

@@ -4,9 +4,9 @@ import math
 import warnings
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tiburon.arguments import caller_level
+from tiburon.arrays import ArrayLike
 from tiburon.errors import ModelError, ModelWarning
 from tiburon.model.value_checks import SNAP, UNIT_ROUNDING, Matrix3, Vec3, snap, vec3
 from tiburon.spatial import AxisRotation, Factor, Mat3, Rotation, Scalar

@@ -9,9 +9,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tiburon.argument_checks import refuse_unusable
+from tiburon.arrays import NDArray
 from tiburon.errors import ModelError
 from tiburon.model.value_checks import finite_array
 from tiburon.record import record

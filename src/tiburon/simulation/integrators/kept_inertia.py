@@ -17,14 +17,14 @@ from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tiburon.algorithms.bias import bias
-from tiburon.algorithms.conditions import Setting
 from tiburon.algorithms.crba import mass_elements
-from tiburon.algorithms.external import forces_on_bodies
 from tiburon.algorithms.joint_space import freedom_parents
 from tiburon.algorithms.pair_products import before_products
-from tiburon.algorithms.surroundings import refuse_loops, surroundings
+from tiburon.algorithms.setting import Setting, forces_on_bodies
+from tiburon.algorithms.surroundings import surroundings
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.errors import DomainError
+from tiburon.functions.library import refuse_loops
 from tiburon.model import Plan
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.method import Method

@@ -1,32 +1,140 @@
-"""Unknowns of hybrid dynamics that callers mark with NaN, in each batch element separately."""
+"""Hybrid dynamics for users: at some joints the force is known, at the others the acceleration.
 
-from collections.abc import Sequence
-from typing import Any, cast
+Callers name the joints whose accelerations are known, or mark unknown forces and accelerations with
+NaN, in each batch element separately; elements that know the same accelerations run together.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Unpack, cast
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from tiburon.errors import DomainError, NonFiniteError, TiburonError, TraceError
-from tiburon.functions.keywords import DynamicsCall
-from tiburon.functions.library import (
-    LibraryFunction,
-    Options,
-    inputs_of,
-    pair,
-    read_keywords,
-    record_under,
-)
+from tiburon.algorithms.setting import Options, Setting
+from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
+from tiburon.errors import DomainError, NonFiniteError, TiburonError, TraceError, UnknownNameError
+from tiburon.functions.dynamics import method_options
+from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall, takes_conditions
+from tiburon.functions.library import LibraryFunction, check_places, inputs_of, pair
 from tiburon.functions.parameters import CaseRows, vary
 from tiburon.model import Model
 from tiburon.native.arguments import as_floats, batch_shape, checked_targets, deliver
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 
-__all__ = ["cleared", "solve_placeholders"]
+__all__ = ["hybrid_dynamics", "known_rows"]
 
 Array = NDArray[np.float64]
 Pair = tuple[Array, Array]
+Scalars = Sequence[Scalar]
 CORES = {"external_force": 1, "external_inertia": 2}
 """Dimensions of one case of the conditions that are given by name."""
+
+
+def known_rows(model: Model, names: str | Iterable[str]) -> tuple[int, ...]:
+    """Return the velocity variables that joint names or names of single variables stand for.
+
+    Raises:
+        UnknownNameError: If the model has neither joint nor velocity variable of a name.
+    """
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    variables = model.v_names
+    rows: set[int] = set()
+    for name in listed:
+        if name in model.joint_names:
+            part = model.slice(name, of="v")
+            rows.update(range(part.start, part.stop))
+        elif name in variables:
+            rows.add(variables.index(name))
+        else:
+            raise UnknownNameError(
+                "joint or velocity variable",
+                name,
+                dict.fromkeys((*model.joint_names, *variables)),
+                where=f"model {model.name!r}",
+                listing="model.joint_names or model.v_names",
+            )
+    return tuple(sorted(rows))
+
+
+def _hybrid(setting: Setting, q: Scalars, v: Scalars, tau: Scalars, vd: Scalars) -> Any:
+    if setting.model.loops:
+        from tiburon.loops.inverse import constrained_hybrid
+
+        return constrained_hybrid(setting, q, v, tau, vd)
+    from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
+
+    plan, choices = setting.plan, dict(setting.options)
+    rows = set(choices.get("known_acceleration", ()))
+    known = [row in rows for row in range(plan.nv)]
+    method = choices.get("method") or ("composite" if plan.has_couplings else "articulated")
+    solve = hybrid_crba if method == "composite" else hybrid_aba
+    accelerations, forces = solve(plan, q, v, tau, vd, known, setting.gravity, setting.external)
+    return {"vd": as_traced(list(accelerations)), "tau": as_traced(list(forces))}
+
+
+_HYBRID: LibraryFunction[Pair] = LibraryFunction(
+    "hybrid_dynamics", ("q", "v", "tau", "vd"), _hybrid, make=pair, keywords=DYNAMICS_CALL
+)
+
+
+@public
+@takes_conditions
+def hybrid_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    vd: ArrayLike,
+    known_acceleration: str | Iterable[str] | None = None,
+    *,
+    method: str | None = None,
+    **conditions: Unpack[DynamicsCall],
+) -> tuple[Array, Array]:
+    """Compute what is unknown where some joints have known accelerations, the others known forces.
+
+    NaN stands for what is unknown: at each velocity variable either its force or its acceleration
+    is a number and the other NaN, in each case of a batch as it likes; code is compiled for each
+    set of known accelerations. Or name the joints whose accelerations are known. With no known
+    acceleration this is forward dynamics, with all of them inverse dynamics. One state or a batch;
+    traced arrays inside a compiled function, one state at a time, with joints named.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        tau: Joint force [N or N m], shape (..., nv); NaN where it is unknown. Where joints are
+            named, those with known accelerations are not read here.
+        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); NaN where it is unknown. Where
+            joints are named, those of all others are not read here.
+        known_acceleration: Names of joints whose accelerations are known; also names of single
+            velocity variables (`model.v_names`). By default those where `vd` is not NaN.
+        method: "articulated", whose cost is linear in the number of bodies, or "composite" for the
+            mass matrix and its factors; by default the first, unless joints follow others.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
+
+    Returns:
+        All joint accelerations and all joint forces, shape (..., nv) each.
+
+    Raises:
+        DomainError: If joints are not named and both force and acceleration of a velocity variable
+            are numbers, or both are NaN.
+
+    Example:
+        ``vd, tau = hybrid_dynamics(arm, q, v, tau, vd, known_acceleration=["elbow", "wrist"])``
+    """
+    check_places(model, None)
+    options = method_options(method)
+    if known_acceleration is None:
+        return solve_placeholders(model, (q, v, tau, vd), options, conditions)
+    rows = known_rows(model, known_acceleration)
+    options += (("known_acceleration", rows),)
+    if current_graph() is None:
+        known = np.isin(np.arange(model.nv), rows)
+        tau, vd = cleared(model, "tau", tau, known), cleared(model, "vd", vd, ~known)
+    return _HYBRID.call(model, (q, v, tau, vd), conditions, options)
 
 
 def cleared(model: Model, name: str, value: ArrayLike, unread: NDArray[np.bool_]) -> Array:
@@ -45,7 +153,6 @@ def cleared(model: Model, name: str, value: ArrayLike, unread: NDArray[np.bool_]
 
 
 def solve_placeholders(
-    function: LibraryFunction,
     model: Model,
     state: Sequence[Any],
     options: Options,
@@ -54,7 +161,6 @@ def solve_placeholders(
     """Solve for what is NaN, cases that know the same accelerations together.
 
     Args:
-        function: Hybrid dynamics.
         model: The robot.
         state: Position, velocity, joint forces and accelerations as the caller gave them.
         options: Choices that change the code.
@@ -74,8 +180,8 @@ def solve_placeholders(
     arrays = (*state[:2], np.where(known, 0.0, tau), np.where(known, vd, 0.0))
     patterns, which = np.unique(known.reshape(-1, model.nv), axis=0, return_inverse=True)
     if len(patterns) == 1:
-        return _solve(function, model, arrays, options, conditions, patterns[0])
-    return _Cases(function, model, arrays, options, conditions).solve(
+        return _solve(model, arrays, options, conditions, patterns[0])
+    return _Cases(model, arrays, options, conditions).solve(
         patterns, which.reshape(known.shape[:-1])
     )
 
@@ -85,7 +191,6 @@ def _input(model: Model, name: str) -> Input:
 
 
 def _solve(
-    function: LibraryFunction,
     model: Model,
     arrays: Sequence[Any],
     options: Options,
@@ -95,7 +200,7 @@ def _solve(
     """Run the kernel of one set of known accelerations."""
     rows = tuple(np.flatnonzero(pattern).tolist())
     choices = (*options, ("known_acceleration", rows))
-    return record_under(pair, conditions, function, model, arrays, choices)
+    return _HYBRID.call(model, arrays, conditions, choices)
 
 
 def _known(model: Model, tau: Array, vd: Array) -> NDArray[np.bool_]:
@@ -128,13 +233,12 @@ class _Cases:
 
     def __init__(
         self,
-        function: LibraryFunction,
         model: Model,
         arrays: Sequence[Any],
         options: Options,
         conditions: DynamicsCall,
     ) -> None:
-        read = read_keywords(function, conditions)
+        read = _HYBRID.read(conditions)
         numbers: dict[str, Any] = {}
         world = read.world
         differs = world is not None and world.cases is not None
@@ -144,9 +248,9 @@ class _Cases:
             model, numbers = varied.model, varied.rows
             changed = {"world": varied.world, "fluid": None, "parameters": None}
             conditions = cast(DynamicsCall, {**conditions, **changed})
-        self._call = function, model
+        self._model = model
         self._options, self._conditions, self._numbers = options, conditions, numbers
-        inputs = [*function.inputs(model, read.options), Input("time", ())]
+        inputs = [*_HYBRID.inputs(model, read.options), Input("time", ())]
         time = conditions.get("time")
         given = (*arrays, *read.arrays, 0.0 if time is None else time)
         floats = [as_floats(item, x) for item, x in zip(inputs, given, strict=True)]
@@ -162,7 +266,7 @@ class _Cases:
             which: The pattern of each case; broadcasts.
         """
         which = np.broadcast_to(which, self._batch).reshape(-1)
-        model = self._call[1]
+        model = self._model
         results = [np.empty((len(which), model.nv)) for _ in range(2)]
         failed = np.zeros(len(which), dtype=bool)
         for number, pattern in enumerate(patterns):
@@ -184,7 +288,6 @@ class _Cases:
 
     def _run(self, chosen: Any, pattern: NDArray[np.bool_], **delivery: Any) -> Pair:
         """Solve some cases by number."""
-        function, model = self._call
         given: dict[str, Any] = {**self._conditions, "out": None, "errors": "raise", **delivery}
         for name, core in CORES.items():
             forces = given.get(name) or {}
@@ -195,7 +298,7 @@ class _Cases:
             rows = {name: self._rows(x, 1, chosen) for name, x in self._numbers.items()}
             given["parameters"] = CaseRows(rows)
         arrays = [self._rows(x, 1, chosen) for x in self._arrays]
-        return _solve(function, model, arrays, self._options, cast(DynamicsCall, given), pattern)
+        return _solve(self._model, arrays, self._options, cast(DynamicsCall, given), pattern)
 
     def _rows(self, value: Any, core: int, chosen: Any) -> Array:
         array = np.asarray(value, dtype=np.float64)

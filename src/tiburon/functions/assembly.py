@@ -24,10 +24,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.jacobian import frame_jacobian
-from tiburon.algorithms.kinematics import forward_kinematics
 from tiburon.algorithms.levenberg_marquardt import (
     EASE,
     FIRST_DAMPING,
@@ -38,6 +35,7 @@ from tiburon.algorithms.levenberg_marquardt import (
 )
 from tiburon.argument_checks import at_least
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import (
     DomainError,
     LoopError,
@@ -46,11 +44,12 @@ from tiburon.errors import (
     ShapeError,
     UnknownNameError,
 )
+from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
+from tiburon.functions.kinematics import forward_kinematics, frame_jacobian
+from tiburon.functions.mobility import constraint_words, null_space
+from tiburon.functions.redundancy import closed_nearby, is_disagreement, nearly_redundant
 from tiburon.loops.constraints import binds_velocity, constraints, entries_in_use
 from tiburon.loops.cut_joints import about, cut_joint, joint_screws, places_of
-from tiburon.loops.dynamics import constraint_residual, loop_jacobian
-from tiburon.loops.mobility import constraint_words, null_space
-from tiburon.loops.redundancy import closed_nearby, is_disagreement, nearly_redundant
 from tiburon.loops.topology import Topology, topology
 from tiburon.model import LoopClosure, Model, Pose
 from tiburon.model.composition import locked_positions

@@ -17,17 +17,17 @@ from enum import IntEnum
 from typing import NamedTuple, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.hybrid import known_rows
-from tiburon.algorithms.rnea import inverse_dynamics
-from tiburon.algorithms.surroundings import DEFAULT_WORLD, refuse_loops, world_with
-from tiburon.algorithms.water.allocation import Allocation, allocate
-from tiburon.algorithms.water.thrusters import thruster_force_of_thrust
+from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.argument_checks import at_least, choice, positive, refuse_unusable, vector
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, UnknownNameError
+from tiburon.functions.dynamics import inverse_dynamics
+from tiburon.functions.hybrid_dynamics import known_rows
 from tiburon.functions.keywords import CONDITIONS, Conditions, takes_conditions, unexpected_keyword
+from tiburon.functions.library import refuse_loops
+from tiburon.functions.water import thruster_force_of_thrust
 from tiburon.hydro.thrust import command_for, thrust_range
 from tiburon.model import Body, Model, Pose
 from tiburon.record import named_line
@@ -48,6 +48,63 @@ LONGEST = 0.5
 
 HALVINGS = 30
 """After so many a step has left no digit of the position."""
+
+
+# -- allocation ------------------------------------------------------------------------------------
+
+
+RANK = 1e-10
+"""Singular values below this fraction of the largest are rounding: no force acts there."""
+
+
+class Allocation(NamedTuple):
+    """Forces found, and what they leave."""
+
+    forces: Array
+    """One per column, within its limits."""
+
+    missing: Array
+    """What is needed less what the forces do."""
+
+    held: NDArray[np.bool_]
+    """Which forces stand at a limit."""
+
+    beyond: Array
+    """Projection onto what forces that stand at no limit cannot change, a square matrix."""
+
+
+def allocate(
+    A: Array, needed: Array, low: Sequence[float] | Array, high: Sequence[float] | Array
+) -> Allocation:
+    """Find the smallest forces that come closest to what is needed.
+
+    Of all forces with the least error, those with the least sum of squares. Those that would pass
+    a limit are held there, and the others share what is then missing, until none passes one (the
+    redistributed pseudo-inverse of control allocation). The sum of squares is the least where no
+    limit is met; where some are, it need not be.
+
+    Args:
+        A: What a unit of each force does, one column per force.
+        needed: What all of them should do.
+        low: Smallest forces.
+        high: Largest forces.
+    """
+    low, high = np.asarray(low, dtype=np.float64), np.asarray(high, dtype=np.float64)
+    forces, held = np.zeros(A.shape[1]), np.zeros(A.shape[1], dtype=bool)
+    while True:
+        rest = needed - A[:, held] @ forces[held]
+        forces[~held] = np.linalg.pinv(A[:, ~held], rcond=RANK) @ rest
+        passed = ~held & ((forces < low) | (forces > high))
+        if not passed.any():
+            break
+        forces = np.clip(forces, low, high)
+        held |= passed
+    reach = A[:, ~held]
+    beyond = np.eye(len(needed)) - reach @ np.linalg.pinv(reach, rcond=RANK)
+    return Allocation(forces, needed - A @ forces, held, beyond)
+
+
+# -- trim ------------------------------------------------------------------------------------------
 
 
 class TrimOutcome(IntEnum):
@@ -162,7 +219,7 @@ def trim(
     choice("errors", errors, ("raise", "flag"))
     if not CONDITIONS.issuperset(conditions):
         raise unexpected_keyword("trim", CONDITIONS, conditions)
-    refuse_loops(model, "trim")
+    refuse_loops(model, "trim", "loop_inverse_dynamics for what holds a position")
     world_with(conditions.get("world"), conditions.get("fluid"), one_case="trim")
     search = _Search(model, v, free, thrusters, powered, conditions)
     refuse_unusable("q", q)

@@ -1,98 +1,95 @@
-"""Forces from outside: given at named frames, used by the algorithms at plan bodies."""
+"""What acts on a robot apart from its joints, in one state: gravity, water, external forces.
+
+Algorithms of dynamics run in a `Setting`. The front door makes it of keywords and `Setting.at`
+brings it to a state. A new influence on the bodies is one more field, applied in `Setting.at`.
+"""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from operator import add as plus
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tiburon.algorithms.kinematics import frame_places
+from tiburon.algorithms.surroundings import wetted
 from tiburon.algorithms.sweep import outward
 from tiburon.algorithms.tape_calls import scalars
-from tiburon.errors import OptionError, ShapeError, shown
-from tiburon.functions.library import Options
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY, PlanFrame
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, add, cross, matrix_vector, transpose
-from tiburon.trace.program import Input
+
+if TYPE_CHECKING:
+    from tiburon.algorithms.water.fluid import WaterAround
 
 __all__ = [
-    "AXES",
-    "check_by_name",
-    "external_inputs",
-    "external_options",
+    "Options",
+    "Setting",
     "force_of_inertia",
     "forces_of_options",
     "forces_on_bodies",
     "given_forces",
-    "inertia_options",
     "inertias_by_body",
     "with_given_inertias",
 ]
 
-AXES = ("frame", "world")
-"""In which axes external forces may be given."""
+Options = tuple[tuple[str, Any], ...]
+"""Choices that change the code, by name: hashable data that `structure_text` accepts."""
 
-WRITE = "write external_force={'hand': (nx, ny, nz, fx, fy, fz)}"
-WRITE_INERTIA = "write external_inertia={'hand': a 6 x 6 matrix}"
-
-
-def external_options(
-    external_force: Mapping[str, Any] | Sequence[str] | str | None, axes: str
-) -> Options:
-    """Return the options of code that takes forces at some frames, in some axes."""
-    if axes not in AXES:
-        raise OptionError("external_axes", AXES, axes)
-    given: object = external_force
-    if not (given is None or isinstance(given, (str, tuple, Mapping))):
-        raise ShapeError(
-            "external_force", "forces by name of a body or frame", f"{given!r}", advice=WRITE
-        )
-    names = (external_force,) if isinstance(external_force, str) else tuple(external_force or ())
-    return (("external_force", names), ("external_axes", axes)) if names else ()
+Arrays = Sequence[Any]
 
 
-def check_by_name(argument: str, given: object) -> None:
-    """Raise an error unless a call gives forces, or inertias, by name of a body or frame."""
-    if given is None:
-        return
-    of_forces = argument == "external_force"
-    expected = f"{'forces' if of_forces else 'matrices'} by name of a body or frame"
-    advice = WRITE if of_forces else WRITE_INERTIA
-    if not isinstance(given, Mapping):
-        raise ShapeError(argument, expected, shown(given), advice=advice)
-    for name in given:
-        if not isinstance(name, str):
-            raise ShapeError(argument, expected, f"the name {shown(name)}", advice=advice)
+class Setting(NamedTuple):
+    """What an algorithm runs under, in one state."""
 
+    model: Model
+    """The robot as its user built it."""
 
-def external_inputs(model: Model, options: Options) -> list[Input]:
-    """Return one input per frame that a force acts on.
+    options: Options
+    """Choices that change the code."""
 
-    Raises:
-        UnknownNameError: If the model has no such frame.
-    """
-    names = dict(options).get("external_force", ())
-    for name in names:
-        model.plan.frame(name)
-    described = "6 (moment and force at the frame's origin)"
-    forces = [Input(f"external_force[{name!r}]", (6,), described=described) for name in names]
-    more = dict(options).get("external_inertia", ())
-    for name in more:
-        model.plan.frame(name)
-    return [*forces, *(Input(f"external_inertia[{name!r}]", (6, 6)) for name in more)]
+    arrays: Arrays
+    """The arrays that conditions brought, as `condition_inputs` lists them."""
 
+    plan: Plan
+    """Layout of the model, with the numbers that its bodies have under these conditions."""
 
-def inertia_options(external_inertia: Mapping[str, Any] | Sequence[str] | None) -> Options:
-    """Return the options of code that takes inertias at some frames."""
-    given: object = external_inertia
-    if not (given is None or isinstance(given, (tuple, Mapping))):
-        raise ShapeError(
-            "external_inertia",
-            "matrices by name of a body or frame",
-            f"{given!r}",
-            advice=WRITE_INERTIA,
-        )
-    names = tuple(external_inertia or ())
-    return (("external_inertia", names),) if names else ()
+    gravity: Vec3
+    """Acceleration of free fall, world axes [m/s^2]."""
+
+    water: "WaterAround | None" = None
+    """The water around it; None on land."""
+
+    external: tuple[Force, ...] | None = None
+    """Force on each plan body from outside, in its frame [N m, N]; None for no force at all."""
+
+    @property
+    def is_rigid(self) -> bool:
+        """Whether bodies feel their own inertia and given forces alone, as rigid bodies on land do.
+
+        Otherwise water acts on them, or a force that goes with acceleration has joined what they
+        feel: recursions that know the ten numbers of a rigid body alone would leave that out.
+        """
+        return self.water is None and all(body.added is None for body in self.plan.bodies)
+
+    @property
+    def now(self) -> tuple[Scalar, ...]:
+        """The time [s], as `at` takes it: nothing where nothing depends on it."""
+        if self.water is not None:
+            return (self.water.time,)
+        return (self.plan.time,) if self.plan.depends_on_time else ()
+
+    def at(self, q: Sequence[Scalar], v: Sequence[Scalar], *time: Scalar) -> "Setting":
+        """Return what acts in a state, and at a time [s] where one is given."""
+        plan = self.plan.at(*time) if time else self.plan
+        water = self.water
+        external = given_forces(plan, q, v, self.gravity, self.options, self.arrays)
+        if water is not None:
+            from tiburon.algorithms.water.fluid import water_forces
+
+            water = water._replace(time=time[0]) if time else water
+            plan, water = wetted(plan, q, water)
+            felt = water_forces(plan, q, v, self.gravity, water)
+            external = felt if external is None else tuple(map(plus, external, felt))
+        return self._replace(plan=plan, water=water, external=external)
 
 
 class _GivenInertia(NamedTuple):

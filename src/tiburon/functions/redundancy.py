@@ -11,14 +11,14 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import LoopError
-from tiburon.functions.library import LIBRARY, call
+from tiburon.functions.closed_loops import loop_jacobian
+from tiburon.functions.dynamics import mass_matrix
+from tiburon.functions.mobility import constraint_words, loop_rows
 from tiburon.functions.parameters import CaseRows
-from tiburon.loops.dynamics import loop_jacobian
 from tiburon.loops.metric import CUT, LARGEST_CUT, OVERCONSTRAINED_CUT
-from tiburon.loops.mobility import constraint_words, loop_rows
 from tiburon.loops.projection import CLOSED, OPEN
 from tiburon.model import Model
 
@@ -209,7 +209,7 @@ def smallest_singular_value(
     J = loop_jacobian(model, q, time=time)
     tree = model.without_loops().at_run_time(model.run_time)
     rows = CaseRows(numbers) if numbers else None
-    H = np.asarray(call(LIBRARY["mass_matrix"], tree, (q,), time=time, parameters=rows))
+    H = mass_matrix(tree, q, time=time, parameters=rows)
     G = np.linalg.solve(np.linalg.cholesky(H), np.swapaxes(J, -1, -2))
     s = np.linalg.svd(G, compute_uv=False)
     rank = int(np.sum(s > RANK_TOLERANCE * s[..., :1], axis=-1).max(initial=1))

@@ -4,18 +4,18 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tiburon.arrays import NDArray
 from tiburon.errors import DomainError
-from tiburon.loops.constraints import constraint_names, entries_in_use
-from tiburon.loops.dynamics import (
+from tiburon.functions.closed_loops import (
     constraint_residual,
     loop_jacobian,
     project_configuration,
     project_velocity,
 )
+from tiburon.functions.redundancy import check_disagreement, check_weak_constraints
+from tiburon.loops.constraints import constraint_names, entries_in_use
 from tiburon.loops.projection import CLOSED, OPEN
-from tiburon.loops.redundancy import check_disagreement, check_weak_constraints
 from tiburon.model import Model
 
 __all__ = [

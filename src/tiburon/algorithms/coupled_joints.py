@@ -15,7 +15,7 @@ felt along it are complete, and is eliminated there. Nothing is spent where noth
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tiburon.algorithms.articulated_response import ancestors
+from tiburon.algorithms.sweep import ancestors
 from tiburon.model import Plan
 from tiburon.model.joints.elimination import Eliminated, coordinate_axis, eliminate_direction
 from tiburon.model.plan import WORLD_BODY

@@ -21,12 +21,11 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
-from tiburon.algorithms.jacobian import jacobian_columns
-from tiburon.algorithms.kinematics import body_places
+from tiburon.algorithms.kinematics import body_places, jacobian_columns
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, LoopError, ModelError, ShapeError, UnknownNameError
 from tiburon.loops.constraints import Row, constraint_names, constraints
 from tiburon.loops.cut_joints import about, joint_screws, places_of
@@ -437,7 +436,7 @@ def position_of(model: Model, q: ArrayLike | None, tolerance: float = 0.0) -> Ar
         return at
     known = next((model.poses[name] for name in ("home", "stand") if name in model.poses), None)
     at = model.neutral() if known is None else np.array(known)
-    from tiburon.loops.assembly import CLOSED, assemble, is_closed
+    from tiburon.functions.assembly import CLOSED, assemble, is_closed
 
     if is_closed(model, at, max(CLOSED, tolerance)):
         return at

@@ -1,0 +1,426 @@
+"""Closed loops for users: residual, Jacobian, projections, dynamics with constraint forces.
+
+Algorithms are imported where they are traced: a kernel from the cache needs none of them.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Unpack
+
+import numpy as np
+
+from tiburon.algorithms.setting import Options, Setting
+from tiburon.arrays import ArrayLike, NDArray
+from tiburon.errors import DomainError, ModelError
+from tiburon.functions.dynamics import method_options
+from tiburon.functions.keywords import (
+    DYNAMICS_CALL,
+    MODEL_CALL,
+    TIMED_CALL,
+    DynamicsCall,
+    ModelCall,
+    TimedCall,
+)
+from tiburon.functions.library import INERTIA, LibraryFunction, front_door
+from tiburon.model import JointCoupling, Model
+from tiburon.record import record
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+
+Array = NDArray[np.float64]
+Scalars = Sequence[Scalar]
+
+
+@record(eq=False)
+class LoopDynamics:
+    """How a robot with loops answers its forces, one state or a batch."""
+
+    acceleration: Array
+    """Joint acceleration [m/s^2 or rad/s^2], shape (..., nv)."""
+
+    constraint_force: Array
+    """Force or moment along each constraint, in the order of `constraint_names` [N or N m], shape
+    (..., constraints); where constraints are redundant, the shortest of all that do."""
+
+    rank: Array
+    """Number of independent constraints, shape (...); -1 from "proximal", which decides none."""
+
+    ratio: Array
+    """Smallest over largest singular value of the independent constraints in the metric of the mass
+    matrix, estimated, shape (...): near zero the robot is near a singular configuration."""
+
+    iterations: Array
+    """Passes of "proximal", shape (...); 0 from methods that solve directly."""
+
+    residual: Array
+    """Largest acceleration at which a constraint is left [m/s^2 or rad/s^2], shape (...)."""
+
+
+@record(eq=False)
+class ProjectedConfiguration:
+    """Positions brought back onto the loops."""
+
+    q: Array
+    """Position [m or rad], shape (..., nq)."""
+
+    steps: Array
+    """Newton steps it took, shape (...)."""
+
+    gap: Array
+    """Largest remaining constraint residual [m or rad], shape (...)."""
+
+
+@record(eq=False)
+class LoopForces:
+    """What makes a robot with loops move as wanted, one state or a batch."""
+
+    tau: Array
+    """Joint force [N or N m], shape (..., nv); zero where no actuator is."""
+
+    constraint_force: Array
+    """Force or moment along each constraint [N or N m], shape (..., constraints)."""
+
+
+@record(eq=False)
+class LoopReactions:
+    """What all joints of a robot with loops carry, one state or a batch.
+
+    Wrenches are [n; f] [N m, N].
+    """
+
+    acceleration: Array
+    """Joint acceleration [m/s^2 or rad/s^2], shape (..., nv)."""
+
+    actuator: Array
+    """Wrench of the joint force on each body that a joint holds, in axes of the body about its
+    origin, in the order of `model.joint_names`, shape (..., joints, 6)."""
+
+    bearing: Array
+    """Wrench of the bearing on it, likewise, shape (..., joints, 6)."""
+
+    loop: Array
+    """Wrench of each joint that closes a loop on its second place, at the frame that the joint
+    moves and in its axes, in the order of `model.loops`, others left out, shape (..., loops, 6).
+    """
+
+
+def _need_loops(model: Model, function: str) -> None:
+    if not model.loops:
+        raise ModelError(
+            f"model {model.name!r}: {function} is for robots with loops, got none; give it "
+            "loops=(LoopClosure(...), ...)"
+        )
+
+
+def _motion(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
+    from tiburon.loops.constraints import constraints
+    from tiburon.loops.methods import constrained_motion, residual
+
+    _need_loops(setting.model, "loop_dynamics")
+    found = constrained_motion(setting, q, v, tau)
+    held = constraints(setting.model, setting.plan, q, v)
+    return {
+        "acceleration": as_traced(list(found.vd)),
+        "constraint_force": as_traced(list(found.multipliers)),
+        "rank": as_traced(found.rank),
+        "ratio": as_traced(found.ratio),
+        "iterations": as_traced(found.iterations),
+        "residual": as_traced(residual(held, found.vd)),
+    }
+
+
+def _residual(setting: Setting, q: Scalars) -> Any:
+    from tiburon.loops.constraints import constraints
+
+    return as_traced(list(constraints(setting.model, setting.plan, q).value))
+
+
+def _jacobian(setting: Setting, q: Scalars) -> Any:
+    from tiburon.loops.constraints import constraints
+
+    rows, n = constraints(setting.model, setting.plan, q).jacobian, setting.plan.nv
+    return as_traced([row.get(i, 0.0) for row in rows for i in range(n)]).reshape(len(rows), n)
+
+
+def _configuration(setting: Setting, q: Scalars) -> Any:
+    from tiburon.loops.projection import close_position
+
+    found = close_position(setting.model, setting.plan, q)
+    return {
+        "q": as_traced(list(found.q)),
+        "steps": as_traced(found.steps),
+        "gap": as_traced(found.gap),
+    }
+
+
+def _velocity(setting: Setting, q: Scalars, v: Scalars) -> Any:
+    from tiburon.loops.projection import close_velocity
+
+    return as_traced(list(close_velocity(setting.model, setting.plan, q, v)))
+
+
+def _forces(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
+    from tiburon.loops.inverse import shared_forces
+
+    actuators = dict(setting.options).get("actuators", setting.model.actuated_joint_names)
+    found = shared_forces(setting, q, v, vd, actuators)
+    return {"tau": as_traced(found.tau), "constraint_force": as_traced(found.multipliers)}
+
+
+def _reactions(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
+    from tiburon.loops.reactions import constrained_reactions
+
+    return constrained_reactions(setting, q, v, tau)
+
+
+def _tracking(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
+    from tiburon.loops.inverse import tracking_joint_forces
+
+    return as_traced(tracking_joint_forces(setting, q, v, vd))
+
+
+_MOTION: LibraryFunction[LoopDynamics] = LibraryFunction(
+    "loop_dynamics", ("q", "v", "tau"), _motion, make=LoopDynamics, keywords=DYNAMICS_CALL
+)
+_RESIDUAL: LibraryFunction[Array] = LibraryFunction(
+    "constraint_residual", ("q",), _residual, parameters=(), keywords=TIMED_CALL
+)
+_JACOBIAN: LibraryFunction[Array] = LibraryFunction(
+    "loop_jacobian", ("q",), _jacobian, parameters=(), keywords=TIMED_CALL
+)
+_CONFIGURATION: LibraryFunction[ProjectedConfiguration] = LibraryFunction(
+    "project_configuration",
+    ("q",),
+    _configuration,
+    make=ProjectedConfiguration,
+    parameters=(INERTIA,),
+    keywords=MODEL_CALL,
+)
+_VELOCITY: LibraryFunction[Array] = LibraryFunction(
+    "project_velocity", ("q", "v"), _velocity, parameters=(INERTIA,), keywords=MODEL_CALL
+)
+_FORCES: LibraryFunction[LoopForces] = LibraryFunction(
+    "loop_inverse_dynamics", ("q", "v", "vd"), _forces, make=LoopForces, keywords=DYNAMICS_CALL
+)
+_REACTIONS: LibraryFunction[LoopReactions] = LibraryFunction(
+    "loop_reactions", ("q", "v", "tau"), _reactions, make=LoopReactions, keywords=DYNAMICS_CALL
+)
+_TRACKING: LibraryFunction[Array] = LibraryFunction(
+    "tracking_forces", ("q", "v", "vd"), _tracking, keywords=DYNAMICS_CALL
+)
+
+
+@front_door(_MOTION)
+def loop_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    method: str | None = None,
+    **conditions: Unpack[DynamicsCall],
+) -> LoopDynamics:
+    """Compute joint accelerations of a robot with loops, and the forces that keep them closed.
+
+    The state should keep the loops closed, see `project_configuration` and `project_velocity`;
+    where it does not, accelerations leave the constraint residual and its rate as they are.
+    `forward_dynamics` returns the accelerations alone. One state or a batch; traced arrays inside a
+    compiled function.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        tau: Joint force [N or N m], shape (..., nv).
+        method: "augmented" for the sparse system of motion and constraints together, the reference;
+            "handles" for articulated bodies, without a mass matrix; "proximal" for iterations that
+            decide no rank. By default "handles" where the mass matrix of the tree alone is
+            predicted to cost more, as in rings of many links, and "augmented" everywhere else.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
+
+    Example:
+        ``tb.loop_dynamics(stewart, q, v, tau).constraint_force``
+    """
+    options = method_options(method, model)
+    return _MOTION.request(model, (q, v, tau), conditions, options)
+
+
+@front_door(_RESIDUAL)
+def constraint_residual(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array:
+    """Measure how far loops are from closed, one number per constraint [m or rad].
+
+    Args:
+        model: The robot; it has loops.
+        q: Position [m or rad], shape (..., nq).
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+
+    Returns:
+        Shape (..., constraints), in the order of `constraint_names`.
+    """
+    _need_loops(model, "constraint_residual")
+    return _RESIDUAL.request(model, (q,), options)
+
+
+@front_door(_JACOBIAN)
+def loop_jacobian(model: Model, q: ArrayLike, **options: Unpack[TimedCall]) -> Array:
+    """Compute the Jacobian of all loops: the rates of `constraint_residual` are J v.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position [m or rad], shape (..., nq).
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+
+    Returns:
+        Shape (..., constraints, nv); transposed, it maps constraint forces to joint forces.
+    """
+    _need_loops(model, "loop_jacobian")
+    return _JACOBIAN.request(model, (q,), options)
+
+
+@front_door(_CONFIGURATION)
+def project_configuration(
+    model: Model, q: ArrayLike, **options: Unpack[ModelCall]
+) -> ProjectedConfiguration:
+    """Move a position that is nearly on the loops onto them, by at most ten Newton steps.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position [m or rad], shape (..., nq).
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+
+    Returns:
+        The nearest position in the metric of the mass matrix, and the remaining residual: nothing
+        raises where loops stay open, see `gap`. For rough guesses take `assemble`.
+    """
+    _need_loops(model, "project_configuration")
+    return _CONFIGURATION.request(model, (q,), options)
+
+
+@front_door(_VELOCITY)
+def project_velocity(
+    model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[ModelCall]
+) -> Array:
+    """Take out of a joint velocity what would open loops.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position with closed loops [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        **options: `time`, `out` and `errors`: see `Conditions` and `Delivery`.
+
+    Returns:
+        The nearest velocity in the metric of the mass matrix, shape (..., nv).
+    """
+    _need_loops(model, "project_velocity")
+    return _VELOCITY.request(model, (q, v), options)
+
+
+@front_door(_FORCES)
+def loop_inverse_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    *,
+    actuators: str | Iterable[str] | None = None,
+    **conditions: Unpack[DynamicsCall],
+) -> LoopForces:
+    """Compute the forces of chosen actuators that make a robot with loops move as wanted.
+
+    Where actuators are more than the motion needs, their forces are those of least sum of squares.
+    One state or a batch; traced arrays inside a compiled function.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position with closed loops [m or rad], shape (..., nq).
+        v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
+        vd: Joint acceleration that keeps them closed [m/s^2 or rad/s^2], shape (..., nv).
+        actuators: Names of the joints that are driven; by default those that have motors.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
+
+    Raises:
+        ModelError: If the robot has no loops, or no such joint.
+        DomainError: If these actuators cannot make the motion, or it would open loops.
+
+    Example:
+        ``tb.loop_inverse_dynamics(stewart, q, v, vd).tau``
+    """
+    if not model.loops:
+        raise ModelError(
+            f"model {model.name!r}: loop_inverse_dynamics is for robots with loops, got none; take "
+            "inverse_dynamics"
+        )
+    options: Options = ()
+    if actuators is not None:
+        names = (actuators,) if isinstance(actuators, str) else tuple(actuators)
+        if not names:
+            raise DomainError("actuators", "one joint or more", "none")
+        for name in names:
+            model.joint(name)
+        options = (("actuators", names),)
+    return _FORCES.request(model, (q, v, vd), conditions, options)
+
+
+@front_door(_REACTIONS)
+def loop_reactions(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    **conditions: Unpack[DynamicsCall],
+) -> LoopReactions:
+    """Compute what every joint of a robot with loops carries, cut joints like all others.
+
+    One state or a batch; traced arrays inside a compiled function. `joint_reactions` answers the
+    same for a given motion and the robot's own actuators.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position with closed loops [m or rad], shape (..., nq).
+        v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
+        tau: Joint force [N or N m], shape (..., nv).
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
+
+    Raises:
+        ModelError: If the robot has no loops.
+
+    Example:
+        ``tb.loop_reactions(four_bar, q, v, tau).loop[0]``
+    """
+    if all(isinstance(loop, JointCoupling) for loop in model.loops):
+        raise ModelError(
+            f"model {model.name!r}: loop_reactions is for robots with joints that close loops, got "
+            "none; take joint_reactions"
+        )
+    return _REACTIONS.request(model, (q, v, tau), conditions)
+
+
+def tracking_forces(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    desired: ArrayLike,
+    *,
+    joints: tuple[str, ...],
+    actuators: tuple[str, ...],
+    **conditions: Unpack[DynamicsCall],
+) -> Any:
+    """Compute forces of actuators that bring a robot with loops nearest to desired accelerations.
+
+    Args:
+        model: The robot; it has loops.
+        q: Position with closed loops [m or rad], shape (..., nq).
+        v: Joint velocity that keeps them closed [m/s or rad/s], shape (..., nv).
+        desired: Desired acceleration [m/s^2 or rad/s^2], shape (..., nv); only those of `joints`
+            count.
+        joints: Names of the joints that are controlled.
+        actuators: Names of the joints that are driven.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`.
+
+    Returns:
+        Joint force [N or N m], shape (..., nv), zero at joints that are not driven.
+    """
+    options = (("joints", joints), ("actuators", actuators))
+    return _TRACKING.call(model, (q, v, desired), conditions, options)

@@ -1,0 +1,248 @@
+"""Derivatives of dynamics for users.
+
+Algorithms are imported where they are traced: a kernel from the cache needs none of them.
+"""
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from tiburon.algorithms.setting import Setting
+from tiburon.arrays import ArrayLike, NDArray
+from tiburon.errors import ModelError
+from tiburon.functions.keywords import (
+    DYNAMICS_CALL,
+    DynamicsCall,
+)
+from tiburon.functions.library import LibraryFunction, front_door
+from tiburon.model import Model
+from tiburon.record import named_line
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+
+Array = NDArray[np.float64]
+Scalars = Sequence[Scalar]
+
+
+class InverseDynamicsDerivatives(NamedTuple):
+    """Joint forces and how they change, for one state or a batch."""
+
+    tau: Array
+    """Joint force [N or N m], shape (..., nv)."""
+
+    by_q: Array
+    """By steps of position, column k for a step along velocity variable k, shape (..., nv, nv)."""
+
+    by_v: Array
+    """By velocities, shape (..., nv, nv)."""
+
+    by_vd: Array
+    """By accelerations: the mass matrix where no loops are closed, shape (..., nv, nv)."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
+
+
+class ForwardDynamicsDerivatives(NamedTuple):
+    """Joint accelerations and how they change, for one state or a batch."""
+
+    vd: Array
+    """Joint acceleration [m/s^2 or rad/s^2], shape (..., nv)."""
+
+    by_q: Array
+    """By steps of position, column k for a step along velocity variable k, shape (..., nv, nv)."""
+
+    by_v: Array
+    """By velocities, shape (..., nv, nv)."""
+
+    by_tau: Array
+    """By joint forces: the inverse mass matrix where no loops are closed, shape (..., nv, nv)."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
+
+
+class InertiaDerivatives(NamedTuple):
+    """Joint accelerations and how they change with inertial numbers, for one state or a batch."""
+
+    vd: Array
+    """Joint acceleration [m/s^2 or rad/s^2], shape (..., nv)."""
+
+    by_inertia: Array
+    """By the numbers that `Model.parameter_names` lists, shape (..., nv, number of them)."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
+
+
+def acceleration_derivatives(
+    setting: Setting, q: Scalars, v: Scalars, tau: Scalars
+) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
+    """Compute accelerations and their derivatives, of trees and of robots with closed loops.
+
+    Args:
+        setting: What acts in this state.
+        q: Position [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars.
+        tau: Joint force [N or N m], nv scalars.
+
+    Returns:
+        vd, nv scalars, and its derivatives by steps of position, by velocity and by force, each an
+        array of shape (nv, nv).
+    """
+    if setting.model.loops:
+        from tiburon.loops.derivatives import constrained_derivatives
+
+        return constrained_derivatives(setting, q, v, tau)
+    from tiburon.algorithms.derivatives.dynamics import tree_acceleration_derivatives
+
+    return tree_acceleration_derivatives(setting, q, v, tau)
+
+
+def _inverse(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
+    if setting.model.loops:
+        from tiburon.loops.derivatives import actuated_derivatives
+
+        tau, by_q, by_v, by_vd = actuated_derivatives(setting, q, v, vd)
+        return {"tau": as_traced(list(tau)), "by_q": by_q, "by_v": by_v, "by_vd": by_vd}
+    from tiburon.algorithms.derivatives.dynamics import force_derivatives
+
+    return force_derivatives(setting, q, v, vd)
+
+
+def _forward(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
+    vd, by_q, by_v, by_tau = acceleration_derivatives(setting, q, v, tau)
+    return {"vd": as_traced(list(vd)), "by_q": by_q, "by_v": by_v, "by_tau": by_tau}
+
+
+def _by_inertia(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
+    if setting.model.loops:
+        from tiburon.loops.derivatives import constrained_derivatives_by_inertia
+
+        return constrained_derivatives_by_inertia(setting, q, v, tau)
+    from tiburon.algorithms.derivatives.inertia import derivatives_by_inertia
+
+    return derivatives_by_inertia(setting, q, v, tau)
+
+
+_INVERSE: LibraryFunction[InverseDynamicsDerivatives] = LibraryFunction(
+    "inverse_dynamics_derivatives",
+    ("q", "v", "vd"),
+    _inverse,
+    make=InverseDynamicsDerivatives,
+    keywords=DYNAMICS_CALL,
+)
+_FORWARD: LibraryFunction[ForwardDynamicsDerivatives] = LibraryFunction(
+    "forward_dynamics_derivatives",
+    ("q", "v", "tau"),
+    _forward,
+    make=ForwardDynamicsDerivatives,
+    keywords=DYNAMICS_CALL,
+)
+_INERTIA: LibraryFunction[InertiaDerivatives] = LibraryFunction(
+    "inertia_derivatives",
+    ("q", "v", "tau"),
+    _by_inertia,
+    make=InertiaDerivatives,
+    keywords=DYNAMICS_CALL,
+)
+
+
+@front_door(_INVERSE)
+def inverse_dynamics_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    **conditions: Unpack[DynamicsCall],
+) -> InverseDynamicsDerivatives:
+    """Compute joint forces and how they change with position, velocity and acceleration.
+
+    Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
+    per velocity variable, also where q holds a quaternion. Forces from outside are held constant,
+    in the axes in which they are given. With loops, forces are those of the robot's own actuators,
+    the shortest that do; derivatives hold for changes that keep loops closed. One state or a batch;
+    traced arrays inside a compiled function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
+
+    Returns:
+        Joint force, and its derivatives by q, v and vd.
+    """
+    return _INVERSE.request(model, (q, v, vd), conditions)
+
+
+@front_door(_FORWARD)
+def forward_dynamics_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    **conditions: Unpack[DynamicsCall],
+) -> ForwardDynamicsDerivatives:
+    """Compute joint accelerations and how they change with position, velocity and joint force.
+
+    Positions change by steps, as `Model.integrate` takes them: the derivative by q has one column
+    per velocity variable, also where q holds a quaternion. Forces from outside are held constant,
+    in the axes in which they are given. With loops, positions may step off them as well: gaps and
+    their rates then stay as they are. One state or a batch; traced arrays inside a compiled
+    function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        tau: Joint force [N or N m], shape (..., nv).
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
+
+    Returns:
+        Joint acceleration, and its derivatives by q, v and tau.
+
+    Example:
+        ``vd, by_q, by_v, by_tau = tb.forward_dynamics_derivatives(arm, q, v, tau)``
+    """
+    return _FORWARD.request(model, (q, v, tau), conditions)
+
+
+@front_door(_INERTIA)
+def inertia_derivatives(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    **conditions: Unpack[DynamicsCall],
+) -> InertiaDerivatives:
+    """Compute joint accelerations and how they change with masses and inertias.
+
+    The numbers are those of `Model.parameters`, in the order of `Model.parameter_names`: mass,
+    first moments and inertia of each link about the origin of its plan frame. One state or a batch;
+    traced arrays inside a compiled function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        tau: Joint force [N or N m], shape (..., nv).
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`. No `parameters`: those of bodies would add columns.
+
+    Returns:
+        Joint acceleration, and its derivative by the inertial numbers.
+
+    Raises:
+        ModelError: If there are `parameters`.
+    """
+    if conditions.get("parameters") is not None:
+        raise ModelError(
+            f"inertia_derivatives of model {model.name!r}: expected no parameters=, because its "
+            "columns are those of model.parameter_names, got some; build a model with these numbers"
+        )
+    return _INERTIA.request(model, (q, v, tau), conditions)

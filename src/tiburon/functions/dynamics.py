@@ -1,0 +1,727 @@
+"""Dynamics for users: forward, inverse and hybrid, and the terms of the equation of motion.
+
+Algorithms are imported where they are traced: a kernel from the cache needs none of them.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextvars import Context
+from functools import lru_cache, partial
+from typing import Any, NamedTuple, Unpack
+
+import numpy as np
+
+from tiburon.algorithms.setting import Options, Setting
+from tiburon.algorithms.surroundings import DEFAULT_WORLD
+from tiburon.arguments import public
+from tiburon.arrays import ArrayLike, NDArray
+from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
+from tiburon.functions.kernel_source import LibrarySource
+from tiburon.functions.keywords import (
+    DELIVERY,
+    DYNAMICS_CALL,
+    Delivery,
+    DynamicsCall,
+    WorldCall,
+    takes_conditions,
+)
+from tiburon.functions.library import GRAVITY, INERTIA, LibraryFunction, front_door, inputs_of, pair
+from tiburon.model import Model, Plan
+from tiburon.model.plan import INERTIAL_PARAMETERS
+from tiburon.record import named_line, record
+from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import Input
+
+Array = NDArray[np.float64]
+Scalars = Sequence[Scalar]
+
+
+# -- forward dynamics -----------------------------------------------------------------------------
+
+
+TREE_METHODS = ("articulated", "composite")
+"""Methods of forward dynamics of trees (`tiburon.algorithms.forward`)."""
+
+LOOP_METHODS = ("augmented", "handles", "proximal")
+"""Methods of forward dynamics where loops are closed (`tiburon.loops.methods`)."""
+
+
+def method_options(method: str | None, model: Model | None = None) -> Options:
+    """Return the option of code that uses a given method; no option for the default one."""
+    if method is None:
+        return ()
+    known = LOOP_METHODS if model is not None and model.loops else TREE_METHODS
+    if method not in known:
+        raise OptionError("method", known, method)
+    return (("method", method),)
+
+
+@lru_cache(maxsize=256)
+def cheaper_method(model: Model) -> str:
+    """Return the method that is predicted to take less time for a model.
+
+    Featherstone 1987, sec. 8.4 finds the crossover between 9 and 12 joints for his counts. Ours is
+    between 4 and 8, depending on how the joint axes lie. Up to six freedoms all code is straight
+    and operations, counted exactly, tell the time; beyond, the factorization is a loop in memory,
+    and both costs follow from the shape of the tree (see `cost`).
+    """
+    from tiburon.algorithms.cost import articulated_cost, composite_cost
+    from tiburon.trace.count import count
+    from tiburon.trace.primitives.spd import INLINE_SIZE
+
+    if model.nv > INLINE_SIZE:
+        plan = model.plan
+        cheaper = articulated_cost(plan) <= composite_cost(plan)
+        return "articulated" if cheaper else "composite"
+
+    def operations(method: str) -> int:
+        options = method_options(method)
+        source = LibrarySource(model, ("forward_dynamics",), DEFAULT_WORLD, options)
+        found = count(source.program())
+        return found.multiplications + found.additions + found.divisions
+
+    # what is being traced around, if anything, must not be met: its numbers belong to its graph
+    return min(TREE_METHODS, key=lambda method: Context().run(operations, method))
+
+
+def method_of_runs(model: Model, plan: Plan) -> Callable[..., tuple[Scalar, ...]]:
+    """Return what the steps of a simulation find accelerations with.
+
+    Articulated bodies; where joints follow others, what branches share may make them cost more than
+    the mass matrix.
+    """
+    from tiburon.algorithms.aba import aba
+    from tiburon.algorithms.forward import METHODS
+
+    return METHODS[cheaper_method(model)] if plan.has_couplings else aba
+
+
+def _forward(setting: Setting, q: Scalars, v: Scalars, tau: Scalars) -> Any:
+    if setting.model.loops:
+        from tiburon.loops.methods import constrained_motion
+
+        return as_traced(list(constrained_motion(setting, q, v, tau).vd))
+    from tiburon.algorithms.forward import METHODS
+
+    method = METHODS[dict(setting.options).get("method") or cheaper_method(setting.model)]
+    found = method(setting.plan, q, v, tau, setting.gravity, setting.external)
+    return as_traced(list(found))
+
+
+_FORWARD: LibraryFunction[Array] = LibraryFunction(
+    "forward_dynamics", ("q", "v", "tau"), _forward, keywords=DYNAMICS_CALL
+)
+
+
+@front_door(_FORWARD)
+def forward_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    tau: ArrayLike,
+    *,
+    method: str | None = None,
+    **conditions: Unpack[DynamicsCall],
+) -> Array:
+    """Compute the joint accelerations that given joint forces produce.
+
+    One state or a batch: leading dimensions of all arrays broadcast. Inside a function given to
+    `tiburon.compile` the arrays may be traced, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        tau: Joint force [N or N m], shape (..., nv).
+        method: "articulated" for articulated bodies, whose cost is linear in the number of bodies;
+            "composite" for the mass matrix and its factors; by default the one that is predicted
+            to cost less. Their results differ by rounding. Robots with loops have methods of their
+            own: "augmented", "handles" and "proximal", see `loop_dynamics`.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
+
+    Returns:
+        Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).
+    """
+    options = method_options(method, model)
+    return _FORWARD.request(model, (q, v, tau), conditions, options)
+
+
+# -- inverse dynamics -----------------------------------------------------------------------------
+
+
+def _inverse(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
+    if setting.model.loops:
+        from tiburon.loops.inverse import shared_forces
+
+        actuators = setting.model.actuated_joint_names
+        return as_traced(shared_forces(setting, q, v, vd, actuators).tau)
+    from tiburon.algorithms.rnea import rnea
+
+    return as_traced(list(rnea(setting.plan, q, v, vd, setting.gravity, setting.external)))
+
+
+_INVERSE: LibraryFunction[Array] = LibraryFunction(
+    "inverse_dynamics", ("q", "v", "vd"), _inverse, keywords=DYNAMICS_CALL
+)
+
+
+@front_door(_INVERSE)
+def inverse_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    **conditions: Unpack[DynamicsCall],
+) -> Array:
+    """Compute the joint forces that produce given joint accelerations.
+
+    One state or a batch: leading dimensions of all arrays broadcast. Inside a function given to
+    `tiburon.compile` the arrays may be traced, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        vd: Joint acceleration, the time derivative of v [m/s^2 or rad/s^2], shape (..., nv).
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
+
+    Returns:
+        Joint force [N or N m], shape (..., nv).
+    """
+    return _INVERSE.request(model, (q, v, vd), conditions)
+
+
+def _floating(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
+    from tiburon.algorithms.floating_base import floating_rnea
+
+    rates, forces = floating_rnea(setting.plan, q, v, vd, setting.gravity, setting.external)
+    return {"vd": as_traced(list(rates)), "tau": as_traced(list(forces))}
+
+
+_FLOATING: LibraryFunction[tuple[Array, Array]] = LibraryFunction(
+    "floating_base_inverse_dynamics",
+    ("q", "v", "vd"),
+    _floating,
+    make=pair,
+    keywords=DYNAMICS_CALL,
+    trees_only=True,
+    instead="hybrid_dynamics with the accelerations that are known",
+)
+
+
+@front_door(_FLOATING)
+def floating_base_inverse_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    **conditions: Unpack[DynamicsCall],
+) -> tuple[Array, Array]:
+    """Compute the motion of a floating base, and joint forces, from the motion of the other joints.
+
+    Nothing holds a floating base: it moves as momentum, gravity and forces from outside demand.
+    One state or a batch; traced arrays inside a compiled function, one state at a time.
+
+    Args:
+        model: The robot; bodies that float in the world are its bases.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv); entries of floating bases are
+            ignored.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
+
+    Returns:
+        Joint accelerations with those of the bases filled in, and joint forces, zero at the bases,
+        shape (..., nv) each.
+    """
+    return _FLOATING.request(model, (q, v, vd), conditions)
+
+
+# -- terms of the equation of motion --------------------------------------------------------------
+
+
+def _mass_matrix(setting: Setting, q: Scalars) -> Any:
+    from tiburon.algorithms.crba import mass_elements
+
+    n = setting.plan.nv
+    return as_traced(mass_elements(setting.plan, q)).reshape(n, n)
+
+
+def _inverse_mass_matrix(setting: Setting, q: Scalars) -> Any:
+    from tiburon.algorithms.joint_space import inverse_mass_elements
+
+    n = setting.plan.nv
+    return as_traced(inverse_mass_elements(setting.plan, q)).reshape(n, n)
+
+
+def _bias(setting: Setting, q: Scalars, v: Scalars) -> Any:
+    from tiburon.algorithms.bias import bias
+
+    return as_traced(list(bias(setting.plan, q, v, setting.gravity, setting.external)))
+
+
+def _gravity(setting: Setting, q: Scalars) -> Any:
+    from tiburon.algorithms.bias import weight
+
+    return as_traced(list(weight(setting.plan, q, setting.gravity, setting.water)))
+
+
+def _coriolis(setting: Setting, q: Scalars, v: Scalars) -> Any:
+    from tiburon.algorithms.coriolis import coriolis
+
+    rows, n = coriolis(setting.plan, q, v), setting.plan.nv
+    return as_traced([x for row in rows for x in row]).reshape(n, n)
+
+
+_MASS: LibraryFunction[Array] = LibraryFunction(
+    "mass_matrix",
+    ("q",),
+    _mass_matrix,
+    parameters=(INERTIA,),
+    trees_only=True,
+    instead="apparent_inertia for what is felt with loops closed",
+)
+_INVERSE_MASS: LibraryFunction[Array] = LibraryFunction(
+    "inverse_mass_matrix",
+    ("q",),
+    _inverse_mass_matrix,
+    parameters=(INERTIA,),
+    trees_only=True,
+    instead="forward_dynamics_derivatives(...).by_tau for what loops leave of it",
+)
+_BIAS: LibraryFunction[Array] = LibraryFunction(
+    "bias_force",
+    ("q", "v"),
+    _bias,
+    keywords=DYNAMICS_CALL,
+    trees_only=True,
+    instead="inverse_dynamics for what actuators must do",
+)
+_GRAVITY: LibraryFunction[Array] = LibraryFunction(
+    "gravity_force",
+    ("q",),
+    _gravity,
+    trees_only=True,
+    instead="inverse_dynamics at rest for what actuators must do",
+)
+_CORIOLIS: LibraryFunction[Array] = LibraryFunction(
+    "coriolis_matrix", ("q", "v"), _coriolis, parameters=(INERTIA,), trees_only=True
+)
+
+
+@front_door(_MASS)
+def mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Array:
+    """Compute the mass matrix: the joint forces per joint acceleration, at rest without gravity.
+
+    One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at
+    a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
+            `Conditions` and `Delivery`.
+
+    Returns:
+        Mass matrix, symmetric, in the order of v [kg, kg m or kg m^2], shape (..., nv, nv).
+    """
+    return _MASS.request(model, (q,), options)
+
+
+@front_door(_INVERSE_MASS)
+def inverse_mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Array:
+    """Compute the inverse of the mass matrix: joint accelerations per joint force.
+
+    One state or a batch; traced arrays inside a compiled function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
+            `Conditions` and `Delivery`.
+
+    Returns:
+        Inverse mass matrix, symmetric, in the order of v [1/kg, 1/(kg m) or 1/(kg m^2)], shape
+        (..., nv, nv).
+    """
+    return _INVERSE_MASS.request(model, (q,), options)
+
+
+@front_door(_BIAS)
+def bias_force(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    **conditions: Unpack[DynamicsCall],
+) -> Array:
+    """Compute the joint forces that hold all joint accelerations at zero.
+
+    They balance Coriolis and centrifugal effects, gravity and forces from outside: the C of
+    H vd + C = tau. One state or a batch; traced arrays inside a compiled function, one state at a
+    time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
+
+    Returns:
+        Joint force [N or N m], shape (..., nv).
+    """
+    return _BIAS.request(model, (q, v), conditions)
+
+
+@front_door(_GRAVITY)
+def gravity_force(
+    model: Model,
+    q: ArrayLike,
+    **options: Unpack[WorldCall],
+) -> Array:
+    """Compute the joint forces that hold the robot at rest against gravity.
+
+    They are the slope of `potential_energy`. In water they are those against weight less buoyancy,
+    without what a current does. One state or a batch; traced arrays inside a compiled
+    function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        **options: `time`, `world` and `fluid`; `out` and `errors`: see `Conditions` and
+            `Delivery`.
+
+    Returns:
+        Joint force [N or N m], shape (..., nv).
+    """
+    return _GRAVITY.request(model, (q,), options)
+
+
+@front_door(_CORIOLIS)
+def coriolis_matrix(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    **options: Unpack[WorldCall],
+) -> Array:
+    """Compute the Coriolis matrix C, with H vd + C v + gravity force = tau.
+
+    Of the many matrices with this product, it is one for which dH/dt - 2 C is skew-symmetric, as
+    passivity-based and adaptive control want it. At the surface of water this holds for the rate of
+    H with wet shares held: what their change does (slamming) is no part of dynamics. Where `Driven`
+    joints move by themselves, their motion adds to the joint forces beyond C v. One state or a
+    batch; traced arrays inside a compiled function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv); in water, relative to the water.
+        **options: `time`; `world` and `fluid`, whose added mass counts; `out` and `errors`: see
+            `Conditions` and `Delivery`.
+
+    Returns:
+        Coriolis matrix, joint force per joint velocity, in the order of v, shape (..., nv, nv).
+    """
+    return _CORIOLIS.request(model, (q, v), options)
+
+
+# -- one factorization for many forces ------------------------------------------------------------
+
+
+def _prepare(setting: Setting, q: Scalars, v: Scalars) -> Any:
+    from tiburon.algorithms.joint_space import freedom_parents, joint_space_terms
+    from tiburon.trace.primitives.tree import FactorTree
+
+    plan = setting.plan
+    matrix, C = joint_space_terms(plan, q, v, setting.gravity, setting.external)
+    factor = FactorTree(freedom_parents(plan)).apply(matrix)
+    return {"factor": as_traced(factor), "bias": as_traced(list(C))}
+
+
+def _finish_inputs(model: Model, options: Options) -> list[Input]:
+    from tiburon.algorithms.joint_space import freedom_parents
+    from tiburon.trace.primitives.tree import FactorTree
+
+    stored = FactorTree(freedom_parents(model.plan)).result_count
+    return [Input("factor", (stored,)), *inputs_of("bias", "tau")(model, options)]
+
+
+def _finish(setting: Setting, factor: Scalars, bias: Scalars, tau: Scalars) -> Any:
+    from tiburon.algorithms.joint_space import freedom_parents
+    from tiburon.trace.primitives.tree import SolveTree
+
+    right = [force - c for force, c in zip(tau, bias, strict=True)]
+    return as_traced(SolveTree(freedom_parents(setting.model.plan)).apply([*factor, *right]))
+
+
+@record
+class PreparedDynamics:
+    """Factored mass matrix and bias force of one state or a batch, ready for many joint forces."""
+
+    model: Model
+    """The robot."""
+
+    factor: Array
+    """Numbers of L and 1/D, row by row of the tree's sparse matrix, shape (..., stored)."""
+
+    bias: Array
+    """Bias force C [N or N m], shape (..., nv)."""
+
+    @takes_conditions
+    def accelerations(self, tau: ArrayLike, **delivery: Unpack[Delivery]) -> Array:
+        """Return the joint accelerations that joint forces produce in this state.
+
+        Args:
+            tau: Joint force [N or N m], shape (..., nv); broadcasts with the prepared states.
+            **delivery: `out` and `errors`, the keywords of `Delivery`.
+
+        Returns:
+            Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+        """
+        return _FINISH.call(self.model, (self.factor, self.bias, tau), delivery)
+
+
+_PREPARE: LibraryFunction[PreparedDynamics] = LibraryFunction(
+    "prepare_dynamics",
+    ("q", "v"),
+    _prepare,
+    keywords=DYNAMICS_CALL,
+    trees_only=True,
+    instead="forward_dynamics",
+)
+_FINISH: LibraryFunction[Array] = LibraryFunction(
+    "prepared_dynamics", _finish_inputs, _finish, parameters=(), keywords=DELIVERY
+)
+
+
+@front_door(_PREPARE)
+def prepare_dynamics(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    **conditions: Unpack[DynamicsCall],
+) -> PreparedDynamics:
+    """Factor the equation of motion once, to solve it for many joint forces.
+
+    Where joint forces change much faster than the robot moves, as under a stiff controller, the
+    result may serve several time steps (Featherstone 1987, sec. 5.2); the error grows in proportion
+    to the time since it was made. One state or a batch.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
+
+    Returns:
+        What ``prepared.accelerations(tau)`` needs.
+
+    Example:
+        ``prepared = prepare_dynamics(arm, q, v); vd = prepared.accelerations(tau)``
+    """
+    make = partial(PreparedDynamics, model)
+    return _PREPARE.request(model, (q, v), conditions, make=make)
+
+
+# -- joint reactions ------------------------------------------------------------------------------
+
+
+class JointReactions(NamedTuple):
+    """What every joint that moves carries, in the order of `model.joint_names`.
+
+    Wrenches are [n; f] in axes of the body that the joint holds, about its origin: what acts on the
+    body; the opposite acts on its parent.
+    """
+
+    tau: Array
+    """Joint force [N or N m], shape (..., nv), with what accelerates armatures."""
+
+    actuator: Array
+    """Wrench of the actuator on the body [N m, N], shape (..., joints, 6)."""
+
+    bearing: Array
+    """Wrench of the bearing [N m, N], shape (..., joints, 6)."""
+
+    def __repr__(self) -> str:
+        return named_line(self)
+
+
+def _reactions(
+    setting: Setting, q: Scalars, v: Scalars, vd: Scalars, *lines: Scalars
+) -> dict[str, Any]:
+    if setting.model.loops:
+        from tiburon.loops.reactions import actuated_reactions
+
+        return actuated_reactions(setting, q, v, vd, *lines)
+    from tiburon.algorithms.reactions import reactions_under
+
+    return reactions_under(setting, q, v, vd, *lines)
+
+
+def _reaction_inputs(model: Model, options: Options) -> list[Input]:
+    described = "6 (moment and force of a unit actuator force)"
+    lines = dict(options).get("actuators", ())
+    return [
+        *inputs_of("q", "v", "vd")(model, options),
+        *(Input(f"actuators[{name!r}]", (count, 6), described=described) for name, count in lines),
+    ]
+
+
+def _actuator_options(model: Model, actuators: Mapping[str, ArrayLike] | None) -> Options:
+    """Return the option of code that knows actuators by their lines."""
+    found = []
+    for name, wrenches in (actuators or {}).items():
+        shape, freedoms = np.shape(wrenches), model.joint(name).nv
+        if len(shape) < 2 or shape[-1] != 6:
+            raise ShapeError(
+                f"actuators[{name!r}]", "(..., actuators, 6)", shape, advice="one row [n; f] each"
+            )
+        if shape[-2] < freedoms or not freedoms:
+            raise DomainError(
+                f"actuators[{name!r}]",
+                f"at least one for each of {freedoms} freedoms, and a joint that has some",
+                f"{shape[-2]}",
+                advice="leave joints without power out; joint_actuation() tells which they are",
+            )
+        found.append((name, shape[-2]))
+    return (("actuators", tuple(found)),) if found else ()
+
+
+_REACTIONS: LibraryFunction[JointReactions] = LibraryFunction(
+    "joint_reactions", _reaction_inputs, _reactions, make=JointReactions, keywords=DYNAMICS_CALL
+)
+
+
+@front_door(_REACTIONS)
+def joint_reactions(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    *,
+    actuators: Mapping[str, ArrayLike] | None = None,
+    **conditions: Unpack[DynamicsCall],
+) -> JointReactions:
+    """Compute what every joint carries, split into the wrenches of its actuator and its bearing.
+
+    The actuator's wrench is what the joint force stands for: a couple about the axis of a
+    hinge, a force along a slide, unless actuators with lines of their own are named. The
+    bearing carries the rest and does no work. With loops, the robot's own actuators are taken
+    to drive the motion (`loop_inverse_dynamics`); `loop_reactions` takes joint forces instead.
+    One state or a batch; traced arrays inside a compiled function, one state at a time.
+
+    Args:
+        model: The robot.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+        actuators: By joint name, the wrench [n; f] of a unit force of each of its actuators on the
+            body, body axes about the body origin, shape (..., actuators, 6), as `joint_actuation`
+            takes them. Of more actuators than freedoms, forces of least squares are taken.
+        **conditions: What acts on the robot, and when: the keywords of `Conditions`; `out` and
+            `errors`: those of `Delivery`.
+
+    Returns:
+        Joint forces, actuator wrenches and bearing wrenches of all joints that move, in the order
+        of `model.joint_names`; fixed joints are left out, their bodies being one with their parent.
+
+    Raises:
+        DomainError: If a joint has fewer actuators than freedoms, or they work on fewer.
+
+    Example:
+        A cylinder that pushes along x, 0.1 m above a hinge about y, loads its bearing::
+
+            cylinder = {"hinge": [(0, 0.1, 0, 1, 0, 0)]}
+            bearing = tb.joint_reactions(arm, q, v, vd, actuators=cylinder).bearing
+    """
+    lines = () if actuators is None else tuple(actuators.values())
+    options = _actuator_options(model, actuators)
+    return _REACTIONS.request(model, (q, v, vd, *lines), conditions, options)
+
+
+# -- inertial parameters --------------------------------------------------------------------------
+
+
+def _regressor(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
+    from tiburon.algorithms.regressor import regressor_rows
+
+    model = setting.model
+    if setting.water is not None:
+        raise ModelError(
+            f"model {model.name!r}: regressor has columns for inertial parameters alone, expected "
+            "surroundings without fluid, got Water; call regressor without it and add what the "
+            "water needs, which no inertial parameter enters: inverse_dynamics(..., fluid=water) - "
+            "inverse_dynamics(...)"
+        )
+    rows = regressor_rows(setting.plan, model.body_names, q, v, vd, setting.gravity)
+    shape = (model.nv, len(INERTIAL_PARAMETERS) * len(model.bodies))
+    return as_traced([x for row in rows for x in row]).reshape(shape)
+
+
+_REGRESSOR: LibraryFunction[Array] = LibraryFunction(
+    "regressor", ("q", "v", "vd"), _regressor, parameters=(GRAVITY,), trees_only=True
+)
+
+
+@front_door(_REGRESSOR)
+def regressor(
+    model: Model,
+    q: ArrayLike,
+    v: ArrayLike,
+    vd: ArrayLike,
+    **options: Unpack[WorldCall],
+) -> Array:
+    """Compute the matrix that maps inertial parameters to joint forces.
+
+    ``regressor(model, q, v, vd) @ inertial_parameters(model)`` equals
+    ``inverse_dynamics(model, q, v, vd)``; stacked over many states, it finds the parameters from
+    measured forces by least squares. Armatures are no parameters of bodies: what they need,
+    armature times vd, is not in it; to find them too, append ``np.diag(vd)``. Nor are parameters of
+    bodies in water: a `fluid` is refused, see `Raises`. One state or a batch; traced arrays inside
+    a compiled function, one state at a time.
+
+    Args:
+        model: The robot; the masses it has do not matter.
+        q: Position [m or rad], shape (..., nq).
+        v: Joint velocity [m/s or rad/s], shape (..., nv).
+        vd: Joint acceleration [m/s^2 or rad/s^2], shape (..., nv).
+        **options: `time` and `world`, without a fluid; `out` and `errors`: see `Conditions` and
+            `Delivery`.
+
+    Returns:
+        Joint force per parameter, shape (..., nv, 10 bodies), columns in the order of
+        `inertial_parameter_names`. Columns of bodies fixed to the world are zero.
+
+    Raises:
+        ModelError: If there is a fluid. No inertial parameter enters what water does: forces less
+            ``inverse_dynamics(..., fluid=water) - inverse_dynamics(...)`` are those on land.
+    """
+    return _REGRESSOR.request(model, (q, v, vd), options)
+
+
+@public
+def inertial_parameter_names(model: Model) -> tuple[str, ...]:
+    """Return one name per column of `regressor`, such as "upper.mass" or "upper.inertia_xx"."""
+    return tuple(f"{body}.{number}" for body in model.body_names for number in INERTIAL_PARAMETERS)
+
+
+@public
+def inertial_parameters(model: Model) -> Array:
+    """Return the ten inertial numbers of every body, in which inverse dynamics is linear.
+
+    Per body, in its own frame: mass [kg], first moment = mass times center of mass [kg m], and the
+    rotational inertia xx, xy, xz, yy, yz, zz about the body's origin, not its center of mass
+    [kg m^2].
+
+    Args:
+        model: The robot.
+
+    Returns:
+        Parameters in the order of `inertial_parameter_names`, shape (10 bodies,).
+    """
+    numbers = [x for body in model.bodies for x in body.inertia.rigid]
+    return np.array(numbers, dtype=np.float64)

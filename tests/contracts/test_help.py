@@ -1,0 +1,39 @@
+"""Signatures of all exports are readable in `help()`: types by their names, defaults as values."""
+
+import inspect
+import pydoc
+
+import tiburon as tb
+
+UNREADABLE = ("_MISSING_TYPE", "_SupportsArray", "_NestedSequence", "Buffer", "dtype[", " at 0x")
+"""What unions of NumPy, sentinels and objects without a text of their own print."""
+
+LONGEST = 250
+"""Characters of a parameter with type and default; the longest is a union of seven shapes."""
+
+
+def test_help_spells_types_and_defaults():
+    """No union that NumPy expands, no sentinel, no address in any line of a signature."""
+    found = []
+    for name in tb.__all__:
+        given = getattr(tb, name)
+        if isinstance(given, str):
+            continue
+        lines = pydoc.plain(pydoc.render_doc(given)).splitlines()
+        found += [(name, line) for line in lines if any(text in line for text in UNREADABLE)]
+    assert not found
+
+
+def test_parameters_are_short():
+    found = []
+    for name in tb.__all__:
+        try:
+            parameters = inspect.signature(getattr(tb, name)).parameters.values()
+        except (TypeError, ValueError):
+            continue
+        found += [(name, str(x)) for x in parameters if len(str(x)) > LONGEST]
+    assert not found
+
+
+def test_arrays_are_spelled_as_such():
+    assert "q: ArrayLike," in str(inspect.signature(tb.forward_dynamics))
