@@ -135,7 +135,7 @@ def test_the_governor_keeps_its_balance_of_power():
 
 def test_wrong_springs_are_refused():
     """Messages name the spring and what is wrong."""
-    with pytest.raises(tb.ModelError, match="spring 's': its ends must lie on two bodies"):
+    with pytest.raises(tb.ModelError, match="spring 's': its ends must be on two bodies"):
         tb.Spring("s", "a", "a")
     with pytest.raises(tb.ModelError, match="spring 's': stiffness must be at least 0, got -1"):
         tb.Spring("s", "a", "b", stiffness=-1.0)

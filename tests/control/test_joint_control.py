@@ -244,7 +244,7 @@ def test_forces_may_go_through_actuators():
         ),
     )
     run = tb.simulate(model, 0.1, control=PD(1.0, 90.0, 2.0, through="actuators"))
-    names = list(run.system.command_names)
+    names = list(run.system.system.command_names)
     asked = run.u[0][[names.index(f"{n} motor") for n in ("shoulder", "slide", "wrist")]]
     assert_close(asked, [90.0] * 3)
     with pytest.raises(tb.ModelError, match="expected one actuator"):

@@ -50,7 +50,7 @@ def test_readings_are_what_was_there_a_delay_ago():
     assert np.array_equal(told[lag:, :4], state[:-lag])
     # until the first word arrives, the start is told
     assert np.array_equal(told[:lag, :4], np.tile(state[0], (lag, 1)))
-    sensing = Sensing(run.system, [GYRO], 1e-3)
+    sensing = Sensing(run.system.system, [GYRO], 1e-3)
     ideal = sensing.ideal(run.q[::2], run.v[::2], np.zeros((len(run.q[::2]), 2)), run.time[::2])
     assert_close(told[::2, 4:], ideal)
 
