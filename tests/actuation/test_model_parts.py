@@ -121,7 +121,9 @@ def test_wrong_parts_are_refused_with_their_names():
     with pytest.raises(tb.ModelError, match="expected a Spring, got"):
         tb.Model("m", block.bodies, springs=[RAM])
     ball = tb.Body("b", joint=tb.Spherical("ball"), inertia=block.bodies[0].inertia)
-    with pytest.raises(tb.ModelError, match="can only drive a joint with one degree of freedom, got the sph"):
+    with pytest.raises(
+        tb.ModelError, match="can only drive a joint with one degree of freedom, got the sph"
+    ):
         tb.Model("m", [ball], cylinders=[tb.HydraulicCylinder("c", joint="ball")])
 
 

@@ -69,7 +69,7 @@ def test_files_are_written_and_named(kept):
 
 def test_the_outcome_is_told_in_words(kept):
     result, _ = kept
-    assert "ended:         finished at 0.5 s" in result.output
+    assert "outcome:       finished at 0.5 s" in result.output
     assert "elbow [rad]" in result.output
     assert "energy of the robot: " in result.output
 
