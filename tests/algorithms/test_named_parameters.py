@@ -301,7 +301,7 @@ def one_link():
             tb.ModelError,
             "case 1: body 'arm': principal moments of inertia must obey the triangle",
         ),
-        ({"arm.mass": [1.0, 0.0]}, tb.ModelError, "case 1: body 'arm': a body without mass can"),
+        ({"arm.mass": [1.0, 0.0]}, tb.ModelError, "case 1: body 'arm': a massless body cannot"),
         ({"arm.mass": [1.0, np.nan]}, tb.NonFiniteError, r"parameters\['arm.mass'\].*index \(1,\)"),
         ({"j.armature": [0.0, -1.0]}, tb.ModelError, "case 1: joint 'j': armature must be at"),
         ({"fluid.density": 1000.0}, tb.UnknownNameError, "unknown parameter 'fluid.density'"),

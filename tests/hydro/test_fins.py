@@ -322,7 +322,7 @@ def test_fossen_form_holds_lift_in_its_damping():
         (lambda: tb.Fin(1.0, 0.0), "aspect_ratio must be positive"),
         (
             lambda: tb.Fin(1.0, 2.0, span=(1, 1, 0), name="rudder"),
-            "fin 'rudder': chord must be square",
+            "fin 'rudder': chord must be normal",
         ),
         (lambda: tb.Fin(1.0, 2.0, foil="naca"), "foil must be ThinFoil"),
         (lambda: tb.ThinFoil(stall=(15.0, 30.0)), "angles are in radians"),

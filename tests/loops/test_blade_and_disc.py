@@ -250,7 +250,7 @@ def test_a_disc_on_a_moving_table_is_measured_against_it():
 def test_a_disc_that_lies_flat_is_refused_by_name():
     """It touches everywhere: no point of contact, no answer."""
     flat = [np.sqrt(0.5), np.sqrt(0.5), 0.0, 0.0, 0.0, 0.0, 0.0]
-    with pytest.raises(tb.DomainError, match="loop 'rim': its disc must stand on the rim"):
+    with pytest.raises(tb.DomainError, match="loop 'rim': its disc must roll on its rim"):
         tb.constraint_residual(DISC, flat)
 
 

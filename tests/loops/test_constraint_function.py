@@ -305,7 +305,7 @@ def test_a_robot_with_a_wire_is_carried_by_another():
     assert not whole.without("b_bead").loops
     tie = tb.ConstraintFunction("tie", lambda crank: crank.q[0], joints="crank")
     tied = tb.Model("m", [link("crank", "world", tb.Revolute("crank"))], loops=[tie])
-    with pytest.raises(tb.ModelError, match="loop 'tie': looks at the joint 'crank', which"):
+    with pytest.raises(tb.ModelError, match="loop 'tie': depends on the joint 'crank', which"):
         tied.lock("crank")
 
 
@@ -338,12 +338,12 @@ REFUSED = {
     "expected a function of (bead), got one of (a, b)": (lambda a, b: a.p[0] - b.p[0], {}),
     "its function failed on bead: TypeError": (lambda a: len(3), {}),
     'velocities need level="velocity"': (lambda b: b.v[0], {}),
-    "residual 0 does not change with what it looks at": (lambda b: 1.0, {}),
-    "linear in them, got slopes that change with the velocity": (
+    "residual 0 does not depend on any of its arguments": (lambda b: 1.0, {}),
+    "linear in the velocities, got derivatives that depend on the velocity": (
         lambda b: b.v[0] ** 2,
         {"level": "velocity"},
     ),
-    "linear in them, got 0.1 where nothing moves": (
+    "linear in the velocities, got 0.1 at rest": (
         lambda b: b.v[0] - 0.1,
         {"level": "velocity"},
     ),
@@ -391,7 +391,7 @@ def test_names_that_are_not_there_are_refused():
         build(joints="gear")
     with pytest.raises(tb.ModelError, match="joint 'weld', which never moves"):
         build(joints="weld")
-    with pytest.raises(tb.ModelError, match="must look at something"):
+    with pytest.raises(tb.ModelError, match="must depend on something"):
         build()
     with pytest.raises(tb.OptionError, match="level"):
         build(joints="hinge", level="acceleration")
@@ -410,7 +410,7 @@ def test_loops_of_a_body_with_itself_are_refused():
         tb.Blade("tie", "tip", "heel"),
     ):
         with pytest.raises(
-            tb.ModelError, match=r"loop 'tie': must tie two bodies, got .*, both on"
+            tb.ModelError, match=r"loop 'tie': must connect two bodies, got .*, both on"
         ):
             tb.Model("m", [arm], ends, loops=[loop])
 

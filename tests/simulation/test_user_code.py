@@ -63,7 +63,7 @@ def test_water_that_replaces_methods_is_refused() -> None:
             return (1.0,)
 
     tb.World(fluid=Warm())
-    text = r"water: Odd replaces numbers of what it is derived from.*; add to it, but replace"
+    text = r"water: Odd overrides parameters of its base class.*; add to it, but override"
     with pytest.raises(ModelError, match=text):
         tb.World(fluid=Odd())
 
