@@ -308,7 +308,7 @@ def one_link():
         ({"arm.mas": 1.0}, tb.UnknownNameError, "did you mean 'arm.mass'.*parameters.model"),
         ({"inertia": np.ones((2, 4))}, tb.ModelError, r"parameters\['inertia'\]: expected the na"),
         ({"arm.center_of_mass": [1.0, 2.0]}, tb.ShapeError, r"center_of_mass.*shape \(3,\)"),
-        ({"arm.mass": "heavy"}, tb.ShapeError, r"parameters\['arm.mass'\]: expected one number"),
+        ({"arm.mass": "heavy"}, tb.ShapeError, r"parameters\['arm.mass'\]: expected one value"),
         ({"arm.mass": [1.0, 2.0, 3.0]}, tb.ShapeError, "the same number of cases"),
         (
             {"arm.mass": [1.0, 2.0, 3.0], "arm.center_of_mass": np.zeros((2, 3))},
@@ -335,7 +335,7 @@ def test_water_is_judged_as_well():
         )
     with pytest.raises(tb.ModelError, match=r"water: density\[1\] must be at least 0"):
         tb.Water(density=[1.0, -1.0])
-    with pytest.raises(tb.ModelError, match=r"as many cases each, got 2 of density, 3 of current"):
+    with pytest.raises(tb.ModelError, match=r"the same number of cases, got 2 of density, 3 of current"):
         tb.Water(density=[1.0, 1.0], current=np.zeros((3, 3)))
     with pytest.raises(tb.ModelError, match="case 0: body fluid: volume must be at least 0"):
         tb.forward_dynamics(

@@ -80,7 +80,7 @@ def test_parts_that_replace_fields_are_refused() -> None:
         def direction(self, value: Any) -> None: ...
 
     body = _body("hull", tb.Free("base"), tb.Inertia.point(1.0))
-    with pytest.raises(ModelError, match=r"thruster 'port': Weak replaces direction"):
+    with pytest.raises(ModelError, match=r"thruster 'port': Weak overrides direction"):
         tb.Model("m", [body], thrusters=[Weak("port", "hull")])
 
 
