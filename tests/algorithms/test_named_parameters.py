@@ -335,7 +335,7 @@ def test_water_is_judged_as_well():
         )
     with pytest.raises(tb.ModelError, match=r"water: density\[1\] must be at least 0"):
         tb.Water(density=[1.0, -1.0])
-    with pytest.raises(tb.ModelError, match=r"the same number of cases, got 2 of density, 3 of current"):
+    with pytest.raises(tb.ModelError, match="cases, got 2 of density, 3 of current"):
         tb.Water(density=[1.0, 1.0], current=np.zeros((3, 3)))
     with pytest.raises(tb.ModelError, match="case 0: body fluid: volume must be at least 0"):
         tb.forward_dynamics(
@@ -343,7 +343,7 @@ def test_water_is_judged_as_well():
         )
     with pytest.raises(tb.ShapeError, match=r"fluid \(3,\)"):
         tb.forward_dynamics(model, q, v, v, fluid=[tb.Water()] * 3)
-    with pytest.raises(tb.ModelError, match=r"fluid\[1\]: expected a current of the same kind"):
+    with pytest.raises(tb.ModelError, match=r"fluid\[1\]: expected a current of the same type"):
         tb.forward_dynamics(
             model, q, v, v, fluid=[tb.Water(), tb.Water(current=tb.Tide((1, 0, 0), 9.0))]
         )
