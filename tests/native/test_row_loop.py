@@ -28,8 +28,8 @@ def address(array):
     return array.__array_interface__["data"][0]
 
 
-def table_of(loop, rows, roots, gain):
-    """Return the addresses of calls that write one row after the other."""
+def job_of(loop, rows, roots, gain):
+    """Return calls that write one row after the other."""
     given = {"x": rows[:-1], "gain": None}
     lines = []
     for call in range(len(rows) - 1):
@@ -38,7 +38,7 @@ def table_of(loop, rows, roots, gain):
         ]
         lines.append([*inputs, address(rows[call + 1]), address(roots[call])])
     table = np.array(lines, dtype=np.int64)
-    return row_loop_module.Calls(table, np.zeros_like(table), len(table))
+    return loop.job(row_loop_module.AddressTable(table, np.zeros_like(table)))
 
 
 def expected(kernel, x, calls, gain):
@@ -54,7 +54,18 @@ def test_one_case_goes_through_the_calls_of_single_ones(kernel):
     loop, gain = kernel.__self__.row_loop(), np.array(1.01)
     rows, roots = np.empty((21, 2)), np.empty(20)
     rows[0] = RANDOM.standard_normal(2)
-    assert loop.run_one(table_of(loop, rows, roots, gain)) == 20
+    assert loop.run_one(job_of(loop, rows, roots, gain), 0, 20) == 20
+    np.testing.assert_array_equal(rows, expected(kernel, rows[0], 20, gain))
+
+
+def test_one_case_goes_on_where_it_stopped(kernel):
+    """Calls in two parts write the rows of calls in one."""
+    loop, gain = kernel.__self__.row_loop(), np.array(1.01)
+    rows, roots = np.empty((21, 2)), np.empty(20)
+    rows[0] = RANDOM.standard_normal(2)
+    job = job_of(loop, rows, roots, gain)
+    assert loop.run_one(job, 0, 7) == 7
+    assert loop.run_one(job, 7, 20) == 20
     np.testing.assert_array_equal(rows, expected(kernel, rows[0], 20, gain))
 
 
@@ -64,7 +75,7 @@ def test_one_case_stops_before_the_call_that_fails(kernel):
     rows, roots = np.empty((9, 2)), np.empty(8)
     rows[0] = (1.0, 0.0)
     # lengths 2, 4, 8, 16: the fourth call finds no root
-    assert loop.run_one(table_of(loop, rows, roots, gain)) == 3
+    assert loop.run_one(job_of(loop, rows, roots, gain), 0, 8) == 3
 
 
 def test_tables_that_begin_anew_rise_from_turn_to_turn(kernel):
@@ -78,9 +89,9 @@ def test_tables_that_begin_anew_rise_from_turn_to_turn(kernel):
         [*(inputs[k][j] for k in loop.names), (beside, at + 16)[j], address(roots)] for j in (0, 1)
     ]
     rises = np.zeros((2, loop.width), dtype=np.int64)
-    rises[0, loop.names.index("x")] = rises[1, loop.inputs] = rows.strides[0]
-    calls = row_loop_module.Calls(np.array(table, dtype=np.int64), rises, 10)
-    assert loop.run_one(calls) == 10
+    rises[0, loop.names.index("x")] = rises[1, len(loop.names)] = rows.strides[0]
+    addresses = row_loop_module.AddressTable(np.array(table, dtype=np.int64), rises)
+    assert loop.run_one(loop.job(addresses), 0, 10) == 10
     np.testing.assert_array_equal(rows, expected(kernel, rows[0], 10, gain)[::2])
 
 
@@ -93,9 +104,9 @@ def test_batches_in_blocks_are_single_cases(kernel, monkeypatch, cases, threads)
     loop, gain = kernel.__self__.row_loop(), 1.0 + 0.01 * RANDOM.random(cases)
     rows, roots = np.empty((13, cases, 2)), np.empty((12, cases))
     rows[0] = RANDOM.standard_normal((cases, 2))
-    table = table_of(loop, rows, roots, gain)
+    job = job_of(loop, rows, roots, gain)
     steps = np.array([2 if name == "x" else 1 for name in loop.names], dtype=np.int64)
-    assert loop.run_many(table, steps, cases, threads) == 12
+    assert loop.run_many(job, 0, 12, steps, cases, threads) == 12
     np.testing.assert_array_equal(rows, expected(kernel, rows[0], 12, gain))
 
 
@@ -110,7 +121,7 @@ def test_a_batch_tells_how_far_all_cases_came(kernel, monkeypatch, threads):
     for early, late in ((3, 120), (120, 3)):
         rows, roots = np.zeros((9, cases, 2)), np.empty((8, cases))
         rows[0, early], rows[0, late] = (1.0, 0.0), (0.0, 0.3)
-        table = table_of(loop, rows, roots, gain)
-        assert loop.run_many(table, steps, cases, threads) == 3
+        job = job_of(loop, rows, roots, gain)
+        assert loop.run_many(job, 0, 8, steps, cases, threads) == 3
         wanted = expected(kernel, rows[0, late], 3, gain)
         np.testing.assert_array_equal(rows[:4, late], wanted)
