@@ -4,12 +4,16 @@ Each prints its answer as JSON. What a task times must not be imported before it
 everything is imported inside.
 """
 
+import inspect
 import sys
 from time import perf_counter
 from typing import Any
 
 BATCH = 64
 """States in the first batch: enough for every lane, too few for a second thread."""
+
+NOT_IN_WATER = ("center_of_mass", "center_of_mass_jacobian", "forward_kinematics", "regressor")
+"""Functions that take no fluid."""
 
 
 def resident_bytes() -> int | None:
@@ -112,6 +116,50 @@ def first_calls(
     }
 
 
+def cold_call(robot: str, name: str) -> dict[str, Any]:
+    """Measure the processor time of the first call of a public function, imports done before.
+
+    Robots with water numbers are in water. A function that refuses a robot, such as one of trees
+    alone, answers why.
+
+    Args:
+        robot: Name of a robot of the zoo.
+        name: Name of the function; "linearize_step" for `linearize` with a step.
+    """
+    from time import process_time
+
+    import llvmlite.binding
+
+    import tiburon as tb
+    import tiburon.native.kernel
+    from benchmarks.states import draw_states
+
+    _ = llvmlite.binding, tiburon.native.kernel
+    model = tb.load(robot)
+    q, v, tau = draw_states(model)
+    if model.loops:
+        q = tb.assemble(model, q).q
+    wet: dict[str, Any] = {}
+    if any(body.fluid is not None for body in model.bodies):
+        wet = {"fluid": tb.Water(current=(0.3, 0.1, 0.0))}
+    given = {"q": q, "v": v, "vd": v, "tau": tau}
+    if name == "simulate":
+        wet["duration"] = 0.01
+    elif name == "linearize_step":
+        wet["dt"] = 0.01
+    function = getattr(tb, name.removesuffix("_step"))
+    names = inspect.signature(function).parameters
+    arguments = [given[key] for key in names if key in given and name != "simulate"]
+    if "fluid" in wet and name in NOT_IN_WATER:
+        del wet["fluid"]
+    start = process_time()
+    try:
+        function(model, *arguments, **wet)
+    except tb.TiburonError as refusal:
+        return {"seconds": None, "nv": model.nv, "refused": str(refusal)}
+    return {"seconds": process_time() - start, "nv": model.nv, "refused": None}
+
+
 def file_to_dynamics(path: str, code: str) -> dict[str, Any]:
     """Time everything from `import` to the first forward dynamics of a robot file.
 
@@ -156,6 +204,7 @@ def _refuse_tracing() -> None:
 
 TASKS = {
     "import": import_package,
+    "cold-call": cold_call,
     "first-calls": first_calls,
     "first-derivatives": first_derivatives,
     "file-to-dynamics": file_to_dynamics,
