@@ -1,6 +1,7 @@
 """Recording of a real-time simulation as a run."""
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -162,7 +163,7 @@ class Recording:
                 row.steps > self._last.steps or not self._taken
             ):
                 self._write(row)
-        self._writer.hand_on()
+        self._writer.hand_on(time.perf_counter())
 
     def _write(self, row: Row) -> None:
         self._writer.write(row.time, row.state[None], row.held[None])

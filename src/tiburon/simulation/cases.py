@@ -61,7 +61,7 @@ class CasesOnTheirWay:
         self.events = events
         count = 0 if events is None else len(events)
         self.sides = np.zeros((len(state), count))
-        self.until = np.full((len(state), count), -np.inf)
+        self.until = self.sides - np.inf
         self.started = False
         self.writer: RowWriter | None = None
         self.readings: Array | None = None
@@ -100,10 +100,17 @@ class CasesOnTheirWay:
         state = self.shown() if self.done else self.state
         self.writer.write(self.time, state, self.held, self.readings)
 
-    def hand_on(self) -> None:
-        """Hand rows to the recorder if there are many, or if that was long ago."""
+    def hand_on(self, now: float) -> None:
+        """Hand rows to the recorder if there are many, or if that was long ago.
+
+        Args:
+            now: Wall-clock time, as `time.perf_counter` returns it [s].
+        """
         assert self.writer is not None
-        self.writer.hand_on()
+        self.writer.hand_on(now)
+
+    def commanded(self) -> None:
+        """Go on under held values that were changed in place."""
 
     def hand_rows(self, *, whole: bool) -> None:
         """Hand rows to the recorder that native code has written; here there are none."""

@@ -183,6 +183,11 @@ class _Plan:
         """The held values that are among them; None if they are yet to be put there."""
         self.distances = np.zeros(0, dtype=np.int64)
         self._job: Job | None = None
+        # position, velocity and inner states of the first case, where steps read and write them
+        self._row_parts, self._start_parts, *self._buffer_parts = (
+            [values[name] if name in values else NOTHING[None] for name in ("q", "v", "x")]
+            for values in (self.rows, self.start, *self._buffers)
+        )
         # rows that are complete, and those that the recorder knows of
         self.filled = self.handed = 0
 
@@ -195,6 +200,17 @@ class _Plan:
             return {name: values[row] for name, values in self.rows.items()}
         calls = step - self.first
         return self._buffers[((calls % self._every if self._alike else calls) - 1) % 2]
+
+    def parts(self, step: int) -> list[Array]:
+        """Return position, velocity and inner states of the first case at a step."""
+        if step == self.first:
+            return [values[0] for values in self._start_parts]
+        if step % self._every == 0:
+            row = step // self._every - self._base
+            return [values[row, 0] if values.ndim > 2 else NOTHING for values in self._row_parts]
+        calls = step - self.first
+        number = ((calls % self._every if self._alike else calls) - 1) % 2
+        return [values[0] for values in self._buffer_parts[number]]
 
     def in_buffer(self, step: int) -> bool:
         """Return whether later steps overwrite what is at a step."""
@@ -228,7 +244,7 @@ class _Plan:
             place = names.index(name)
             lines[:, place] = address_of(values)
             if name in self.per_case:
-                distances[place] = values[0].size
+                distances[place] = values.strides[0] // values.itemsize
         for name, rows in self.rows.items():
             given, made = names.index(name), len(names) + loop.output_names.index(name)
             distances[given] = rows.shape[-1]
@@ -351,20 +367,29 @@ class FixedRun(CasesOnTheirWay):
 
     @property
     def held(self) -> Array:
-        """Held values, then the memory of a multi-step method, shape (cases, values)."""
-        if self._passes_held_now:
+        """Held values, then the memory of a multi-step method, shape (cases, values).
+
+        Call `commanded` after changing them in place.
+        """
+        if self._plan is not None and self._passes_held:
             self._gather()
         return self._held
 
     @held.setter
     def held(self, held: Array) -> None:
-        if self._passes_held_now:
+        if self._plan is not None and self._passes_held:
             self._leave_plan()
         self._held = held
 
-    @property
-    def _passes_held_now(self) -> bool:
-        return self._plan is not None and self._passes_held
+    def commanded(self) -> None:
+        """Go on under held values that were changed in place."""
+        plan = self._plan
+        if plan is not None and (self._passes_held or self._alive is not None):
+            # steps read copies of them
+            if self._passes_held:
+                self._leave_plan()
+            else:
+                plan.held = None
 
     def parts(self) -> list[Array]:
         """Return position, velocity and inner states of the one robot; to be copied."""
@@ -376,8 +401,7 @@ class FixedRun(CasesOnTheirWay):
                 row[model.nq : model.nq + model.nv],
                 row[model.nq + model.nv :],
             ]
-        here = plan.at(self.done)
-        return [here[name][0] if name in here else NOTHING for name in ("q", "v", "x")]
+        return plan.parts(self.done)
 
     def _gather(self) -> None:
         """Collect the values of the present step from the plan."""
@@ -542,19 +566,17 @@ class FixedRun(CasesOnTheirWay):
         plan.held = held
         if "u" in self._step.chained or not size:
             return
-        known = plan.shared.get("u")
-        if self._one and known is not None:
-            known[:] = held[0, :size]
-            return
+        # steps read the held values of the run itself, unless cases have ended
         u = held[:, :size] if self._alive is None else held[self._alive, :size]
         if self._one or not (self._commanded or (u != u[0]).any()):
             # one row for all cases
             u = u[0]
-        if known is not None and known.shape == u.shape:
+        known = plan.shared.get("u")
+        if self._alive is not None and known is not None and known.shape == u.shape:
             known[:] = u
         else:
             plan.per_case = {*self._step.rows, *(("u",) if u.ndim > 1 else ())}
-            plan.share({**plan.shared, "u": np.array(u)})
+            plan.share({**plan.shared, "u": u})
 
     def _step_with_flags(self) -> None:
         """Take one step in which some cases meet a non-finite value; end those."""
@@ -677,14 +699,18 @@ class FixedRun(CasesOnTheirWay):
             lasting = self._lasting[1]
         writer.wrote(times, lasting, whole=whole)
 
-    def hand_on(self) -> None:
-        """Hand rows to the recorder if there are many, or if that was long ago."""
+    def hand_on(self, now: float) -> None:
+        """Hand rows to the recorder if there are many, or if that was long ago.
+
+        Args:
+            now: Wall-clock time, as `time.perf_counter` returns it [s].
+        """
         plan = self._plan
         if plan is None:
-            super().hand_on()
+            super().hand_on(now)
             return
         waiting = plan.filled - plan.handed
-        if waiting and (waiting > MOST_WAITING or (self.writer and self.writer.is_due())):
+        if waiting and (waiting > MOST_WAITING or (self.writer and self.writer.is_due(now))):
             self.hand_rows(whole=True)
 
     # controllers in the loop

@@ -4,6 +4,10 @@ import signal
 import sys
 import threading
 import time
+
+# the functions of `signal` search an enum for each handler, which takes longer than a short run
+from _signal import getsignal as get_handler  # type: ignore[import-not-found]
+from _signal import signal as set_handler
 from collections.abc import Callable
 from types import FrameType, TracebackType
 from typing import Any
@@ -88,6 +92,8 @@ def progress_of(wanted: bool | Progress | None, title: str) -> Progress | None:
 
 # Ctrl-C
 
+SIGINT = int(signal.SIGINT)
+
 
 class Interruption:
     """Notices Ctrl-C while a run goes on; what was computed is kept.
@@ -104,9 +110,9 @@ class Interruption:
     def __enter__(self) -> "Interruption":
         # only the main thread hears signals; a program may have ideas of its own about them
         if threading.current_thread() is threading.main_thread():
-            before = signal.getsignal(signal.SIGINT)
+            before = get_handler(SIGINT)
             if before is signal.default_int_handler:
-                signal.signal(signal.SIGINT, self._heard)
+                set_handler(SIGINT, self._heard)
                 self._before, self._placed = before, True
         return self
 
@@ -117,7 +123,7 @@ class Interruption:
         trace: TracebackType | None,
     ) -> None:
         if self._placed:
-            signal.signal(signal.SIGINT, self._before)
+            set_handler(SIGINT, self._before)
 
     def _heard(self, number: int, frame: FrameType | None) -> None:
         if self.wanted:

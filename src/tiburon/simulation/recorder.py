@@ -515,18 +515,21 @@ class RowWriter:
                 self._hand_over(None)
         self.last_time = float(times[-1])
 
-    def hand_on(self) -> None:
+    def hand_on(self, now: float) -> None:
         """Hand on what is there if that is much, or was long ago.
 
-        To be called where all rows before the present step are written: the run may be gone on
-        with from there.
+        To be called where all rows before the present step are written: the run can be resumed
+        from there.
+
+        Args:
+            now: Wall-clock time, as `time.perf_counter` returns it [s].
         """
-        if self._used > len(self._time) // 2 or (self._used and self.is_due()):
+        if self._used > len(self._time) // 2 or (self._used and self.is_due(now)):
             self.flush()
 
-    def is_due(self) -> bool:
+    def is_due(self, now: float) -> bool:
         """Return whether rows were handed on long ago."""
-        return wall.perf_counter() - self._handed > HAND_ON_SECONDS
+        return now - self._handed > HAND_ON_SECONDS
 
     def room(self, count: int) -> Room:
         """Return where the next rows go that native code writes itself.

@@ -506,11 +506,13 @@ def _go(
     waits = [hold] if ask is not None or course.sampling else []
     if sensing is not None:
         waits.append(sensing.every)
-    first, told, recorded = run.done, wall.perf_counter(), -1
+    first, recorded = run.done, -1
+    now = told = wall.perf_counter()
+    between = min(waits, default=0)
     limit = max(FIRST_STEPS, run.first_steps(0.1 * CHUNK_SECONDS))
     while True:
         done = run.done
-        run.hand_on()
+        run.hand_on(now)
         if sensing is not None and done % sensing.every == 0:
             _look(run, course, sensing)
         # a run that is resumed has called its controller here before
@@ -538,15 +540,18 @@ def _go(
             raise KeyboardInterrupt
         if called > deadline:
             raise _OutOfBudgetError
-        end = min(done + limit, steps)
+        end = done + limit if done + limit < steps else steps
         for wait in waits:
-            end = min(end, done - done % wait + wait)
+            due = done - done % wait + wait
+            if due < end:
+                end = due
         run.advance(end)
         now = wall.perf_counter()
-        # only as many steps as fit into a call, and no sudden growth
-        taken = run.done - done
-        fitting = CHUNK_SECONDS * taken / max(now - called, 1e-12)
-        limit = max(1, min(int(fitting), GROWTH * limit))
+        spent = now - called
+        if limit <= between or not waits or spent > CHUNK_SECONDS:
+            # only as many steps as fit into a call, and no sudden growth
+            fitting = CHUNK_SECONDS * (run.done - done) / max(spent, 1e-12)
+            limit = max(1, min(int(fitting), GROWTH * limit))
         if progress is not None and (run.done == steps or now - told >= course.progress_seconds):
             progress((run.done - first) * run.dt, (steps - first) * run.dt)
             told = now
@@ -568,7 +573,7 @@ def _out_of_budget(run: FixedRun | AdaptiveRun, course: Course) -> tuple[str, st
 def _look(run: FixedRun | AdaptiveRun, course: Course, sensing: Sensing) -> None:
     """Let sensors look at the cases; those that ended are seen as they were."""
     nq, state = run.system.model.nq, run.state
-    u = np.ascontiguousarray(run.held[:, : run.system.drive_size])
+    u = run.held[:, : run.system.drive_size].copy()
     parts = [state[:, :nq], state[:, nq:], u]
     shaped = [np.ascontiguousarray(x).reshape(*course.batch, x.shape[-1]) for x in parts]
     rows = {
@@ -580,9 +585,8 @@ def _look(run: FixedRun | AdaptiveRun, course: Course, sensing: Sensing) -> None
     run.readings = sensing.row.reshape(len(state), -1)
     if run.system.sensed:
         # a controller inside the loop finds the readings among the held values
-        held = run.held.copy()
-        held[:, run.system.readings] = run.readings
-        run.held = held
+        run.held[:, run.system.readings] = run.readings
+        run.commanded()
         run.jump()
 
 
@@ -590,38 +594,41 @@ class _Asking:
     """Calls a controller in Python and puts its commands where the next steps find them."""
 
     def __init__(self, run: FixedRun | AdaptiveRun, course: Course) -> None:
-        self._run, self._course = run, course
+        self._run, self._course, self._system = run, course, run.system
         model = run.system.model
         self._nq, self._nv = model.nq, model.nq + model.nv
         self._commands = len(run.system.commands)
+        self._joint_forces = (model.nv,)
 
     def ask(self, done: int) -> None:
         """Call the controller in the state of the run."""
-        run, course, system = self._run, self._course, self._run.system
+        run, course, system = self._run, self._course, self._system
         time = run.begin + done * run.dt
         # a controller gets arrays of its own, and may calculate in them
         sensors = None if course.sensing is None else course.sensing.latest.copied()
-        assert course.control is not None
-        held = run.held.copy()
+        control = course.control
+        assert control is not None
         if course.one:
             q, v, x = run.parts()
-            q, v, x = q.copy(), v.copy(), x.copy()
-            u = held[0, : self._commands]
-            answer = course.control(State(system, time, q, v, x, u.copy(), None, sensors))
-            if type(answer) is np.ndarray and answer.shape == v.shape and answer.dtype == FLOAT:
-                u[: len(answer)] = answer
+            held = run.held[0]
+            now = held[: self._commands].copy()
+            answer = control(State(system, time, q.copy(), v.copy(), x.copy(), now, None, sensors))
+            forces = self._joint_forces
+            if type(answer) is np.ndarray and answer.shape == forces and answer.dtype is FLOAT:
+                held[: forces[0]] = answer
             else:
-                system.commands.write(u, answer)
+                system.commands.write(held[: self._commands], answer)
         else:
-            nq, nv = self._nq, self._nv
-            y = run.state.copy().reshape(*course.batch, -1)
-            u = held[:, : self._commands].reshape(*course.batch, -1)
+            nq, nv, batch = self._nq, self._nv, course.batch
+            y = run.state.copy().reshape(*batch, -1)
+            held = run.held[:, : self._commands]
+            u = held.copy().reshape(*batch, -1)
             state = State(
                 system, time, y[..., :nq], y[..., nq:nv], y[..., nv:], u.copy(), None, sensors
             )
-            system.commands.write(u, course.control(state))
-            held[:, : self._commands] = u.reshape(len(held), -1)
-        run.held = held
+            system.commands.write(u, control(state))
+            held[:] = u.reshape(len(held), -1)
+        run.commanded()
         run.jump()
 
 
