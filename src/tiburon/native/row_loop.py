@@ -176,7 +176,7 @@ class Job(NamedTuple):
     """Calls of a kernel, as the native loop takes them."""
 
     numbers: NDArray[np.int64]
-    """What machine code reads; the first and the last two are set for each run."""
+    """What machine code reads; the last two are set for each run, and the first for batches."""
 
     address: int
     """Where they are."""
@@ -216,9 +216,18 @@ class RowLoop:
         return pace * (host().lanes if cases is None else cases)
 
     def job(self, table: AddressTable) -> Job:
-        """Return the calls of a table, for `run_one` and `run_many`."""
+        """Return the calls of a table, for either `run_one` or `run_many`."""
         lines, strides = table
-        listed = [0, address_of(lines), address_of(strides), self._inputs, self.width, len(lines)]
+        code = self._code.one_address
+        assert code is not None
+        listed = [
+            code,
+            address_of(lines),
+            address_of(strides),
+            self._inputs,
+            self.width,
+            len(lines),
+        ]
         numbers = np.array([*listed, 0, 0], dtype=np.int64)
         return Job(numbers, address_of(numbers), table)
 
@@ -233,9 +242,8 @@ class RowLoop:
         Returns:
             Number of the call that met a non-finite value; `end` if none did.
         """
-        code, numbers = self._code.one_address, job.numbers
-        assert code is not None
-        numbers[0], numbers[6], numbers[7] = code, begin, end
+        numbers = job.numbers
+        numbers[6], numbers[7] = begin, end
         return self._of_one(job.address)
 
     def run_many(

@@ -36,6 +36,7 @@ class CasesOnTheirWay:
         sides: For each case and event the side of zero to assume, 1 or -1; 0 to go by the value.
         until: Until when that is known [s], shape (cases, events).
         started: Whether the events at the start of the run have happened.
+        is_running: Whether any case goes on.
         writer: Where rows go; set before the first step.
         readings: Latest sensor readings, shape (cases, channels); None without sensors.
         patience: Called between native calls of unknown length; raises what ends the run.
@@ -63,6 +64,7 @@ class CasesOnTheirWay:
         self.sides = np.zeros((len(state), count))
         self.until = self.sides - np.inf
         self.started = False
+        self.is_running = True
         self.writer: RowWriter | None = None
         self.readings: Array | None = None
         self.patience: Callable[[], None] = _endless
@@ -73,11 +75,6 @@ class CasesOnTheirWay:
     def time(self) -> float:
         """Time that all cases have reached, or would have [s]."""
         return self.begin + self.done * self.dt
-
-    @property
-    def is_running(self) -> bool:
-        """Whether any case goes on."""
-        return self._alive is None or len(self._alive) > 0
 
     @property
     def running(self) -> Cases:
@@ -111,6 +108,10 @@ class CasesOnTheirWay:
 
     def commanded(self) -> None:
         """Go on under held values that were changed in place."""
+        self.jump()
+
+    def jump(self) -> None:
+        """Start multi-step methods again, because commands or states have jumped."""
 
     def hand_rows(self, *, whole: bool) -> None:
         """Hand rows to the recorder that native code has written; here there are none."""
@@ -121,7 +122,7 @@ class CasesOnTheirWay:
         nq, nv, time = model.nq, model.nq + model.nv, self.time
         # nothing moves any more, so nothing is copied: batches are large
         self._others = SharedOutcome(status, time, message, self.state, (nq, nv))
-        self._alive = np.arange(0)
+        self._alive, self.is_running = np.arange(0), False
 
     def all_outcomes(self) -> Outcomes:
         """Return how all cases ended, in their order."""
@@ -211,6 +212,7 @@ class CasesOnTheirWay:
     def leave(self, cases: Cases) -> None:
         """Take ended cases out of those that go on."""
         self._alive = np.setdiff1d(self.running, cases)
+        self.is_running = len(self._alive) > 0
 
 
 def _endless() -> None:

@@ -56,6 +56,9 @@ MOST_WAITING = 512
 ORDINALS = np.arange(PLAN_STEPS, dtype=np.float64)
 NOTHING = np.zeros(0)
 
+PARTS = ("q", "v", "x")
+"""What a state consists of."""
+
 
 class _Step:
     """The kernel of one step, with the parameters of a run."""
@@ -182,12 +185,18 @@ class _Plan:
         self.held: Array | None = None
         """The held values that are among them; None if they are yet to be put there."""
         self.distances = np.zeros(0, dtype=np.int64)
-        self._job: Job | None = None
+        self.calls: Job | None = None
+        """The calls of the native loop; None where they are yet to be listed."""
         # position, velocity and inner states of the first case, where steps read and write them
-        self._row_parts, self._start_parts, *self._buffer_parts = (
-            [values[name] if name in values else NOTHING[None] for name in ("q", "v", "x")]
-            for values in (self.rows, self.start, *self._buffers)
+        self._start_parts, *self._buffer_parts = (
+            [values[name][0] if name in values else NOTHING for name in PARTS]
+            for values in (self.start, *self._buffers)
         )
+        self._row_parts = [
+            self.rows[name][:, 0] if name in self.rows else NOTHING for name in PARTS
+        ]
+        # step of the first row that is not complete
+        self.row_due = self._base * every
         # rows that are complete, and those that the recorder knows of
         self.filled = self.handed = 0
 
@@ -204,13 +213,15 @@ class _Plan:
     def parts(self, step: int) -> list[Array]:
         """Return position, velocity and inner states of the first case at a step."""
         if step == self.first:
-            return [values[0] for values in self._start_parts]
-        if step % self._every == 0:
-            row = step // self._every - self._base
-            return [values[row, 0] if values.ndim > 2 else NOTHING for values in self._row_parts]
+            return self._start_parts
+        every = self._every
+        row, turn = divmod(step, every)
+        if turn == 0:
+            q, v, x = self._row_parts
+            row -= self._base
+            return [q[row], v[row], x[row] if len(x) else x]
         calls = step - self.first
-        number = ((calls % self._every if self._alike else calls) - 1) % 2
-        return [values[0] for values in self._buffer_parts[number]]
+        return self._buffer_parts[((calls % every if self._alike else calls) - 1) % 2]
 
     def in_buffer(self, step: int) -> bool:
         """Return whether later steps overwrite what is at a step."""
@@ -219,6 +230,10 @@ class _Plan:
     def rows_before(self, step: int) -> int:
         """Return the number of rows before a step."""
         return (step - 1) // self._every + 1 - self._base
+
+    def fill(self, rows: int) -> None:
+        """Take rows for complete."""
+        self.filled, self.row_due = rows, self._every * (self._base + rows)
 
     def row_times(self, first: int, last: int, begin: float, dt: float) -> Array:
         """Return the times of some rows [s]."""
@@ -229,12 +244,10 @@ class _Plan:
     def share(self, shared: dict[str, Array]) -> None:
         """Set the arguments that are the same in all steps."""
         self.shared = shared
-        self._job = None
+        self.calls = None
 
     def job(self, loop: RowLoop) -> Job:
-        """Return the calls of the native loop."""
-        if self._job is not None:
-            return self._job
+        """List the calls of the native loop."""
         every, names = self._every, loop.names
         period = every if self._alike else self.last - self.first
         lines = np.empty((period, loop.width), dtype=np.int64)
@@ -264,8 +277,8 @@ class _Plan:
         lines[:, clock] = np.arange(period) * size + address_of(self.clocks)
         strides[:, clock] = period * size
         self.distances = distances
-        self._job = loop.job(AddressTable(lines, strides))
-        return self._job
+        self.calls = loop.job(AddressTable(lines, strides))
+        return self.calls
 
 
 class FixedRun(CasesOnTheirWay):
@@ -329,6 +342,7 @@ class FixedRun(CasesOnTheirWay):
         self._step: _Step = (
             remembered(system, ("step", method), make_step) if shared else make_step()
         )
+        self._loop = self._step.loop
         self._passes_held = bool({"u", "memory"} & self._step.chained.keys())
         self._memory = memory = self._step.widths.get("memory", 0)
         if memory and held.shape[1] == system.drive_size:
@@ -383,13 +397,13 @@ class FixedRun(CasesOnTheirWay):
 
     def commanded(self) -> None:
         """Go on under held values that were changed in place."""
-        plan = self._plan
-        if plan is not None and (self._passes_held or self._alive is not None):
-            # steps read copies of them
-            if self._passes_held:
-                self._leave_plan()
-            else:
-                plan.held = None
+        if self._passes_held:
+            self._leave_plan()
+        elif self._alive is not None and self._plan is not None:
+            # steps read a copy of them
+            self._plan.held = None
+        if self._memory:
+            self.jump()
 
     def parts(self) -> list[Array]:
         """Return position, velocity and inner states of the one robot; to be copied."""
@@ -462,7 +476,8 @@ class FixedRun(CasesOnTheirWay):
         begin, plan = self.done, self._plan
         if plan is None or begin >= plan.last:
             plan = self._make_plan(recorded=False)
-        end = min(end, plan.last)
+        if end > plan.last:
+            end = plan.last
         if plan.held is not self._held and not self._passes_held:
             self._put_held(plan)
         if self._memory and self._fresh[0]:
@@ -482,16 +497,15 @@ class FixedRun(CasesOnTheirWay):
             self.done, self._is_gathered = reached, False
             if self._memory:
                 self._fresh[:] = 0.0
-            rows = plan.rows_before(reached)
-            if rows > plan.filled:
-                self._fill(plan, rows)
+            if reached > plan.row_due:
+                self._fill(plan, plan.rows_before(reached))
 
     def _run(self, plan: _Plan, begin: int, end: int) -> int:
         """Take steps of a plan; return the step that was reached."""
-        loop, first = self._step.loop, plan.first
+        loop, first = self._loop, plan.first
         if loop is None:
             return self._run_interpreted(plan, begin, end)
-        job = plan.job(loop)
+        job = plan.calls or plan.job(loop)
         if self._one:
             return first + loop.run_one(job, begin - first, end - first)
         if begin == end:
@@ -642,10 +656,11 @@ class FixedRun(CasesOnTheirWay):
 
     def _fill(self, plan: _Plan, last: int) -> None:
         """Complete the rows of a plan up to one, under the present commands."""
-        first, room = plan.filled, self._room
+        first, room, writer = plan.filled, self._room, self.writer
         if last <= first or room is None:
             return
-        plan.filled = last
+        assert writer is not None
+        plan.fill(last)
         views, alive = room.views, self._alive
         if alive is not None:
             for name in ("q", "v", "x"):
@@ -659,7 +674,7 @@ class FixedRun(CasesOnTheirWay):
             if alive is not None:
                 views["u"][first:last, alive] = u
         times = NOTHING
-        if self.writer is not None and self.writer.observes:
+        if writer.observes:
             times = plan.row_times(first, last, self.begin, self.dt)
         self._complete(room, first, last, times)
 

@@ -464,6 +464,8 @@ class RowWriter:
         self._rows: dict[str, Array] = {}
         if system.control is not None and not system.held:
             self._observe, self._rows = _observing(system, parameters, cases)
+        self.observes = self._observe is not None
+        """Whether commands are computed from the rows: those of a controller at every stage."""
 
     def write(self, time: float, state: Array, held: Array, sensed: Array | None = None) -> None:
         """Take one row.
@@ -550,11 +552,6 @@ class RowWriter:
             for key, view in found.views.items()
         }
         return Room(found.size, views)
-
-    @property
-    def observes(self) -> bool:
-        """Whether commands are computed from the rows: those of a controller at every stage."""
-        return self._observe is not None
 
     def observe(self, room: Room, first: int, last: int, times: Array, held: Array) -> None:
         """Write the commands of rows whose states are in their room already.

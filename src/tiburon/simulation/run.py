@@ -404,6 +404,9 @@ def _header(
 CHUNK_SECONDS = 0.02
 """Wall time after which native code returns to Python [s]."""
 
+HAND_ON_INTERVAL = 1e-3
+"""Wall time between two looks at the rows that wait for the recorder [s]."""
+
 FIRST_STEPS = 1
 """Steps of the first call at least, before the pace is known."""
 
@@ -507,12 +510,15 @@ def _go(
     if sensing is not None:
         waits.append(sensing.every)
     first, recorded = run.done, -1
-    now = told = wall.perf_counter()
-    between = min(waits, default=0)
+    now = told = looked = wall.perf_counter()
+    # longer native calls than these are not asked for
+    between = min(waits, default=steps)
     limit = max(FIRST_STEPS, run.first_steps(0.1 * CHUNK_SECONDS))
     while True:
         done = run.done
-        run.hand_on(now)
+        if now >= looked:
+            run.hand_on(now)
+            looked = now + HAND_ON_INTERVAL
         if sensing is not None and done % sensing.every == 0:
             _look(run, course, sensing)
         # a run that is resumed has called its controller here before
@@ -535,7 +541,7 @@ def _go(
         if done >= steps:
             run.end("finished", f"finished at {run.time:.6g} s")
             return
-        called = wall.perf_counter()
+        now = called = wall.perf_counter()
         if interruption.wanted:
             raise KeyboardInterrupt
         if called > deadline:
@@ -546,11 +552,10 @@ def _go(
             if due < end:
                 end = due
         run.advance(end)
-        now = wall.perf_counter()
-        spent = now - called
-        if limit <= between or not waits or spent > CHUNK_SECONDS:
+        if limit <= between:
             # only as many steps as fit into a call, and no sudden growth
-            fitting = CHUNK_SECONDS * (run.done - done) / max(spent, 1e-12)
+            now = wall.perf_counter()
+            fitting = CHUNK_SECONDS * (run.done - done) / max(now - called, 1e-12)
             limit = max(1, min(int(fitting), GROWTH * limit))
         if progress is not None and (run.done == steps or now - told >= course.progress_seconds):
             progress((run.done - first) * run.dt, (steps - first) * run.dt)
@@ -587,7 +592,6 @@ def _look(run: FixedRun | AdaptiveRun, course: Course, sensing: Sensing) -> None
         # a controller inside the loop finds the readings among the held values
         run.held[:, run.system.readings] = run.readings
         run.commanded()
-        run.jump()
 
 
 class _Asking:
@@ -599,6 +603,9 @@ class _Asking:
         self._nq, self._nv = model.nq, model.nq + model.nv
         self._commands = len(run.system.commands)
         self._joint_forces = (model.nv,)
+        # held values of the one robot, commands and joint forces among them
+        self._held: Array | None = None
+        self._u = self._forces = np.zeros(0)
 
     def ask(self, done: int) -> None:
         """Call the controller in the state of the run."""
@@ -610,14 +617,21 @@ class _Asking:
         assert control is not None
         if course.one:
             q, v, x = run.parts()
-            held = run.held[0]
-            now = held[: self._commands].copy()
-            answer = control(State(system, time, q.copy(), v.copy(), x.copy(), now, None, sensors))
-            forces = self._joint_forces
-            if type(answer) is np.ndarray and answer.shape == forces and answer.dtype is FLOAT:
-                held[: forces[0]] = answer
+            held = run.held
+            if held is not self._held:
+                self._held, self._u = held, held[0, : self._commands]
+                self._forces = self._u[: self._joint_forces[0]]
+            u = self._u
+            state = State(system, time, q.copy(), v.copy(), x.copy(), u.copy(), None, sensors)
+            answer = control(state)
+            if (
+                type(answer) is np.ndarray
+                and answer.shape == self._joint_forces
+                and answer.dtype is FLOAT
+            ):
+                self._forces[:] = answer
             else:
-                system.commands.write(held[: self._commands], answer)
+                system.commands.write(u, answer)
         else:
             nq, nv, batch = self._nq, self._nv, course.batch
             y = run.state.copy().reshape(*batch, -1)
@@ -629,7 +643,6 @@ class _Asking:
             system.commands.write(u, control(state))
             held[:] = u.reshape(len(held), -1)
         run.commanded()
-        run.jump()
 
 
 FLOAT = np.dtype(np.float64)
