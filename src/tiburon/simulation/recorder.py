@@ -4,6 +4,7 @@ import time as clock
 import time as wall
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -452,10 +453,8 @@ class RowWriter:
         self._ends = list(accumulate([model.nq, model.nv, system.nx]))
         row = self._ends[-1] + carried + channels
         size = max(1, min(MOST_GATHERED, GATHERED_BYTES // (8 * row * cases)))
-        self._time = np.empty(size)
-        self._state = np.empty((size, cases, self._ends[-1]))
-        self._held = np.empty((size, cases, carried))
-        self._sensed = np.empty((size, cases, channels))
+        self._cases, self._widths = cases, (self._ends[-1], carried, channels)
+        self._size = size
         self._used = 0
         self.last_time = np.nan
         """Time of the last row that was written [s]."""
@@ -466,6 +465,22 @@ class RowWriter:
             self._observe, self._rows = _observing(system, parameters, cases)
         self.observes = self._observe is not None
         """Whether commands are computed from the rows: those of a controller at every stage."""
+
+    @cached_property
+    def _time(self) -> Array:
+        return np.empty(self._size)
+
+    @cached_property
+    def _state(self) -> Array:
+        return np.empty((self._size, self._cases, self._widths[0]))
+
+    @cached_property
+    def _held(self) -> Array:
+        return np.empty((self._size, self._cases, self._widths[1]))
+
+    @cached_property
+    def _sensed(self) -> Array:
+        return np.empty((self._size, self._cases, self._widths[2]))
 
     def write(self, time: float, state: Array, held: Array, sensed: Array | None = None) -> None:
         """Take one row.
@@ -478,7 +493,7 @@ class RowWriter:
         """
         place = self._used
         self._time[place] = self.last_time = time
-        if len(self._time) == 1:
+        if self._size == 1:
             # a large batch: its rows are handed on as they are
             self._state, self._held = state[None], held[None]
         else:
@@ -487,7 +502,7 @@ class RowWriter:
         if sensed is not None:
             self._sensed[place] = sensed
         self._used = place + 1
-        if self._used == len(self._time):
+        if self._used == self._size:
             # the run may be ahead of its rows here: a checkpoint would skip those to come
             self._hand_over(None)
 
@@ -505,7 +520,7 @@ class RowWriter:
         start, count = 0, len(times)
         while start < count:
             place = self._used
-            size = min(len(self._time) - place, count - start)
+            size = min(self._size - place, count - start)
             here, there = slice(place, place + size), slice(start, start + size)
             self._time[here], self._state[here] = times[there], states[there]
             self._held[here] = held[there]
@@ -513,7 +528,7 @@ class RowWriter:
                 self._sensed[here] = sensed
             self._used += size
             start += size
-            if self._used == len(self._time):
+            if self._used == self._size:
                 self._hand_over(None)
         self.last_time = float(times[-1])
 
@@ -526,7 +541,7 @@ class RowWriter:
         Args:
             now: Wall-clock time, as `time.perf_counter` returns it [s].
         """
-        if self._used > len(self._time) // 2 or (self._used and self.is_due(now)):
+        if self._used > self._size // 2 or (self._used and self.is_due(now)):
             self.flush()
 
     def is_due(self, now: float) -> bool:
@@ -546,9 +561,8 @@ class RowWriter:
         if self._used:
             self.flush()
         found = self._recorder.room(count)
-        cases = self._held.shape[1]
         views = {
-            key: view.reshape(found.size, cases, view.shape[-1])
+            key: view.reshape(found.size, self._cases, view.shape[-1])
             for key, view in found.views.items()
         }
         return Room(found.size, views)

@@ -310,8 +310,9 @@ def _start(
 ) -> tuple[tuple[int, ...], Array, Array, dict[str, Array]]:
     """Return batch, states and held numbers of all cases, and parameters; checked."""
     model = system.model
-    resting = resting_position(model) if q is None else q
-    position = as_batch(resting, model.nq, "q", model.describe_q())
+    position = resting_position(model)
+    if q is not None:
+        position = as_batch(q, model.nq, "q", model.describe_q())
     velocity = np.zeros(model.nv)
     if v is not None:
         velocity = as_batch(v, model.nv, "v", model.describe_v())
