@@ -560,6 +560,7 @@ def _go(
         if progress is not None and (run.done == steps or now - told >= course.progress_seconds):
             progress((run.done - first) * run.dt, (steps - first) * run.dt)
             told = now
+            now = wall.perf_counter()
 
 
 def _stop(run: FixedRun | AdaptiveRun, writer: RowWriter, status: str, message: str) -> None:
