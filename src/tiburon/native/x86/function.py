@@ -6,6 +6,7 @@ batches and callees derive from `X86Function`; callees are written here.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -122,7 +123,7 @@ def _call_length(callee: Any, calls: int) -> int | None:
     return None
 
 
-class X86Function:
+class X86Function(ABC):
     """A straight-line function under construction; subclasses know where its inputs are.
 
     Attributes:
@@ -138,9 +139,9 @@ class X86Function:
 
     # the surroundings that `emit_instructions` needs
 
+    @abstractmethod
     def load(self, instruction: Instruction) -> Ref:
         """Return the reference of an input, and record its memory operand."""
-        raise NotImplementedError
 
     def constant(self, value: float) -> Ref:
         """Return the reference of a constant."""
