@@ -64,7 +64,7 @@ from tiburon.loops.metric import (
     solve_in_metric,
 )
 from tiburon.model import Model, Plan
-from tiburon.spatial import Force, Scalar, Vec3
+from tiburon.spatial import Scalar
 from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
 from tiburon.trace.regions import while_loop
 
@@ -72,41 +72,10 @@ __all__ = [
     "METHODS",
     "cheaper_loop_method",
     "constrained_motion",
-    "handle_acceleration",
     "handle_answer",
     "proximal_answer",
     "residual",
 ]
-
-
-def handle_acceleration(
-    model: Model,
-    plan: Plan,
-    held: Constraints,
-    q: Sequence[Scalar],
-    v: Sequence[Scalar],
-    tau: Sequence[Scalar],
-    gravity: Vec3,
-    external: Sequence[Force] | None = None,
-    least_cut: float = CUT,
-) -> ConstrainedMotion:
-    """Compute joint accelerations and constraint forces of a robot with loops.
-
-    Args:
-        model: The robot.
-        plan: Its layout.
-        held: Its constraints in this state.
-        q: Position [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
-        tau: Joint force [N or N m], nv scalars.
-        gravity: Acceleration of free fall, world axes [m/s^2].
-        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
-        least_cut: See `rank_cut`.
-    """
-    C = bias(plan, JointVector(q), JointVector(v), gravity, external)
-    free = [force - c for force, c in zip(tau, C, strict=True)]
-    cut = rank_cut(model, held.value, least_cut)
-    return handle_answer(model, plan, q, held.jacobian, free, [-b for b in held.bias], cut)
 
 
 def handle_answer(
@@ -260,9 +229,11 @@ def _augmented(
 def _handles(
     around: Setting, held: Constraints, state: State, least_cut: float
 ) -> ConstrainedMotion:
-    return handle_acceleration(
-        around.model, around.plan, held, *state, around.gravity, around.external, least_cut
-    )
+    (q, v, tau), plan = state, around.plan
+    C = bias(plan, JointVector(q), JointVector(v), around.gravity, around.external)
+    free = [force - c for force, c in zip(tau, C, strict=True)]
+    cut = rank_cut(around.model, held.value, least_cut)
+    return handle_answer(around.model, plan, q, held.jacobian, free, [-b for b in held.bias], cut)
 
 
 def _proximal(around: Setting, held: Constraints, state: State, _: float) -> ConstrainedMotion:
