@@ -159,7 +159,9 @@ def test_a_motor_needs_a_joint_of_one_freedom_and_a_resistance():
     solid = tb.Inertia(1.0, (0, 0, 0), (1, 0, 0, 1, 0, 1))
     actuator = tb.Actuator("drive", "ball", motor=tb.Motor(**MOTOR))
     model = tb.Model("m", [tb.Body("b", joint=ball, inertia=solid)], actuators=[actuator])
-    with pytest.raises(tb.ModelError, match="expected a joint of one freedom, got the spherical"):
+    with pytest.raises(
+        tb.ModelError, match="expected a joint with one degree of freedom, got the spherical"
+    ):
         elements_of(model)[0].check(model)
     with pytest.raises(tb.ModelError, match="resistance of the motor must be positive, got 0"):
         elements_of(driven(motor=tb.Motor(0.0, 0.05)))

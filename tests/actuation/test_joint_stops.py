@@ -9,8 +9,7 @@ from scipy.optimize import brentq
 import tiburon as tb
 from tests.actuation.stepping import moment, power, slider, stepper, wheel
 from tiburon.actuation.defaults import elements_of
-from tiburon.actuation.joint_stops import JointStop, JointStops, felt_inertia
-from tiburon.actuation.stop import stop_force
+from tiburon.actuation.joint_stops import JointStop, JointStops, apparent_joint_inertia, stop_force
 
 RANDOM = np.random.default_rng()
 
@@ -71,7 +70,7 @@ def test_felt_inertia_is_the_inverse_of_the_inverse_diagonal():
     """What one joint feels with all others free, of a robot with many joints."""
     arm = tb.load("panda")
     M = tb.mass_matrix(arm, arm.neutral())
-    assert felt_inertia(arm) == pytest.approx(1.0 / np.diag(np.linalg.inv(M)), rel=1e-9)
+    assert apparent_joint_inertia(arm) == pytest.approx(1.0 / np.diag(np.linalg.inv(M)), rel=1e-9)
 
 
 def test_an_arm_thrown_at_its_limits_stays_near_them_and_slows_down():
@@ -142,5 +141,5 @@ def test_a_stop_without_stiffness_is_refused():
     with pytest.raises(tb.ModelError, match="stop of joint 'x': stiffness must be positive"):
         JointStop("x", 0, -1.0, 1.0, 0.0, 1.0)
     bad = JointStops("limits", (JointStop("x", 3, -1.0, 1.0, 1.0, 1.0),))
-    with pytest.raises(tb.ModelError, match="freedom must be below 1, got 3"):
+    with pytest.raises(tb.ModelError, match="dof_index must be below 1, got 3"):
         bad.check(slider())

@@ -9,8 +9,7 @@ import tiburon as tb
 from tests.actuation.stepping import moment, power, slider, stepper, wheel
 from tests.model.samples import random_tree
 from tiburon.actuation.defaults import elements_of
-from tiburon.actuation.joint_spring import rest_position, spring_energy, spring_force
-from tiburon.actuation.passive import PassiveJoints
+from tiburon.actuation.passive import PassiveJoints, rest_position, spring_energy, spring_force
 
 RANDOM = np.random.default_rng()
 

@@ -9,7 +9,7 @@ import tiburon as tb
 from tests.actuation.stepping import FREE, moment, power, slider, stepper
 from tests.model.samples import random_tree
 from tiburon.actuation.defaults import as_elements
-from tiburon.actuation.two_points import line_between
+from tiburon.actuation.point_spring import line_between
 
 RANDOM = np.random.default_rng()
 

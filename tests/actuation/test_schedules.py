@@ -21,7 +21,7 @@ def test_a_table_is_read_along_lines_or_in_steps():
     times, forces = (0.0, 1.0, 3.0), (2.0, 4.0, -2.0)
     block = slider()
     expected = {
-        "line": ((-1.0, 2.0), (0.0, 2.0), (0.5, 3.0), (1.0, 4.0), (2.0, 1.0), (9.0, -2.0)),
+        "linear": ((-1.0, 2.0), (0.0, 2.0), (0.5, 3.0), (1.0, 4.0), (2.0, 1.0), (9.0, -2.0)),
         "hold": ((-1.0, 2.0), (0.5, 2.0), (1.0, 4.0), (2.999, 4.0), (3.0, -2.0), (9.0, -2.0)),
     }
     for between, rows in expected.items():
@@ -74,8 +74,8 @@ def test_long_and_short_tables_give_the_same(tmp_path):
     # more rows on the same lines, or repeating the row before
     middle = 0.5 * (times[1:] + times[:-1])
     order = np.argsort(np.concatenate([times, middle]))
-    for between in ("line", "hold"):
-        between_rows = 0.5 * (forces[1:] + forces[:-1]) if between == "line" else forces[:-1]
+    for between in ("linear", "hold"):
+        between_rows = 0.5 * (forces[1:] + forces[:-1]) if between == "linear" else forces[:-1]
         rows = np.concatenate([forces, between_rows])[order]
         short = tb.JointForceSchedule("s", "x", times, forces, between)
         long = tb.JointForceSchedule(
@@ -101,7 +101,7 @@ def test_a_push_changes_momentum_by_its_impulse():
         times=(0.0, 0.5),
         wrenches=((0, 0, 0, 3, -1, 2), (0,) * 6),
         axes="world",
-        between="hold",
+        interpolation="hold",
     )
     _, run = stepper(model, [push])
     q, v = model.random_state(1)
@@ -125,7 +125,7 @@ def test_a_function_of_the_user_acts_like_the_element_it_imitates():
         states={"f": 0.5},
         commands=("push",),
         outputs=("lag.f",),
-        numbers=(3.0, 0.2),
+        parameter_values=(3.0, 0.2),
     )
     block = slider(2.0)
     system, run = stepper(block, [element])
@@ -270,9 +270,9 @@ def test_wrong_tables_and_parts_are_refused():
         tb.JointForceSchedule("s", "x", (), ())
     with pytest.raises(tb.ModelError, match=r"got 1 s after 400 s \(row 401\)"):
         tb.JointForceSchedule("s", "x", [*range(401), 1.0], range(402))
-    with pytest.raises(tb.OptionError, match="between: expected 'line' or 'hold'"):
+    with pytest.raises(tb.OptionError, match="interpolation: expected 'linear' or 'hold'"):
         tb.JointForceSchedule("s", "x", (0.0,), (1.0,), "spline")
-    with pytest.raises(tb.ModelError, match="joint 'x' has 1 freedoms, got rows of 2"):
+    with pytest.raises(tb.ModelError, match="joint 'x' has 1 degrees of freedom, got rows of 2"):
         tb.JointForceSchedule("s", "x", (0.0,), ((1.0, 2.0),)).check(slider())
     with pytest.raises(tb.ModelError, match="forces: expected an element, a Spring"):
         as_elements([math.sin])

@@ -119,7 +119,7 @@ def test_loads_that_swing_below_the_elastic_range_leave_no_trace():
     """A load of 60 % of the friction, back and forth a thousand times, moves it nowhere."""
     block = slider(2.0)
     swing = tb.ForceFunction(
-        "load", lambda now: {"x": now.p[0] * np.sin(40.0 * now.time)}, numbers=(0.6 * 5.0,)
+        "load", lambda now: {"x": now.p[0] * np.sin(40.0 * now.time)}, parameter_values=(0.6 * 5.0,)
     )
     friction = StickSlip("rub", "x", friction=5.0, bend=1e-4)
     _, run = stepper(block, [friction, swing], FREE)
@@ -178,8 +178,8 @@ def test_wrong_numbers_are_refused():
         StickSlip("rub", "x", friction=2.0, static_friction=1.0)
     with pytest.raises(tb.ModelError, match="friction must be positive, got 0"):
         StickSlip("rub", "x", friction=0.0)
-    with pytest.raises(tb.ModelError, match="freedom must be below 1 at joint 'x', got 1"):
-        StickSlip("rub", "x", friction=1.0, freedom=1).check(slider())
+    with pytest.raises(tb.ModelError, match="dof_index must be below 1 at joint 'x', got 1"):
+        StickSlip("rub", "x", friction=1.0, dof_index=1).check(slider())
 
 
 def test_equal_steps_longer_than_the_slip_time_are_refused():
@@ -188,7 +188,7 @@ def test_equal_steps_longer_than_the_slip_time_are_refused():
     rub = StickSlip("rub", "x", friction=2.0, slip_time=2e-3)
     message = (
         "dt with stick-slip friction 'rub': expected steps of at most its slip_time, 0.002 s, got "
-        "0.01 s; pass dt=0.002 or less, a method that adapts its steps (method='dopri5'), or a "
+        "0.01 s; pass dt=0.002 or less, a method with adaptive steps (method='dopri5'), or a "
         "StickSlip with a longer slip_time"
     )
     how = {"v": [1.0], "world": FREE, "forces": [rub], "dt": 1e-2}

@@ -78,9 +78,9 @@ def test_coriolis_matrix_and_regressor_do_not_depend_on_the_way(robot, monkeypat
         rows = regressor_rows(plan, model.body_names, q, v, vd, GRAVITY)
         return np.array(coriolis(plan, q, v), dtype=float), np.array(rows, dtype=float)
 
-    monkeypatch.setattr(pair_products, "FEW_FREEDOMS", 10**9)
+    monkeypatch.setattr(pair_products, "FEW_DOF", 10**9)
     by_pairs = found()
-    monkeypatch.setattr(pair_products, "FEW_FREEDOMS", -1)
+    monkeypatch.setattr(pair_products, "FEW_DOF", -1)
     for ours, expected in zip(found(), by_pairs, strict=True):
         assert_close(ours, expected, ALGEBRA, 10 * largest(expected))
 

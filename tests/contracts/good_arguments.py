@@ -243,7 +243,7 @@ OWN: dict[str, dict[str, Callable[[tb.Model], Any]]] = {
         "frame": lambda m: "hand",
         "q": lambda m: PANDA,
     },
-    "JointStop": {"freedom": lambda m: 0, "lower": lambda m: -1.0, "upper": lambda m: 1.0},
+    "JointStop": {"dof_index": lambda m: 0, "lower": lambda m: -1.0, "upper": lambda m: 1.0},
     "JointStops": {"stops": lambda m: tb.JointStops.of(m).stops},
     "LoopClosure": {"joint": lambda m: tb.Revolute("closing")},
     "Mesh": {"vertices": lambda m: _cube()[0], "faces": lambda m: _cube()[1]},

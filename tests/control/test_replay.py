@@ -29,7 +29,7 @@ def slider():
 
 def test_rows_hold_or_are_joined_by_lines():
     held = Replay.of(TIMES, ROWS, ["a", "b"])
-    lines = Replay.of(TIMES, ROWS, ["a", "b"], between="linear")
+    lines = Replay.of(TIMES, ROWS, ["a", "b"], interpolation="linear")
     assert_close(
         held.at(np.array([0.0, 0.5, 0.99, 1.0, 2.4, 2.5, 9.0]))[:, 0], [1, 1, 1, 3, 3, 2, 2]
     )
@@ -46,9 +46,9 @@ def test_times_that_round_meet_their_row():
     assert held.at(7 * 0.1 - 2e-16) == 3.0
 
 
-@pytest.mark.parametrize("between", ["held", "linear"])
+@pytest.mark.parametrize("between", ["hold", "linear"])
 def test_traced_logs_give_the_same(between):
-    replay = Replay.of(TIMES, ROWS, ["a", "b"], between=between)
+    replay = Replay.of(TIMES, ROWS, ["a", "b"], interpolation=between)
     program = trace(lambda t: replay.at(t), {"t": ()})
     times = np.linspace(0.0, 3.0, 31)
     assert_close(interpret(program, [times]), replay.at(times))
@@ -156,7 +156,7 @@ def test_what_cannot_be_read_is_told(tmp_path):
     with pytest.raises(tb.UnknownNameError, match="when"):
         Replay.from_csv(file)
     with pytest.raises(tb.OptionError, match="linear"):
-        Replay.of(TIMES, ROWS, ["a", "b"], between="cubic")
+        Replay.of(TIMES, ROWS, ["a", "b"], interpolation="cubic")
     with pytest.raises(tb.DomainError, match="'a' more than once"):
         Replay.of(TIMES, ROWS, ["a", "a"])
     with pytest.raises(tb.ShapeError, match="one per name"):

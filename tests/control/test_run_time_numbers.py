@@ -51,7 +51,7 @@ def pairs():
             tb.ComputedTorque.critical(0.2, 8.0),
             tb.ComputedTorque.critical(-0.1, 5.0),
         ),
-        "weight": (tb.GravityCompensation(share=1.0), tb.GravityCompensation(share=0.7)),
+        "weight": (tb.GravityCompensation(fraction=1.0), tb.GravityCompensation(fraction=0.7)),
         "station": tuple(keep),
         "station with other thrusters": tuple(
             tb.StationKeeping.of(
@@ -65,7 +65,7 @@ def pairs():
         ),
         "both": (
             tb.CombinedControl((tb.GravityCompensation(), tb.PD(0.1, 80.0, 9.0))),
-            tb.CombinedControl((tb.GravityCompensation(share=0.5), tb.PD(0.0, 8.0, 7.0))),
+            tb.CombinedControl((tb.GravityCompensation(fraction=0.5), tb.PD(0.0, 8.0, 7.0))),
         ),
     }
 

@@ -66,7 +66,7 @@ def test_without_limits_it_is_weighted_least_squares():
     A = np.array(shares.matrix)
     for _ in range(5):
         b = RANDOM.normal(size=6) * [5, 5, 5, 30, 30, 30]
-        found = shares.share(b)
+        found = shares.allocate(b)
         root = np.sqrt(costs)
         expected = np.linalg.lstsq(A / root, b, rcond=None)[0] / root
         assert_close(found.thrust, expected, 1e-11)
@@ -88,7 +88,7 @@ def test_too_few_thrusters_do_the_best_they_can():
     importance = np.array([1.0, 2.0, 0.5, 1.0, 3.0, 0.2])
     shares = ThrusterAllocation.of(vehicle(count=4), importance=importance)
     A, b = np.array(shares.matrix), RANDOM.normal(size=6)
-    found = shares.share(b)
+    found = shares.allocate(b)
     expected = np.linalg.lstsq(importance[:, None] * A, importance * b, rcond=None)[0]
     assert_close(found.thrust, expected, 1e-11)
     assert_close(found.missing, b - A @ expected, 1e-11)
@@ -103,7 +103,7 @@ def test_limits_are_honored_reported_and_made_up_for():
     helped = 0
     for _ in range(30):
         b = A @ RANDOM.uniform(-12.0, 12.0, 8) * 1.1
-        found, plain = shares.share(b), clipping.share(b)
+        found, plain = shares.allocate(b), clipping.allocate(b)
         assert (np.abs(found.thrust) <= 12.0 * (1 + 1e-12)).all()
         assert_close(found.missing, b - A @ found.thrust, 1e-9)
         at_limit = np.abs(np.abs(found.thrust) - 12.0) < 1e-9
@@ -120,11 +120,11 @@ def test_limits_are_honored_reported_and_made_up_for():
 def test_batches_and_traces_agree_with_single_wrenches():
     shares = ThrusterAllocation.of(vehicle(limit=12.0))
     b = RANDOM.normal(size=(7, 6)) * [3, 3, 3, 40, 40, 40]
-    many = shares.share(b)
-    program = trace(lambda b: shares.share(b)._asdict(), {"b": (6,)})
+    many = shares.allocate(b)
+    program = trace(lambda b: shares.allocate(b)._asdict(), {"b": (6,)})
     traced = interpret(program, [b])
     for k in range(7):
-        one = shares.share(b[k])
+        one = shares.allocate(b[k])
         for single, batch, graph in zip(one, many, traced, strict=True):
             assert_close(batch[k], single)
             assert_close(graph[k], single)

@@ -12,7 +12,7 @@ from tests.strategies import GRAVITY, models, seeds, state
 from tests.tolerances import ALGEBRA, SOLVE, assert_close
 from tiburon.algorithms.floating_base import floating_rnea, floats
 from tiburon.algorithms.hybrid import hybrid_aba, hybrid_crba
-from tiburon.algorithms.joint_space import forward_by_mass_matrix, freedom_parents
+from tiburon.algorithms.joint_space import expanded_parents, forward_by_mass_matrix
 from tiburon.algorithms.setting import forces_on_bodies
 
 NO_GRAVITY = (0.0, 0.0, 0.0)
@@ -147,7 +147,7 @@ def test_mass_matrix_is_zero_off_the_branches_of_the_freedom_tree(model, seed):
     """Only a freedom and one it hangs on share an entry: what the factorization relies on."""
     q, *_ = state(model, seed)
     H = OnFloats(model).mass_matrix(q)
-    parents = freedom_parents(model.plan)
+    parents = expanded_parents(model.plan)
     assert len(parents) == model.nv
     related = np.eye(model.nv, dtype=bool)
     for row, parent in enumerate(parents):

@@ -10,7 +10,7 @@ import pytest
 import tiburon as tb
 from tests.loops.dense import dense_acceleration, dense_constraints
 from tests.loops.mechanisms import link
-from tiburon.loops.constraints import constraints, entries_in_use
+from tiburon.loops.constraints import constraints, jacobian_pattern
 
 RANDOM = np.random.default_rng(81)
 
@@ -97,7 +97,9 @@ def test_a_function_asks_for_what_the_joint_of_the_same_meaning_does(kind, ends)
         dense = [[r.get(i, 0.0) for i in range(model.nv)] for r in (row, expected)]
         np.testing.assert_allclose(*dense, atol=ROUNDING)
     # joints that bear both ends are no part of what is compiled
-    for used, expected in zip(entries_in_use(model), entries_in_use(built)[-count:], strict=True):
+    for used, expected in zip(
+        jacobian_pattern(model), jacobian_pattern(built)[-count:], strict=True
+    ):
         assert used >= expected
         assert ends != ("left tip", "right tip") or not used & set(range(6))
 

@@ -72,10 +72,10 @@ def test_factors_of_the_metric_change_with_the_matrix():
 
 
 def _stored(plan):
-    from tiburon.algorithms.joint_space import freedom_parents
+    from tiburon.algorithms.joint_space import expanded_parents
     from tiburon.trace.primitives.tree import FactorTree
 
-    return list(FactorTree(freedom_parents(plan)).layout.elements())
+    return list(FactorTree(expanded_parents(plan)).layout.elements())
 
 
 @pytest.fixture(scope="module")

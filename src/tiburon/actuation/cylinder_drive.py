@@ -1,4 +1,4 @@
-"""Hydraulic cylinders: two chambers of oil, a valve, a piston.
+"""Hydraulic cylinders: two oil chambers, a valve and a piston.
 
 Symbols (Merritt 1967, "Hydraulic Control Systems", chapters 3 and 6):
     x, x'       extension of the piston and its speed [m, m/s]
@@ -24,8 +24,8 @@ from tiburon.actuation.joint_access import (
     joint_velocities,
     require_single_dof,
 )
-from tiburon.actuation.stop import stop_force
-from tiburon.actuation.two_points import line_between
+from tiburon.actuation.joint_stops import stop_force
+from tiburon.actuation.point_spring import line_between
 from tiburon.model import Model
 from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.record import record
@@ -35,61 +35,57 @@ __all__ = ["CylinderDrive", "orifice_flow"]
 
 _Forces: TypeAlias = Mapping[str, Sequence[Scalar]] | None
 _Apply: TypeAlias = Callable[[Scalar], tuple[_Forces, _Forces]]
-"""From the push of a piston to forces at joints and on frames."""
+"""Maps the piston force to joint forces and wrenches on frames."""
 
 LAMINAR_SHARE = 0.01
-"""Share of the supply pressure below which flow through an orifice grows linearly."""
+"""Fraction of the supply pressure below which orifice flow is laminar (linear)."""
 
 RELIEF_RANGE = 0.05
-"""Share of the supply pressure over which relief and make-up valves open fully."""
+"""Fraction of the supply pressure over which relief and make-up valves open fully."""
 
 STOP_SHARE = 5e-3
-"""Share of the stroke by which the end of a cylinder gives under the full supply pressure."""
+"""Penetration of an end stop at full supply pressure, as a fraction of the stroke."""
 
 STOP_TIME = 2e-3
-"""Damping of that end per stiffness [s]."""
+"""Damping of the end stops per stiffness [s]."""
 
 
 def orifice_flow(gain: Scalar, difference: Scalar, laminar: Scalar) -> Scalar:
-    """Return the flow through an orifice [m^3/s]: gain times the root of the pressure difference.
-
-    The root is odd, and linear near zero, where real flow is laminar and a root would be steep.
+    """Compute the orifice flow [m^3/s]: gain sign(dp) sqrt(|dp|), linear (laminar) near zero.
 
     Args:
         gain: Flow per root of pressure [m^3/s/sqrt(Pa)].
-        difference: Pressure before less that behind [Pa].
-        laminar: Difference below which it is linear [Pa].
+        difference: Pressure drop dp [Pa].
+        laminar: Pressure drop below which the flow is linear [Pa].
     """
     return gain * difference / np.sqrt(np.sqrt(difference * difference + laminar * laminar))
 
 
 @record
 class CylinderDrive(Element):
-    """A `HydraulicCylinder` at work: the command is the opening of its valve, from -1 to 1.
+    """Force element of a `HydraulicCylinder`: the command is the valve opening, from -1 to 1.
 
-    States: both pressures [Pa], and the opening where the valve lags. Chambers are filled to the
-    pressure that holds the piston without load: half the supply, shared by the areas. A chamber
-    above `relief_pressure` opens to the tank, one below the tank's pressure draws oil from it. At
-    both ends of the stroke the piston meets a stop.
+    States: both pressures [Pa], and the opening where the valve has a time constant. Initial
+    pressures balance the piston at half the supply pressure. A chamber above `relief_pressure`
+    opens to the tank, one below tank pressure draws oil from it. The piston has end stops.
 
-    Oil in small chambers behind large valves is stiff: where a valve is open and hardly any
-    pressure is left to drop, pressures settle at the rate 10 b g / (V sqrt(supply)), some ten
-    thousand per second: take small steps, or steps that adapt.
+    The equations are stiff: at an open valve with a small pressure drop, pressures settle at the
+    rate 10 b g / (V sqrt(supply)), some 1e4 per second. Use small or adaptive steps.
     """
 
     name: str
-    """Unique among the elements of a run; that of its command too."""
+    """Unique among the elements of a run; also the name of its command."""
 
     cylinder: HydraulicCylinder
-    """Its data."""
+    """Data of the cylinder."""
 
     def state_names(self, model: Model) -> tuple[str, ...]:
-        """Return pressures [Pa], and the opening of a valve that lags."""
+        """Return both pressures [Pa], and the opening of a valve with a time constant."""
         words = ("cap_pressure", "rod_pressure", *(("opening",) if self._lagging else ()))
         return tuple(f"{self.name}.{word}" for word in words)
 
     def initial_state(self, model: Model) -> tuple[float, ...]:
-        """Return pressures that balance, the mean force of both being half the largest."""
+        """Return pressures in balance at half the supply pressure."""
         c = self.cylinder
         mean = 0.5 * (c.supply_pressure - c.tank_pressure)
         small = min(c.cap_area, c.rod_area)
@@ -97,15 +93,15 @@ class CylinderDrive(Element):
         return (cap, rod, *((0.0,) if self._lagging else ()))
 
     def command_names(self, model: Model) -> tuple[str, ...]:
-        """Return its name: the opening of the valve."""
+        """Return its name: the valve opening."""
         return (self.name,)
 
     def output_names(self, model: Model) -> tuple[str, ...]:
-        """Return extension [m], force [N], energy of the oil [J], flow from the pump [m^3/s]."""
+        """Return extension [m], force [N], energy of the oil [J] and pump flow [m^3/s]."""
         return tuple(f"{self.name}.{word}" for word in ("extension", "force", "energy", "flow"))
 
     def parameters(self) -> tuple[float, ...]:
-        """Return all numbers but the ends: areas, lengths, pressures, valve, oil, friction."""
+        """Return areas, lengths, pressures, valve gain, oil data, damping, valve time constant."""
         c = self.cylinder
         assert c.relief_pressure is not None
         return (
@@ -116,12 +112,12 @@ class CylinderDrive(Element):
         )
 
     def structure(self) -> Hashable:
-        """Return what it acts on, and whether its valve lags."""
+        """Return what it acts on, and whether its valve has a time constant."""
         c = self.cylinder
         return (c.first, c.first_point, c.second, c.second_point, c.joint, self._lagging)
 
     def check(self, model: Model) -> None:
-        """Raise an error if its ends or its joint do not fit the robot."""
+        """Raise an error if its frames or its joint do not exist."""
         c = self.cylinder
         if c.joint is not None:
             require_single_dof(model, c.joint, f"hydraulic cylinder {self.name!r}")
@@ -130,16 +126,16 @@ class CylinderDrive(Element):
                 model.plan.frame(str(end))
 
     def act(self, now: ElementContext) -> Action:
-        """Return the force of the piston, and the rates of pressures and valve."""
+        """Compute the piston force, and the rates of pressures and valve."""
         A1, A2, stroke, retracted, supply, tank, relief, gain, b, dead, leak, c = now.p[:12]
         p1, p2, *lagging = now.x
-        wanted = np.minimum(np.maximum(now.u[0], -1.0), 1.0)
-        opening = lagging[0] if self._lagging else wanted
-        length, rate, apply = self._where(now)
+        commanded = np.minimum(np.maximum(now.u[0], -1.0), 1.0)
+        opening = lagging[0] if self._lagging else commanded
+        length, rate, apply = self._kinematics(now)
         x = length - retracted
         inside = np.minimum(np.maximum(x, 0.0), stroke)
         V1, V2 = dead + A1 * inside, dead + A2 * (stroke - inside)
-        # a spool joins one chamber to the pump and the other to the tank
+        # the spool connects one chamber to the pump and the other to the tank
         forth, back = np.maximum(opening, 0.0), np.maximum(-opening, 0.0)
         small = LAMINAR_SHARE * supply
         feed1 = orifice_flow(gain * forth, supply - p1, small)
@@ -152,8 +148,8 @@ class CylinderDrive(Element):
         past = leak * (p1 - p2)
         rates: list[Scalar] = [b * (Q1 - past - A1 * rate) / V1, b * (Q2 + past + A2 * rate) / V2]
         if self._lagging:
-            rates.append((wanted - opening) / now.p[12])
-        # an end gives a little under the full pressure of the pump
+            rates.append((commanded - opening) / now.p[12])
+        # end stops, scaled by the largest pressure force
         largest = supply * np.maximum(A1, A2)
         stiffness = largest / (STOP_SHARE * stroke)
         law = (stiffness, stiffness * STOP_TIME, STOP_SHARE * stroke)
@@ -168,8 +164,8 @@ class CylinderDrive(Element):
         joint_forces, wrenches = apply(force)
         return Action(joint_forces, wrenches, tuple(rates), outputs)
 
-    def _where(self, now: ElementContext) -> tuple[Scalar, Scalar, _Apply]:
-        """Return length and speed, and how a push acts on the robot."""
+    def _kinematics(self, now: ElementContext) -> tuple[Scalar, Scalar, _Apply]:
+        """Return length, rate, and the map from piston force to forces on the robot."""
         c = self.cylinder
         if c.joint is not None:
             joint = now.model.joint(c.joint)
@@ -191,8 +187,5 @@ def _spill(gain: Scalar, p: Scalar, relief: Scalar, tank: Scalar) -> Scalar:
 
 
 def _energy(p: Scalar, V: Scalar, b: Scalar) -> Scalar:
-    """Return the energy of compressed oil [J].
-
-    From p = b ln(C / V) for an amount C of oil: V (b (exp(p / b) - 1) - p), near V p^2 / (2 b).
-    """
+    """Compute the energy of compressed oil [J]: V (b (exp(p / b) - 1) - p), near V p^2 / (2 b)."""
     return V * (b * np.expm1(p / b) - p)

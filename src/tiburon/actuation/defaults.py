@@ -1,4 +1,4 @@
-"""What a robot's own data says about the forces at its joints and on its bodies."""
+"""Default force elements of a robot, from its own data."""
 
 from collections.abc import Iterable
 
@@ -6,7 +6,7 @@ from tiburon.actuation.cylinder_drive import CylinderDrive
 from tiburon.actuation.element import Element
 from tiburon.actuation.force_drive import ForceDrive
 from tiburon.actuation.joint_access import per_degree_of_freedom
-from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, felt_inertia
+from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_joint_inertia
 from tiburon.actuation.motor_drive import MotorDrive
 from tiburon.actuation.passive import FRICTION_SPEED, PassiveJoints
 from tiburon.actuation.point_spring import PointSpring
@@ -22,7 +22,7 @@ from tiburon.model.spring import Spring
 __all__ = ["PASSIVES", "as_elements", "elements_of"]
 
 PASSIVES = (True, False, "stick_slip")
-"""What may be said about passive forces."""
+"""Options for passive forces."""
 
 
 @public
@@ -35,21 +35,20 @@ def elements_of(
     friction_speed: float = FRICTION_SPEED,
     stop_frequency: float = STOP_FREQUENCY,
 ) -> tuple[Element, ...]:
-    """Return what acts on a robot by its own data: motors, thrusters, friction, springs, stops.
+    """Return the force elements of a robot: actuators, thrusters, friction, springs, stops.
 
     Args:
         model: The robot.
-        world: Surroundings; thrusters push with or without water around them.
-        passive: Whether joints have their friction and springs (`JointPassive`), and `Spring`s
-            between points pull. True: Coulomb friction turns around over `friction_speed`, and
-            joints under load creep. "stick_slip": they rest, at the price of a state each.
-        limits: Whether joints stop where their `JointLimits` say.
-        friction_speed: Speed over which smooth friction turns around [rad/s or m/s].
-        stop_frequency: Stiffness of stops: how fast what a joint moves would swing there [rad/s].
+        world: Surroundings; not used, since thrusters act with or without water.
+        passive: Whether joint friction and springs (`JointPassive`) and `Spring`s act. True: smooth
+            Coulomb friction, with creep under load. "stick_slip": stiction, with one state per
+            degree of freedom.
+        limits: Whether joints have stops at their `JointLimits`.
+        friction_speed: Speed over which smooth friction changes sign [rad/s or m/s].
+        stop_frequency: Natural frequency of the moved inertia on its stop [rad/s].
 
     Returns:
-        Actuators first, in the order of `model.actuators`, then thrusters, cylinders, springs,
-        passive forces, stops.
+        Actuators, thrusters, cylinders, springs, passive forces, stops, each in model order.
     """
     if passive not in PASSIVES:
         raise OptionError("passive", PASSIVES, passive)
@@ -67,12 +66,10 @@ def elements_of(
 
 
 def as_elements(parts: Iterable[object]) -> tuple[Element, ...]:
-    """Return elements for parts of robots: springs, cylinders, actuators, thrusters.
-
-    Elements among them are returned as they are.
+    """Convert springs, cylinders, actuators and thrusters to elements; elements stay unchanged.
 
     Raises:
-        ModelError: If these are no parts, or one stands alone instead of in a list.
+        ModelError: If a part cannot be converted, or `parts` is not a list.
     """
     given: object = parts
     if isinstance(given, str) or not isinstance(given, Iterable):
@@ -99,16 +96,16 @@ def _as_element(part: object) -> Element:
 
 
 STICK_FREQUENCY = 300.0
-"""How fast what a joint moves may swing on its bristles, by default [rad/s]."""
+"""Default natural frequency of the moved inertia on the bristles [rad/s]."""
 
 
 def _stick_slips(model: Model) -> list[Element]:
-    """Return friction that holds for all joints with Coulomb friction, as stiff as they allow."""
+    """Return stick-slip elements of all joints with Coulomb friction, scaled by inertia."""
     found: list[Element] = []
     for joint in model.joints:
         if joint.passive is None or joint.dof == 0:
             continue
-        inertia = felt_inertia(model)[model.slice(joint.name, of="v")]
+        inertia = apparent_joint_inertia(model)[model.slice(joint.name, of="v")]
         ratio = joint.ratio if isinstance(joint, Coupled) else 1.0
         for k, f in enumerate(per_degree_of_freedom(joint.passive.friction, joint)):
             if f == 0.0:
@@ -124,7 +121,7 @@ def _stick_slips(model: Model) -> list[Element]:
                     bend=bend,
                     relaxation=1.0 / STICK_FREQUENCY,
                     slip_time=1.0 / STICK_FREQUENCY,
-                    freedom=k,
+                    dof_index=k,
                 )
             )
     return found

@@ -1,9 +1,9 @@
-"""Elements: what acts on a robot beside gravity, water and the forces a caller gives.
+"""Force elements: actuators, springs, friction, stops and user-defined forces.
 
-An element may drive joints, push on frames, have inner states of its own that move with the robot
-(the current of a winding, the pressure of a cylinder), take commands, and report what it does. All
-of its numbers are scalars, floats or traced, so that the same element runs in a debugger and inside
-a native loop. A new kind of element is a new file beside this one.
+An element applies joint forces and wrenches on frames. It may have continuous states (winding
+current, cylinder pressure), commands, run-time parameters and outputs. All values are scalars,
+floats or traced, so that the same element runs in a debugger and inside a native loop. A new kind
+of element is a new file beside this one.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -26,41 +26,32 @@ Scalars = Sequence[Scalar]
 
 
 class StateKinematics:
-    """Poses and velocities of the bodies of a robot in one state, computed on first use.
-
-    All elements of a robot share one, so that each pose is computed once.
-    """
+    """Poses and velocities of the bodies in one state, computed once and shared by all elements."""
 
     def __init__(self, around: Setting, q: Scalars, v: Scalars) -> None:
-        """Remember a state.
-
-        Args:
-            around: The robot under its surroundings, in this state.
-            q: Position [m or rad], nq scalars.
-            v: Joint velocity [m/s or rad/s], nv scalars.
-        """
+        """Store a state: its setting, q [m or rad] and v [m/s or rad/s]."""
         self.around = around
         self.q = q
         self.v = v
 
     @cached_property
     def places(self) -> tuple[Place, ...]:
-        """Place of each plan body in the world."""
+        """Pose of each plan body in the world."""
         return body_places(self.around.plan, self.q)
 
     @cached_property
     def motions(self) -> tuple[Moving, ...]:
-        """Motion of each plan body, its own axes at its own origin, as if v were constant."""
+        """Velocity and acceleration at vd = 0 of each plan body, body axes at the body origin."""
         return body_motions(self.around.plan, self.q, self.v, None)
 
     def frame_pose(self, name: str) -> Place:
-        """Return where a body or frame is: axes `R` and origin `p` in the world [m]."""
+        """Return the pose of a body or frame: axes `R` and origin `p` in the world [m]."""
         frame = self.around.plan.frame(name)
         carrier = WORLD_PLACE if frame.body == WORLD_BODY else self.places[frame.body]
         return carrier.moved(frame.transform)
 
     def frame_velocity(self, name: str) -> Motion:
-        """Return how a body or frame moves, [omega; v] in its own axes at its origin."""
+        """Return the velocity [omega; v] of a body or frame, in its own axes at its origin."""
         frame = self.around.plan.frame(name)
         if frame.body == WORLD_BODY:
             return Motion.zero()
@@ -68,7 +59,7 @@ class StateKinematics:
 
 
 class ElementContext:
-    """What one element meets in one state: the robot, and its own states, commands and numbers."""
+    """Arguments of an element in one state: the robot, its own states, commands and parameters."""
 
     __slots__ = ("p", "sight", "tables", "time", "u", "x")
 
@@ -82,15 +73,15 @@ class ElementContext:
         p: Scalars,
         tables: Scalars = (),
     ) -> None:
-        """Put together what an element meets.
+        """Store the arguments of an element.
 
         Args:
-            sight: The robot in this state.
-            time: When [s].
-            x: Inner states of the element, as `Element.state_names` lists them.
-            u: Commands of the element, as `Element.command_names` lists them.
-            p: Run-time numbers of the element, as `Element.parameters` lists them.
-            tables: Handles of its tables, as `Element.tables` lists them, one after the other.
+            sight: Kinematics of the robot in this state.
+            time: Time [s].
+            x: States of the element, in the order of `Element.state_names`.
+            u: Commands of the element, in the order of `Element.command_names`.
+            p: Run-time parameters of the element, in the order of `Element.parameters`.
+            tables: Handles of its tables, in the order of `Element.tables`.
         """
         self.sight = sight
         self.time = time
@@ -106,22 +97,22 @@ class ElementContext:
 
     @property
     def plan(self) -> Plan:
-        """Layout of the robot with its numbers in this state."""
+        """Layout of the robot, with its parameters in this state."""
         return self.sight.around.plan
 
     @property
     def around(self) -> Setting:
-        """What the robot is in: gravity, water, forces."""
+        """Gravity, water and external forces in this state."""
         return self.sight.around
 
     @property
     def gravity(self) -> Vec3:
-        """Acceleration of free fall, world axes [m/s^2]."""
+        """Gravitational acceleration, world axes [m/s^2]."""
         return self.sight.around.gravity
 
     @property
     def q(self) -> Scalars:
-        """Position [m or rad], nq scalars."""
+        """Configuration [m or rad], nq scalars."""
         return self.sight.q
 
     @property
@@ -138,35 +129,35 @@ class ElementContext:
         return self.sight.v[self.model.slice(joint, of="v")]
 
     def frame_pose(self, name: str) -> Place:
-        """Return where a body or frame is: axes `R` and origin `p` in the world [m]."""
+        """Return the pose of a body or frame: axes `R` and origin `p` in the world [m]."""
         return self.sight.frame_pose(name)
 
     def frame_velocity(self, name: str) -> Motion:
-        """Return how a body or frame moves, [omega; v] in its own axes at its origin."""
+        """Return the velocity [omega; v] of a body or frame, in its own axes at its origin."""
         return self.sight.frame_velocity(name)
 
 
 @record(eq=False)
 class Action:
-    """What an element does in one state."""
+    """Result of an element in one state."""
 
     joint_force: Mapping[str, Scalars] | Scalars | None = None
-    """Forces at joints [N or N m]: one scalar per freedom by joint name, or nv scalars; or none."""
+    """Joint forces [N or N m]: one scalar per DoF by joint name, or nv scalars; or None."""
 
     wrenches: Mapping[str, Scalars] | None = None
-    """Forces on bodies or frames, by name: [n; f] at the frame's origin, its own axes [N m, N]."""
+    """Wrenches on bodies or frames, by name: [n; f] at the frame's origin, frame axes [N m, N]."""
 
     rates: Scalars = ()
-    """Time derivatives of the element's own states, as `Element.state_names` lists them."""
+    """Time derivatives of the element's states, in the order of `Element.state_names`."""
 
     outputs: Mapping[str, Scalar] | None = None
-    """What can be recorded of it, by name; names are those of `Element.output_names`."""
+    """Outputs that can be recorded, by the names of `Element.output_names`."""
 
 
 class Element:
-    """Something that acts on a robot; subclasses are records, compared by value.
+    """A force element of a robot; subclasses are records, compared by value.
 
-    What is not overridden says: no states, no commands, no run-time parameters, no outputs.
+    By default it has no states, commands, run-time parameters or outputs.
     """
 
     __slots__ = ()
@@ -175,19 +166,19 @@ class Element:
     """Unique among the elements of a run."""
 
     def state_names(self, model: Model) -> tuple[str, ...]:
-        """Return the names of its continuous inner states, unique among all elements."""
+        """Return the names of its continuous states, unique among all elements."""
         return ()
 
     def initial_state(self, model: Model) -> tuple[float, ...]:
-        """Return its inner states at the start of a run: zeros by default."""
+        """Return its initial states: zeros by default."""
         return (0.0,) * len(self.state_names(model))
 
     def command_names(self, model: Model) -> tuple[str, ...]:
-        """Return the names of the commands it takes, unique among all elements."""
+        """Return the names of its commands, unique among all elements."""
         return ()
 
     def output_names(self, model: Model) -> tuple[str, ...]:
-        """Return the names of what it can report."""
+        """Return the names of its outputs."""
         return ()
 
     def parameters(self) -> tuple[float, ...]:
@@ -195,30 +186,29 @@ class Element:
         return ()
 
     def tables(self) -> tuple[Table, ...]:
-        """Return data beside the code, too long to be run-time parameters; `read_rows` reads it."""
+        """Return tables too long for run-time parameters, kept beside the code; see `read_rows`."""
         return ()
 
     def structure(self) -> Hashable:
-        """Return what the code depends on, as data.
+        """Return the data that compiled code depends on: by default the whole element.
 
-        By default everything: the element itself. One that lists its numbers in `parameters`
-        or `tables` leaves them out here; of tables their form remains. Elements that users write
-        are not asked: their graph tells.
+        Values in `parameters` and `tables` are left out; the form of tables remains. Not called for
+        user-defined elements, which are keyed by their traced graph.
         """
         return self
 
     def act(self, now: ElementContext) -> Action:
-        """Return what it does in a state; on floats or traced values."""
-        raise TypeError(f"{type(self).__name__} does not say how it acts: define act(now)")
+        """Compute forces, state derivatives and outputs in a state; on floats or traced values."""
+        raise TypeError(f"{type(self).__name__} does not define its forces: define act(now)")
 
     def check(self, model: Model) -> None:
-        """Raise an error if it does not fit a robot: an unknown joint, a wrong number of values."""
+        """Raise an error if the robot lacks a joint or frame, or a number of values is wrong."""
 
 
 def structure_of(elements: Sequence[Element]) -> tuple[Any, ...]:
-    """Return what code depends on of several elements: kinds, names and structures.
+    """Return what compiled code depends on: types, names and structures of the elements.
 
-    Of those that run user code it holds only the name; their graph determines the rest.
+    Elements with user code contribute their names only; their graph determines the rest.
     """
     return tuple(
         (type(e).__qualname__, e.name, e.structure()) if is_declared(e) else ("user", e.name)

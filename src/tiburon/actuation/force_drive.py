@@ -1,4 +1,4 @@
-"""Ideal actuators: they give the force they are told, within limits."""
+"""Ideal actuators: the commanded force, saturated at limits."""
 
 import math
 from collections.abc import Hashable
@@ -11,42 +11,41 @@ from tiburon.model import Actuator, Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["ForceDrive", "within"]
+__all__ = ["ForceDrive", "saturated"]
 
 SPEED_FADE_SHARE = 0.1
-"""Last share of the largest speed, over which an actuator loses its force to go faster."""
+"""Fraction of the speed limit over which the driving force fades to zero."""
 
 
 @record
 class ForceDrive(Element):
-    """An `Actuator` without electrics: the command is the force at the joint [N m or N].
+    """An `Actuator` without motor model: the command is the joint force [N m or N].
 
-    The force is held within `force_limits`. Towards `speed_limit` the force along the motion fades:
-    whole up to nine tenths of that speed, none at it. Braking is not limited by speed. One command
-    for each freedom of the joint, though joints of one freedom are the rule.
+    The force saturates at `force_limits`. From 90 % of `speed_limit` on, the force along the motion
+    fades to zero; braking is not limited by speed. There is one command per degree of freedom.
     """
 
     name: str
-    """Unique among the elements of a run; that of its command too."""
+    """Unique among the elements of a run; also the name of its command."""
 
     actuator: Actuator
-    """Its data."""
+    """Data of the actuator."""
 
     def command_names(self, model: Model) -> tuple[str, ...]:
-        """Return its name, with a number behind it where the joint has several freedoms."""
+        """Return its name, with an index for joints with several degrees of freedom."""
         count = model.joint(self.actuator.joint).dof
         return (self.name,) if count == 1 else tuple(f"{self.name}.{k}" for k in range(count))
 
     def output_names(self, model: Model) -> tuple[str, ...]:
-        """Return the force of each freedom after all limits [N m or N]."""
+        """Return the saturated force of each degree of freedom [N m or N]."""
         return tuple(f"{name}.force" for name in self.command_names(model))
 
     def parameters(self) -> tuple[float, ...]:
-        """Return those limits that are finite: smallest and largest force, largest speed."""
+        """Return the finite limits: smallest and largest force, largest speed."""
         return tuple(x for x in self._limits() if math.isfinite(x))
 
     def structure(self) -> Hashable:
-        """Return what it drives and which limits it has."""
+        """Return its joint, and which limits are finite."""
         return (self.actuator.joint, tuple(math.isfinite(x) for x in self._limits()))
 
     def check(self, model: Model) -> None:
@@ -54,16 +53,16 @@ class ForceDrive(Element):
         model.joint(self.actuator.joint)
 
     def act(self, now: ElementContext) -> Action:
-        """Return the force at the joint."""
+        """Compute the joint force."""
         given = iter(now.p)
         low, high, speed = (next(given) if math.isfinite(x) else None for x in self._limits())
         joint = now.model.joint(self.actuator.joint)
         force = []
         for u, v in zip(now.u, joint_velocities(now, joint), strict=True):
-            f = within(u, low, high)
+            f = saturated(u, low, high)
             if speed is not None:
                 left = (1.0 - np.abs(v) / speed) / SPEED_FADE_SHARE
-                # force along the motion fades, braking stays
+                # only the force along the motion fades
                 f = np.where(f * v > 0.0, f * np.minimum(np.maximum(left, 0.0), 1.0), f)
             force.append(f)
         outputs = {
@@ -76,7 +75,7 @@ class ForceDrive(Element):
         return (low, high, self.actuator.speed_limit)
 
 
-def within(x: Scalar, low: Scalar | None, high: Scalar | None) -> Scalar:
-    """Return x held within limits; None for no limit."""
+def saturated(x: Scalar, low: Scalar | None, high: Scalar | None) -> Scalar:
+    """Return x saturated at limits; None for no limit."""
     x = x if low is None else np.maximum(x, low)
     return x if high is None else np.minimum(x, high)

@@ -1,4 +1,4 @@
-"""Elements that users write as one function."""
+"""User-defined force elements: one function."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -17,12 +17,11 @@ __all__ = ["ForceFunction"]
 
 @record
 class ForceFunction(Element):
-    """An element whose action a function gives, on floats or traced values.
+    """A force element defined by a function of an `ElementContext`, on floats or traced values.
 
-    The function takes an `ElementContext` and uses only arithmetic and NumPy functions on its
-    values, no `if` on one. It returns an `Action`; or, where forces at joints are all it does,
-    these by joint name; or nv joint forces. Its graph is compiled into the loop: a function that
-    does something else is compiled anew, values in `numbers` may change without that.
+    The function uses only arithmetic and NumPy functions on values, no `if`. It returns an
+    `Action`, joint forces by joint name, or nv joint forces. Its graph is compiled into the time
+    loop; changing `parameter_values` does not recompile.
 
     Example:
         A wall of 10 kN/m at x = 2 m, for the tip of an arm::
@@ -32,26 +31,26 @@ class ForceFunction(Element):
                 push = (0, 0, 0, -now.p[0] * depth, 0, 0)
                 return tb.Action(wrenches={"tip": push})
 
-            tb.ForceFunction("wall", wall, numbers=(1e4,))
+            tb.ForceFunction("wall", wall, parameter_values=(1e4,))
     """
 
     name: str
     """Unique among the elements of a run."""
 
     function: Callable[[ElementContext], Any]
-    """Gives the action."""
+    """Returns the action."""
 
     states: Mapping[str, float] | tuple[tuple[str, float], ...] = field(default=(), kw_only=True)
-    """Inner states by name, with their values at the start; the element's name leads theirs."""
+    """States by name, with their initial values; the element's name is prefixed."""
 
     commands: tuple[str, ...] = field(default=(), kw_only=True)
     """Names of its commands."""
 
     outputs: tuple[str, ...] = field(default=(), kw_only=True)
-    """Names of what it reports in `Action.outputs`."""
+    """Names of its `Action.outputs`."""
 
-    numbers: tuple[float, ...] = field(default=(), kw_only=True)
-    """Run-time numbers, which the function finds as `now.p`."""
+    parameter_values: tuple[float, ...] = field(default=(), kw_only=True)
+    """Run-time parameters, which the function reads as `now.p`."""
 
     def __post_init__(self) -> None:
         check_name(self.name, "force function")
@@ -70,17 +69,19 @@ class ForceFunction(Element):
             (check_name(n, f"{element}: states"), number(x, element, n)) for n, x in states
         )
         object.__setattr__(self, "states", checked)
-        numbers = tuple(number(x, element, "numbers", self.name) for x in self.numbers)
-        object.__setattr__(self, "numbers", numbers)
+        values = tuple(
+            number(x, element, "parameter_values", self.name) for x in self.parameter_values
+        )
+        object.__setattr__(self, "parameter_values", values)
         for quantity in ("commands", "outputs"):
             object.__setattr__(self, quantity, tuple(getattr(self, quantity)))
 
     def state_names(self, model: Model) -> tuple[str, ...]:
-        """Return the names of its states behind its own name."""
+        """Return the names of its states, prefixed with its own name."""
         return tuple(f"{self.name}.{name}" for name, _ in self._states)
 
     def initial_state(self, model: Model) -> tuple[float, ...]:
-        """Return the states at the start."""
+        """Return the initial states."""
         return tuple(x for _, x in self._states)
 
     def command_names(self, model: Model) -> tuple[str, ...]:
@@ -88,20 +89,20 @@ class ForceFunction(Element):
         return self.commands
 
     def output_names(self, model: Model) -> tuple[str, ...]:
-        """Return the names of what it reports."""
+        """Return the names of its outputs."""
         return self.outputs
 
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time parameters."""
-        return self.numbers
+        return self.parameter_values
 
     @property
     def state_count(self) -> int:
-        """How many inner states it has."""
+        """Number of states."""
         return len(self._states)
 
     def act(self, now: ElementContext) -> Action:
-        """Return what the function says."""
+        """Call the function, and convert its result to an `Action`."""
         answer = self.function(now)
         if isinstance(answer, Action):
             return answer

@@ -1,7 +1,7 @@
-"""Positions, velocities and forces of joints as elements use them, coupled joints included.
+"""Positions, velocities and forces of joints in elements, coupled joints included.
 
-A coupled joint has no variables of its own. Its position is ratio times that of its leader plus an
-offset; a force on it acts on the leader, multiplied by the ratio (equal virtual work).
+A coupled joint has no variables of its own: its position is ratio * q_leader + offset, and a force
+on it acts on the leader, multiplied by the ratio (virtual work).
 """
 
 from collections.abc import Mapping, Sequence
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from tiburon.actuation.element import ElementContext
 from tiburon.errors import ModelError
 from tiburon.model import Coupled, Joint, Model
-from tiburon.model.joint_properties import PerFreedom
+from tiburon.model.joint_properties import PerDof
 from tiburon.spatial import Scalar
 
 __all__ = [
@@ -18,17 +18,18 @@ __all__ = [
     "joint_velocities",
     "per_degree_of_freedom",
     "require_single_dof",
+    "rotation_vector",
     "spread_forces",
 ]
 
 
-def per_degree_of_freedom(value: PerFreedom, joint: Joint) -> tuple[float, ...]:
-    """Return one value per degree of freedom, where one may stand for all."""
+def per_degree_of_freedom(value: PerDof, joint: Joint) -> tuple[float, ...]:
+    """Expand one value for all degrees of freedom to one value each."""
     return value if isinstance(value, tuple) else (value,) * joint.dof
 
 
 def joint_positions(now: ElementContext, joint: Joint) -> Sequence[Scalar]:
-    """Return the position variables of a joint [m or rad]; one, its own, if it follows another."""
+    """Return the position variables of a joint [m or rad]; a coupled joint has one."""
     q = now.joint_position(joint.name)
     if isinstance(joint, Coupled):
         return (joint.ratio * q[0] + joint.offset,)
@@ -42,25 +43,21 @@ def joint_velocities(now: ElementContext, joint: Joint) -> Sequence[Scalar]:
 
 
 def joint_force(joint: Joint, force: Sequence[Scalar]) -> dict[str, Sequence[Scalar]]:
-    """Return the force at a joint by the name of the joint whose variables feel it [N or N m]."""
+    """Return a joint force [N or N m] by the name of the joint whose variables it acts on."""
     if isinstance(joint, Coupled):
         return {joint.leader: (joint.ratio * force[0],)}
     return {joint.name: tuple(force)}
 
 
+def rotation_vector(joint: Joint, q: Sequence[Scalar]) -> Sequence[Scalar]:
+    """Return the rotation vector of a joint whose position has a quaternion [rad]."""
+    return joint.difference(joint.neutral(), q)[:3]
+
+
 def spread_forces(
     model: Model, forces: Sequence[Mapping[str, Sequence[Scalar]]]
 ) -> tuple[Scalar, ...]:
-    """Add up forces at joints.
-
-    Args:
-        model: The robot.
-        forces: By joint name, one scalar per degree of freedom [N or N m]; a joint may occur
-            many times.
-
-    Returns:
-        One scalar per velocity variable, nv in all.
-    """
+    """Sum joint forces [N or N m], given by joint name, into nv scalars."""
     total: list[Scalar] = [0.0] * model.nv
     for named in forces:
         for name, force in named.items():
@@ -75,7 +72,7 @@ def require_single_dof(model: Model, joint: str, element: str) -> None:
     found = model.joint(joint)
     if found.dof != 1:
         raise ModelError(
-            f"{element}: expected a joint of one freedom, got the {found.kind} joint {joint!r} "
-            f"with {found.dof}; name a hinge, a slide or a screw",
+            f"{element}: expected a joint with one degree of freedom, got the {found.kind} joint "
+            f"{joint!r} with {found.dof}; name a revolute, prismatic or screw joint",
             name=joint,
         )

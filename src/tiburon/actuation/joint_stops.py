@@ -1,4 +1,4 @@
-"""Ends of joints: one-sided springs with dampers where `JointLimits` has the joint stop."""
+"""Joint stops: one-sided spring-dampers at the position limits of `JointLimits`."""
 
 import math
 from collections.abc import Hashable
@@ -12,10 +12,9 @@ from tiburon.actuation.joint_access import (
     joint_positions,
     joint_velocities,
     per_degree_of_freedom,
+    rotation_vector,
     spread_forces,
 )
-from tiburon.actuation.joint_spring import turn_of
-from tiburon.actuation.stop import stop_force
 from tiburon.algorithms.crba import crba
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
@@ -25,33 +24,53 @@ from tiburon.model import Coupled, Joint, Model
 from tiburon.record import record
 from tiburon.spatial import Scalar
 
-__all__ = ["JointStop", "JointStops", "felt_inertia"]
+__all__ = ["JointStop", "JointStops", "apparent_joint_inertia", "stop_force"]
 
 STOP_FREQUENCY = 250.0
-"""How fast what a joint moves would swing on its stop, by default [rad/s].
+"""Default natural frequency of the moved inertia on its stop [rad/s].
 
-A stop met at 1 rad/s is then entered by 4 mrad; steps of a millisecond follow the rebound.
+An impact at 1 rad/s penetrates 4 mrad; steps of 1 ms resolve the rebound.
 """
 
 STOP_DAMPING_RATIO = 0.5
-"""Damping of that swing as a fraction of critical: a stop gives back little of the energy."""
+"""Default damping ratio (fraction of critical damping)."""
 
 STOP_RAMP = 1e-3
-"""Depth at which the damper of a stop is fully there [rad or m]."""
+"""Default penetration depth at which a stop has its full damping [rad or m]."""
 
-SMALLEST_DEPTH = 1e-150
-"""Keeps the direction of no turn finite; squared it is the smallest normal number and more."""
+TINY = 1e-150
+"""Added to the squared rotation angle, so that its direction is finite at zero rotation."""
+
+
+def stop_force(
+    depth: Scalar, rate: Scalar, stiffness: Scalar, damping: Scalar, ramp: Scalar
+) -> Scalar:
+    """Compute the force of a stop [N or N m]: max(0, k d + b min(d / r, 1) d') for d > 0.
+
+    The damping ramps up over the depth r, so that the force is continuous; below r it is the law of
+    Hunt and Crossley 1975, "Coefficient of restitution interpreted as damping in vibroimpact", with
+    the coefficient b / r. The stop dissipates energy; it never adds any.
+
+    Args:
+        depth: Penetration depth d [m or rad].
+        rate: Speed into the stop, d' [m/s or rad/s].
+        stiffness: k [N/m or N m/rad].
+        damping: b [N s/m or N m s/rad].
+        ramp: r [m or rad].
+    """
+    d = np.maximum(depth, 0.0)
+    return np.maximum(stiffness * d + damping * np.minimum(d / ramp, 1.0) * rate, 0.0)
 
 
 @record
 class JointStop:
-    """How one freedom of a joint is stopped."""
+    """Stop of one degree of freedom of a joint."""
 
     joint: str
     """Name of the joint."""
 
-    freedom: int
-    """Which of its freedoms, from 0; -1 for the angle of a turn about all axes."""
+    dof_index: int
+    """Index of the degree of freedom, from 0; -1 for the total rotation angle of a ball joint."""
 
     lower: float
     """Smallest position [rad or m]; minus infinity for none."""
@@ -60,13 +79,13 @@ class JointStop:
     """Largest position [rad or m]; infinity for none."""
 
     stiffness: float
-    """Force per depth [N m/rad or N/m]."""
+    """Force per penetration depth [N m/rad or N/m]."""
 
     damping: float
     """Force per speed into the stop [N m s/rad or N s/m]."""
 
     ramp: float = STOP_RAMP
-    """Depth at which the damper is fully there [rad or m]."""
+    """Depth at which the damping is complete [rad or m]."""
 
     def __post_init__(self) -> None:
         element = f"stop of joint {self.joint!r}"
@@ -82,13 +101,13 @@ class JointStop:
 
 @record
 class JointStops(Element):
-    """All stops of a robot in one element; positions and numbers are run-time parameters."""
+    """All stops of a robot in one element; their values are run-time parameters."""
 
     name: str
     """Unique among the elements of a run."""
 
     stops: tuple[JointStop, ...]
-    """One for each freedom that is limited."""
+    """One per limited degree of freedom."""
 
     @classmethod
     @public
@@ -100,17 +119,16 @@ class JointStops(Element):
         damping_ratio: float = STOP_DAMPING_RATIO,
         ramp: float = STOP_RAMP,
     ) -> "JointStops | None":
-        """Return the stops of a robot, as stiff as suits its inertia; None if nothing stops it.
+        """Return the stops of a robot, scaled by its inertia; None if no joint is limited.
 
-        A stop has the stiffness m w^2 and the damping 2 z m w, where m is what the joint feels of
-        the robot in its neutral position with all other joints free: the swing on the stop is then
-        near the frequency w, whatever the joint moves.
+        A stop has the stiffness m w^2 and the damping 2 z m w, with m the apparent inertia of the
+        joint in the neutral configuration (`apparent_joint_inertia`).
 
         Args:
             model: The robot.
             frequency: w [rad/s]; explicit steps should stay below 0.3 / w.
             damping_ratio: z, as a fraction of critical damping.
-            ramp: Depth at which the damper is fully there [rad or m].
+            ramp: Depth at which the damping is complete [rad or m].
         """
         for quantity, value in (("frequency", frequency), ("damping_ratio", damping_ratio)):
             positive(quantity, value)
@@ -120,50 +138,51 @@ class JointStops(Element):
             limits = joint.limits
             if limits is None or joint.dof == 0:
                 continue
-            for freedom, low, high in _limited(joint):
+            for dof_index, low, high in _limited(joint):
                 if math.isinf(low) and math.isinf(high):
                     continue
                 if inertia is None:
-                    inertia = felt_inertia(model)
-                m = _felt_by(model, joint, freedom, inertia)
+                    inertia = apparent_joint_inertia(model)
+                m = _stopped_inertia(model, joint, dof_index, inertia)
                 k, b = m * frequency * frequency, 2.0 * damping_ratio * m * frequency
-                stops.append(JointStop(joint.name, freedom, low, high, k, b, ramp))
+                stops.append(JointStop(joint.name, dof_index, low, high, k, b, ramp))
         return cls("limits", tuple(stops)) if stops else None
 
     def output_names(self, model: Model) -> tuple[str, ...]:
-        """Return the energy stored in the springs of the stops."""
+        """Return the elastic energy of the stops [J]."""
         return (f"{self.name}.energy",)
 
     def parameters(self) -> tuple[float, ...]:
-        """Return of each stop its stiffness, damping, ramp and finite positions."""
+        """Return stiffness, damping, ramp and finite limits of each stop."""
         return tuple(x for stop in self.stops for x in (*_law(stop), *_ends(stop)))
 
     def structure(self) -> Hashable:
-        """Return which freedoms are stopped on which side."""
+        """Return which degrees of freedom have a stop on which side."""
         return tuple(
-            (s.joint, s.freedom, math.isfinite(s.lower), math.isfinite(s.upper)) for s in self.stops
+            (s.joint, s.dof_index, math.isfinite(s.lower), math.isfinite(s.upper))
+            for s in self.stops
         )
 
     def check(self, model: Model) -> None:
-        """Raise an error if a joint or a freedom does not exist."""
+        """Raise an error if a joint or degree of freedom does not exist."""
         for stop in self.stops:
             count = model.joint(stop.joint).dof
-            if not -1 <= stop.freedom < count:
+            if not -1 <= stop.dof_index < count:
                 raise ModelError(
-                    f"stop of joint {stop.joint!r}: freedom must be below {count}, got "
-                    f"{stop.freedom}; count from 0",
+                    f"stop of joint {stop.joint!r}: dof_index must be below {count}, got "
+                    f"{stop.dof_index}; count from 0",
                     name=stop.joint,
                 )
 
     def act(self, now: ElementContext) -> Action:
-        """Return the forces at the joints: zero inside their ranges."""
+        """Compute the joint forces, which are zero within the limits."""
         given = iter(now.p)
         forces = []
         energy: Scalar = 0.0
         for stop in self.stops:
             joint = now.model.joint(stop.joint)
             k, b, r = (next(given) for _ in range(3))
-            position, direction = _measured(now, joint, stop.freedom)
+            position, direction = _measured(now, joint, stop.dof_index)
             v = joint_velocities(now, joint)
             rate: Scalar = 0.0
             for a, x in zip(direction, v, strict=True):
@@ -181,11 +200,11 @@ class JointStops(Element):
 
 
 def _limited(joint: Joint) -> list[tuple[int, float, float]]:
-    """Return freedom, lower and upper limit of all that is limited."""
+    """Return index, lower and upper limit of each limited degree of freedom."""
     assert joint.limits is not None
     low, high = (per_degree_of_freedom(x, joint) for x in (joint.limits.lower, joint.limits.upper))
     if joint.follows is None and joint.nq != joint.nv:
-        # the angle of the whole turn, which cannot be negative
+        # the total rotation angle is not negative
         return [(-1, -math.inf, min(high))]
     return [(k, a, b) for k, (a, b) in enumerate(zip(low, high, strict=True))]
 
@@ -198,26 +217,25 @@ def _ends(stop: JointStop) -> tuple[float, ...]:
     return tuple(x for x in (stop.lower, stop.upper) if math.isfinite(x))
 
 
-def _measured(now: ElementContext, joint: Joint, freedom: int) -> tuple[Scalar, list[Scalar]]:
-    """Return the position that is limited, and how it changes with the velocity of each freedom."""
+def _measured(now: ElementContext, joint: Joint, dof_index: int) -> tuple[Scalar, list[Scalar]]:
+    """Return the limited position, and its gradient with respect to the joint velocity."""
     q = joint_positions(now, joint)
     direction: list[Scalar] = [0.0] * joint.dof
-    if freedom >= 0:
-        direction[freedom] = 1.0
-        return q[freedom], direction
-    x, y, z = turn_of(joint, q)
-    angle = np.sqrt(x * x + y * y + z * z + SMALLEST_DEPTH)
-    # an angle grows by the part of the angular velocity along its axis
+    if dof_index >= 0:
+        direction[dof_index] = 1.0
+        return q[dof_index], direction
+    x, y, z = rotation_vector(joint, q)
+    angle = np.sqrt(x * x + y * y + z * z + TINY)
+    # the rate of the angle is the angular velocity along the rotation axis
     direction[:3] = [x / angle, y / angle, z / angle]
     return angle, direction
 
 
 @lru_cache(maxsize=64)
-def felt_inertia(model: Model) -> NDArray[np.float64]:
-    """Return what each freedom feels of a robot in its neutral position, all other joints free.
+def apparent_joint_inertia(model: Model) -> NDArray[np.float64]:
+    """Compute 1 / (M^-1)_ii in the neutral configuration [kg or kg m^2], shape (nv,).
 
-    The inverse of the diagonal of the inverse mass matrix [kg or kg m^2], shape (nv,): the least
-    that the freedom feels however the others are held.
+    This is the apparent inertia of each degree of freedom with all other joints free.
     """
     if model.nv == 0:
         return np.zeros(0)
@@ -226,15 +244,17 @@ def felt_inertia(model: Model) -> NDArray[np.float64]:
         felt: NDArray[np.float64] = 1.0 / np.diag(np.linalg.inv(M))
     except np.linalg.LinAlgError:
         felt = np.diag(M).copy()
-    # joints that nothing resists, in models that allow them, take what all others feel least
+    # degrees of freedom without inertia get the smallest inertia of the others
     good = felt[np.isfinite(felt) & (felt > 0.0)]
     least = float(good.min()) if good.size else 1.0
     return np.where(np.isfinite(felt) & (felt > 0.0), felt, least)
 
 
-def _felt_by(model: Model, joint: Joint, freedom: int, inertia: NDArray[np.float64]) -> float:
+def _stopped_inertia(
+    model: Model, joint: Joint, dof_index: int, inertia: NDArray[np.float64]
+) -> float:
     own = inertia[model.slice(joint.name, of="v")]
     if isinstance(joint, Coupled):
-        # what the leader feels, seen through the ratio
-        return float(own[0]) / max(joint.ratio * joint.ratio, SMALLEST_DEPTH)
-    return float(own[:3].min()) if freedom < 0 else float(own[freedom])
+        # the inertia of the leader, reflected through the ratio
+        return float(own[0]) / max(joint.ratio * joint.ratio, TINY)
+    return float(own[:3].min()) if dof_index < 0 else float(own[dof_index])

@@ -1,4 +1,4 @@
-"""A loop that opens and closes during a run: a latch, a gripper, a release."""
+"""Loops that open and close during a run: latches, grippers, releases."""
 
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.errors import ModelError, UnknownNameError
@@ -11,13 +11,13 @@ __all__ = ["LoopSwitch"]
 
 @record
 class LoopSwitch(Element):
-    """Lets a loop of the robot be opened and closed during a run, without compiling anything.
+    """Opens and closes a loop of the robot during a run, without recompiling.
 
-    Whether it is closed is an inner state, `"<loop> closed"`, 1 or 0; what each of its constraints
-    holds on to are further ones. Actions of events change them with `latch` and `release`.
+    Its states are `"<loop> closed"`, 1 or 0, and the set point `"<loop> offset k"` of each
+    constraint. Actions of events change them with `latch` and `release`.
 
     Example:
-        A weight that a gripper lets go after a second::
+        A gripper that releases a weight after 1 s::
 
             drop = tb.TimeEvent("drop", 1.0, action=lambda state: tb.release(state, "grip"))
             tb.simulate(crane, 2.0, forces=[tb.LoopSwitch("hand", "grip")], events=[drop])
@@ -30,19 +30,19 @@ class LoopSwitch(Element):
     """Name of the loop, one of `model.loops`."""
 
     closed: bool = True
-    """Whether it is closed at the start."""
+    """Whether it is closed initially."""
 
     def state_names(self, model: Model) -> tuple[str, ...]:
-        """Return whether it is closed, and what its constraints hold on to [m or rad]."""
-        held = (f"{self.loop} held {k}" for k in range(len(loop_rows(model, self.loop))))
-        return (f"{self.loop} closed", *held)
+        """Return the switch state, and the set points of the constraints [m or rad]."""
+        offsets = (f"{self.loop} offset {k}" for k in range(len(loop_rows(model, self.loop))))
+        return (f"{self.loop} closed", *offsets)
 
     def initial_state(self, model: Model) -> tuple[float, ...]:
-        """Return a loop closed where its joint has its place, or open."""
+        """Return 1 or 0, and zero set points."""
         return (float(self.closed), *(0.0,) * len(loop_rows(model, self.loop)))
 
     def check(self, model: Model) -> None:
-        """Refuse loops that are not there."""
+        """Raise an error if the loop does not exist, or is a joint coupling."""
         known = {loop.name: loop for loop in model.loops}
         if self.loop not in known:
             raise UnknownNameError("loop", self.loop, known, where=f"model {model.name!r}")
@@ -54,5 +54,5 @@ class LoopSwitch(Element):
             )
 
     def act(self, now: ElementContext) -> Action:
-        """Stay as it is; the dynamics of loops reads the states."""
+        """Keep the states constant; the constrained dynamics reads them."""
         return Action(rates=(0.0,) * len(now.x))

@@ -1,4 +1,14 @@
-"""What joints do by themselves: viscous and Coulomb friction, and springs."""
+"""Passive joint forces: viscous and Coulomb friction, and springs in joints of any kind.
+
+Symbols:
+    phi     rotation from rest to the present orientation, rotation vector in body axes [rad]
+    V       left Jacobian of the rotation by phi
+    K       stiffness of each degree of freedom, a diagonal matrix
+
+A revolute or prismatic joint has the energy K (q - rest)^2 / 2. A ball joint has phi' K phi / 2;
+since dphi/dt = V^-T omega, its moment is -V^-1 K phi, which is -K phi for equal stiffnesses only. A
+free joint also has springs along the axes of its rest pose.
+"""
 
 from collections.abc import Hashable, Sequence
 
@@ -12,44 +22,110 @@ from tiburon.actuation.joint_access import (
     per_degree_of_freedom,
     spread_forces,
 )
-from tiburon.actuation.joint_spring import rest_position, spring_energy, spring_force
 from tiburon.errors import ModelError
 from tiburon.model import Joint, Model
-from tiburon.model.joint_properties import JointPassive
+from tiburon.model.joint_properties import JointPassive, PerDof
 from tiburon.model.value_checks import number
 from tiburon.record import record
 from tiburon.spatial import Scalar
+from tiburon.spatial.exponential import (
+    left_jacobian_inverse_product,
+    left_jacobian_product,
+    rotation_vector_to_matrix,
+)
+from tiburon.spatial.vec3 import matrix_vector, transpose, vec3
 
 __all__ = ["FRICTION_SPEED", "PassiveJoints", "friction_force"]
 
 FRICTION_SPEED = 0.01
-"""Speed over which smooth Coulomb friction turns around, by default [rad/s or m/s].
+"""Default speed over which smooth Coulomb friction changes sign [rad/s or m/s].
 
-Slow beside what robots do, and fast enough that a joint of usual friction and inertia can be
-stepped at a millisecond.
+Typical joints can then be integrated with steps of 1 ms.
 """
 
 
 def friction_force(friction: Scalar, speed: Scalar, v: Scalar) -> Scalar:
-    """Return smooth Coulomb friction [N or N m]: it opposes motion, and passes zero smoothly.
+    """Compute smooth Coulomb friction [N or N m]: -f tanh(v / s), within 0.5 % of f beyond 3 s.
 
-    -f tanh(v / s): within 0.5 % of f beyond three times the speed s. A joint that holds a load
-    below f creeps with less than the speed at which tanh reaches load / f: see `StickSlip` for
-    one that stays.
+    A joint under a load below f creeps at s artanh(load / f); `StickSlip` comes to rest.
 
     Args:
-        friction: Largest force f [N or N m].
-        speed: Speed s over which it turns around [m/s or rad/s].
+        friction: f, the largest force [N or N m].
+        speed: s [m/s or rad/s].
         v: Velocity [m/s or rad/s].
     """
     return -friction * np.tanh(v / speed)
 
 
+def rest_position(joint: Joint, rest: PerDof) -> tuple[float, ...]:
+    """Return the rest position of a joint, one value per position variable.
+
+    Args:
+        joint: The joint.
+        rest: One value per position variable; or a displacement from the neutral position, one
+            value per degree of freedom or one for all.
+    """
+    count = 1 if joint.follows is not None else joint.nq
+    if isinstance(rest, tuple) and len(rest) == count:
+        return rest
+    step = per_degree_of_freedom(rest, joint)
+    if count == joint.dof:
+        return step
+    return tuple(float(x) for x in joint.integrate(joint.neutral(), step))
+
+
+def spring_force(
+    joint: Joint, rest: Sequence[Scalar], q: Sequence[Scalar], K: Sequence[Scalar]
+) -> tuple[Scalar, ...]:
+    """Compute the spring force of a joint [N or N m], one scalar per degree of freedom.
+
+    Args:
+        joint: The joint.
+        rest: Rest position [m or rad], one scalar per position variable.
+        q: Position of the joint.
+        K: Stiffness of each degree of freedom [N/m or N m/rad].
+    """
+    if len(q) == len(K):
+        return tuple(k * (r - x) for k, r, x in zip(K, rest, q, strict=True))
+    # joints with a quaternion: rotation comes first
+    step = joint.difference(rest, q)
+    phi = vec3(step[:3], "turn")
+    x, y, z = left_jacobian_inverse_product(phi, _scaled(K[:3], phi))
+    moment = (-x, -y, -z)
+    if len(K) == 3:
+        return moment
+    shift = left_jacobian_product(phi, step[3:])
+    to_body = transpose(rotation_vector_to_matrix(phi))
+    x, y, z = matrix_vector(to_body, vec3(_scaled(K[3:], shift), "pull"))
+    return (*moment, -x, -y, -z)
+
+
+def spring_energy(
+    joint: Joint, rest: Sequence[Scalar], q: Sequence[Scalar], K: Sequence[Scalar]
+) -> Scalar:
+    """Compute the spring energy of a joint [J]; arguments as for `spring_force`."""
+    total: Scalar = 0.0
+    step: Sequence[Scalar]
+    if len(q) == len(K):
+        step = [x - r for r, x in zip(rest, q, strict=True)]
+    else:
+        step = joint.difference(rest, q)
+        if len(K) > 3:
+            step = (*step[:3], *left_jacobian_product(step[:3], step[3:]))
+    for k, x in zip(K, step, strict=True):
+        total = total + 0.5 * k * x * x
+    return total
+
+
+def _scaled(K: Sequence[Scalar], x: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    return tuple(k * a for k, a in zip(K, x, strict=True))
+
+
 @record
 class PassiveJoints(Element):
-    """Friction and springs of joints as `JointPassive` states them; all of a robot in one element.
+    """Friction and springs of all joints of a robot, from their `JointPassive`.
 
-    All numbers are run-time parameters; which of them are zero is compiled in.
+    All values are run-time parameters; which of them are zero is compiled in.
     """
 
     name: str
@@ -59,20 +135,20 @@ class PassiveJoints(Element):
     """Joints with passive forces."""
 
     friction_speed: float = FRICTION_SPEED
-    """Speed over which Coulomb friction turns around [rad/s or m/s]."""
+    """Speed over which Coulomb friction changes sign [rad/s or m/s]."""
 
     coulomb: bool = True
-    """Whether Coulomb friction counts here; False where another element takes care of it."""
+    """Whether Coulomb friction is included; False where another element models it."""
 
     run_time: tuple[str, ...] = ()
-    """What code takes at run time also where it is zero: names such as "knee.damping"."""
+    """Values that are run-time parameters even where zero: names such as "knee.damping"."""
 
     def __post_init__(self) -> None:
         speed = number(self.friction_speed, "passive forces", "friction_speed")
         if speed <= 0.0:
             raise ModelError(
                 f"passive forces: friction_speed must be positive, got {speed:g}; a small speed "
-                "is a steep friction, which takes small steps"
+                "makes friction steep and requires small steps"
             )
         object.__setattr__(self, "friction_speed", speed)
 
@@ -87,34 +163,34 @@ class PassiveJoints(Element):
             joint
             for joint in model.joints
             if joint.dof
-            and (any(found._named(joint)) or any(any(x) for x in found._numbers(joint)[:3]))
+            and (any(found._named(joint)) or any(any(x) for x in found._values(joint)[:3]))
         )
         return cls("passive", acting, friction_speed, coulomb, named) if acting else None
 
     def output_names(self, model: Model) -> tuple[str, ...]:
-        """Return the energy of the springs, and the power lost in friction."""
+        """Return spring energy [J] and dissipated power [W]."""
         return (f"{self.name}.energy", f"{self.name}.loss")
 
     def parameters(self) -> tuple[float, ...]:
-        """Return the friction speed, and of each joint in turn all that is not zero.
+        """Return the friction speed, then the nonzero values of each joint.
 
-        Damping, friction, stiffness of each freedom, then where the joint rests.
+        These are damping, friction and stiffness of each degree of freedom, and the rest position.
         """
-        numbers = [
+        values = [
             x
             for joint in self.joints
-            for group, takes in zip(self._numbers(joint), self._takes(joint), strict=True)
+            for group, takes in zip(self._values(joint), self._takes(joint), strict=True)
             for x, taken in zip(group, takes, strict=True)
             if taken
         ]
-        return (self.friction_speed, *numbers)
+        return (self.friction_speed, *values)
 
     def structure(self) -> Hashable:
-        """Return which joints have which forces."""
+        """Return the joints with the pattern of their run-time parameters."""
         return tuple((joint.name, self._takes(joint)) for joint in self.joints)
 
     def act(self, now: ElementContext) -> Action:
-        """Return the forces at the joints."""
+        """Compute the joint forces."""
         given = iter(now.p)
         speed = next(given)
         forces = []
@@ -142,8 +218,8 @@ class PassiveJoints(Element):
         outputs = {f"{self.name}.energy": energy, f"{self.name}.loss": loss}
         return Action(spread_forces(now.model, forces), outputs=outputs)
 
-    def _numbers(self, joint: Joint) -> tuple[tuple[float, ...], ...]:
-        """Return damping, friction and stiffness of each freedom, and the rest of its springs."""
+    def _values(self, joint: Joint) -> tuple[tuple[float, ...], ...]:
+        """Return damping, friction and stiffness per degree of freedom, and the rest position."""
         passive = joint.passive or JointPassive()
         friction = passive.friction if self.coulomb else 0.0
         rates = (passive.damping, friction, passive.stiffness)
@@ -153,12 +229,12 @@ class PassiveJoints(Element):
         return damping, rubbing, stiffness, rest
 
     def _named(self, joint: Joint) -> tuple[bool, ...]:
-        """Which of damping, friction, stiffness and rest are run-time parameters in any case."""
+        """Return which of damping, friction, stiffness and rest are run-time parameters if zero."""
         words = ("damping", "friction", "stiffness", "rest")
         damping, friction, *springs = (f"{joint.name}.{word}" in self.run_time for word in words)
         return (damping, friction and self.coulomb, any(springs), any(springs))
 
     def _takes(self, joint: Joint) -> tuple[tuple[bool, ...], ...]:
-        """Which numbers are run-time parameters: those not zero, and what is named."""
-        groups = zip(self._numbers(joint), self._named(joint), strict=True)
+        """Return which values are run-time parameters: nonzero and named ones."""
+        groups = zip(self._values(joint), self._named(joint), strict=True)
         return tuple(tuple(named or x != 0.0 for x in group) for group, named in groups)

@@ -1,27 +1,88 @@
-"""Springs and dampers between two points."""
+"""Springs and dampers between two points, and the line of action they share with cylinders."""
 
 from collections.abc import Hashable
+from typing import NamedTuple
 
 import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext
-from tiburon.actuation.two_points import line_between
 from tiburon.model import Model
 from tiburon.model.spring import Spring
+from tiburon.model.value_checks import Vec3 as FloatVec3
 from tiburon.record import record
+from tiburon.spatial import Scalar, Vec3
+from tiburon.spatial.vec3 import add, cross, dot, matrix_vector, scale, subtract, transpose
 
-__all__ = ["PointSpring"]
+__all__ = ["Line", "PointSpring", "line_between"]
+
+LEAST_DISTANCE = 1e-12
+"""Distance below which the direction of a line fades to zero [m], to avoid a division by zero."""
+
+
+class Line(NamedTuple):
+    """Line of action between two points, and its rate of change."""
+
+    length: Scalar
+    """Distance of the points [m]."""
+
+    rate: Scalar
+    """Time derivative of the distance [m/s]."""
+
+    first: str
+    second: str
+    first_arm: FloatVec3
+    second_arm: FloatVec3
+    first_direction: Vec3
+    """From the first to the second point, axes of the first frame."""
+
+    second_direction: Vec3
+    """The same in axes of the second frame."""
+
+    def pulled(self, tension: Scalar) -> dict[str, tuple[Scalar, ...]]:
+        """Return the wrenches of a tension [N], by frame name: [n; f] at its origin [N m, N]."""
+        f = scale(self.first_direction, tension)
+        g = scale(self.second_direction, -tension)
+        ends = (
+            (self.first, (*cross(self.first_arm, f), *f)),
+            (self.second, (*cross(self.second_arm, g), *g)),
+        )
+        return dict(ends)
+
+
+def line_between(
+    now: ElementContext, first: str, first_arm: FloatVec3, second: str, second_arm: FloatVec3
+) -> Line:
+    """Compute the line between two points, each given in the axes of a body or frame [m]."""
+    ends = []
+    for name, arm in ((first, first_arm), (second, second_arm)):
+        place, motion = now.frame_pose(name), now.frame_velocity(name)
+        point = add(place.p, matrix_vector(place.R, arm))
+        ends.append((place.R, point, matrix_vector(place.R, motion.at_point(arm))))
+    (R1, p1, v1), (R2, p2, v2) = ends
+    along = subtract(p2, p1)
+    length = np.sqrt(dot(along, along))
+    direction = scale(along, 1.0 / np.maximum(length, LEAST_DISTANCE))
+    return Line(
+        length,
+        dot(direction, subtract(v2, v1)),
+        first,
+        second,
+        first_arm,
+        second_arm,
+        matrix_vector(transpose(R1), direction),
+        matrix_vector(transpose(R2), direction),
+    )
 
 
 @record
 class PointSpring(Element):
-    """A `Spring` at work; stiffness, damping and rest length are run-time parameters."""
+    """Force element of a `Spring`; stiffness, damping and rest length are run-time parameters."""
 
     name: str
     """Unique among the elements of a run."""
 
     spring: Spring
-    """Its data."""
+    """Data of the spring."""
 
     def output_names(self, model: Model) -> tuple[str, ...]:
         """Return length [m], tension [N] and stored energy [J]."""
@@ -32,7 +93,7 @@ class PointSpring(Element):
         return (self.spring.stiffness, self.spring.damping, self.spring.rest_length)
 
     def structure(self) -> Hashable:
-        """Return where it is fixed, and whether it is a rope."""
+        """Return its end points, and whether it is a rope."""
         s = self.spring
         return (s.first, s.first_point, s.second, s.second_point, s.rope)
 
@@ -42,14 +103,14 @@ class PointSpring(Element):
             model.plan.frame(end)
 
     def act(self, now: ElementContext) -> Action:
-        """Return the forces on both ends."""
+        """Compute the wrenches on both ends."""
         s = self.spring
         k, c, rest = now.p
         line = line_between(now, s.first, s.first_point, s.second, s.second_point)
         stretch = line.length - rest
         tension = k * stretch + c * line.rate
         if s.rope:
-            # slack below its length; taut, it may pull less but never push
+            # slack below the rest length; the tension is never negative
             stretch = np.maximum(stretch, 0.0)
             tension = np.where(stretch > 0.0, np.maximum(tension, 0.0), 0.0)
         outputs = {

@@ -1,15 +1,15 @@
-"""Friction that holds: bristles that bend while a joint sticks, and slip when it breaks away.
+"""Stick-slip friction: the elastoplastic bristle model.
 
 Symbols (Dupont, Hayward, Armstrong and Altpeter 2002, "Single state elastoplastic friction models";
-the law of Canudas de Wit and others 1995, known as LuGre, is the case of no elastic range):
-    z       bend of the bristles [m or rad]
-    s0      their stiffness, s1 their damping
-    g       friction while slipping at a speed; g / s0 is the bend at which that slip is steady
-    alpha   how much of a motion is slip: 0 while the bend is elastic, 1 when it is full
+the LuGre model of Canudas de Wit and others 1995 is the case without elastic range):
+    z       deflection of the bristles [m or rad]
+    s0, s1  stiffness and damping of the bristles
+    g       kinetic friction at a speed; g / s0 is the steady deflection
+    alpha   fraction of a motion that is slip: 0 in the elastic range, 1 at full deflection
 
-Bristles of these laws bend as fast as a joint moves, in no time when it is fast, which explicit
-steps cannot follow. Here they bend at a limited speed; whatever they give back meanwhile is reduced
-in the same ratio, so that they still give no more than they hold.
+In these models dz/dt grows with the joint speed, which makes the equations stiff for explicit
+integrators. Here the deflection rate is limited, and the bristle force is reduced in the same
+ratio, so that the element stays passive.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -27,26 +27,23 @@ from tiburon.record import record
 __all__ = ["StickSlip"]
 
 ELASTIC_SHARE = 0.7
-"""Share of the kinetic friction up to which bristles bend without any slip."""
+"""Fraction of the kinetic friction up to which the deflection is purely elastic."""
 
 
 @record
 class StickSlip(Element):
-    """Coulomb friction of one freedom of a joint, with true rest; a state: the bend of bristles.
+    """Coulomb friction of one degree of freedom with stiction; its state is the bristle deflection.
 
-    The friction is s0 z + s1 dz/dt (the latter never with the motion, both together at most g), and
-    the bend moves by dz/dt = v (1 - alpha |z| s0 / g), with v held within bend / `slip_time`.
+    The friction is s0 z + s1 dz/dt, at most g, with damping never along the motion; the deflection
+    follows dz/dt = v (1 - alpha |z| s0 / g), with |v| limited to bend / `slip_time`. Kinetic
+    friction follows the Stribeck curve g = fc + (fs - fc) exp(-(v / vs)^2).
 
-    Under a load below `static_friction` the joint comes to rest within `bend` of where it was and
-    stays, without creep. A load that swings below 0.7 of `friction` moves it elastically and back,
-    forever. Beyond, it slips against `friction`, or more at speeds near zero, as the curve of
-    Stribeck has it: g = fc + (fs - fc) exp(-(v / vs)^2).
+    Under a load below `static_friction` the joint comes to rest within `bend` and does not creep. A
+    load that oscillates below 0.7 of `friction` deflects it elastically. With `relaxation` at least
+    `slip_time`, a sliding joint stops within `bend` of where Coulomb's law stops it.
 
-    A joint that slips from the first instant on is slowed down by `friction` at once, with
-    `relaxation` at least `slip_time`: it stops within `bend` of where Coulomb's law stops it, which
-    is the way it springs back at rest. Runs with equal steps longer than `slip_time` are refused.
-
-    The element never gives out more energy than it has stored: s0 z^2 / 2.
+    The element is passive: it returns at most the stored energy s0 z^2 / 2. Runs with fixed steps
+    longer than `slip_time` are refused.
 
     Example:
         ``tb.StickSlip("seal", "slide", friction=4.0, static_friction=5.0, bend=2e-5)``
@@ -62,22 +59,22 @@ class StickSlip(Element):
     """fc, friction while slipping fast [N or N m]; positive."""
 
     static_friction: float | None = None
-    """fs, largest load that is held [N or N m]; that of `friction` if None."""
+    """fs, break-away force [N or N m]; equal to `friction` if None."""
 
     bend: float = 1e-4
-    """How far it gives under the largest load that is held [m or rad]."""
+    """Deflection at the break-away force [m or rad]."""
 
     relaxation: float = 5e-3
-    """Time in which bent bristles straighten, s1 / s0 [s]."""
+    """Relaxation time of the bristles, s1 / s0 [s]."""
 
     slip_time: float = 2e-3
-    """Least time in which friction builds up, however fast the motion turns [s]."""
+    """Shortest time in which friction builds up [s]."""
 
     stribeck_speed: float = 0.01
-    """vs, speed over which the friction falls from static to kinetic [m/s or rad/s]."""
+    """vs, Stribeck speed: friction falls from static to kinetic over it [m/s or rad/s]."""
 
-    freedom: int = 0
-    """Which freedom of the joint, from 0."""
+    dof_index: int = 0
+    """Index of the joint's degree of freedom, from 0."""
 
     def __post_init__(self) -> None:
         check_name(self.name, "stick-slip friction")
@@ -87,8 +84,8 @@ class StickSlip(Element):
             value = number(getattr(self, quantity), element, quantity, self.name, least=0.0)
             if value == 0.0 and quantity != "relaxation":
                 raise ModelError(
-                    f"{element}: {quantity} must be positive, got 0; leave the element out where "
-                    "nothing rubs",
+                    f"{element}: {quantity} must be positive, got 0; leave the element out for a "
+                    "joint without friction",
                     name=self.name,
                 )
             object.__setattr__(self, quantity, value)
@@ -103,11 +100,11 @@ class StickSlip(Element):
         object.__setattr__(self, "static_friction", static)
 
     def state_names(self, model: Model) -> tuple[str, ...]:
-        """Return the bend of the bristles [m or rad]."""
+        """Return the bristle deflection [m or rad]."""
         return (f"{self.name}.bend",)
 
     def output_names(self, model: Model) -> tuple[str, ...]:
-        """Return the friction [N or N m], and the energy of the bent bristles [J]."""
+        """Return the friction [N or N m] and the elastic energy of the bristles [J]."""
         return (f"{self.name}.force", f"{self.name}.energy")
 
     def parameters(self) -> tuple[float, ...]:
@@ -118,49 +115,49 @@ class StickSlip(Element):
         return (self.friction, static, self.bend, *times, self.stribeck_speed)
 
     def structure(self) -> Hashable:
-        """Return which freedom rubs."""
-        return (self.joint, self.freedom)
+        """Return the joint and the degree of freedom."""
+        return (self.joint, self.dof_index)
 
     def check(self, model: Model) -> None:
-        """Raise an error if the joint has no such freedom."""
+        """Raise an error if the joint has no such degree of freedom."""
         count = model.joint(self.joint).dof
-        if not 0 <= self.freedom < count:
+        if not 0 <= self.dof_index < count:
             raise ModelError(
-                f"stick-slip friction {self.name!r}: freedom must be below {count} at joint "
-                f"{self.joint!r}, got {self.freedom}; count from 0",
+                f"stick-slip friction {self.name!r}: dof_index must be below {count} at joint "
+                f"{self.joint!r}, got {self.dof_index}; count from 0",
                 name=self.name,
             )
 
     def act(self, now: ElementContext) -> Action:
-        """Return the friction, and how the bend changes."""
+        """Compute the friction, and the rate of the deflection."""
         (z,) = now.x
         fc, fs, bend, relaxation, slip_time, vs = now.p
         joint = now.model.joint(self.joint)
-        v = joint_velocities(now, joint)[self.freedom]
+        v = joint_velocities(now, joint)[self.dof_index]
         s0 = fs / bend
         g = fc + (fs - fc) * np.exp(-(v / vs) * (v / vs))
         full = g / s0
         size = np.abs(z)
         elastic = ELASTIC_SHARE * fc / s0
-        # from all elastic to all slip, smoothly; motion that unbends the bristles never slips
+        # smooth transition from elastic to slip; unloading is elastic
         share = np.minimum(np.maximum((size - elastic) / (full - elastic), 0.0), 1.0)
         share = share * share * (3.0 - 2.0 * share)
         bending = v * z > 0.0
         free = 1.0 - np.where(bending, share, 0.0) * size / full
-        # bristles follow the joint up to a speed
+        # limit the deflection rate
         fastest = bend / slip_time
         ratio = fastest / np.maximum(np.abs(v), fastest)
         rate = ratio * v * free
         spring = s0 * z * np.where(bending, 1.0, ratio)
-        # damping that helped the motion would make energy
+        # damping along the motion would add energy
         damper = s0 * relaxation * ratio * v * np.maximum(free, 0.0)
-        # friction against the motion is at most that of slip at this speed, also while it builds up
+        # friction is at most the kinetic friction at this speed
         most = np.where(bending | (z == 0.0), g, fs)
         force = np.minimum(
             np.maximum(-spring - np.minimum(np.maximum(damper, -fs), fs), -most), most
         )
         along = [0.0] * joint.dof
-        along[self.freedom] = force
+        along[self.dof_index] = force
         outputs = {f"{self.name}.force": force, f"{self.name}.energy": 0.5 * s0 * z * z}
         return Action(joint_force(joint, along), rates=(rate,), outputs=outputs)
 
@@ -168,15 +165,9 @@ class StickSlip(Element):
 def refuse_long_steps(
     elements: Sequence[Element], dt: float, given: Mapping[str, NDArray[np.float64]]
 ) -> None:
-    """Refuse equal steps in which stick-slip friction would build up at once.
+    """Raise DomainError if fixed steps dt [s] exceed the slip time of a stick-slip element.
 
-    Args:
-        elements: What acts in a run.
-        dt: Length of a step [s].
-        given: Values by name that replace those of the elements, one or one per case.
-
-    Raises:
-        DomainError: If a step is longer than the slip time of an element.
+    `given` holds parameter values by name, one or one per case, that replace those of the elements.
     """
     for element in elements:
         if not isinstance(element, StickSlip):
@@ -188,6 +179,6 @@ def refuse_long_steps(
                 f"dt with stick-slip friction {element.name!r}",
                 f"steps of at most its slip_time, {shortest:g} s",
                 f"{dt:g} s",
-                advice=f"pass dt={shortest:g} or less, a method that adapts its steps "
+                advice=f"pass dt={shortest:g} or less, a method with adaptive steps "
                 "(method='dopri5'), or a StickSlip with a longer slip_time",
             )

@@ -1,4 +1,4 @@
-"""Thrusters: from commands to forces on bodies, with the lag of the propellers as a state."""
+"""Thrusters: wrenches of commands, with a first-order lag as a state."""
 
 from collections.abc import Hashable
 
@@ -13,20 +13,20 @@ __all__ = ["ThrusterDrive"]
 
 @record
 class ThrusterDrive(Element):
-    """A `Thruster` at work: the command is in the unit of its curve.
+    """Force element of a `Thruster`: the command is in the unit of its curve.
 
-    Where it has a time constant T, the thrust is a state, d thrust / dt = (steady thrust -
-    thrust) / T. Curve, limits and T are run-time parameters; where it sits is compiled in.
+    With a time constant T the thrust is a state, d thrust / dt = (steady thrust - thrust) / T.
+    Curve, limits and T are run-time parameters; position and direction are compiled in.
     """
 
     name: str
-    """Unique among the elements of a run; that of its command too."""
+    """Unique among the elements of a run; also the name of its command."""
 
     thruster: Thruster
-    """Its data."""
+    """Data of the thruster."""
 
     def state_names(self, model: Model) -> tuple[str, ...]:
-        """Return the thrust [N] where it lags."""
+        """Return the thrust [N] if it has a time constant."""
         return (f"{self.name}.thrust",) if self._lagging else ()
 
     def command_names(self, model: Model) -> tuple[str, ...]:
@@ -34,16 +34,16 @@ class ThrusterDrive(Element):
         return (self.name,)
 
     def output_names(self, model: Model) -> tuple[str, ...]:
-        """Return the thrust [N] where it is no state."""
+        """Return the thrust [N] if it is not a state."""
         return () if self._lagging else (f"{self.name}.thrust",)
 
     def parameters(self) -> tuple[float, ...]:
-        """Return the time constant where it lags, then limits and curve."""
+        """Return the time constant if any, then limits and curve."""
         lag = (self.thruster.time_constant,) if self._lagging else ()
         return (*lag, *thrust_numbers(self.thruster))
 
     def structure(self) -> Hashable:
-        """Return where it sits, whether it lags, and what kind of curve and limits it has."""
+        """Return its location, whether it has a time constant, and the form of curve and limits."""
         t = self.thruster
         place = (t.body, t.position, t.direction, t.torque_ratio)
         return (*place, self._lagging, thrust_form(t))
@@ -53,7 +53,7 @@ class ThrusterDrive(Element):
         model.plan.frame(self.thruster.body)
 
     def act(self, now: ElementContext) -> Action:
-        """Return the force on the body, and how the thrust changes."""
+        """Compute the wrench on the body, and the rate of the thrust."""
         lag, law = (now.p[:1], now.p[1:]) if self._lagging else ((), now.p)
         steady = thrust_of(self.thruster, now.u[0], law)
         thrust, rates = steady, tuple[Scalar, ...]()

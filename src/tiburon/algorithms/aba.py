@@ -16,7 +16,7 @@ there, z stays in the parent's frame, where the inertia that it meets is needed 
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tiburon.algorithms.rnea import upward
+from tiburon.algorithms.rnea import base_acceleration
 from tiburon.algorithms.sweep import inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.joints.joint import Carry
@@ -115,6 +115,6 @@ def aba(
     # inward: free each joint and hand its parent what is felt through it
     carries = inward(plan, release, [visit.alone for visit in moving], moving)
     # outward: the world accelerating upward acts on every body as gravity does
-    root = _Accelerating((), upward(gravity))
+    root = _Accelerating((), base_acceleration(gravity))
     accelerating = outward(plan, accelerate, root, moving, carries)
     return tuple(x for visit in accelerating for x in visit.qdd)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from tiburon.algorithms.rnea import rnea, upward
+from tiburon.algorithms.rnea import base_acceleration, rnea
 from tiburon.algorithms.sweep import by_velocity, inward, outward
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.model import Plan, PlanBody
@@ -85,7 +85,7 @@ def weight(
             f = f - part.buoyancy(density, held.a.linear)
         return f
 
-    held = outward(plan, lift, _Held(Transform.identity(), upward(gravity)))
+    held = outward(plan, lift, _Held(Transform.identity(), base_acceleration(gravity)))
     density: Scalar = 0.0 if water is None else water.density
     links = ((),) * len(plan.bodies) if water is None else water.links
     weights = outward(plan, weigh, Force.zero(), held, links)

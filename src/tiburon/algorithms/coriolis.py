@@ -27,12 +27,107 @@ from tiburon.algorithms.pair_products import (
 from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.sweep import each, inward, outward, pairs
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.algorithms.velocity_product import AnyProduct, FullProduct, RigidProduct
 from tiburon.model import Plan, PlanBody
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, RigidInertia, Scalar, Transform
+from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross
 
-__all__ = ["coriolis"]
+__all__ = ["FullProduct", "RigidProduct", "coriolis"]
+
+_UNITS = tuple(
+    [Motion(axis, ZERO3) for axis in IDENTITY3] + [Motion(ZERO3, axis) for axis in IDENTITY3]
+)
+
+
+@record
+class RigidProduct:
+    """B of rigid bodies as three columns, the forces of unit angular velocities about x, y, z."""
+
+    x: Force
+    y: Force
+    z: Force
+
+    @classmethod
+    def zero(cls) -> "RigidProduct":
+        """Return B of nothing."""
+        return cls(Force.zero(), Force.zero(), Force.zero())
+
+    @classmethod
+    def of_body(cls, inertia: RigidInertia, vel: Motion) -> "RigidProduct":
+        """Return B of one rigid body."""
+        momentum = inertia.apply(vel)
+        rate = inertia.rate(vel).rows()
+        columns = []
+        for k, axis in enumerate(IDENTITY3):
+            turned = cross(axis, momentum.moment)
+            a, b, c = (0.5 * (rate[i][k] + turned[i]) for i in range(3))
+            columns.append(Force((a, b, c), cross(axis, momentum.force)))
+        return cls(*columns)
+
+    def __add__(self, other: "RigidProduct") -> "RigidProduct":
+        return RigidProduct(self.x + other.x, self.y + other.y, self.z + other.z)
+
+    def apply(self, m: Motion) -> Force:
+        """Return B m."""
+        x, y, z = m.angular
+        total: Force = self.x * x + self.y * y + self.z * z
+        return total
+
+    def apply_transpose(self, m: Motion) -> Force:
+        """Return B^T m: a couple."""
+        return Force((m.dot(self.x), m.dot(self.y), m.dot(self.z)), ZERO3)
+
+    def to_parent(self, X: Transform) -> "RigidProduct":
+        """Return X^T B X."""
+        columns = [tuple(X.force_to_parent(column)) for column in (self.x, self.y, self.z)]
+        rows = [X.direction_to_parent((x, y, z)) for x, y, z in zip(*columns, strict=True)]
+        x, y, z = (Force.from_array([row[k] for row in rows]) for k in range(3))
+        return RigidProduct(x, y, z)
+
+
+@record
+class FullProduct:
+    """B of bodies with any symmetric inertia: its symmetric part, and what its skew part is of."""
+
+    even: ArticulatedInertia
+    """Half of dI/dt."""
+
+    momentum: Force
+    """n, f; carried like any force, and the skew part with it."""
+
+    @classmethod
+    def zero(cls) -> "FullProduct":
+        """Return B of nothing."""
+        return cls(ArticulatedInertia.zero(), Force.zero())
+
+    @classmethod
+    def of_body(cls, inertia: ArticulatedInertia, vel: Motion) -> "FullProduct":
+        """Return B of one body."""
+        # dI/dt = -(N + N^T) with N = I (vel x), column by column
+        N = [tuple(inertia.apply(vel.cross(unit))) for unit in _UNITS]
+        rows = [[-0.5 * (N[i][j] + N[j][i]) for j in range(6)] for i in range(6)]
+        return cls(ArticulatedInertia.from_rows(rows), inertia.apply(vel))
+
+    def __add__(self, other: "FullProduct") -> "FullProduct":
+        return FullProduct(self.even + other.even, self.momentum + other.momentum)
+
+    def _odd(self, m: Motion) -> Force:
+        return m.cross_force(self.momentum) * 0.5
+
+    def apply(self, m: Motion) -> Force:
+        """Return B m."""
+        return self.even.apply(m) + self._odd(m)
+
+    def apply_transpose(self, m: Motion) -> Force:
+        """Return B^T m."""
+        return self.even.apply(m) - self._odd(m)
+
+    def to_parent(self, X: Transform) -> "FullProduct":
+        """Return X^T B X."""
+        return FullProduct(X.inertia_to_parent(self.even), X.force_to_parent(self.momentum))
+
+
+AnyProduct = RigidProduct | FullProduct
 
 
 @record

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.algorithms.coupled_joints import closings
-from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import AxisRotation, Motion, Scalar, Transform
@@ -156,7 +156,7 @@ def composite_cost(plan: Plan) -> float:
         to_root.append(way)
         total += shape.freedoms * way
     depths: list[int] = []
-    for above in freedom_parents(plan):
+    for above in expanded_parents(plan):
         depths.append(1 if above < 0 else depths[above] + 1)
     # row k of L^T D L updates the rows of its ancestors; then one solution down and up
     solving = sum(depth * depth + 4 * (depth - 1) + 1 for depth in depths)

@@ -12,7 +12,7 @@ Symbols (Featherstone 1987, section 7.5.1):
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from tiburon.algorithms.rnea import upward
+from tiburon.algorithms.rnea import base_acceleration
 from tiburon.algorithms.sweep import by_velocity, inward, outward
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
@@ -99,7 +99,7 @@ def floating_rnea(
         Joint accelerations and joint forces, nv scalars each; no force acts in the joint of a
         floating base.
     """
-    up = upward(gravity)
+    up = base_acceleration(gravity)
 
     def motion(body: PlanBody, parent: _Moving, given: _Given) -> _Moving:
         position, rate = q[body.q], v[body.v]

@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 from tiburon.algorithms.coupled_joints import Closing, Handle, Rates, Released, closings, rates_of
 from tiburon.algorithms.crba import crba
-from tiburon.algorithms.joint_space import freedom_parents
-from tiburon.algorithms.rnea import rnea, upward
+from tiburon.algorithms.joint_space import expanded_parents
+from tiburon.algorithms.rnea import base_acceleration, rnea
 from tiburon.algorithms.sweep import by_velocity, inward, outward
 from tiburon.algorithms.tape_calls import JointVector, recorder
 from tiburon.model import Plan, PlanBody
@@ -178,7 +178,7 @@ def hybrid_aba(
     # inward: free each joint of unknown acceleration, shared ones where all of them have come in
     released = inward(plan, release, [visit.alone for visit in moving], moving, given)
     # trees that share variables meet in the world
-    total, up = Handle.zero(), upward(gravity)
+    total, up = Handle.zero(), base_acceleration(gravity)
     for body, kept in zip(plan.bodies, released, strict=True):
         total = total + kept.handed_on if body.parent == WORLD_BODY else total
     rates = rates_of(at_world.beyond, total.closed(at_world.beyond)[1], up, ())
@@ -228,7 +228,7 @@ def hybrid_crba(
     """
     unknown = [row for row, given in enumerate(known) if not given]
     rest = [row for row, given in enumerate(known) if given]
-    parents = _remaining_parents(freedom_parents(plan), unknown)
+    parents = _remaining_parents(expanded_parents(plan), unknown)
     factor, inline = FactorTree(parents), len(unknown) <= INLINE_SIZE
     stored = [(unknown[i], unknown[j]) for i, j in factor.layout.elements()]
 

@@ -33,7 +33,7 @@ __all__ = [
     "REACHED",
     "STALLED",
     "PoseError",
-    "Wanted",
+    "PoseTarget",
     "pose_errors",
     "search",
     "touched_velocities",
@@ -44,7 +44,7 @@ REACHED, STALLED, CUT_OFF = 0, 1, 2
 """How a search ends: targets met, no step leads closer, no iterations left."""
 
 
-class Wanted(NamedTuple):
+class PoseTarget(NamedTuple):
     """Where one frame should be."""
 
     frame: str
@@ -83,7 +83,9 @@ def _placed(plan: Plan, bodies: Sequence[Place], name: str) -> tuple[PlanFrame, 
     return frame, carrier.moved(frame.transform)
 
 
-def pose_errors(plan: Plan, q: Sequence[Scalar], wanted: Sequence[Wanted]) -> tuple[PoseError, ...]:
+def pose_errors(
+    plan: Plan, q: Sequence[Scalar], wanted: Sequence[PoseTarget]
+) -> tuple[PoseError, ...]:
     """Compare frames with where they should be.
 
     Args:
@@ -133,7 +135,7 @@ def touched_velocities(errors: Sequence[PoseError]) -> tuple[int, ...]:
     return tuple(sorted({k for error in errors for row in error.J for k in row}))
 
 
-def _wanted(options: Options, arrays: list[Any]) -> list[Wanted]:
+def _wanted(options: Options, arrays: list[Any]) -> list[PoseTarget]:
     """Take the arrays of the targets off the front of a list."""
     found = []
     for frame, base, position, orientation in dict(options)["targets"]:
@@ -141,7 +143,7 @@ def _wanted(options: Options, arrays: list[Any]) -> list[Wanted]:
         x = arrays.pop(0) if orientation else None
         rows = None if x is None else ((x[0], x[1], x[2]), (x[3], x[4], x[5]), (x[6], x[7], x[8]))
         where = None if point is None else (point[0], point[1], point[2])
-        found.append(Wanted(frame, base, rows, where))
+        found.append(PoseTarget(frame, base, rows, where))
     return found
 
 

@@ -20,14 +20,14 @@ from tiburon.trace.primitives.spd import INLINE_SIZE
 from tiburon.trace.primitives.tree import FactorTree, InvertTree, SolveTree
 
 __all__ = [
+    "expanded_parents",
     "forward_by_mass_matrix",
-    "freedom_parents",
     "inverse_mass_elements",
     "joint_space_terms",
 ]
 
 
-def freedom_parents(plan: Plan) -> tuple[int, ...]:
+def expanded_parents(plan: Plan) -> tuple[int, ...]:
     """Return, for each velocity variable, the one it hangs on in the tree; -1 for none.
 
     A joint of several freedoms is a chain of them, carried by the last freedom of its parent.
@@ -74,7 +74,7 @@ def forward_by_mass_matrix(
     """
     matrix, C = joint_space_terms(plan, q, v, gravity, external)
     right = [force - c for force, c in zip(tau, C, strict=True)]
-    parents, inline = freedom_parents(plan), plan.nv <= INLINE_SIZE
+    parents, inline = expanded_parents(plan), plan.nv <= INLINE_SIZE
     factor = FactorTree(parents).apply(matrix, inline=inline)
     return tuple(SolveTree(parents).apply([*factor, *right], inline=inline))
 
@@ -87,7 +87,7 @@ def joint_space_terms(
     external: Sequence[Force] | None = None,
 ) -> tuple[Sequence[Scalar], Sequence[Scalar]]:
     """Return the elements of H that a factorization along the tree reads, and C."""
-    elements = FactorTree(freedom_parents(plan)).layout.elements()
+    elements = FactorTree(expanded_parents(plan)).layout.elements()
 
     @before_products(plan)
     def held(q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
@@ -99,6 +99,6 @@ def joint_space_terms(
 def inverse_mass_elements(plan: Plan, q: Sequence[Scalar]) -> Sequence[Scalar]:
     """Compute the inverse of the mass matrix, nv times nv scalars row by row."""
     matrix, _ = joint_space_terms(plan, q, scalars(np.zeros(plan.nv)), (0.0, 0.0, 0.0))
-    parents, inline = freedom_parents(plan), plan.nv <= INLINE_SIZE
+    parents, inline = expanded_parents(plan), plan.nv <= INLINE_SIZE
     factor = FactorTree(parents).apply(matrix, inline=inline)
     return InvertTree(parents).apply(factor, inline=inline)

@@ -39,7 +39,7 @@ __all__ = [
 Vectors = Sequence[Sequence[Scalar]]
 """For each component, the numbers of all freedoms, bodies in the order of the plan."""
 
-FEW_FREEDOMS = 12
+FEW_DOF = 12
 """Freedoms up to which vectors are better carried from body to body."""
 
 FEW_PRODUCTS = 2500
@@ -56,7 +56,7 @@ def has_few_pairs(plan: Plan) -> bool:
 
     That takes fewer operations as long as each has only a few bodies to pass.
     """
-    return recorder() is None and sum(map(len, _freedoms(plan))) <= FEW_FREEDOMS
+    return recorder() is None and sum(map(len, _freedoms(plan))) <= FEW_DOF
 
 
 def is_taped(plan: Plan) -> bool:

@@ -18,7 +18,7 @@ from tiburon.algorithms.pair_products import (
     has_few_pairs,
     load_matrix,
 )
-from tiburon.algorithms.rnea import upward
+from tiburon.algorithms.rnea import base_acceleration
 from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.sweep import each, outward, to_root
 from tiburon.algorithms.tape_calls import JointVector
@@ -110,7 +110,7 @@ def _motions(
         place = Place.first() if parent.place is None else parent.place.beyond(X)
         return _Moving(X, place, vel, acc)
 
-    world = _Moving(Transform.identity(), None, Motion.zero(), upward(gravity))
+    world = _Moving(Transform.identity(), None, Motion.zero(), base_acceleration(gravity))
     return outward(plan, motion, world)
 
 

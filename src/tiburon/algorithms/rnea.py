@@ -20,7 +20,7 @@ from tiburon.model import Plan, PlanBody
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3, rate_matrix
 from tiburon.spatial.vec3 import ZERO3, add, add_cross, add_matrix_vector
 
-__all__ = ["rnea", "transmitted", "upward"]
+__all__ = ["base_acceleration", "rnea", "transmitted"]
 
 Kept = TypeVar("Kept")
 Scalars = Sequence[Scalar]
@@ -125,14 +125,14 @@ def _recursion(
 
     # outward: the world accelerating upward acts on every body as gravity does
     still = rate_matrix(ZERO3, ZERO3)
-    a_0 = upward(gravity).linear
+    a_0 = base_acceleration(gravity).linear
     root = _Visit(Transform.identity(), ZERO3, ZERO3, still, a_0, Force.zero())
     visits = outward(plan, motion, root, external or (None,) * len(plan.bodies))
     # inward: each joint carries what its body and all beyond it need
     return inward(plan, transmit, [visit.f for visit in visits], visits)
 
 
-def upward(gravity: Vec3) -> Motion:
+def base_acceleration(gravity: Vec3) -> Motion:
     """Return the acceleration of the world that has the effect of gravity (sec. 4.4)."""
     x, y, z = gravity
     return Motion((0.0, 0.0, 0.0), (-x, -y, -z))

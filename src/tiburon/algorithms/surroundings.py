@@ -22,15 +22,15 @@ if TYPE_CHECKING:
 __all__ = [
     "DEFAULT_WORLD",
     "at_time",
-    "believed",
     "bound",
-    "gravity_numbers",
+    "gravity_parameters",
     "gravity_vector",
-    "stilled",
     "structure_around",
     "surroundings",
-    "water_numbers",
+    "unbound",
+    "water_parameters",
     "wetted",
+    "without_current",
     "world_key",
     "world_with",
 ]
@@ -80,7 +80,7 @@ def bound(
 
 
 @contextlib.contextmanager
-def believed(*, model: bool, world: bool) -> Iterator[None]:
+def unbound(*, model: bool, world: bool) -> Iterator[None]:
     """Let calls use a model or a world as it is, also where it equals the one that is bound.
 
     Args:
@@ -116,7 +116,7 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
     alike = still = False
     if binding is not None and "world" not in kept:
         alike = own if world is None else world == binding.world
-        still = not alike and world is not None and world == stilled(binding.world)
+        still = not alike and world is not None and world == without_current(binding.world)
     if binding is not None and (alike or still):
         # numbers of this case, whichever robot is in these surroundings
         gravity = binding.gravity
@@ -133,7 +133,7 @@ def surroundings(model: Model, world: World | None) -> tuple[Plan, Vec3, "WaterA
         if named.fluid is not None:
             from tiburon.algorithms.water.fluid import water_around
 
-            numbers, bodies = water_numbers(model, named)
+            numbers, bodies = water_parameters(model, named)
             water = water_around(model, named.fluid, numbers, bodies, 0.0 if time is None else time)
     if time is not None:
         plan = plan.at(time)
@@ -148,11 +148,11 @@ def _water_of(model: Model, binding: _Binding) -> "WaterAround | None":
         return None
     from tiburon.algorithms.water.fluid import water_around
 
-    _, bodies = water_numbers(model, binding.world)
+    _, bodies = water_parameters(model, binding.world)
     return water_around(model, binding.world.fluid, binding.fluid, bodies, binding.water.time)
 
 
-def stilled(world: World) -> World:
+def without_current(world: World) -> World:
     """Return surroundings whose water, if there is any, does not move."""
     if world.fluid is None:
         return world
@@ -189,7 +189,7 @@ def world_with(
     return world
 
 
-def water_numbers(model: Model, world: World) -> tuple[tuple[float, ...], tuple[float, ...]]:
+def water_parameters(model: Model, world: World) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Return the numbers of the water, and of the bodies in it, that are not zero."""
     if world.fluid is None:
         return (), ()
@@ -200,7 +200,7 @@ def water_numbers(model: Model, world: World) -> tuple[tuple[float, ...], tuple[
     return world.fluid.parameters(), bodies
 
 
-def gravity_numbers(world: World) -> tuple[float, ...]:
+def gravity_parameters(world: World) -> tuple[float, ...]:
     """Return the components of gravity that are not zero; the others are structure."""
     return tuple(x for x, used in zip(world.gravity, world.gravity_used, strict=True) if used)
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from tiburon.actuation.defaults import elements_of
 from tiburon.actuation.joint_access import per_degree_of_freedom
-from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, felt_inertia
+from tiburon.actuation.joint_stops import STOP_FREQUENCY, JointStops, apparent_joint_inertia
 from tiburon.actuation.passive import FRICTION_SPEED
 from tiburon.arrays import NDArray
 from tiburon.checks.finding import LOOK, PASSED, Finding
@@ -83,7 +83,7 @@ def advise_step(model: Model, world: World, q: Array) -> StepAdvice:
             inner = place >= model.nv
             who = "an inner state" if inner else f"{model.v_names[place]!r}"
             found.append((abs(fastest.eigenvalue), f"{fastest.kind} of {who}"))
-    inertia = felt_inertia(model)
+    inertia = apparent_joint_inertia(model)
     for joint in model.joints:
         if joint.passive is None or joint.dof == 0:
             continue

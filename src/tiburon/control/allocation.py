@@ -21,7 +21,7 @@ import numpy as np
 from tiburon.argument_checks import refuse_unusable, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.control.joint_choice import entries, joined
+from tiburon.control.joint_tracking import entries, joined
 from tiburon.control.run_time import LARGEST
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
 from tiburon.hydro.thrust import thrust_range, thruster_wrench
@@ -30,7 +30,7 @@ from tiburon.record import named_line, record
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
 
-__all__ = ["ThrustShares", "ThrusterAllocation", "command_of_thrust"]
+__all__ = ["AllocatedThrusts", "ThrusterAllocation", "command_of_thrust"]
 
 Array = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ REGULARIZATION = 1e-9
 cannot do stays finite, and what they can is off by about this fraction."""
 
 
-class ThrustShares(NamedTuple):
+class AllocatedThrusts(NamedTuple):
     """Thrusts for a wanted wrench, and what they leave."""
 
     thrust: Any
@@ -52,7 +52,7 @@ class ThrustShares(NamedTuple):
     """That gives it, in the unit of its curve, shape (..., thrusters)."""
 
     missing: Any
-    """Wanted wrench less that of the thrusts [N m, N], shape (..., 6)."""
+    """TrackingError wrench less that of the thrusts [N m, N], shape (..., 6)."""
 
     saturated: Any
     """1 for each thruster that is held at a limit, else 0, shape (..., thrusters)."""
@@ -66,7 +66,7 @@ class ThrusterAllocation:
     """The thrusters of one body, and how to share a wrench among them.
 
     Example:
-        ``ThrusterAllocation.of(rov).share([0, 0, 5.0, 40.0, 0, 0])``
+        ``ThrusterAllocation.of(rov).allocate([0, 0, 5.0, 40.0, 0, 0])``
     """
 
     body: str
@@ -180,7 +180,7 @@ class ThrusterAllocation:
         limited = tuple(tuple(map(math.isfinite, pair)) for pair in self.limits)
         return (curves, limited, self.rounds)
 
-    def share(self, wrench: Any, parameters: Sequence[Any] | None = None) -> ThrustShares:
+    def allocate(self, wrench: Any, parameters: Sequence[Any] | None = None) -> AllocatedThrusts:
         """Share a wrench among the thrusters.
 
         Args:
@@ -203,7 +203,7 @@ class ThrusterAllocation:
         done = [_dot(row, f) for row in to.matrix]
         missing = [x - y for x, y in zip(entries(given), done, strict=True)]
         commands = [command_of_thrust(t, x) for t, x in zip(self.thrusters, f, strict=True)]
-        return ThrustShares(*(joined(part, given) for part in (f, commands, missing, held)))
+        return AllocatedThrusts(*(joined(part, given) for part in (f, commands, missing, held)))
 
     def _geometry(self, parameters: Sequence[Any]) -> "_Geometry":
         """Return the parts of `parameters`."""

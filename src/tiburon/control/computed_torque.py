@@ -11,30 +11,30 @@ nearest are taken, and the joints with motors make the forces (`tiburon.loops.in
 from collections.abc import Hashable
 from typing import Any
 
-from tiburon.algorithms.surroundings import believed, stilled
+from tiburon.algorithms.surroundings import unbound, without_current
 from tiburon.argument_checks import positive
 from tiburon.arguments import public
-from tiburon.control.joint_choice import (
-    Chosen,
+from tiburon.control.joint_tracking import (
+    JointSelection,
     Numbers,
     Target,
     as_gains,
     as_target,
-    chosen_joints,
     commands_of,
     gains,
     model_key,
+    select_joints,
     spread,
     taken,
     target_joints,
-    wanted_at,
+    tracking_error,
 )
 from tiburon.control.run_time import (
-    flat_numbers,
+    flat_parameters,
     forms,
-    handed_tables,
     path_tables,
     run_time_fields,
+    table_handles,
 )
 from tiburon.errors import ModelError
 from tiburon.functions.closed_loops import tracking_forces
@@ -111,10 +111,10 @@ class ComputedTorque:
 
     def __call__(self, state: State) -> Any:
         """Return the commands in a state."""
-        chosen = chosen_joints(state.model, self.joints)
+        chosen = select_joints(state.model, self.joints)
         count = len(chosen.v)
         own = run_time_fields(self, state, _NUMBERS)
-        wanted = wanted_at(state, chosen, own["target"], handed_tables(self, state))
+        wanted = tracking_error(state, chosen, own["target"], table_handles(self, state))
         a = wanted.acceleration + gains(own["damping"], count, "damping") * wanted.rate
         a = a + gains(own["stiffness"], count, "stiffness") * wanted.error
         whole = spread(a, chosen.v, state.v)
@@ -123,13 +123,13 @@ class ComputedTorque:
             driven = _driven(model, chosen)
             tau = _tracking(self, state, state.v, whole, chosen, driven)
             return commands_of(state, driven, taken(tau, driven.v), self.through)
-        with believed(model=self.model is not None, world=self.world is not None):
+        with unbound(model=self.model is not None, world=self.world is not None):
             tau = inverse_dynamics(model, state.q, state.v, whole, world=around, **_now(state))
         return commands_of(state, chosen, taken(tau, chosen.v), self.through)
 
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time parameters: stiffness, damping, target."""
-        return flat_numbers(self, _NUMBERS)
+        return flat_parameters(self, _NUMBERS)
 
     def tables(self) -> tuple[Table, ...]:
         """Return its path, if it follows one."""
@@ -158,7 +158,7 @@ class GravityCompensation:
     joints: tuple[str, ...] = ()
     """Names of joints; all but a floating base by default."""
 
-    share: float = 1.0
+    fraction: float = 1.0
     """Part of the weight that is borne."""
 
     through: str = "joints"
@@ -175,34 +175,34 @@ class GravityCompensation:
 
     def __call__(self, state: State) -> Any:
         """Return the commands in a state."""
-        chosen = chosen_joints(state.model, self.joints)
+        chosen = select_joints(state.model, self.joints)
         model, around = self.model or state.model, self.world or state.system.world
         if model.loops:
             # at rest, motors bear through the loops what the other joints cannot
-            rest, every = 0.0 * state.v, chosen_joints(model, ())
+            rest, every = 0.0 * state.v, select_joints(model, ())
             chosen = _driven(model, chosen)
             tau = _tracking(self, state, rest, rest, every, chosen, still=True)
         else:
-            with believed(model=self.model is not None, world=self.world is not None):
+            with unbound(model=self.model is not None, world=self.world is not None):
                 tau = gravity_force(model, state.q, world=around, **_now(state))
-        share = run_time_fields(self, state, ("share",))["share"]
-        return commands_of(state, chosen, share * taken(tau, chosen.v), self.through)
+        fraction = run_time_fields(self, state, ("fraction",))["fraction"]
+        return commands_of(state, chosen, fraction * taken(tau, chosen.v), self.through)
 
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time parameter: the share."""
-        return flat_numbers(self, ("share",))
+        return flat_parameters(self, ("fraction",))
 
     def structure(self) -> Hashable:
         """Return what the code depends on: joints, and its own idea of the robot."""
         return (self.joints, self.through, model_key(self.model), self.world)
 
 
-def _driven(model: Model, chosen: Chosen) -> Chosen:
+def _driven(model: Model, chosen: JointSelection) -> JointSelection:
     """Return the joints of a robot with loops at which forces act."""
     motors = model.actuated_joint_names
     if set(chosen.names) <= set(motors):
         return chosen
-    return chosen_joints(model, motors)
+    return select_joints(model, motors)
 
 
 def _tracking(
@@ -210,8 +210,8 @@ def _tracking(
     state: State,
     v: Any,
     a: Any,
-    controlled: Chosen,
-    driven: Chosen,
+    controlled: JointSelection,
+    driven: JointSelection,
     *,
     still: bool = False,
 ) -> Any:
@@ -232,7 +232,7 @@ def _tracking(
             "model.without_loops()",
             name=switched,
         )
-    with believed(model=control.model is not None, world=control.world is not None):
+    with unbound(model=control.model is not None, world=control.world is not None):
         return tracking_forces(
             model,
             state.q,
@@ -240,7 +240,7 @@ def _tracking(
             a,
             joints=controlled.names,
             actuators=driven.names,
-            world=stilled(world) if still else world,
+            world=without_current(world) if still else world,
             **_now(state),
         )
 

@@ -5,24 +5,24 @@ from typing import Any
 
 import numpy as np
 
-from tiburon.control.joint_choice import (
-    Chosen,
+from tiburon.control.joint_tracking import (
+    JointSelection,
     Numbers,
     Target,
     as_gains,
     as_target,
-    chosen_joints,
     commands_of,
     gains,
+    select_joints,
     target_joints,
-    wanted_at,
+    tracking_error,
 )
 from tiburon.control.run_time import (
-    flat_numbers,
+    flat_parameters,
     forms,
-    handed_tables,
     path_tables,
     run_time_fields,
+    table_handles,
 )
 from tiburon.model import Model
 from tiburon.record import record
@@ -69,17 +69,17 @@ class PD:
 
     def __call__(self, state: State) -> Any:
         """Return the commands in a state."""
-        chosen = chosen_joints(state.model, self.joints)
+        chosen = select_joints(state.model, self.joints)
         count = len(chosen.v)
         own = run_time_fields(self, state, _PD)
-        wanted = wanted_at(state, chosen, own["target"], handed_tables(self, state))
+        wanted = tracking_error(state, chosen, own["target"], table_handles(self, state))
         force = gains(own["stiffness"], count, "stiffness") * wanted.error
         force = force + gains(own["damping"], count, "damping") * wanted.rate
         return commands_of(state, chosen, force, self.through)
 
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time parameters: stiffness, damping, target."""
-        return flat_numbers(self, _PD)
+        return flat_parameters(self, _PD)
 
     def tables(self) -> tuple[Table, ...]:
         """Return its path, if it follows one."""
@@ -127,8 +127,8 @@ class PID:
     def __post_init__(self) -> None:
         _set_up(self, ("stiffness", "damping", "integral", "limit"))
 
-    def _chosen(self, model: Model) -> Chosen:
-        return chosen_joints(model, self.joints)
+    def _chosen(self, model: Model) -> JointSelection:
+        return select_joints(model, self.joints)
 
     def state_names(self, model: Model) -> tuple[str, ...]:
         """Return one integral per velocity variable [rad s or m s]."""
@@ -143,7 +143,7 @@ class PID:
         chosen = self._chosen(state.model)
         count = len(chosen.v)
         own = run_time_fields(self, state, self._fields)
-        wanted = wanted_at(state, chosen, own["target"], handed_tables(self, state))
+        wanted = tracking_error(state, chosen, own["target"], table_handles(self, state))
         force = gains(own["stiffness"], count, "stiffness") * wanted.error
         force = force + gains(own["damping"], count, "damping") * wanted.rate
         force = force + gains(own["integral"], count, "integral") * state.own
@@ -164,7 +164,7 @@ class PID:
 
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time parameters: stiffness, damping, target, integral, limit if any."""
-        return flat_numbers(self, self._fields)
+        return flat_parameters(self, self._fields)
 
     def tables(self) -> tuple[Table, ...]:
         """Return its path, if it follows one."""

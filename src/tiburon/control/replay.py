@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiburon.actuation.time_table import Column, Rows, Times
+from tiburon.actuation.schedules import Column, Rows, Times
 from tiburon.argument_checks import choice
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.control.joint_choice import entries
+from tiburon.control.joint_tracking import entries
 from tiburon.control.piecewise import Piecewise, checked_points
-from tiburon.control.run_time import handed_tables
+from tiburon.control.run_time import table_handles
 from tiburon.errors import DomainError, RunFileError, ShapeError, UnknownNameError
 from tiburon.record import record
 from tiburon.regular_file import read_regular_file
@@ -36,7 +36,7 @@ Array = NDArray[np.float64]
 TIME_ROUNDING = 1e-9
 """Times of a run are sums that round: a row counts from this much before its time [s]."""
 
-BETWEEN = ("held", "linear")
+INTERPOLATIONS = ("linear", "hold")
 
 LOG_BYTES = 2**30
 """Largest log that is read [bytes]."""
@@ -64,11 +64,11 @@ class Replay:
     rows: Rows
     """One number per name."""
 
-    between: str = "held"
-    """What holds between two rows: the last one ("held"), or a straight line ("linear")."""
+    interpolation: str = "hold"
+    """What holds between two rows: the last one ("hold"), or a straight line ("linear")."""
 
     def __post_init__(self) -> None:
-        choice("between", self.between, BETWEEN)
+        choice("interpolation", self.interpolation, INTERPOLATIONS)
         times, rows = checked_points(self.times, self.rows, "rows")
         if rows.shape[1] != len(self.names):
             raise ShapeError("commands", f"{len(self.names)} columns, one per name", rows.shape)
@@ -87,7 +87,7 @@ class Replay:
         commands: ArrayLike,
         names: Sequence[str],
         *,
-        between: str = "held",
+        interpolation: str = "hold",
     ) -> "Replay":
         """Return a replay of arrays.
 
@@ -95,10 +95,10 @@ class Replay:
             times: [s], rising, shape (k,).
             commands: Shape (k, n).
             names: Names of the commands, n of them.
-            between: "held" or "linear".
+            interpolation: "hold" or "linear".
         """
         when, rows = checked_points(times, commands, "commands")
-        return cls(tuple(names), Column.of(when), Column.of(rows), between)
+        return cls(tuple(names), Column.of(when), Column.of(rows), interpolation)
 
     @classmethod
     @public
@@ -108,7 +108,7 @@ class Replay:
         *,
         case: int | None = None,
         names: Sequence[str] | None = None,
-        between: str = "held",
+        interpolation: str = "hold",
     ) -> "Replay":
         """Return a replay of the commands of a recorded run.
 
@@ -116,7 +116,7 @@ class Replay:
             run: A `Trajectory`.
             case: Which case of a batch.
             names: Commands to give again; all by default.
-            between: "held" or "linear".
+            interpolation: "hold" or "linear".
         """
         column = run.header.column("u")
         known = list(column.labels or ()) if column is not None else []
@@ -134,19 +134,21 @@ class Replay:
         # states after the end of a case are not numbers
         alive = np.isfinite(u).all(axis=1) & np.isfinite(v).all(axis=1)
         columns = [known.index(name) for name in chosen]
-        return cls.of(np.asarray(run.time)[alive], u[alive][:, columns], chosen, between=between)
+        return cls.of(
+            np.asarray(run.time)[alive], u[alive][:, columns], chosen, interpolation=interpolation
+        )
 
     @classmethod
     @public
     def from_csv(
-        cls, file: str | PathLike[str], *, time: str = "time", between: str = "held"
+        cls, file: str | PathLike[str], *, time: str = "time", interpolation: str = "hold"
     ) -> "Replay":
         """Return a replay of a text file with a row of names, then rows of numbers.
 
         Args:
             file: Path; values separated by commas.
             time: Name of the column of times [s]; all others are commands.
-            between: "held" or "linear".
+            interpolation: "hold" or "linear".
 
         Raises:
             RunFileError: If there is no such file, or it is no text.
@@ -178,26 +180,28 @@ class Replay:
         values = np.array(numbers).reshape(len(numbers), len(head))
         place = head.index(time)
         names = [name for name in head if name != time]
-        return cls.of(values[:, place], np.delete(values, place, axis=1), names, between=between)
+        return cls.of(
+            values[:, place], np.delete(values, place, axis=1), names, interpolation=interpolation
+        )
 
     def at(self, time: Any) -> Any:
         """Return all commands at a time [s], a number, array or traced value, shape (..., n)."""
         if isinstance(time, (Value, TracedArray)):
             return self._pieces.at(self._moved(time)).position
         times, rows = self._table.places, self._table.rows
-        if self.between == "linear":
+        if self.interpolation == "linear":
             return np.stack([np.interp(time, times, row) for row in rows.T], axis=-1)
         place = np.searchsorted(times, self._moved(time), side="right") - 1
         return rows[np.maximum(place, 0)]
 
     def _moved(self, time: Any) -> Any:
-        return time + TIME_ROUNDING if self.between == "held" else time
+        return time + TIME_ROUNDING if self.interpolation == "hold" else time
 
     def __call__(self, state: State) -> Any:
         """Return the commands at the time of a state."""
-        handle = handed_tables(self, state)
+        handle = table_handles(self, state)
         if handle is not None:
-            line = self.between == "linear"
+            line = self.interpolation == "linear"
             parts = read_rows(self._table.form, handle, self._moved(state.time), line=line)
         elif isinstance(state.time, (Value, TracedArray)):
             parts = entries(self.at(state.time))
@@ -212,7 +216,7 @@ class Replay:
     @cached_property
     def _pieces(self) -> Piecewise:
         """The log as a path, for traced functions of users, which hold it in their code."""
-        held = self.between == "held"
+        held = self.interpolation == "hold"
         rows = self._table.rows
         slopes = 0.0 * rows
         if not held:
@@ -229,4 +233,4 @@ class Replay:
 
     def structure(self) -> Hashable:
         """Return what the code depends on: names, and the size of the log roughly."""
-        return (self.names, self._table.form, self.between)
+        return (self.names, self._table.form, self.interpolation)

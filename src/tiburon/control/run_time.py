@@ -14,13 +14,13 @@ from tiburon.simulation.state import State
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.table_rows import Table
 
-__all__ = ["flat_numbers", "forms", "handed_tables", "path_tables", "run_time_fields"]
+__all__ = ["flat_parameters", "forms", "path_tables", "run_time_fields", "table_handles"]
 
 LARGEST = float(np.finfo(np.float64).max)
 """Stands for no limit: parameters of a kernel are finite."""
 
 
-def flat_numbers(controller: Any, fields: Sequence[str]) -> tuple[float, ...]:
+def flat_parameters(controller: Any, fields: Sequence[str]) -> tuple[float, ...]:
     """Return the values of fields one after the other; paths have none, they are tables."""
     found: list[float] = []
     for name in fields:
@@ -57,7 +57,7 @@ def run_time_fields(controller: Any, state: State, fields: Sequence[str]) -> dic
     """Return fields by name, with the numbers of this case in a loop and their own elsewhere.
 
     Args:
-        controller: Has these fields, and lists their numbers by `flat_numbers`.
+        controller: Has these fields, and lists their numbers by `flat_parameters`.
         state: What it was called with.
         fields: Names of numbers, rows of numbers, rows by joint name, or paths.
     """
@@ -94,6 +94,6 @@ def path_tables(controller: Any, fields: Sequence[str]) -> tuple[Table, ...]:
     return tuple(table for path in paths if hasattr(path, "tables") for table in path.tables())
 
 
-def handed_tables(controller: Any, state: State) -> Sequence[Any] | None:
+def table_handles(controller: Any, state: State) -> Sequence[Any] | None:
     """Return the handles of a controller's tables; None outside of loops."""
     return state.tables if state.owner is controller and state.tables else None

@@ -17,13 +17,13 @@ from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.cartesian_path import CartesianPath, PoseSample
-from tiburon.control.joint_choice import entries, joined
+from tiburon.control.joint_tracking import entries, joined
 from tiburon.control.run_time import (
-    flat_numbers,
+    flat_parameters,
     forms,
-    handed_tables,
     path_tables,
     run_time_fields,
+    table_handles,
 )
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.functions.dynamics import gravity_force, mass_matrix
@@ -77,7 +77,7 @@ class StationKeeping:
     joint: str
     """The free joint of the base."""
 
-    bears_weight: bool = True
+    compensates_gravity: bool = True
     """Whether weight less buoyancy is borne as well: integrals then have less to do."""
 
     name: str = "station"
@@ -94,7 +94,7 @@ class StationKeeping:
         fluid: Water | None = None,
         q: ArrayLike | None = None,
         allocation: ThrusterAllocation | None = None,
-        bears_weight: bool = True,
+        compensates_gravity: bool = True,
         name: str = "station",
     ) -> "StationKeeping":
         """Return a keeper for a vehicle.
@@ -108,7 +108,7 @@ class StationKeeping:
             q: Position at which inertia is taken [m or rad], shape (nq,); the neutral one by
                 default.
             allocation: Who pushes; all thrusters of the base by default.
-            bears_weight: Whether weight less buoyancy is borne as well.
+            compensates_gravity: Whether weight less buoyancy is borne as well.
             name: Leads the names of its states.
         """
         if fluid is not None:
@@ -144,7 +144,7 @@ class StationKeeping:
             tuple(np.diag(H)[where].tolist()),
             allocation or ThrusterAllocation.of(model, bases[0].name),
             joint.name,
-            bears_weight,
+            compensates_gravity,
             name,
         )
 
@@ -164,7 +164,7 @@ class StationKeeping:
         given = run_time_fields(self, state, _NUMBERS)
         sample = None
         if isinstance(self.target, CartesianPath):
-            sample = self.target.at(state.time, handed_tables(self, state))
+            sample = self.target.at(state.time, table_handles(self, state))
         e, ed = _errors(given["target"], sample, q, v)
         own = entries(state.own)
         k = given["frequency"]
@@ -172,12 +172,12 @@ class StationKeeping:
             m * (3.0 * k * k * a + 3.0 * k * b + k * k * k * c)
             for m, a, b, c in zip(given["inertia"], e, ed, own, strict=True)
         ]
-        if self.bears_weight:
+        if self.compensates_gravity:
             now = {"time": state.time} if state.system.time_matters else {}
             tau = gravity_force(model, state.q, world=state.system.world, **now)
             borne = entries(tau[..., model.slice(self.joint, of="v")])
             wrench = [a + b for a, b in zip(wrench, borne, strict=True)]
-        shares = self.allocation.share(joined(wrench, state.v), given["allocation"])
+        shares = self.allocation.allocate(joined(wrench, state.v), given["allocation"])
         waiting = sum(entries(shares.saturated)) > 0.5
         rates = [np.where(waiting, 0.0, x) for x in e]
         names = [thruster.name for thruster in self.allocation.thrusters]
@@ -186,7 +186,7 @@ class StationKeeping:
 
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time parameters: frequency, inertia, target unless that is a path."""
-        return flat_numbers(self, _NUMBERS)
+        return flat_parameters(self, _NUMBERS)
 
     def tables(self) -> tuple[Table, ...]:
         """Return its path, if it follows one."""
@@ -194,7 +194,7 @@ class StationKeeping:
 
     def structure(self) -> Hashable:
         """Return what the code depends on: who pushes, a path."""
-        return (forms(self, _NUMBERS), self.joint, self.bears_weight, self.name)
+        return (forms(self, _NUMBERS), self.joint, self.compensates_gravity, self.name)
 
 
 def _errors(

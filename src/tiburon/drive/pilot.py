@@ -20,7 +20,7 @@ from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.argument_checks import is_number
 from tiburon.arrays import NDArray
 from tiburon.control.allocation import ThrusterAllocation
-from tiburon.control.joint_choice import entries, joined
+from tiburon.control.joint_tracking import entries, joined
 from tiburon.errors import DomainError, ModelError, shown
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.dynamics import gravity_force, mass_matrix
@@ -392,7 +392,7 @@ class Pilot:
     vehicle: VehicleActuation | None
     joints: tuple[JointActuation, ...]
     panel: Panel
-    bears_weight: bool
+    compensates_gravity: bool
     """Whether gravity and buoyancy are compensated in every state; with loops, those of the
     initial configuration are."""
 
@@ -428,7 +428,7 @@ class Pilot:
         held = {word: u[f"{self.panel.name}.{word}"] for word in self.panel.inputs}
         own = entries(state.own)
         weight = [0.0] * state.model.nv
-        if self.bears_weight:
+        if self.compensates_gravity:
             now = {"time": state.time} if state.system.time_matters else {}
             tau = gravity_force(state.model, state.q, world=state.system.world, **now)
             weight = entries(tau)
@@ -476,7 +476,7 @@ class Pilot:
         for m, error, rate, speed, integral, most, stick, borne in parts:
             kept = m * (3.0 * k * k * error + 3.0 * k * (rate - speed) + k * k * k * integral)
             asked.append(np.where(keeping, kept + borne, stick * most))
-        shares = unit.allocation.share(joined(asked, state.v))
+        shares = unit.allocation.allocate(joined(asked, state.v))
         full = sum(entries(shares.saturated)) > 0.5
         for thruster, share in zip(unit.allocation.thrusters, entries(shares.command), strict=True):
             # the thruster's own command is added in manual mode

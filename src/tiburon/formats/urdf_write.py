@@ -21,7 +21,7 @@ from tiburon.formats.urdf_joints import ROOT_JOINT, UNLIMITED
 from tiburon.model.body import WORLD, Body
 from tiburon.model.closure import Closure, LoopClosure
 from tiburon.model.inertia import Inertia
-from tiburon.model.joint_properties import PerFreedom
+from tiburon.model.joint_properties import PerDof
 from tiburon.model.joints import (
     Coupled,
     Cylindrical,
@@ -270,11 +270,11 @@ def _with_data(part: Elementary, joint: Joint, number: int) -> Elementary:
     return part
 
 
-def _of(value: PerFreedom, number: int) -> float:
+def _of(value: PerDof, number: int) -> float:
     return value[number] if isinstance(value, tuple) else value
 
 
-def _any(value: PerFreedom) -> bool:
+def _any(value: PerDof) -> bool:
     return any(value) if isinstance(value, tuple) else value != 0.0
 
 

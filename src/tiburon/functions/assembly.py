@@ -48,7 +48,7 @@ from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.kinematics import forward_kinematics, frame_jacobian
 from tiburon.functions.mobility import constraint_words, null_space
 from tiburon.functions.redundancy import closed_nearby, is_disagreement, nearly_redundant
-from tiburon.loops.constraints import binds_velocity, constraints, entries_in_use
+from tiburon.loops.constraints import constraints, is_velocity_constraint, jacobian_pattern
 from tiburon.loops.cut_joints import about, cut_joint, joint_screws, places_of
 from tiburon.loops.topology import Topology, topology
 from tiburon.model import LoopClosure, Model, Pose
@@ -102,7 +102,9 @@ class Closing(NamedTuple):
         found = [loop_jacobian(self.model, q)] if self.model.loops else []
         if found:
             # what binds velocities alone does not bind where a robot may be put
-            found[0] = np.where(np.array(binds_velocity(self.model))[:, None], 0.0, found[0])
+            found[0] = np.where(
+                np.array(is_velocity_constraint(self.model))[:, None], 0.0, found[0]
+            )
         found += [frame_jacobian(self.model, q, frame) for frame in self.places]
         return np.asarray(np.concatenate(found, axis=-2)[..., self.free])
 
@@ -391,7 +393,7 @@ def _cannot_close(
             "the axis of one of its frames round",
             gaps,
         )
-    in_use = entries_in_use(model) if model.loops else ()
+    in_use = jacobian_pattern(model) if model.loops else ()
     for k, size in enumerate(sizes.tolist()):
         if size > tolerance and not in_use[k]:
             return LoopError(

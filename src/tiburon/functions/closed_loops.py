@@ -142,9 +142,9 @@ def _jacobian(setting: Setting, q: Scalars) -> Any:
 
 
 def _configuration(setting: Setting, q: Scalars) -> Any:
-    from tiburon.loops.projection import close_position
+    from tiburon.loops.projection import projected_configuration
 
-    found = close_position(setting.model, setting.plan, q)
+    found = projected_configuration(setting.model, setting.plan, q)
     return {
         "q": as_traced(list(found.q)),
         "steps": as_traced(found.steps),
@@ -153,16 +153,16 @@ def _configuration(setting: Setting, q: Scalars) -> Any:
 
 
 def _velocity(setting: Setting, q: Scalars, v: Scalars) -> Any:
-    from tiburon.loops.projection import close_velocity
+    from tiburon.loops.projection import projected_velocity
 
-    return as_traced(list(close_velocity(setting.model, setting.plan, q, v)))
+    return as_traced(list(projected_velocity(setting.model, setting.plan, q, v)))
 
 
 def _forces(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
-    from tiburon.loops.inverse import shared_forces
+    from tiburon.loops.inverse import actuated_forces
 
     actuators = dict(setting.options).get("actuators", setting.model.actuated_joint_names)
-    found = shared_forces(setting, q, v, vd, actuators)
+    found = actuated_forces(setting, q, v, vd, actuators)
     return {"tau": as_traced(found.tau), "constraint_force": as_traced(found.multipliers)}
 
 

@@ -152,10 +152,10 @@ def forward_dynamics(
 
 def _inverse(setting: Setting, q: Scalars, v: Scalars, vd: Scalars) -> Any:
     if setting.model.loops:
-        from tiburon.loops.inverse import shared_forces
+        from tiburon.loops.inverse import actuated_forces
 
         actuators = setting.model.actuated_joint_names
-        return as_traced(shared_forces(setting, q, v, vd, actuators).tau)
+        return as_traced(actuated_forces(setting, q, v, vd, actuators).tau)
     from tiburon.algorithms.rnea import rnea
 
     return as_traced(list(rnea(setting.plan, q, v, vd, setting.gravity, setting.external)))
@@ -432,29 +432,29 @@ def coriolis_matrix(
 
 
 def _prepare(setting: Setting, q: Scalars, v: Scalars) -> Any:
-    from tiburon.algorithms.joint_space import freedom_parents, joint_space_terms
+    from tiburon.algorithms.joint_space import expanded_parents, joint_space_terms
     from tiburon.trace.primitives.tree import FactorTree
 
     plan = setting.plan
     matrix, C = joint_space_terms(plan, q, v, setting.gravity, setting.external)
-    factor = FactorTree(freedom_parents(plan)).apply(matrix)
+    factor = FactorTree(expanded_parents(plan)).apply(matrix)
     return {"factor": as_traced(factor), "bias": as_traced(list(C))}
 
 
 def _finish_inputs(model: Model, options: Options) -> list[Input]:
-    from tiburon.algorithms.joint_space import freedom_parents
+    from tiburon.algorithms.joint_space import expanded_parents
     from tiburon.trace.primitives.tree import FactorTree
 
-    stored = FactorTree(freedom_parents(model.plan)).result_count
+    stored = FactorTree(expanded_parents(model.plan)).result_count
     return [Input("factor", (stored,)), *inputs_of("bias", "tau")(model, options)]
 
 
 def _finish(setting: Setting, factor: Scalars, bias: Scalars, tau: Scalars) -> Any:
-    from tiburon.algorithms.joint_space import freedom_parents
+    from tiburon.algorithms.joint_space import expanded_parents
     from tiburon.trace.primitives.tree import SolveTree
 
     right = [force - c for force, c in zip(tau, bias, strict=True)]
-    return as_traced(SolveTree(freedom_parents(setting.model.plan)).apply([*factor, *right]))
+    return as_traced(SolveTree(expanded_parents(setting.model.plan)).apply([*factor, *right]))
 
 
 @record

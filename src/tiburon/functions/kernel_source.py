@@ -13,10 +13,10 @@ import numpy as np
 from tiburon.algorithms.setting import Options
 from tiburon.algorithms.surroundings import (
     bound,
-    gravity_numbers,
+    gravity_parameters,
     gravity_vector,
     structure_around,
-    water_numbers,
+    water_parameters,
 )
 from tiburon.algorithms.tape_calls import scalars, taping
 from tiburon.functions.library import GRAVITY, INERTIA, LIBRARY, TIME, depends_on_time
@@ -118,8 +118,8 @@ def parameter_values(model: Model, world: World, names: Sequence[str]) -> dict[s
 
     Those of water are always among them, where there is water: its structure says nothing of them.
     """
-    values = {INERTIA: model.plan.parameters, GRAVITY: gravity_numbers(world)}
-    water = dict(zip((FLUID, IMMERSION), water_numbers(model, world), strict=True))
+    values = {INERTIA: model.plan.parameters, GRAVITY: gravity_parameters(world)}
+    water = dict(zip((FLUID, IMMERSION), water_parameters(model, world), strict=True))
     found: dict[str, Any] = {name: values[name] for name in names if values[name]}
     found |= {name: numbers for name, numbers in water.items() if numbers}
     if depends_on_time(model, world):
@@ -166,7 +166,7 @@ def trace_with_parameters(
             from tiburon.algorithms.water.fluid import water_around
 
             own: dict[str, Sequence[Any]] = dict(
-                zip((FLUID, IMMERSION), water_numbers(model, world), strict=True)
+                zip((FLUID, IMMERSION), water_parameters(model, world), strict=True)
             )
             own |= {key: scalars(given[key]) for key in own if key in parameters}
             fluid = tuple(own[FLUID])

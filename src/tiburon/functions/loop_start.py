@@ -14,8 +14,8 @@ from tiburon.functions.closed_loops import (
     project_velocity,
 )
 from tiburon.functions.redundancy import check_disagreement, check_weak_constraints
-from tiburon.loops.constraints import constraint_names, entries_in_use
-from tiburon.loops.projection import CLOSED, OPEN
+from tiburon.loops.constraints import constraint_names, jacobian_pattern
+from tiburon.loops.projection import CLOSURE_TOLERANCE, MAX_RESIDUAL
 from tiburon.model import Model
 
 __all__ = [
@@ -84,17 +84,17 @@ def closed_start(model: Model, q: Array, v: Array, time: float, tolerance: float
         LoopError: If constraints are nearly redundant, and disagree by more than the tolerance.
     """
     gaps = np.abs(constraint_residual(model, q, time=time))
-    if gaps.max(initial=0.0) > CLOSED:
+    if gaps.max(initial=0.0) > CLOSURE_TOLERANCE:
         found = project_configuration(model, q, time=time)
         worst = int(np.argmax(found.gap))
-        if found.gap[worst] > max(OPEN, tolerance) and not model.plan.depends_on_time:
+        if found.gap[worst] > max(MAX_RESIDUAL, tolerance) and not model.plan.depends_on_time:
             check_disagreement(model, found.q[worst], tolerance)
         _check_gaps(model, gaps, max(START_TOLERANCE, tolerance))
         if np.max(found.gap) > max(START_TOLERANCE, tolerance):
             left = np.abs(constraint_residual(model, found.q, time=time))
             _check_gaps(model, left, max(START_TOLERANCE, tolerance))
         # cases that are closed keep their bits
-        open_cases = gaps.max(axis=1) > CLOSED
+        open_cases = gaps.max(axis=1) > CLOSURE_TOLERANCE
         q = np.where(open_cases[:, None], found.q, q)
     if not model.plan.depends_on_time:
         # a matter of lengths and axes: one case tells
@@ -180,14 +180,14 @@ def _checked_velocity(model: Model, q: Array, v: Array, time: float) -> Array:
             f"would{_of_case(case, len(v))}",
             advice="take tb.project_velocity(model, q, v)",
         )
-    exact = change <= CLOSED * (1.0 + np.abs(v).max(axis=1))
+    exact = change <= CLOSURE_TOLERANCE * (1.0 + np.abs(v).max(axis=1))
     found: Array = np.where(exact[:, None], v, kept)
     return found
 
 
 def _check_rank(model: Model, q: Array, time: float) -> None:
     """Refuse poses at which more constraints are redundant than at those nearby."""
-    live = sum(1 for used in entries_in_use(model) if used)
+    live = sum(1 for used in jacobian_pattern(model) if used)
     J = loop_jacobian(model, q, time=time)
     ranks = _ranks(J)
     rng = np.random.default_rng(5)
@@ -228,7 +228,7 @@ def _closed_nearby(model: Model, q: Array, time: float) -> Array | None:
         except DomainError:
             # functions of loops may end nearby
             return None
-        if np.abs(gaps).max() <= CLOSED:
+        if np.abs(gaps).max() <= CLOSURE_TOLERANCE:
             return q
         step = np.linalg.lstsq(J, -gaps, rcond=LEAST_SINGULAR_VALUE)[0]
         q = model.integrate(q, step * (LONGEST_STEP / max(LONGEST_STEP, float(np.abs(step).max()))))

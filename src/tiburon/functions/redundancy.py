@@ -19,7 +19,7 @@ from tiburon.functions.dynamics import mass_matrix
 from tiburon.functions.mobility import constraint_words, loop_rows
 from tiburon.functions.parameters import CaseRows
 from tiburon.loops.metric import CUT, LARGEST_CUT, OVERCONSTRAINED_CUT
-from tiburon.loops.projection import CLOSED, OPEN
+from tiburon.loops.projection import CLOSURE_TOLERANCE, MAX_RESIDUAL
 from tiburon.model import Model
 
 if TYPE_CHECKING:
@@ -71,13 +71,13 @@ def is_disagreement(J: Array, gaps: Array) -> bool:
         gaps: Constraint values where Newton steps ended [m or rad], shape (constraints,).
     """
     size = float(np.linalg.norm(gaps))
-    if not CLOSED < size <= OVERCONSTRAINED_CUT:
+    if not CLOSURE_TOLERANCE < size <= OVERCONSTRAINED_CUT:
         return False
     columns, sizes, _ = np.linalg.svd(J, full_matrices=False)
     cut = min(OVERCONSTRAINED_CUT, max(LARGEST_CUT, 10.0 * size))
     kept = columns[:, sizes > cut * sizes[0]]
     # rounding of what joints can reduce
-    return float(np.linalg.norm(kept.T @ gaps)) <= REDUCIBLE_SHARE * size + CLOSED
+    return float(np.linalg.norm(kept.T @ gaps)) <= REDUCIBLE_SHARE * size + CLOSURE_TOLERANCE
 
 
 def closed_nearby(model: Model, q: Array) -> tuple[Array, Array, Array]:
@@ -96,7 +96,7 @@ def closed_nearby(model: Model, q: Array) -> tuple[Array, Array, Array]:
         change = np.linalg.lstsq(J, -gaps, rcond=cut)[0]
         q = model.integrate(q, change)
         gaps, J = loop_rows(model, q)
-        if np.abs(change).max() <= CLOSED:
+        if np.abs(change).max() <= CLOSURE_TOLERANCE:
             break
     return q, gaps, J
 
@@ -113,7 +113,7 @@ def check_disagreement(model: Model, q: Array, tolerance: float) -> None:
         LoopError: If constraints disagree by more.
     """
     gaps, J = loop_rows(model, q)
-    if np.abs(gaps).max(initial=0.0) > max(OPEN, tolerance) and is_disagreement(J, gaps):
+    if np.abs(gaps).max(initial=0.0) > max(MAX_RESIDUAL, tolerance) and is_disagreement(J, gaps):
         raise nearly_redundant(model, gaps)
 
 
@@ -141,7 +141,7 @@ def check_weak_constraints(model: Model, q: Array, tolerance: float) -> None:
         open_by = float(np.abs(gaps).max())
         if (
             moved > (1.0 - RETURNED_SHARE) * PROBE_DISTANCE
-            and open_by > CLOSED
+            and open_by > CLOSURE_TOLERANCE
             and is_disagreement(J, gaps)
         ):
             raise nearly_redundant(model, gaps, size)

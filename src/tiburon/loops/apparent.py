@@ -17,7 +17,7 @@ from tiburon.algorithms.articulated_response import Rates
 from tiburon.algorithms.kinematics import body_places, frame_places, jacobian_columns
 from tiburon.algorithms.setting import Setting
 from tiburon.arrays import NDArray
-from tiburon.loops.constraints import Row, constraints, entries_in_use
+from tiburon.loops.constraints import Row, constraints, jacobian_pattern
 from tiburon.loops.metric import CUT, articulated_metric, rank_cut
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
@@ -53,7 +53,7 @@ class LoopResponse:
         self.d = {WORLD_BODY: (1.0,) * plan.nv}
         self._loops: OrthogonalFactor | None = None
         self.cut: Scalar = CUT
-        used = entries_in_use(model) if model.loops else ()
+        used = jacobian_pattern(model) if model.loops else ()
         if any(used):
             held = constraints(model, plan, q)
             rows = [

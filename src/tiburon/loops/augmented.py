@@ -38,9 +38,9 @@ from typing import Any
 import numpy as np
 
 from tiburon.algorithms.crba import mass_elements
-from tiburon.algorithms.joint_space import freedom_parents, joint_space_terms
+from tiburon.algorithms.joint_space import expanded_parents, joint_space_terms
 from tiburon.algorithms.tape_calls import JointVector, taping
-from tiburon.loops.constraints import Constraints, Row, constraints, entries_in_use
+from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
 from tiburon.loops.metric import CUT, ConstrainedMotion, TreeMetric, rank_cut, solve_in_metric
 from tiburon.model import Model, Plan
 from tiburon.spatial import Force, Scalar, Vec3
@@ -77,9 +77,9 @@ class LoopPattern:
         Args:
             model: The robot.
         """
-        nv, used = model.nv, entries_in_use(model)
+        nv, used = model.nv, jacobian_pattern(model)
         self.live = tuple(k for k, columns in enumerate(used) if columns)
-        self.mass = tuple(FactorTree(freedom_parents(model.plan)).layout.elements())
+        self.mass = tuple(FactorTree(expanded_parents(model.plan)).layout.elements())
         self.bound = tuple((n, j) for n, k in enumerate(self.live) for j in sorted(used[k]))
         entries = [*self.mass, *((nv + n, j) for n, j in self.bound)]
         count = len(self.live)

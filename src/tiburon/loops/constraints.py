@@ -56,19 +56,19 @@ from tiburon.trace.regions import function
 from tiburon.trace.value import Value, require
 
 __all__ = [
-    "Carried",
     "Constraints",
     "End",
     "Felt",
+    "LoopJointLoad",
     "Row",
     "Switches",
-    "binds_velocity",
-    "carried_by",
     "constraint_count",
     "constraint_names",
     "constraints",
     "end_of",
-    "entries_in_use",
+    "is_velocity_constraint",
+    "jacobian_pattern",
+    "loop_joint_load",
     "loop_rows",
     "switched",
     "switches_of",
@@ -463,7 +463,7 @@ def _count(loop: Closure) -> int:
     return loop.position_count + loop.velocity_count
 
 
-def binds_velocity(model: Model) -> tuple[bool, ...]:
+def is_velocity_constraint(model: Model) -> tuple[bool, ...]:
     """Return, for each constraint, whether it binds velocities alone: there is no gap to close."""
     found: list[bool] = []
     for loop in model.loops:
@@ -477,7 +477,7 @@ def binds_velocity(model: Model) -> tuple[bool, ...]:
 
 
 @lru_cache(maxsize=64)
-def entries_in_use(model: Model) -> tuple[frozenset[int], ...]:
+def jacobian_pattern(model: Model) -> tuple[frozenset[int], ...]:
     """Return, for each constraint, the velocity variables it can ever depend on.
 
     In a planar mechanism three of the five things a hinge forbids can never happen: their rows are
@@ -517,7 +517,7 @@ def constraints(
         without velocity.
         Rows hold no entries that are zero wherever the robot is.
     """
-    in_use = entries_in_use(model)
+    in_use = jacobian_pattern(model)
     if recorder() is not None:
         return _apart(model, plan, q, v, in_use)
     found = _all(model, plan, q, v)
@@ -620,7 +620,7 @@ def _closure(
     return Constraints(tied.value, rows, tied.rate, tied.bias)
 
 
-class Carried(NamedTuple):
+class LoopJointLoad(NamedTuple):
     """What a joint that closes a loop carries."""
 
     wrench: Force
@@ -630,9 +630,9 @@ class Carried(NamedTuple):
     """Index of a plan body and the force on it, in its frame [N m, N]; none on the world."""
 
 
-def carried_by(
+def loop_joint_load(
     loop: LoopClosure, plan: Plan, places: Sequence[Place], forces: Sequence[Scalar]
-) -> Carried:
+) -> LoopJointLoad:
     """Return what the joint of a loop carries.
 
     Args:
@@ -651,7 +651,7 @@ def carried_by(
         on_second = on_second + pushed * force
         on_first = on_first + Force(negate(add_cross(n, at.p, f)), negate(f)) * force
     ends = ((own, first.X.force_to_parent(on_first)), (other, second.X.force_to_parent(on_second)))
-    return Carried(on_second, tuple(end for end in ends if end[0] != WORLD_BODY))
+    return LoopJointLoad(on_second, tuple(end for end in ends if end[0] != WORLD_BODY))
 
 
 def _relative(first: End, second: End) -> RelativeMotion:

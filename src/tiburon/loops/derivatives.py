@@ -35,13 +35,13 @@ from typing import Any
 import numpy as np
 
 from tiburon.algorithms.crba import mass_elements
-from tiburon.algorithms.derivatives.inertia import forces_per_number
+from tiburon.algorithms.derivatives.inertia import forces_per_parameter
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.loops.augmented import answer, loop_pattern
 from tiburon.loops.constraints import Constraints, constraints
-from tiburon.loops.inverse import Sharing, forces
+from tiburon.loops.inverse import ForceDistribution, forces
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import CUT, rank_cut
 from tiburon.spatial import Scalar
@@ -166,7 +166,7 @@ def constrained_derivatives_by_inertia(
     """Constraints know no masses: with loops, too, a change of inertia is one of joint forces."""
     n = around.plan.nv
     vd = tuple(constrained_motion(around, q, v, tau).vd)
-    Y = forces_per_number(around, q, v, vd)
+    Y = forces_per_parameter(around, q, v, vd)
     held = constraints(around.model, around.plan, q, v)
     solved, closed = constrained_solver(around, q, held), (0.0,) * len(held.value)
     columns = [solved(tuple(-x for x in scalars(column)), closed) for column in Y.T]
@@ -246,7 +246,7 @@ def actuated_derivatives(
     model, plan, n = around.model, around.plan, around.plan.nv
     actuators = model.actuated_joint_names
     held = constraints(model, plan, q, v)
-    sharing = Sharing(model, held, actuators)
+    sharing = ForceDistribution(model, held, actuators)
     needed = rnea(plan, q, v, vd, around.gravity, around.external)
     tau, multipliers = forces(model, held, needed, vd, actuators, sharing)
     own = sharing.shares(needed)

@@ -40,7 +40,7 @@ from tiburon.algorithms.joint_space import joint_space_terms
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.arrays import NDArray
-from tiburon.loops.constraints import Constraints, Row, constraints, entries_in_use
+from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
 from tiburon.loops.metric import TreeMetric, largest, rank_cut, solve_in_metric
 from tiburon.model import Model
 from tiburon.record import named_line
@@ -51,11 +51,11 @@ from tiburon.trace.value import require
 
 __all__ = [
     "ActuatedForces",
-    "Sharing",
+    "ForceDistribution",
+    "actuated_forces",
     "constrained_hybrid",
     "forces",
     "nearest_accelerations",
-    "shared_forces",
     "tracking_joint_forces",
 ]
 
@@ -82,7 +82,7 @@ class ActuatedForces(NamedTuple):
         return named_line(self)
 
 
-class Sharing:
+class ForceDistribution:
     """How actuators and loops of a robot share joint forces in one position.
 
     Attributes:
@@ -102,7 +102,7 @@ class Sharing:
             actuators: Names of the joints that are driven.
         """
         nv = model.nv
-        self.live = [k for k, used in enumerate(entries_in_use(model)) if used]
+        self.live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
         self.driven = [int(i) for i in model.indices(actuators, of="v")]
         rows = [[held.jacobian[k].get(i, 0.0) for i in range(nv)] for k in self.live]
         self.cut = rank_cut(model, held.value)
@@ -138,7 +138,7 @@ def forces(
     needed: Sequence[Scalar],
     vd: Sequence[Scalar],
     actuators: Sequence[str],
-    sharing: Sharing | None = None,
+    sharing: ForceDistribution | None = None,
 ) -> ActuatedForces:
     """Share the joint forces that a motion needs between actuators and loops.
 
@@ -150,7 +150,7 @@ def forces(
         actuators: Names of the joints that are driven.
         sharing: Of this position and these actuators, where it is known.
     """
-    among = sharing or Sharing(model, held, actuators)
+    among = sharing or ForceDistribution(model, held, actuators)
     opening = [
         sum((x * vd[i] for i, x in held.jacobian[k].items()), start=held.bias[k])
         for k in among.live
@@ -177,7 +177,7 @@ def forces(
     return ActuatedForces(tau, multipliers)
 
 
-def shared_forces(
+def actuated_forces(
     around: Setting, q: Any, v: Any, vd: Any, actuators: Sequence[str]
 ) -> ActuatedForces:
     """Return what actuators and loops do for a motion under conditions."""
@@ -200,7 +200,7 @@ def constrained_hybrid(
     model, plan = around.model, around.plan
     known = dict(around.options).get("known_acceleration", ())
     held = constraints(model, plan, q, v)
-    live = [k for k, used in enumerate(entries_in_use(model)) if used]
+    live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
     rows: list[Row] = [held.jacobian[k] for k in live]
     wanted: list[Scalar] = [-held.bias[k] for k in live]
     rows += [{i: 1.0} for i in known]
@@ -229,7 +229,11 @@ def constrained_hybrid(
 
 
 def nearest_accelerations(
-    model: Model, held: Constraints, sharing: Sharing, desired: list[Scalar], places: list[int]
+    model: Model,
+    held: Constraints,
+    sharing: ForceDistribution,
+    desired: list[Scalar],
+    places: list[int],
 ) -> list[Scalar]:
     """Return the accelerations nearest to desired ones that keep loops closed.
 
@@ -252,7 +256,7 @@ def nearest_accelerations(
 
 def _undriven(model: Model, actuators: tuple[str, ...]) -> tuple[str, ...]:
     """Return the joints that no loop binds and no actuator drives, such as a floating base."""
-    bound = {i for used in entries_in_use(model) for i in used}
+    bound = {i for used in jacobian_pattern(model) for i in used}
     found = []
     for joint in model.joints:
         own = model.slice(joint.name, of="v")
@@ -274,7 +278,7 @@ def tracking_joint_forces(around: Setting, q: Any, v: Any, desired: Any) -> list
     joints, actuators = options["joints"], options["actuators"]
     held = constraints(model, around.plan, q, v)
     # what joints outside of all loops would need is not shared out among the actuators
-    sharing = Sharing(model, held, (*actuators, *_undriven(model, actuators)))
+    sharing = ForceDistribution(model, held, (*actuators, *_undriven(model, actuators)))
     places = [int(k) for k in model.indices(joints, of="v")]
     wanted = [desired[k] for k in places]
     vd = nearest_accelerations(model, held, sharing, wanted, places)

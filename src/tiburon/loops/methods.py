@@ -52,7 +52,7 @@ from tiburon.loops.constraints import (
     Row,
     Switches,
     constraints,
-    entries_in_use,
+    jacobian_pattern,
     switched,
 )
 from tiburon.loops.metric import (
@@ -72,13 +72,13 @@ __all__ = [
     "METHODS",
     "cheaper_loop_method",
     "constrained_motion",
-    "handle_answer",
-    "proximal_answer",
     "residual",
+    "solve_by_handles",
+    "solve_proximal",
 ]
 
 
-def handle_answer(
+def solve_by_handles(
     model: Model,
     plan: Plan,
     q: Sequence[Scalar],
@@ -98,7 +98,7 @@ def handle_answer(
         wanted: J vd: what the constraints ask of the accelerations.
         cut: Length, relative to the longest, below which a constraint is redundant.
     """
-    live = [k for k, used in enumerate(entries_in_use(model)) if used]
+    live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
     metric = articulated_metric(plan, JointVector(q))
     vd, forces, rank, ratio = solve_in_metric(
         metric, [jacobian[k] for k in live], free, [wanted[k] for k in live], cut
@@ -131,7 +131,7 @@ def _compliant_pattern(model: Model) -> SaddlePattern:
     return SaddlePattern(saddle.size, saddle.bound, [*saddle.entries, *softness], saddle.order)
 
 
-def proximal_answer(
+def solve_proximal(
     model: Model,
     mass: Sequence[Scalar],
     jacobian: Sequence[Row],
@@ -233,7 +233,9 @@ def _handles(
     C = bias(plan, JointVector(q), JointVector(v), around.gravity, around.external)
     free = [force - c for force, c in zip(tau, C, strict=True)]
     cut = rank_cut(around.model, held.value, least_cut)
-    return handle_answer(around.model, plan, q, held.jacobian, free, [-b for b in held.bias], cut)
+    return solve_by_handles(
+        around.model, plan, q, held.jacobian, free, [-b for b in held.bias], cut
+    )
 
 
 def _proximal(around: Setting, held: Constraints, state: State, _: float) -> ConstrainedMotion:
@@ -241,7 +243,7 @@ def _proximal(around: Setting, held: Constraints, state: State, _: float) -> Con
     mass, C = joint_space_terms(around.plan, q, v, around.gravity, around.external)
     free = [force - c for force, c in zip(tau, C, strict=True)]
     wanted = [-b for b in held.bias]
-    return proximal_answer(around.model, mass, held.jacobian, free, wanted, held.value)
+    return solve_proximal(around.model, mass, held.jacobian, free, wanted, held.value)
 
 
 METHODS: dict[str, Callable[..., ConstrainedMotion]] = {
@@ -258,7 +260,7 @@ def cheaper_loop_method(model: Model) -> str:
     plan = model.plan
     if plan.has_couplings:
         return "augmented"
-    live = [used for used in entries_in_use(model) if used]
+    live = [used for used in jacobian_pattern(model) if used]
     of = [body.index for body in plan.bodies for _ in range(body.v.start, body.v.stop)]
     pushes = sum(len(set[int]().union(*(ancestors(plan, of[i]) for i in used))) for used in live)
     handles = (

@@ -35,11 +35,11 @@ from tiburon.algorithms.coupled_joints import (
     closings,
     rates_of,
 )
-from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.sweep import each, inward, outward
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.errors import DomainError
-from tiburon.loops.constraints import Row, entries_in_use
+from tiburon.loops.constraints import Row, jacobian_pattern
 from tiburon.model import Model, Plan, PlanBody
 from tiburon.model.joints.elimination import accelerate_direction, coordinate_axis
 from tiburon.model.plan import WORLD_BODY
@@ -121,7 +121,7 @@ def checked_tolerance(tolerance: Any) -> float:
 def largest_cut(model: Model) -> float:
     """Return the cut of a model at any constraint violation."""
     parts: list[tuple[int, set[int]]] = []
-    for used in entries_in_use(model):
+    for used in jacobian_pattern(model):
         # constraints that share velocity variables are counted together
         joined = [part for part in parts if part[1] & used]
         parts = [part for part in parts if not part[1] & used]
@@ -233,7 +233,7 @@ class TreeMetric:
             plan: Layout of the model.
             elements: Those elements of H that a factorization along the tree reads.
         """
-        parents = freedom_parents(plan)
+        parents = expanded_parents(plan)
         primitive = FactorTree(parents)
         # spelled out: its numbers are used one by one here, and derivatives of a call are those of
         # the factor as a whole

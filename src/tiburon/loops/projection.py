@@ -17,18 +17,24 @@ from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.tape_calls import JointVector
 from tiburon.loops.augmented import answer, loop_pattern
 from tiburon.loops.constraints import Row, Switches, constraints, switched
-from tiburon.loops.methods import cheaper_loop_method, handle_answer
+from tiburon.loops.methods import cheaper_loop_method, solve_by_handles
 from tiburon.loops.metric import LARGEST_CUT, ConstrainedMotion, largest, rank_cut
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.regions import while_loop
 
-__all__ = ["CLOSED", "OPEN", "Projected", "close_position", "close_velocity"]
+__all__ = [
+    "CLOSURE_TOLERANCE",
+    "MAX_RESIDUAL",
+    "Projected",
+    "projected_configuration",
+    "projected_velocity",
+]
 
-CLOSED = 1e-12
+CLOSURE_TOLERANCE = 1e-12
 """Gap at which a loop counts as closed [m or rad]: some rounding errors of meters and radians."""
 
-OPEN = 1e-8
+MAX_RESIDUAL = 1e-8
 """Gap of a loop that no step of a run may leave [m or rad]; ordinary steps leave 1e-12."""
 
 LONGEST = 1.0
@@ -55,7 +61,7 @@ class Projected(NamedTuple):
     """Largest value of a constraint that is left [m or rad]."""
 
 
-def close_position(
+def projected_configuration(
     model: Model,
     plan: Plan,
     q: Sequence[Scalar],
@@ -82,9 +88,9 @@ def close_position(
 
     def far(state: Any) -> Any:
         _, gap, taken, *step = state
-        going = gap > CLOSED
+        going = gap > CLOSURE_TOLERANCE
         if tolerance:
-            going = going & (step[0] > CLOSED)
+            going = going & (step[0] > CLOSURE_TOLERANCE)
         return going | (taken < least_steps) if least_steps else going
 
     def newton(state: Any) -> Any:
@@ -111,7 +117,7 @@ def close_position(
     return Projected(tuple(position), found.count, gap)
 
 
-def close_velocity(
+def projected_velocity(
     model: Model,
     plan: Plan,
     q: Sequence[Scalar],
@@ -151,7 +157,7 @@ def _least_motion(
     """Return the motion of least kinetic energy with given rates of the constraints."""
     free = [0.0] * plan.nv
     if cheaper_loop_method(model) == "handles":
-        return handle_answer(model, plan, q, rows, free, wanted, cut=cut)
+        return solve_by_handles(model, plan, q, rows, free, wanted, cut=cut)
     mass = chosen_mass_elements(plan, q, loop_pattern(model).mass)
     return answer(model, plan, mass, rows, free, wanted, cut=cut)
 

@@ -14,8 +14,8 @@ from tiburon.algorithms.kinematics import body_places
 from tiburon.algorithms.reactions import reactions_under
 from tiburon.algorithms.setting import Setting
 from tiburon.arrays import NDArray
-from tiburon.loops.constraints import carried_by, constraint_names, traced_wrenches
-from tiburon.loops.inverse import shared_forces
+from tiburon.loops.constraints import constraint_names, loop_joint_load, traced_wrenches
+from tiburon.loops.inverse import actuated_forces
 from tiburon.loops.methods import constrained_motion
 from tiburon.model import JointCoupling, LoopClosure
 from tiburon.spatial import Force, Scalar
@@ -52,7 +52,7 @@ def _split(
             continue
         own = [x for x, name in zip(multipliers, names, strict=True) if name == loop.name]
         if isinstance(loop, LoopClosure):
-            carried = carried_by(loop, plan, places, own)
+            carried = loop_joint_load(loop, plan, places, own)
             wrenches += tuple(carried.wrench)
             on_bodies = carried.on_bodies
         else:
@@ -66,7 +66,7 @@ def actuated_reactions(
     around: Setting, q: Scalars, v: Scalars, vd: Scalars, *lines: Scalars
 ) -> dict[str, Any]:
     """Return the arrays of `JointReactions` by name, the robot's own actuators driving it."""
-    found = shared_forces(around, q, v, vd, around.model.actuated_joint_names)
+    found = actuated_forces(around, q, v, vd, around.model.actuated_joint_names)
     return _split(around, q, v, vd, found.multipliers, lines)[0]
 
 

@@ -69,7 +69,7 @@ class JointLine:
     second: str
     """The link it moves."""
 
-    freedoms: int
+    dof: int
     """Number of its velocity variables; a coupled joint has none."""
 
     is_cut: bool
@@ -87,7 +87,7 @@ class JointLine:
     @property
     def is_placeholder(self) -> bool:
         """Whether it forbids nothing that the others of its part could do: it counts only."""
-        return self.part >= 0 and self.freedoms >= self.dimension
+        return self.part >= 0 and self.dof >= self.dimension
 
 
 def links_of(model: Model) -> tuple[dict[str, str], tuple[tuple[str, ...], ...]]:
@@ -185,7 +185,7 @@ def _with_parts(model: Model, lines: list[JointLine]) -> tuple[JointLine, ...]:
         at = joint_screws(model, model.random_state(rng, limits=False)[0], rng)
         for span, part in zip(spans, parts, strict=True):
             root = by_name[part[0]].first
-            binding = [at.of[name].columns for name in part if by_name[name].freedoms < 6]
+            binding = [at.of[name].columns for name in part if by_name[name].dof < 6]
             span.extend(at.seen_from(root, S) for S in binding if S.size)
     numbered: dict[str, tuple[int, int]] = {}
     for number, (span, part) in enumerate(zip(spans, parts, strict=True)):
@@ -511,7 +511,7 @@ def _counted_mobility(model: Model, lines: tuple[JointLine, ...]) -> int:
     Each closed part has its own d, so that planar parts of a spatial robot count as planar. Ties
     between joints, and residuals that functions tell, take one freedom each.
     """
-    total = sum(line.freedoms for line in lines)
+    total = sum(line.dof for line in lines)
     for loop in model.loops:
         if isinstance(loop, JointCoupling):
             total -= 1
@@ -529,7 +529,7 @@ def _pole_connectivity(lines: tuple[JointLine, ...], found: Chains) -> int | Non
     if len(found.poles) != 2 or not found.paths:
         return None
     by_name = {line.name: line for line in lines}
-    freedoms = [sum(by_name[name].freedoms for name in path) for path in found.paths]
+    dof = [sum(by_name[name].dof for name in path) for path in found.paths]
     d = by_name[found.paths[0][0]].dimension
-    mobility = sum(freedoms) - d * (len(freedoms) - 1)
-    return max(0, min(d, mobility - sum(max(0, f - d) for f in freedoms)))
+    mobility = sum(dof) - d * (len(dof) - 1)
+    return max(0, min(d, mobility - sum(max(0, f - d) for f in dof)))

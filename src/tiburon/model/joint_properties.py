@@ -7,7 +7,7 @@ from tiburon.errors import ModelError
 from tiburon.model.value_checks import per_dof
 from tiburon.record import record
 
-PerFreedom: TypeAlias = float | tuple[float, ...]
+PerDof: TypeAlias = float | tuple[float, ...]
 """One value for all degrees of freedom of a joint, or one each."""
 
 
@@ -23,16 +23,16 @@ class JointLimits:
         ``Revolute("elbow", limits=JointLimits(-1.5, 1.5, velocity=3.0, force=60.0))``
     """
 
-    lower: PerFreedom = -math.inf
+    lower: PerDof = -math.inf
     """Smallest position [rad or m]."""
 
-    upper: PerFreedom = math.inf
+    upper: PerDof = math.inf
     """Largest position [rad or m]."""
 
-    velocity: PerFreedom = math.inf
+    velocity: PerDof = math.inf
     """Largest speed in either direction [rad/s or m/s]."""
 
-    force: PerFreedom = math.inf
+    force: PerDof = math.inf
     """Largest joint force in either direction [N m or N]."""
 
     def __post_init__(self) -> None:
@@ -78,16 +78,16 @@ class JointPassive:
         ``Revolute("knee", passive=JointPassive(damping=0.1, stiffness=20.0, rest=0.4))``
     """
 
-    damping: PerFreedom = 0.0
+    damping: PerDof = 0.0
     """Viscous friction, force per velocity [N m s/rad or N s/m]."""
 
-    friction: PerFreedom = 0.0
+    friction: PerDof = 0.0
     """Coulomb friction, force against any motion [N m or N]."""
 
-    stiffness: PerFreedom = 0.0
+    stiffness: PerDof = 0.0
     """Spring, force per displacement from `rest` [N m/rad or N/m]."""
 
-    rest: PerFreedom = 0.0
+    rest: PerDof = 0.0
     """Rest position of the spring [rad or m], one value or one per variable."""
 
     def __post_init__(self) -> None:

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NamedTuple
 from tiburon.algorithms.aba import aba
 from tiburon.algorithms.crba import crba
 from tiburon.algorithms.hybrid import hybrid_aba
-from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.water.fluid import WaterAround, immersions, water_forces
 from tiburon.hydro.immersion import Strips, added_to
@@ -148,7 +148,7 @@ def composite_star(chains: int, links: int, *, public: bool = False) -> Cost:
         nothing = [0.0] * size
         C = rnea(star.plan, star.q, star.v, nothing, star.gravity, star.external)
         right = as_traced([force - c for force, c in zip(star.u, C, strict=True)])
-        return solve_tree(freedom_parents(star.plan), H, right)
+        return solve_tree(expanded_parents(star.plan), H, right)
 
     return _count(chains, links, run, wet=False, tips=True, base=_floating(PRINCIPAL, public))
 

@@ -39,8 +39,13 @@ from tiburon.functions.loop_start import (
     START_TOLERANCE,
     gap_names,
 )
-from tiburon.loops.constraints import Constraints, binds_velocity, constraints, entries_in_use
-from tiburon.loops.projection import CLOSED
+from tiburon.loops.constraints import (
+    Constraints,
+    constraints,
+    is_velocity_constraint,
+    jacobian_pattern,
+)
+from tiburon.loops.projection import CLOSURE_TOLERANCE
 from tiburon.simulation.eigenmodes import EigenModes, eigen_modes, modes_within
 from tiburon.simulation.linearization import movable_joints
 from tiburon.simulation.system import ELEMENTS, System
@@ -64,10 +69,10 @@ ROUNDING = 1e-15
 ITERATIONS = 100
 """Steps of at most half a radian; the last ones double the digits."""
 
-LEAST = 1e-300
+SMALLEST_SIZE = 1e-300
 """Stands for sizes of what nothing depends on: a division by it changes nothing."""
 
-RANK = 1e-10
+RANK_CUT = 1e-10
 """Singular values below this fraction of the largest are rounding: nothing drives back there."""
 
 
@@ -272,7 +277,7 @@ def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[A
         count = directions.shape[1]
         # rates of inner states count by the changes of state that would undo them
         size = np.abs(rows[:, count:]).max(axis=1, initial=0.0)
-        size = np.where(size > 0.0, size, np.abs(rows).max(axis=1, initial=LEAST))
+        size = np.where(size > 0.0, size, np.abs(rows).max(axis=1, initial=SMALLEST_SIZE))
         scale = 1.0 / size
         left = missing(q, x, scale)
         if float(np.linalg.norm(left)) <= ROUNDING:
@@ -280,9 +285,9 @@ def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[A
         slopes = np.vstack([forces / motion.weight, rows * scale[:, None]])
         columns = np.ones(count + len(x))
         columns[count:] = 1.0 / np.maximum(
-            np.abs(slopes[:, count:]).max(axis=0, initial=0.0), LEAST
+            np.abs(slopes[:, count:]).max(axis=0, initial=0.0), SMALLEST_SIZE
         )
-        step = -np.linalg.lstsq(slopes * columns, left, rcond=RANK)[0] * columns
+        step = -np.linalg.lstsq(slopes * columns, left, rcond=RANK_CUT)[0] * columns
         length = float(np.linalg.norm(step[:count]))
         step *= min(1.0, MAX_NEWTON_STEP / length) if length > 0.0 else 1.0
         for _ in range(HALVINGS):
@@ -312,14 +317,14 @@ def settle(motion: SmallMotion, q: Array, x: Array, tolerance: float) -> tuple[A
     return q, x
 
 
-ASIDE = 1e-3
+PROBE_STEP = 1e-3
 """How far a pose is left along what its loops allow, to see whether they do [m or rad]."""
 
-BENT = 0.1
+CURVATURE_TOLERANCE = 0.1
 """How far off, by the length of a step, closed loops may be beside it; curves are off by steps
 squared."""
 
-LOOKS = 3
+PROBES = 3
 """Directions in which to look: where some are none, nearly all sums of them are none."""
 
 
@@ -344,7 +349,7 @@ class ClosedStates:
                 "leave the loop out of the model"
             )
         self.system, self.model, self.v, self.time = system, system.model, v, time
-        self._binds_velocity = np.array(binds_velocity(self.model), dtype=bool)
+        self._is_velocity = np.array(is_velocity_constraint(self.model), dtype=bool)
 
     def start(self, q: Array, *, is_guess: bool) -> Array:
         """Return a position with closed loops to start from.
@@ -410,9 +415,9 @@ class ClosedStates:
         """
         J = self.jacobian(q)
         Z = self._allowed(J)
-        if not self._binds_velocity.any():
+        if not self._is_velocity.any():
             return Z
-        steps = self._allowed(J[~self._binds_velocity])
+        steps = self._allowed(J[~self._is_velocity])
         beyond = steps - Z @ (Z.T @ steps)
         left, _, _ = np.linalg.svd(beyond, full_matrices=False)
         return np.hstack([Z, left[:, : steps.shape[1] - Z.shape[1]]])
@@ -424,13 +429,13 @@ class ClosedStates:
         for _ in range(MOST_STEPS):
             held = self.held(found, rest)
             gaps = self._gaps(held)
-            is_closed = bool(np.abs(gaps).max(initial=0.0) <= CLOSED)
+            is_closed = bool(np.abs(gaps).max(initial=0.0) <= CLOSURE_TOLERANCE)
             if not gaps.any() or (is_closed and done):
                 return found
             # one step more leaves nothing but rounding
             done = is_closed
             J = self._dense(held)
-            J[self._binds_velocity] = 0.0
+            J[self._is_velocity] = 0.0
             step = np.linalg.lstsq(J, -gaps, rcond=LEAST_SINGULAR_VALUE)[0]
             part = min(1.0, LONGEST_STEP / max(float(np.abs(step).max()), LONGEST_STEP))
             found = self.model.normalize(self.model.integrate(found, part * step))
@@ -438,7 +443,7 @@ class ClosedStates:
 
     def _gaps(self, held: Constraints) -> Array:
         """Return values of the constraints on positions; those on velocities have none."""
-        return np.where(self._binds_velocity, 0.0, np.array(held.value, dtype=np.float64))
+        return np.where(self._is_velocity, 0.0, np.array(held.value, dtype=np.float64))
 
     def check(self, q: Array) -> None:
         """Refuse states near which small motions have no modes.
@@ -500,21 +505,21 @@ class ClosedStates:
         """
         J = self.jacobian(q)
         rank = _rank(np.linalg.svd(J, compute_uv=False))
-        if rank == sum(1 for used in entries_in_use(self.model) if used):
+        if rank == sum(1 for used in jacobian_pattern(self.model) if used):
             return
         directions = self._allowed(J)
         if not directions.size:
             return
         rng = np.random.default_rng(5)
-        for _ in range(LOOKS):
+        for _ in range(PROBES):
             step = directions @ rng.standard_normal(directions.shape[1])
-            step *= ASIDE / np.linalg.norm(step)
+            step *= PROBE_STEP / np.linalg.norm(step)
             beside = self.closed(self.model.integrate(q, step))
             if beside is not None:
                 off = np.linalg.norm(self.model.difference(q, beside) - step)
                 held = self.jacobian(beside)
                 nearby = _rank(np.linalg.svd(held, compute_uv=False))
-                if off <= BENT * ASIDE and nearby == rank:
+                if off <= CURVATURE_TOLERANCE * PROBE_STEP and nearby == rank:
                     continue
             raise DomainError(
                 f"modes of model {self.model.name!r}",

@@ -39,7 +39,7 @@ __all__ = ["Mode", "Modes", "along_loops", "film_of_mode", "modes", "swing"]
 
 Array = NDArray[np.float64]
 
-STEADY = 1e-9
+NEUTRAL_FRACTION = 1e-9
 """Real parts up to this fraction of an eigenvalue neither grow nor decay: rounding."""
 
 
@@ -62,7 +62,7 @@ class Mode:
         """What it does: "free", "oscillation", "decay", "growth" or "growing oscillation"."""
         if self.eigenvalue == 0.0:
             return "free"
-        grows = self.eigenvalue.real > STEADY * abs(self.eigenvalue)
+        grows = self.eigenvalue.real > NEUTRAL_FRACTION * abs(self.eigenvalue)
         if self.eigenvalue.imag != 0.0:
             return "growing oscillation" if grows else "oscillation"
         return "growth" if grows else "decay"
@@ -92,7 +92,7 @@ class Mode:
     def time_constant(self) -> float:
         """Time in which it decays to 1/e [s]; negative if it grows, infinite if it does neither."""
         real = self.eigenvalue.real
-        return -1.0 / real if abs(real) > STEADY * abs(self.eigenvalue) else float("inf")
+        return -1.0 / real if abs(real) > NEUTRAL_FRACTION * abs(self.eigenvalue) else float("inf")
 
     def __repr__(self) -> str:
         return f"<Mode: {_described(self)}>"
@@ -283,7 +283,7 @@ def _described(mode: Mode) -> str:
     return ", ".join(part for part in parts if part)
 
 
-NEGLIGIBLE = 1e-12
+ROUNDING_FRACTION = 1e-12
 """Parts of a shape below this fraction of its largest are rounding."""
 
 
@@ -403,25 +403,25 @@ def _members(found: EigenModes, nv: int) -> tuple[Mode, ...]:
 
 def _mode(value: complex, eigenvector: NDArray[np.complex128], nv: int) -> Mode:
     steps, states = eigenvector[:nv], eigenvector[2 * nv :]
-    moving = steps if np.abs(steps).max(initial=0.0) > NEGLIGIBLE else states
+    moving = steps if np.abs(steps).max(initial=0.0) > ROUNDING_FRACTION else states
     whole = eigenvector / moving[int(np.argmax(np.abs(moving)))]
     return Mode(value, _rounded(whole[:nv]), _rounded(whole[2 * nv :]))
 
 
 def _rounded(shape: NDArray[np.complex128]) -> NDArray[np.complex128]:
     """Return a shape without what is rounding beside its largest part."""
-    least = NEGLIGIBLE * float(np.abs(shape).max(initial=0.0))
+    least = ROUNDING_FRACTION * float(np.abs(shape).max(initial=0.0))
     real = np.where(np.abs(shape.real) > least, shape.real, 0.0)
     return np.asarray(real + 1j * np.where(np.abs(shape.imag) > least, shape.imag, 0.0))
 
 
-FRAMES = 61
+FRAMES_PER_SWING = 61
 """Of one swing, both ends included."""
 
 SHOWN_PERIOD = 2.0
 """How long a swing takes on the screen [s], however fast or slow it is."""
 
-SEEN = 0.2
+SHOWN_FRACTION = 0.2
 """How far the body that moves most goes by default, by the size of the robot."""
 
 LARGEST_ANGLE = 0.5
@@ -430,13 +430,13 @@ LARGEST_ANGLE = 0.5
 HALVINGS = 10
 """How often an amplitude is halved before loops are said to allow none."""
 
-STRIDE = 0.05
+MAX_JOINT_STEP = 0.05
 """Longest step of a joint before loops are closed again [rad or m]."""
 
-FAR = 4.0
+MAX_STEP_RATIO = 4.0
 """How much longer than the step to be made a step with closed loops may be."""
 
-CLOSED = 1e-12
+CLOSURE_TOLERANCE = 1e-12
 """Gap at which a loop counts as closed [m or rad]."""
 
 REST: tuple[float, float, float, float] = (0.62, 0.66, 0.70, 0.25)
@@ -458,13 +458,16 @@ def along_loops(model: Model, q: Array, steps: Array, time: float) -> Array:
     from tiburon.functions.closed_loops import project_configuration
 
     longest = float(np.abs(steps).max(initial=0.0))
-    parts = max(1, int(np.ceil(longest / STRIDE)))
+    parts = max(1, int(np.ceil(longest / MAX_JOINT_STEP)))
     when = np.full(q.shape[:-1], time) if model.plan.depends_on_time else None
     for part in range(1, parts + 1):
         found = project_configuration(model, model.integrate(q, steps / parts), time=when)
         # a projection that leaps has met the end of what loops allow
         gone = np.abs(model.difference(q, found.q)).max(initial=0.0)
-        if np.max(found.gap, initial=0.0) > CLOSED or gone > FAR * longest / parts:
+        if (
+            np.max(found.gap, initial=0.0) > CLOSURE_TOLERANCE
+            or gone > MAX_STEP_RATIO * longest / parts
+        ):
             raise DomainError(
                 "amplitude",
                 "one that loops allow",
@@ -487,7 +490,7 @@ def swing(modes: Modes, place: int, amplitude: float | None = None) -> tuple[Arr
     """
     mode = modes[place]
     period = mode.period if np.isfinite(mode.period) else SHOWN_PERIOD
-    phase = np.linspace(0.0, 2.0 * np.pi, FRAMES)
+    phase = np.linspace(0.0, 2.0 * np.pi, FRAMES_PER_SWING)
     if amplitude is None:
         amplitude = _visible(modes, place)
     return period * phase / (2.0 * np.pi), modes.position(place, amplitude, phase), amplitude
@@ -504,14 +507,14 @@ def _visible(modes: Modes, place: int) -> float:
     rows = np.concatenate([modes.q[None], modes.position(place, step, phases)])
     _, p = forward_kinematics(model, rows, model.body_names)
     moved = float(np.linalg.norm(p[1:] - p[0], axis=-1).max(initial=0.0)) / step
-    wanted = SEEN * robot_size(model)
+    wanted = SHOWN_FRACTION * robot_size(model)
     found = LARGEST_ANGLE if moved * LARGEST_ANGLE <= wanted else wanted / moved
     return _within_loops(modes, place, found) if model.loops else found
 
 
 def _within_loops(modes: Modes, place: int, amplitude: float) -> float:
     """Return an amplitude, halved until loops allow it all around."""
-    phase = np.linspace(0.0, 2.0 * np.pi, FRAMES)
+    phase = np.linspace(0.0, 2.0 * np.pi, FRAMES_PER_SWING)
     for _ in range(HALVINGS):
         try:
             modes.position(place, amplitude, phase)
@@ -553,7 +556,7 @@ def film_of_mode(
         "title": _title(modes, place, modes[place]),
         "speed": float(time[-1]) / SHOWN_PERIOD,
         "others": (Track(modes.model, None, modes.q, color=REST),),
-        "fps": 2.0 * FRAMES / float(time[-1]),
+        "fps": 2.0 * FRAMES_PER_SWING / float(time[-1]),
     }
     return time, q, shown
 

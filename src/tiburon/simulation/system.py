@@ -21,7 +21,7 @@ import numpy as np
 from tiburon.actuation.element import Action, Element, ElementContext, StateKinematics, structure_of
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.algorithms.crba import mass_elements
-from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting, forces_on_bodies
 from tiburon.algorithms.surroundings import DEFAULT_WORLD, at_time, structure_around, surroundings
@@ -42,7 +42,7 @@ from tiburon.loops.constraints import (
 from tiburon.loops.derivatives import add_constraints, constrained_solver
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import CUT
-from tiburon.loops.projection import OPEN, close_position, close_velocity
+from tiburon.loops.projection import MAX_RESIDUAL, projected_configuration, projected_velocity
 from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
 from tiburon.simulation.state import CommandRow, Readings, State, unique_names
@@ -308,7 +308,7 @@ class System:
             held = self._constraints(here, q, v, x)
             solved = constrained_solver(here, q, held, self._least_cut)
             return lambda r: solved(tuple(r[:n]), tuple(r[n:]))
-        parents, H = freedom_parents(here.plan), mass_elements(here.plan, q)
+        parents, H = expanded_parents(here.plan), mass_elements(here.plan, q)
         primitive = FactorTree(parents)
         factor = primitive.apply([H[i * n + j] for i, j in primitive.layout.elements()])
         return lambda r: tuple(SolveTree(parents).apply([*factor, *r]))
@@ -378,14 +378,14 @@ class System:
         nv = self.model.nv
         plan = self._plan(q, w[:nv], time)
         how: Any = {"switches": self.switches(w[nv:]), "tolerance": self.redundancy_tolerance}
-        closed = close_position(self.model, plan, q, least_steps=1, **how)
-        v = close_velocity(self.model, plan, closed.q, w[:nv], **how)
+        closed = projected_configuration(self.model, plan, q, least_steps=1, **how)
+        v = projected_velocity(self.model, plan, closed.q, w[:nv], **how)
         return closed.q, (*v, *w[nv:]), closed.gap
 
     @property
     def most_open(self) -> float:
         """Loop-closure error that a step may leave [m or rad]."""
-        return max(OPEN, self.redundancy_tolerance)
+        return max(MAX_RESIDUAL, self.redundancy_tolerance)
 
     def gaps(self, q: Scalars, time: Scalar, x: Sequence[Scalar] | None = None) -> Scalars:
         """Return how far each constraint of the loops is from closed [m or rad].

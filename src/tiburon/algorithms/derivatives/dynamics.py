@@ -24,7 +24,7 @@ from tiburon.algorithms.derivatives.inverse_dynamics import (
     state_terms,
 )
 from tiburon.algorithms.derivatives.local_forces import local_forces
-from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.algorithms.pair_products import Vectors, before_products
 from tiburon.algorithms.rnea import rnea
@@ -40,7 +40,7 @@ from tiburon.trace.primitives.tree import invert_tree, solve_tree, solve_tree_co
 __all__ = ["force_derivatives", "tree_acceleration_derivatives"]
 
 
-INLINE_FREEDOMS = 12
+INLINE_DOF = 12
 """Freedoms up to which equations with the mass matrix are solved in straight code."""
 
 
@@ -59,8 +59,8 @@ def tree_acceleration_derivatives(
         vd, nv scalars, and its derivatives by position, velocity and force, each an array of shape
         (nv, nv).
     """
-    n, parents = around.plan.nv, freedom_parents(around.plan)
-    inline = n <= INLINE_FREEDOMS
+    n, parents = around.plan.nv, expanded_parents(around.plan)
+    inline = n <= INLINE_DOF
     bias, mass = _resting(around, q, v)
     H = as_traced(mass).reshape(n, n)
     free = [force - held for force, held in zip(tau, bias, strict=True)]

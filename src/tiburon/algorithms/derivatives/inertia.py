@@ -13,7 +13,7 @@ from typing import Any
 
 from tiburon.algorithms.bias import bias
 from tiburon.algorithms.crba import crba
-from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector, scalars
@@ -27,10 +27,10 @@ from tiburon.trace.program import current_graph
 from tiburon.trace.regions import function
 from tiburon.trace.regions.region import as_value
 
-__all__ = ["derivatives_by_inertia", "forces_per_number"]
+__all__ = ["derivatives_by_inertia", "forces_per_parameter"]
 
 
-def forces_per_number(
+def forces_per_parameter(
     around: Setting, q: Sequence[Scalar], v: Sequence[Scalar], vd: Sequence[Scalar]
 ) -> Any:
     """Find Y, one row per velocity variable, one column per inertial number.
@@ -73,9 +73,9 @@ def derivatives_by_inertia(
     plan, gravity = around.plan, around.gravity
     held = bias(plan, position, rate, gravity, around.external)
     n = plan.nv
-    parents = freedom_parents(plan)
+    parents = expanded_parents(plan)
     H = as_traced([x for row in crba(plan, position) for x in row]).reshape(n, n)
     free = [force - c for force, c in zip(tau, held, strict=True)]
     vd = solve_tree(parents, H, as_traced(free))
-    Y = forces_per_number(around, position, rate, scalars(vd))
+    Y = forces_per_parameter(around, position, rate, scalars(vd))
     return {"vd": vd, "by_inertia": solve_tree_columns(parents, H, -Y)}

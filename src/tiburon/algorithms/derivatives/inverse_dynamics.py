@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 
 from tiburon.algorithms.derivatives.local_forces import LocalForce
 from tiburon.algorithms.pair_products import BELOW, Vectors, components, joint_matrix
-from tiburon.algorithms.rnea import upward
+from tiburon.algorithms.rnea import base_acceleration
 from tiburon.algorithms.root_frame import Place
 from tiburon.algorithms.sweep import by_velocity, inward, outward
 from tiburon.model import Plan, PlanBody
@@ -226,7 +226,9 @@ def state_terms(
         return (total, inertial, tuple(s.dot(total.F) for s in moving.S)), total
 
     still = Motion.zero()
-    world = _Moving(None, still, upward(gravity), still, still, (), (), (), (), Composite.zero())
+    world = _Moving(
+        None, still, base_acceleration(gravity), still, still, (), (), (), (), Composite.zero()
+    )
     outside = [Force.zero() for _ in plan.bodies] if external is None else external
     turns = [no_turning() for _ in plan.bodies] if turning is None else turning
     moving = outward(plan, motion, world, outside, turns)

@@ -17,7 +17,7 @@ import numpy as np
 
 from tiburon.errors import ModelError, shown
 from tiburon.model.joint_constraints import Measure
-from tiburon.model.joint_properties import JointLimits, JointPassive, PerFreedom
+from tiburon.model.joint_properties import JointLimits, JointPassive, PerDof
 from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Matrix3, check_name, matrix3, per_dof
@@ -50,7 +50,7 @@ class Joint(ABC):
     passive: JointPassive | None = field(default=None, kw_only=True)
     """Friction and springs; data that dynamics functions do not apply."""
 
-    armature: PerFreedom = field(default=0.0, kw_only=True)
+    armature: PerDof = field(default=0.0, kw_only=True)
     """Armature inertia, as of a geared motor [kg m^2 or kg].
 
     Gear ratio squared times the rotor's inertia; one value, or one per degree of freedom. It adds
@@ -104,7 +104,7 @@ class Joint(ABC):
                 name=self.name,
             )
 
-    def _check_count(self, value: PerFreedom, quantity: str) -> None:
+    def _check_count(self, value: PerDof, quantity: str) -> None:
         """Raise unless a quantity is one value, or one per degree of freedom."""
         if not isinstance(value, tuple):
             return

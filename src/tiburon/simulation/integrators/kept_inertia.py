@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from tiburon.algorithms.bias import bias
 from tiburon.algorithms.crba import mass_elements
-from tiburon.algorithms.joint_space import freedom_parents
+from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.algorithms.pair_products import before_products
 from tiburon.algorithms.setting import Setting, forces_on_bodies
 from tiburon.algorithms.surroundings import surroundings
@@ -78,7 +78,7 @@ def kept_terms(here: Setting, q: Sequence[Scalar], v: Sequence[Scalar]) -> Scala
         v: Joint velocity [m/s or rad/s], nv scalars.
     """
     plan = here.plan
-    factor = FactorTree(freedom_parents(plan))
+    factor = FactorTree(expanded_parents(plan))
     H = mass_elements(plan, JointVector(q))
     factors = factor.apply([H[i * plan.nv + j] for i, j in factor.layout.elements()])
     return (*factors, *_bias(here, q, v, here.external))
@@ -101,7 +101,7 @@ def solve_kept(
         external: Forces on plan bodies beyond those that were kept, in their frames [N m, N].
     """
     plan = here.plan
-    solve = SolveTree(freedom_parents(plan))
+    solve = SolveTree(expanded_parents(plan))
     stored = solve.layout.stored
     right = [force - c for force, c in zip(tau, kept[stored:], strict=True)]
     if external is not None:

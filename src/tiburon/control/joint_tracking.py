@@ -16,7 +16,15 @@ from tiburon.model import Joint, Model
 from tiburon.simulation.state import State
 from tiburon.trace.array import TracedArray, as_traced
 
-__all__ = ["Chosen", "Wanted", "chosen_joints", "commands_of", "entries", "joined", "wanted_at"]
+__all__ = [
+    "JointSelection",
+    "TrackingError",
+    "commands_of",
+    "entries",
+    "joined",
+    "select_joints",
+    "tracking_error",
+]
 
 THROUGH = ("joints", "actuators")
 """How forces reach joints: directly, or by the commands of the actuators that drive them."""
@@ -26,7 +34,7 @@ Target = JointPath | float | tuple[float, ...] | tuple[tuple[str, tuple[float, .
 """Positions of the chosen joints in order, by joint name, or a path."""
 
 
-class Chosen(NamedTuple):
+class JointSelection(NamedTuple):
     """Joints of a robot."""
 
     joints: tuple[Joint, ...]
@@ -45,7 +53,7 @@ class Chosen(NamedTuple):
     """Their names."""
 
 
-class Wanted(NamedTuple):
+class TrackingError(NamedTuple):
     """What a controller answers to; shape (..., n), one entry per chosen velocity."""
 
     error: Any
@@ -59,7 +67,7 @@ class Wanted(NamedTuple):
 
 
 @lru_cache(maxsize=256)
-def chosen_joints(model: Model, names: tuple[str, ...]) -> Chosen:
+def select_joints(model: Model, names: tuple[str, ...]) -> JointSelection:
     """Return joints by name; by default all that move but a floating base."""
     named = names or tuple(j.name for j in model.joints if j.nv and j.kind != "free")
     joints = tuple(model.joint(name) for name in named)
@@ -72,7 +80,7 @@ def chosen_joints(model: Model, names: tuple[str, ...]) -> Chosen:
             )
     q = tuple(k for j in joints for k in _range(model.slice(j.name, of="q")))
     v = tuple(k for j in joints for k in _range(model.slice(j.name, of="v")))
-    return Chosen(joints, q, v, all(j.nq == j.nv for j in joints), named)
+    return JointSelection(joints, q, v, all(j.nq == j.nv for j in joints), named)
 
 
 def as_target(target: Any) -> Target:
@@ -98,9 +106,9 @@ def target_joints(target: Target, joints: Sequence[str]) -> tuple[str, ...]:
     return tuple(_by_name(target))
 
 
-def wanted_at(
-    state: State, chosen: Chosen, target: Target, handle: Sequence[Any] | None = None
-) -> Wanted:
+def tracking_error(
+    state: State, chosen: JointSelection, target: Target, handle: Sequence[Any] | None = None
+) -> TrackingError:
     """Compare a state with a target.
 
     Args:
@@ -123,20 +131,20 @@ def wanted_at(
                 "path", f"{len(chosen.v)} joints ({', '.join(names)})", target.pieces.size
             )
         rate = sample.velocity - v
-        return Wanted(sample.position - q, rate, sample.acceleration)
+        return TrackingError(sample.position - q, rate, sample.acceleration)
     aim = _aim(chosen, target)
     if chosen.plain:
-        return Wanted(_array(aim, q) - q, -v, 0.0 * v)
+        return TrackingError(_array(aim, q) - q, -v, 0.0 * v)
     steps: list[Any] = []
     here, place = entries(q), 0
     for joint in chosen.joints:
         part = slice(place, place + joint.nq)
         steps.extend(joint.difference(here[part], aim[part]))
         place += joint.nq
-    return Wanted(joined(steps, q), -v, 0.0 * v)
+    return TrackingError(joined(steps, q), -v, 0.0 * v)
 
 
-def _aim(chosen: Chosen, target: Target) -> tuple[float, ...]:
+def _aim(chosen: JointSelection, target: Target) -> tuple[float, ...]:
     """Return a constant target as one number per chosen position."""
     if not isinstance(target, (tuple, JointPath)):
         return (target,) * len(chosen.q)
@@ -166,7 +174,7 @@ def _order(path: JointPath, names: tuple[str, ...]) -> list[int]:
     return [path.joints.index(name) for name in names]
 
 
-def commands_of(state: State, chosen: Chosen, force: Any, through: str) -> Any:
+def commands_of(state: State, chosen: JointSelection, force: Any, through: str) -> Any:
     """Return joint forces of chosen joints as commands of a run.
 
     Args:
