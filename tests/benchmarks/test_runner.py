@@ -1,10 +1,13 @@
 """The benchmark tools tell the truth: about time, about agreement, about bounds."""
 
+import functools
 import io
 import json
+import math
 import re
-import time
+import timeit
 import tomllib
+import types
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,7 +16,7 @@ import pytest
 from rich.console import Console
 
 from benchmarks import __main__ as runner
-from benchmarks import requirements
+from benchmarks import requirements, timing
 from benchmarks.__main__ import main
 from benchmarks.figure import DisagreementError, Figure, Measurement, check_equal
 from benchmarks.machine import describe_run
@@ -23,28 +26,41 @@ from benchmarks.timing import Timing, measure
 ROOT = Path(__file__).parents[2]
 
 
-def test_measured_time_is_that_of_one_call():
-    """A call that sleeps is never reported as shorter than its sleep, nor as several calls."""
-    timing = measure({"sleep": lambda: time.sleep(4e-3)}, duration=0.05)["sleep"]
-    assert 4e-3 <= timing.minimum <= timing.median
-    # several calls counted as one would show at least twice the sleep; machines oversleep a little
-    assert timing.minimum < 8e-3
+@pytest.fixture
+def work(monkeypatch):
+    """Replace the clock by one that only moves, in whole microseconds, when work is done."""
+    now = [0.0]
+
+    def clock():
+        return math.floor(now[0] / 1e-6) * 1e-6
+
+    def do(seconds):
+        now[0] += seconds
+
+    timers = types.SimpleNamespace(Timer=functools.partial(timeit.Timer, timer=clock))
+    monkeypatch.setattr(timing, "timeit", timers)
+    monkeypatch.setattr(timing, "perf_counter", clock)
+    return do
 
 
-def test_short_calls_are_resolved():
-    """An empty call is far below a microsecond, though the clock is read around thousands."""
-    timing = measure({"nothing": lambda: None}, duration=0.02)["nothing"]
-    assert 0.0 < timing.minimum < 2e-6
+@pytest.mark.parametrize("seconds", [4e-3, 1e-7])
+def test_measured_time_is_that_of_one_call(work, seconds):
+    """Of one call, not several, and finer than the clock where calls are short."""
+    found = measure({"work": lambda: work(seconds)}, duration=0.05)["work"]
+    assert found.minimum <= found.median
+    # a sample lasts 2 ms and the clock resolves 1 us at each of its ends
+    assert found.minimum == pytest.approx(seconds, rel=2e-3)
 
 
-def test_sides_are_timed_in_turns():
-    """A disturbance meets all sides, because samples alternate."""
+def test_sides_are_timed_in_turns(work):
+    """A disturbance affects all sides, because samples alternate."""
     order = []
-    measure(
-        {"a": lambda: order.append("a"), "b": lambda: order.append("b")},
-        duration=0.01,
-        sample_time=1e-4,
-    )
+
+    def side(name):
+        order.append(name)
+        work(1e-5)
+
+    measure({name: (side, name) for name in "ab"}, duration=0.01, sample_time=1e-4)
     changes = sum(one != next_one for one, next_one in pairwise(order))
     # five turns of two sides at the least
     assert changes >= 9

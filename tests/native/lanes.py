@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import functools
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -23,14 +24,19 @@ needs_avx2 = pytest.mark.skipif(
 )
 
 
+@functools.lru_cache(maxsize=64)
+def load(text, *, optimize=True):
+    """Compile and load a module, once for tests that call it again."""
+    return LoadedCode(compile_module(text, optimize=optimize))
+
+
 def _pointers(arrays):
     return np.array([array.ctypes.data for array in arrays], dtype=np.int64)
 
 
 def run_one(program, x, *, fused=True, x86=False):
     """Compile for one case and run each row of x; give one row of all results each."""
-    text = module_for_one(program, vector_lanes=4, fused=fused, x86=x86)
-    loaded = LoadedCode(compile_module(text))
+    loaded = load(module_for_one(program, vector_lanes=4, fused=fused, x86=x86))
     call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
     results = [np.zeros((len(x), len(output.nodes))) for output in program.outputs]
     for k, row in enumerate(np.ascontiguousarray(x)):
@@ -41,8 +47,7 @@ def run_one(program, x, *, fused=True, x86=False):
 
 def run_lanes(program, x, lanes, *, fused=True, x86=False):
     """Compile for so many lanes and run all rows of x; give one row of all results each."""
-    text = module_for_many(program, lanes=lanes, fused=fused, x86=x86)
-    loaded = LoadedCode(compile_module(text))
+    loaded = load(module_for_many(program, lanes=lanes, fused=fused, x86=x86))
     kinds = [*[ctypes.c_void_p] * 4, *[ctypes.c_longlong] * 2]
     call = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(loaded.address("many"))
     x = np.ascontiguousarray(x)

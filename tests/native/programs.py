@@ -8,7 +8,8 @@ import functools
 import numpy as np
 import pytest
 
-from tiburon.native.engine import LoadedCode, compile_module, host
+from tests.native.lanes import load
+from tiburon.native.engine import host
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.trace import Input, trace
@@ -186,7 +187,7 @@ def run_one(name, x, y, *, vector_lanes, fused, order):
     """Compile a program for one case with given settings and run it on each case in turn."""
     program = PROGRAMS[name]
     text = module_for_one(program, vector_lanes=vector_lanes, fused=fused, order=order)
-    loaded = LoadedCode(compile_module(text))
+    loaded = load(text)
     call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
     bound = [np.array(value, dtype=float) for value in parameters_of(name).values()]
     results = [np.zeros((len(x), *output.shape)) for output in program.outputs]
@@ -202,7 +203,7 @@ def run_many(name, x, y, *, lanes, fused=None, order="traced", begin=0, end=None
     program = PROGRAMS[name]
     fused = host().fused if fused is None else fused
     text = module_for_many(program, lanes=lanes, fused=fused, order=order)
-    loaded = LoadedCode(compile_module(text))
+    loaded = load(text)
     call = ctypes.CFUNCTYPE(
         ctypes.c_int, *[ctypes.c_void_p] * 4, ctypes.c_longlong, ctypes.c_longlong
     )(loaded.address("many"))

@@ -6,7 +6,7 @@ import pytest
 from tests.native.lanes import assert_same_bits
 from tiburon.trace import function, interpret, trace
 
-SIZE = 400
+SIZE = 240
 RANDOM = np.random.default_rng(71)
 
 
@@ -40,13 +40,13 @@ def rows_between_zeros(x):
 def blocks_between_constants(x):
     """Few runs and few stretches of two constants; each gets its own loop."""
     found = doubled(list(x))
-    return [*found[:100], *(0.0,) * 30, *found[200:], *(0.5,) * 300, *found[100:120], *x[:20]]
+    return [*found[:80], *(0.0,) * 30, *found[160:], *(0.5,) * 100, *found[80:100], *x[:20]]
 
 
 def two_constants_in_turn(x):
     """The rarer constant in many stretches must not cover the one that came before it."""
     found = doubled(list(x))
-    often = [*(0.5,) * 600]
+    often = [*(0.5,) * 400]
     rarely = [a for k in range(0, 200, 5) for a in (*(0.25,) * 9, found[k])]
     return [*often, *rarely, *found]
 

@@ -199,11 +199,10 @@ def test_caller_does_what_busy_workers_do_not_begin():
         blocker.start()
     try:
         recorder = Recorder()
-        start = time.perf_counter()
         run_in_parts(recorder, 2, threads=2, granule=1)
         assert sorted(recorder.parts) == [(0, 1), (1, 2)]
-        # held parts last as long as the patience
-        assert time.perf_counter() - start < PATIENCE / 2
+        # the workers are still held
+        assert holder.is_alive()
     finally:
         release.set()
         for thread in (holder, *blockers):
@@ -289,19 +288,16 @@ def test_arrays_are_released_when_a_call_ends():
             run_in_parts(part, 2, threads=2, granule=1)
         except LookupError:
             assert fail
-        return weakref.ref(rows)
+        weakref.finalize(rows, released.set)
 
     gc.collect()
     gc.disable()
     try:
         for fail in (False, True):
-            reference = call(fail)
-            # the worker puts its last message before it lets go of the job
-            for _ in range(200):
-                if reference() is None:
-                    break
-                time.sleep(0.01)
-            assert reference() is None
+            released = threading.Event()
+            call(fail)
+            # the worker reports before it drops its last reference to the job
+            assert released.wait(PATIENCE)
     finally:
         gc.enable()
 
@@ -405,7 +401,6 @@ atexit.register(late)
 def test_interpreter_ends_at_once_and_quietly(ending):
     """Idle workers neither keep the process alive nor print anything on its way out."""
     script = EXIT_SCRIPT.format(ending=ending)
-    start = time.perf_counter()
     done = subprocess.run(
         [sys.executable, "-X", "dev", "-c", script],
         capture_output=True,
@@ -415,8 +410,6 @@ def test_interpreter_ends_at_once_and_quietly(ending):
     )
     assert done.stdout == "late 1\n"
     assert done.stderr == ""
-    # far below the patience with workers that do not end
-    assert time.perf_counter() - start < 30.0
 
 
 def test_calls_after_the_workers_were_stopped_still_work():
@@ -462,14 +455,3 @@ def test_bad_thread_count_is_named(monkeypatch, setting):
     monkeypatch.setenv("TIBURON_THREADS", setting)
     with pytest.raises(DomainError, match=r"TIBURON_THREADS: expected a whole number .* unset"):
         default_threads()
-
-
-def test_dispatch_is_cheap_beside_the_work_it_splits():
-    """Two threads cost well below the 150 us of work a core must get to be worth it."""
-    times = []
-    for _ in range(300):
-        start = time.perf_counter()
-        run_in_parts(lambda begin, end: 0, 16, threads=2, granule=8)
-        times.append(time.perf_counter() - start)
-    # about 5 us on an idle machine; the fastest call is free of the machine's other work
-    assert min(times) < 50e-6

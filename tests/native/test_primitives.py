@@ -1,7 +1,5 @@
 """Solvers as native code: right, and the same bits in any number of lanes."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -10,7 +8,6 @@ from tests.tolerances import ALGEBRA, SOLVE, assert_close
 from tests.trace.test_primitives import TREES, ancestors, positive_definite, tree_matrix
 from tiburon.errors import DomainError
 from tiburon.native.body import is_unrolled
-from tiburon.native.engine import compile_module
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.trace import (
@@ -174,7 +171,7 @@ def test_norm_and_its_derivative_at_zero():
     assert_close(found[0], x[0] / np.linalg.norm(x[0]))
 
 
-def test_large_solver_compiles_quickly():
+def test_large_solvers_are_written_as_loops():
     """Sixty rows: loops instead of 72 000 operations unrolled."""
     n = 60
 
@@ -191,23 +188,22 @@ def test_large_solver_compiles_quickly():
         module_for_one(program, vector_lanes=4, fused=True),
         module_for_many(program, lanes=4, fused=True),
     ):
-        start = time.process_time()
-        compile_module(text)
-        # unrolled it takes minutes; the measured time is below a second
-        assert time.process_time() - start < 20.0
+        # 93 000 lines if the solver is unrolled, for which LLVM takes minutes
+        assert text.count("\n") < 2000
     x = RANDOM.normal(size=(5, n))
     assert_close(assert_same_bits(program, x), interpret(program, [x]))
 
 
-def test_many_results_of_a_solver_compile_quickly():
-    """Long runs of results go to the output by loops; straight lines took LLVM a minute."""
+def test_many_results_of_a_solver_are_stored_by_loops():
+    """In one case and in lanes."""
     n = 40
     program = trace(lambda H: invert_tree(range(-1, n - 1), H), {"H": (n, n)})
-    start = time.process_time()
-    compile_module(module_for_one(program, vector_lanes=4, fused=True))
-    compile_module(module_for_many(program, lanes=4, fused=True))
-    # a quarter of a second, of the process, since other programs may run beside it
-    assert time.process_time() - start < 10.0
+    for text in (
+        module_for_one(program, vector_lanes=4, fused=True),
+        module_for_many(program, lanes=4, fused=True),
+    ):
+        # 7200 lines if every result is stored by itself, for which LLVM takes a minute
+        assert text.count("\n") < 3000
     H = np.stack([positive_definite(n) for _ in range(5)])
     found = assert_same_bits(program, H.reshape(5, -1)).reshape(5, n, n)
     for ours, matrix in zip(found, H, strict=True):

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from tests.native.emitted import COMPILER
+from tests.native.lanes import load
 from tiburon.errors import NonFiniteError
 from tiburon.native.c_source import program_c_source
-from tiburon.native.engine import LoadedCode, compile_module, host
+from tiburon.native.engine import host
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.tape import MIN_CALLS, build_tape, is_tape
 from tiburon.native.tape_module import TapeModule
@@ -129,7 +130,7 @@ def test_any_number_of_lanes_gives_the_same_bits(call, lanes):
     """Below the Python interface, for hosts of every width."""
     program, x = traced(call), cases()
     text = TapeModule(program, lanes=lanes, vector_lanes=lanes, fused=host().fused).text()
-    loaded = LoadedCode(compile_module(text, optimize=False))
+    loaded = load(text, optimize=False)
     kinds = [*[ctypes.c_void_p] * 4, *[ctypes.c_longlong] * 2]
     many = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(loaded.address("many"))
     expected = kernel_of(call)(x)

@@ -2,7 +2,6 @@
 
 import signal
 import threading
-import time
 
 import numpy as np
 import pytest
@@ -119,16 +118,17 @@ def test_ctrl_c_keeps_what_was_computed():
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5"])
 def test_ctrl_c_reaches_native_loops(method):
-    """A long run without Python in between stops soon after the signal; it can be gone on with."""
-    timer = threading.Timer(0.3, signal.raise_signal, [signal.SIGINT])
-    tb.simulate(pendulum(), 0.1, method=method, q=[0.5], record_dt=0.1)
-    timer.start()
-    started = time.perf_counter()
-    run = tb.simulate(pendulum(), 1e5, method=method, q=[0.5], record_dt=0.1, progress=False)
-    took = time.perf_counter() - started
-    timer.cancel()
+    """A signal ends a long native run between two calls of the loop, and the run can be resumed."""
+    senders = []
+
+    def interrupt(done, duration):
+        if not senders:
+            senders.append(threading.Thread(target=signal.raise_signal, args=[signal.SIGINT]))
+            senders[0].start()
+
+    # a run that ignores the signal finishes
+    run = tb.simulate(pendulum(), 1e6, method=method, q=[0.5], record_dt=10.0, progress=interrupt)
     assert run.status == "interrupted"
-    assert took < 5.0
     assert run.outcome.time > 0.0
     more = run.resume(0.2)
     assert more.time[-1] == pytest.approx(run.outcome.time + 0.2)
@@ -136,9 +136,9 @@ def test_ctrl_c_reaches_native_loops(method):
 
 def test_a_budget_of_wall_time_ends_a_run():
     """Out of budget is not finished."""
-    run = tb.simulate(pendulum(), 1e6, q=[0.5], budget=0.2, record_dt=1.0, progress=False)
+    run = tb.simulate(pendulum(), 1e6, q=[0.5], budget=1e-3, record_dt=1.0, progress=False)
     assert run.status == "budget"
-    assert "0.2 s of wall time" in run.outcome.message
+    assert "0.001 s of wall time" in run.outcome.message
     assert run.time[-1] == run.outcome.time
 
 

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +11,7 @@ import pytest
 
 import tiburon as tb
 from tests.robots import double_pendulum, kicked
-from tests.simulation.slow_run import DURATION, START, control, wind
+from tests.simulation.slow_run import DURATION, HALT, START, control, wind
 from tiburon.simulation import fixed_run as fixed_run_module
 from tiburon.simulation import recorder as recorder_module
 from tiburon.simulation import run as run_module
@@ -23,23 +22,18 @@ CHILD = "import sys; from tests.simulation.slow_run import main; main(*sys.argv[
 
 
 def start_child(path, kind):
-    """Start a run in a process of its own."""
+    """Start a run in a process of its own, and return when it waits in the middle."""
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(ROOT / "src")])}
-    return subprocess.Popen(
-        [sys.executable, "-c", CHILD, str(path), kind], cwd=ROOT, env=env, stdout=subprocess.PIPE
+    child = subprocess.Popen(
+        [sys.executable, "-c", CHILD, str(path), kind],
+        cwd=ROOT,
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     )
-
-
-def wait_for_rows(child, path, count, seconds=60.0):
-    """Wait until a store holds rows, while the run goes on."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and child.poll() is None:
-        if (path / "checkpoint" / "progress.npz").is_file():
-            run = tb.load_run(path)
-            if len(run) >= count:
-                return
-        time.sleep(0.01)
-    pytest.fail(f"no {count} rows after {seconds} s; the run ended with {child.poll()}")
+    assert child.stdout.readline() == "halted\n"
+    return child
 
 
 def given(kind):
@@ -56,16 +50,12 @@ def equal(run, other):
 def test_a_killed_run_goes_on_to_the_bits_of_an_unbroken_one(tmp_path, kind):
     """After kill -9 in the middle of a streamed run, resume gives the same bits."""
     path = tmp_path / "run.zarr"
-    child = start_child(path, kind)
-    try:
-        wait_for_rows(child, path, 300)
-    finally:
+    with start_child(path, kind) as child:
         child.kill()
-        child.wait()
     assert child.returncode == -signal.SIGKILL
     killed = tb.load_run(path)
     assert killed.status == "killed"
-    assert 300 <= len(killed) < 1000 * DURATION
+    assert 1000 * HALT / 2 < len(killed) < 1000 * DURATION
     whole = tb.simulate(
         double_pendulum(), DURATION, v=START, dt=1e-3, record_every=1, **given(kind)
     )
@@ -107,19 +97,15 @@ def test_a_crash_between_two_portions_of_rows_loses_none(tmp_path, monkeypatch, 
 def test_interrupted_runs_keep_what_was_computed(tmp_path):
     """Ctrl-C ends a run with an outcome, not an exception; its store is whole and goes on."""
     path = tmp_path / "run.zarr"
-    child = start_child(path, "control")
-    try:
-        wait_for_rows(child, path, 300)
+    with start_child(path, "control") as child:
         child.send_signal(signal.SIGINT)
-        said, _ = child.communicate(timeout=30)
-    finally:
-        child.kill()
-        child.wait()
-    assert said.decode().split() == ["interrupted"]
+        child.stdin.close()
+        said = child.stdout.read()
+    assert said == "interrupted"
     assert child.returncode == 0
     run = tb.load_run(path)
     assert run.status == "interrupted"
-    assert len(run) >= 300
+    assert len(run) > 1000 * HALT / 2
     assert run.outcome.time == run.span[1]
     whole = tb.simulate(
         double_pendulum(), DURATION, v=START, dt=1e-3, record_every=1, control=control

@@ -7,9 +7,8 @@ import ctypes
 import numpy as np
 import pytest
 
-from tests.native.lanes import needs_avx2, run_lanes, run_one
+from tests.native.lanes import load, needs_avx2, run_lanes, run_one
 from tests.native.x86.test_code import run
-from tiburon.native.engine import LoadedCode, compile_module
 from tiburon.native.fixed_arguments import fixed_arguments
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.llvm_module import module_for_many, module_for_one
@@ -240,7 +239,7 @@ def test_angles_of_one_case_share_vectors(count):
     text = X86Single(traced, vector_lanes=4).write()
     assert "vinsertf128" in text
     assert "vextractf128" in text
-    loaded = LoadedCode(compile_module(text, optimize=False))
+    loaded = load(text, optimize=False)
     call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
     found = np.zeros((3, len(traced.roots)))
     for row, result in zip(x, found, strict=True):
@@ -267,7 +266,7 @@ def test_more_inputs_than_registers_are_copied():
         X86Single(traced, vector_lanes=4).write(),
         module_for_one(traced, vector_lanes=4, fused=True),
     ):
-        loaded = LoadedCode(compile_module(text, optimize=False))
+        loaded = load(text, optimize=False)
         call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
         result = np.zeros(len(traced.roots))
         given = np.array([array.ctypes.data for array in arrays])
@@ -307,7 +306,7 @@ def test_numbers_side_by_side_survive_in_memory():
             "}",
         ]
     )
-    loaded = LoadedCode(compile_module(text, optimize=False))
+    loaded = load(text, optimize=False)
     call = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2)(loaded.address("k"))
     x, found = RANDOM.normal(size=8), np.zeros(5)
     call(x.ctypes.data, found.ctypes.data)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.native.emitted import compile_x86
-from tests.native.lanes import needs_avx2
+from tests.native.lanes import load, needs_avx2
 from tests.native.programs import PROGRAMS, bits, cases, kernel, parameters_of, run_one
 from tests.native.test_target import INSTRUCTIONS, check
-from tiburon.native.engine import Host, LoadedCode, compile_module
+from tiburon.native.engine import Host
 from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.native.x86 import batch
 from tiburon.native.x86.batch import X86Batch
@@ -31,7 +31,7 @@ RANDOM = np.random.default_rng(11)
 
 def run(text, program, arrays, count, *, begin=0, varying=()):
     """Run the function `many` of a module on some cases; give its status and the results."""
-    loaded = LoadedCode(compile_module(text, optimize=False))
+    loaded = load(text, optimize=False)
     kinds = [*[ctypes.c_void_p] * 4, *[ctypes.c_longlong] * 2]
     call = ctypes.CFUNCTYPE(ctypes.c_int, *kinds)(loaded.address("many"))
     given = [np.ascontiguousarray(array, dtype=float) for array in arrays]
@@ -186,7 +186,7 @@ def test_random_programs_give_the_bits_of_llvm(seed, overlapped):
 
 def single_call(text, program):
     """Compile the function `one` of a module; its callable gives the status and the results."""
-    loaded = LoadedCode(compile_module(text, optimize=False))
+    loaded = load(text, optimize=False)
 
     def run(*arrays):
         call = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 2)(loaded.address("one"))
