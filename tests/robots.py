@@ -99,11 +99,11 @@ def forest():
     return tb.Model("forest", bodies, [tb.Frame("tip", "e", random_pose(rng))])
 
 
-def odd_arm():
+def odd_arm(joints=6):
     """Build an arm whose axes and placements lie along no coordinate axis."""
     rng = np.random.default_rng(13)
     bodies, parent = [], "world"
-    for number in range(6):
+    for number in range(joints):
         axis = rng.standard_normal(3)
         joint = tb.Revolute(
             f"joint_{number}", axis=(axis / np.linalg.norm(axis)).tolist(), pose=random_pose(rng)

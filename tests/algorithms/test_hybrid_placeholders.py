@@ -10,7 +10,7 @@ from tests.contracts.test_loops import four_bar
 from tests.robots import kicked, odd_arm
 from tests.tolerances import SOLVE, assert_close
 
-ARM = odd_arm()
+ARM = odd_arm(joints=4)
 
 
 def split(model, tau, vd, known):

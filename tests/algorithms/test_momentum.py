@@ -45,7 +45,7 @@ def test_center_of_mass_moves_with_its_jacobian(model, seed):
     assert_close(J @ v, (after - before) / (2.0 * h), DIFFERENCE, scale)
 
 
-@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("name", ["orrery", "rover", "welded"])
 def test_linear_momentum_is_mass_times_velocity_of_the_center(name):
     """Native: rows of the momentum matrix, total mass and the Jacobian of the center agree."""
     model = ROBOTS[name]

@@ -18,7 +18,7 @@ JOINTS = ("revolute", "prismatic", "universal", "fixed", "free")
 def wet_tree(seed):
     """Return a random tree of which some bodies have water numbers, and one none."""
     rng = np.random.default_rng(seed)
-    tree = random_tree(seed, 5, JOINTS)
+    tree = random_tree(seed, 4, JOINTS)
     bodies = [
         replace(body, fluid=random_fluid(rng)) if k % 3 != 2 else body
         for k, body in enumerate(tree.bodies)

@@ -76,7 +76,7 @@ def test_single_calls_equal_rows_of_a_batch_in_bits(name):
     assert np.array_equal(batch[1:], shifted)
 
 
-@over_robots
+@pytest.mark.parametrize("name", ["balloon", "rover", "welded"])
 def test_native_forward_dynamics_undoes_native_inverse_dynamics(name):
     """FD(ID(vd)) = vd in machine code."""
     model = ROBOTS[name]

@@ -60,7 +60,7 @@ def test_apparent_inverse_inertia_is_that_of_the_relative_jacobian(model, seed):
     assert_close(found, expected, SOLVE, scale * (1.0 + reach) ** 2)
 
 
-@pytest.mark.parametrize("name", ["odd_arm", "panda", "quadruped"])
+@pytest.mark.parametrize("name", ["odd_arm", "forest"])
 def test_operational_space_inertia_times_its_inverse_is_one(name):
     """Lambda from factors, the inverse from products, native."""
     model = ROBOTS[name]

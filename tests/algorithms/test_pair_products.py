@@ -116,7 +116,7 @@ def test_steps_give_what_inlined_visits_give(name, monkeypatch):
 @pytest.mark.parametrize("name", MATRICES)
 def test_large_models_give_the_same_bits_alone_and_in_batches(name):
     """Native code, of a tree in which hardly two bodies are alike; values against floats."""
-    model = irregular_tree(48)
+    model = irregular_tree(42)
     source = LibrarySource(model, (name,), DEFAULT_WORLD)
     kernel = make_kernel(source, source.parameters())
     arguments = [RANDOM.standard_normal((5, *item.shape)) for item in kernel.__self__.inputs]

@@ -9,7 +9,7 @@ import tiburon as tb
 from tests.hydro.wet import random_fluid
 from tests.model.samples import random_inertia, random_tree
 
-CASES = 3
+CASES = 2
 
 
 def close(ours, expected, size=1e-10):
@@ -47,11 +47,11 @@ def robot(mass=1.0, com=(0.0, 0.0, 0.0), damping=0.0, stiffness=0.0, rest=0.0, f
 
 
 START = {"q": (0.4, -0.3, 0.5), "v": (0.3, 0.6, -0.5)}
-MASS = np.array([0.5, 1.0, 2.0])
-COM = np.array([(0.0, 0.0, 0.0), (0.02, 0.0, 0.0), (0.0, -0.03, 0.01)])
-DAMPING = np.array([0.0, 0.2, 0.5])
-GAINS = np.array([0.0, 4.0, 9.0])
-SEAS = [tb.Water(1000.0, (0.0, 0.3, 0.0)), tb.Water(0.0), tb.Water(1025.0, (0.0, 0.0, -0.2))]
+MASS = np.array([0.5, 2.0])
+COM = np.array([(0.02, 0.0, 0.0), (0.0, -0.03, 0.01)])
+DAMPING = np.array([0.0, 0.5])
+GAINS = np.array([9.0, 0.0])
+SEAS = [tb.Water(1000.0, (0.0, 0.3, 0.0)), tb.Water(0.0)]
 
 
 def test_masses_damping_gains_and_water_simply_work(tmp_path):
@@ -99,7 +99,7 @@ def test_methods_of_all_kinds(method):
 
 def test_springs_and_friction_of_joints_that_have_none():
     """Stiffness, rest and Coulomb friction where the model has no passive forces at all."""
-    stiffness, rest, friction = np.array([[0.0, 5.0, 2.0], [0.1, -0.2, 0.0], [0.3, 0.0, 0.1]])
+    stiffness, rest, friction = np.array([[0.0, 5.0], [0.1, -0.2], [0.3, 0.0]])
     named = {"elbow.stiffness": stiffness, "elbow.rest": rest, "elbow.friction": friction}
     run = tb.simulate(robot(), 0.1, parameters=named, **START)
     for k in range(CASES):
@@ -147,8 +147,8 @@ def test_robots_with_loops():
     bar = tb.load("four_bar")
     body = bar.bodies[-1]
     joint = bar.joints[0].name
-    mass, damping = np.array([1.0, 1.5, 3.0]) * body.inertia.mass, np.array([0.0, 0.1, 0.4])
-    com = np.array(body.inertia.com) + np.array([(0, 0, 0), (0.01, 0, 0), (0, 0.02, 0)])
+    mass, damping = np.array([1.5, 3.0]) * body.inertia.mass, np.array([0.0, 0.4])
+    com = np.array(body.inertia.com) + np.array([(0.01, 0, 0), (0, 0.02, 0)])
     named = {
         f"{body.name}.mass": mass,
         f"{body.name}.center_of_mass": com,
