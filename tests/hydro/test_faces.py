@@ -56,7 +56,7 @@ def dense(drag, q, v, flow):
 
     Many cells, and Richardson's extrapolation of their error, which goes with their size squared.
     """
-    coarse, fine = (_by_cells(drag, q, v, flow, count) for count in (180, 360))
+    coarse, fine = (_by_cells(drag, q, v, flow, count) for count in (120, 240))
     return fine + (fine - coarse) / 3.0
 
 
@@ -96,7 +96,7 @@ def random_case(kind, seed):
 
 
 @pytest.mark.parametrize("kind", [tb.BoxDrag, tb.EllipsoidDrag])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_drag_in_a_uniform_flow_is_the_integral_over_the_sections(kind, seed):
     drag, q, v = random_case(kind, seed)
     current = np.array([0.2, -0.1, 0.3])
@@ -139,18 +139,18 @@ def test_drag_has_no_jump_where_one_slope_vanishes(kind):
 def test_drag_in_a_varying_flow_converges_with_strips(kind, sea):
     """Flows that are linear in space are exact with three strips or more; waves converge."""
     current, flow = FLOWS[sea]
-    for seed in range(3):
+    for seed in range(2):
         drag, q, v = random_case(kind, seed)
         model = craft(drag)
         expected = dense(drag, q, v, flow)
         errors = []
-        for strips in (2, 4, 8, 16):
+        for strips in (4, 16):
             sea_now = tb.Water(RHO, current, strips=strips)
             error = np.abs(drag_of(model, q, v, sea_now) - expected).max()
             errors.append(error / np.abs(expected).max())
         # the expected values are good to about 1e-8
-        assert errors[3] < 1e-7
-        assert errors[1] < (1e-7 if sea == "shear" else 3e-6)
+        assert errors[1] < 1e-7
+        assert errors[0] < (1e-7 if sea == "shear" else 3e-6)
 
 
 @pytest.mark.parametrize("kind", [tb.BoxDrag, tb.EllipsoidDrag])
@@ -165,12 +165,12 @@ def test_strips_matter_where_the_flow_bends(kind):
     expected = dense(drag, q, v, jet)
     errors = [
         np.abs(drag_of(craft(drag), q, v, tb.Water(RHO, jet, strips=n)) - expected).max()
-        for n in (2, 4, 12, 40)
+        for n in (2, 12, 40)
     ]
     scale = np.abs(expected).max()
     assert errors[0] > 1e-2 * scale
-    assert errors[2] < 3e-3 * scale
-    assert errors[3] < 2e-4 * scale
+    assert errors[1] < 3e-3 * scale
+    assert errors[2] < 2e-4 * scale
 
 
 @pytest.mark.parametrize("kind", [tb.BoxDrag, tb.EllipsoidDrag])

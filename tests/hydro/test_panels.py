@@ -60,12 +60,12 @@ ELLIPSOIDS = [(1.0, 1.0, 1.0), (3.0, 1.0, 1.0), (1.0, 1.0, 0.3), (1.0, 0.6, 0.3)
 
 @pytest.mark.parametrize("radii", ELLIPSOIDS)
 def test_ellipsoids_come_out_as_lamb_has_them(radii):
-    """Sphere, long and flat spheroid, three different axes, by 980 panels inscribed in them."""
-    mesh = solids.ellipsoid(radii, 7)
-    found = tb.panel_added_mass(mesh, RHO, panels=980)
-    assert found.panels == 980
+    """Sphere, long and flat spheroid, three different axes, by 500 panels inscribed in them."""
+    mesh = solids.ellipsoid(radii, 5)
+    found = tb.panel_added_mass(mesh, RHO, panels=500)
+    assert found.panels == 500
     moments, masses = ellipsoid_added_mass(radii, RHO)
-    # inscribed, the mesh is 1.1 % smaller than the ellipsoid
+    # inscribed, the mesh is 2.2 % smaller than the ellipsoid
     lost = 1.0 - mesh.volume / (4.0 / 3.0 * math.pi * np.prod(radii))
     A = np.array(found.matrix)
     errors = np.diag(A)[3:] / masses - 1.0
@@ -87,10 +87,10 @@ def test_the_error_falls_with_the_number_of_panels():
     radii = (1.0, 0.6, 0.3)
     _, masses = ellipsoid_added_mass(radii, RHO)
     errors = []
-    for parts in (4, 8):
+    for parts in (3, 6):
         found = tb.panel_added_mass(solids.ellipsoid(radii, parts), RHO, panels=20 * parts**2)
         errors.append(1.0 - np.diag(found.matrix)[3:] / masses)
-    # fourfold, with a rest of higher order of a few percent at 320 panels
+    # fourfold, with a rest of higher order of a few percent at 180 panels
     assert_close(errors[0] / errors[1], np.full(3, 4.0), 0.05)
 
 
@@ -110,9 +110,9 @@ def test_regular_solids_have_the_published_added_mass(solid, share):
     polarizability at permittivity zero, which is minus one minus this share.
     """
     mesh = solid()
-    found = tb.panel_added_mass(mesh, 1.0, about=mesh.center, panels=1000)
+    found = tb.panel_added_mass(mesh, 1.0, about=mesh.center, panels=700)
     masses = np.linalg.eigvalsh(np.array(found.matrix)[3:, 3:]) / mesh.volume
-    # one to two percent at 1000 panels, as told
+    # one to two percent at 700 panels, as told
     assert 0.001 < found.error < 0.02
     assert_close(masses, np.full(3, share), found.error, scale=share)
 

@@ -19,7 +19,8 @@ from tiburon.zoo import n_four_bar
 
 RANDOM = np.random.default_rng(10)
 
-COUNT = 60
+COUNT = 34
+"""Four-bars in a row, just above what `LARGEST_PIVOTED` allows."""
 
 
 def four_bar_acceleration(count, angle, rate):
@@ -47,13 +48,13 @@ def test_a_row_of_four_bars_moves_as_one_pendulum(angle):
 
 
 def test_work_grows_as_a_row_of_four_bars_does():
-    """Ten times the four-bars take ten times the operations; a tenth more for the ends."""
+    """Twice the four-bars take twice the operations; a tenth more for the ends."""
 
     def operations(bars):
         source = LibrarySource(n_four_bar(bars), ("forward_dynamics",), DEFAULT_WORLD)
         return count(source.program()).total
 
-    assert operations(200) / operations(20) < 12.0
+    assert operations(2 * COUNT) / operations(COUNT) < 2.2
 
 
 def test_large_is_what_the_careful_way_cannot_take():
@@ -64,13 +65,13 @@ def test_large_is_what_the_careful_way_cannot_take():
 
 
 def test_long_rings_take_handles():
-    assert cheaper_loop_method(ring(48)) == "handles"
+    assert cheaper_loop_method(ring(42)) == "handles"
     assert cheaper_loop_method(tb.load("stewart")) == "augmented"
     assert cheaper_loop_method(n_four_bar(COUNT)) == "augmented"
 
 
 def test_a_long_ring_moves_as_dense_algebra_says():
-    model = ring(48)
+    model = ring(42)
     # from a wave that is almost closed
     q = np.zeros(model.nv)
     q[0], q[1:] = 1.0, 0.1 * RANDOM.standard_normal(model.nv - 1)
@@ -81,7 +82,7 @@ def test_a_long_ring_moves_as_dense_algebra_says():
     tau = RANDOM.standard_normal(model.nv)
     expected, forces = dense_acceleration(model, q, v, tau)
     found = tb.loop_dynamics(model, q, v, tau)
-    # the mass matrix of 48 links in a row is conditioned like 1e7
+    # the mass matrix of 42 links in a row is conditioned like 1e7
     np.testing.assert_allclose(found.acceleration, expected, atol=1e-8 * np.abs(expected).max())
     np.testing.assert_allclose(found.constraint_force, forces, atol=1e-8 * np.abs(forces).max())
     assert found.rank == 2
@@ -113,14 +114,14 @@ def check(model, q, v, found, forces, expected, rank):
     assert found.rank == rank
 
 
-@pytest.mark.parametrize("every", [1, 2, 5])
+@pytest.mark.parametrize("every", [1, 5])
 def test_doubled_pins_share_their_load(every):
-    model = pinned_again(40, every)
+    model = pinned_again(COUNT, every)
     assert loop_pattern(model).is_large
-    q, v = four_bar_state(40, 0.4)
+    q, v = four_bar_state(COUNT, 0.4)
     tau = REDUNDANT_RANDOM.standard_normal(model.nv)
     expected, forces, _, rank = dense(model, q, v, tau, EARTH)
-    assert rank == 80
+    assert rank == 2 * COUNT
     check(model, q, v, motion(model, q, v, tau, "augmented", EARTH), forces, expected, rank)
     # two pins in one place carry half each
     names = tb.constraint_names(model)
@@ -142,12 +143,12 @@ def test_a_load_on_many_legs(fingers):
 
 
 def test_flat_on_one_line_half_of_the_constraints_are_none():
-    """A singular pose of a large row of four-bars: 41 freedoms to first order."""
-    model = n_four_bar(40)
-    q, v = four_bar_state(40, np.pi / 2)
+    """A singular configuration of many four-bars: COUNT + 1 degrees of freedom to first order."""
+    model = n_four_bar(COUNT)
+    q, v = four_bar_state(COUNT, np.pi / 2)
     tau = REDUNDANT_RANDOM.standard_normal(model.nv)
     expected, forces, _, rank = dense(model, q, v, tau, EARTH)
-    assert rank == 40
+    assert rank == COUNT
     check(model, q, v, motion(model, q, v, tau, "augmented", EARTH), forces, expected, rank)
 
 
