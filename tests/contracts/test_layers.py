@@ -12,6 +12,9 @@ def imports_facade(source: str) -> bool:
     ``import tiburon as tb`` and ``from tiburon import simulate`` do; ``from tiburon.model import
     Model`` does not.
     """
+    if "import tiburon" not in source and "from tiburon import" not in source:
+        # most files; parsing them all takes seconds
+        return False
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             if any(alias.name == "tiburon" for alias in node.names):

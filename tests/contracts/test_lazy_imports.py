@@ -1,57 +1,43 @@
 """Importing is cheap: the compiler, plots and the command line load when they are used."""
 
 import json
-import subprocess
-import sys
 
 import pytest
 
-HEAVY = ("llvmlite", "matplotlib", "typer", "rich", "scipy", "xarray")
+from tests.fresh_process import run_python
 
 REPORT = """
-import json, pathlib, resource, sys, time
-start = time.process_time()
-{statement}
-seconds = time.process_time() - start
+import json, pathlib, sys
+reports = []
+for statement in sys.argv[1:]:
+    exec(statement)
+    reports.append(sorted(sys.modules))
 status = pathlib.Path("/proc/self/status")
-if status.exists():
-    # what getrusage reports includes the process that started this one
-    kilobytes = status.read_text().partition("VmHWM:")[2].split()[0]
-    peak = 1024 * int(kilobytes)
-else:
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-print(json.dumps({{
-    "modules": sorted({{name.partition(".")[0] for name in sys.modules}}),
-    "seconds": seconds,
-    "peak_bytes": peak,
-}}))
+# not what getrusage reports: that includes the process that started this one
+peak = status.read_text().partition("VmHWM:")[2].split()[0] if status.exists() else "0"
+print(json.dumps([reports, 1024 * int(peak)]))
 """
 
 
-def run_in_fresh_interpreter(statement: str) -> dict:
-    """Run a statement in a new interpreter and report loaded modules, CPU seconds and memory."""
-    result = subprocess.run(
-        [sys.executable, "-c", REPORT.format(statement=statement)],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    return json.loads(result.stdout)
+def loaded_by(*statements):
+    """Run statements in a new interpreter; return the modules after each, and the peak memory."""
+    reports, peak = json.loads(run_python(REPORT, *statements).splitlines()[-1])
+    return [set(modules) for modules in reports], peak
 
 
-@pytest.mark.parametrize(
-    "statement",
-    [
-        "import tiburon",
-        "import tiburon, tiburon.cli",
-        "import tiburon; tiburon.__version__",
-        "import tiburon; tiburon.TiburonError",
-    ],
-)
-def test_import_loads_nothing_heavy(statement):
+def test_import_loads_nothing_heavy():
     """Neither the package nor the names that need no compiler load a heavy package."""
-    loaded = run_in_fresh_interpreter(statement)["modules"]
-    assert not set(HEAVY) & set(loaded)
+    statements = (
+        "import tiburon; tiburon.__version__",
+        "tiburon.TiburonError",
+        "import tiburon.cli",
+    )
+    reports, peak = loaded_by(*statements)
+    heavy = {"numpy", "llvmlite", "matplotlib", "typer", "rich", "scipy", "xarray"}
+    for statement, modules in zip(statements, reports, strict=True):
+        assert not heavy & modules, statement
+    assert len([name for name in reports[-1] if name.startswith("tiburon")]) <= 8
+    assert peak < 120e6
 
 
 def test_help_of_the_command_line_loads_no_engine():
@@ -61,30 +47,13 @@ def test_help_of_the_command_line_loads_no_engine():
         "from tiburon.cli.application import application\n"
         "assert CliRunner().invoke(application, ['--help']).exit_code == 0"
     )
-    loaded = run_in_fresh_interpreter(statement)["modules"]
-    assert not {"numpy", "llvmlite", "matplotlib"} & set(loaded)
-
-
-def test_import_takes_little_time_and_memory():
-    """`import tiburon` stays below 0.18 s of CPU time and 120 MB resident."""
-    # the least of three: other processes only ever add time
-    reports = [run_in_fresh_interpreter("import tiburon") for _ in range(3)]
-    assert min(report["seconds"] for report in reports) < 0.18
-    assert max(report["peak_bytes"] for report in reports) < 120e6
-
-
-def modules_after(statement: str) -> set[str]:
-    """Run a statement in a new interpreter and return the full names of all modules it loads."""
-    script = f"{statement}\nimport json, sys\nprint(json.dumps(list(sys.modules)))"
-    result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True
-    )
-    return set(json.loads(result.stdout.splitlines()[-1]))
+    (modules,), _ = loaded_by(statement)
+    assert not {"numpy", "llvmlite", "matplotlib"} & modules
 
 
 def test_forward_dynamics_loads_only_what_a_call_from_the_cache_needs():
     """Writers of code, rare parts and slow standard modules wait until someone uses them."""
-    loaded = modules_after("import tiburon, tiburon.native.kernel; tiburon.forward_dynamics")
+    (modules,), _ = loaded_by("import tiburon, tiburon.native.kernel; tiburon.forward_dynamics")
     late = {
         "hashlib",
         "numpy.random",
@@ -98,24 +67,20 @@ def test_forward_dynamics_loads_only_what_a_call_from_the_cache_needs():
         "tiburon.trace.derivative",
         "tiburon.trace.primitives.orthogonal",
     }
-    assert not late & loaded
+    assert not late & modules
 
 
-@pytest.mark.parametrize(
-    "package",
-    ["tiburon.model", "tiburon.model.joints", "tiburon.trace", "tiburon.trace.primitives"],
-)
-def test_names_loaded_on_use_are_never_hidden_by_modules(package):
+def test_names_loaded_on_use_are_never_hidden_by_modules():
     """A public name means the same whichever modules were imported before."""
-    statement = (
+    run_python(
         "import importlib, pkgutil, types\n"
-        f"package = importlib.import_module({package!r})\n"
-        "for module in pkgutil.iter_modules(package.__path__):\n"
-        "    importlib.import_module(f'{package.__name__}.{module.name}')\n"
-        "for name in package.__all__:\n"
-        "    assert not isinstance(getattr(package, name), types.ModuleType), name"
+        "for name in ('model', 'model.joints', 'trace', 'trace.primitives'):\n"
+        "    package = importlib.import_module(f'tiburon.{name}')\n"
+        "    for module in pkgutil.iter_modules(package.__path__):\n"
+        "        importlib.import_module(f'{package.__name__}.{module.name}')\n"
+        "    for public in package.__all__:\n"
+        "        assert not isinstance(getattr(package, public), types.ModuleType), public"
     )
-    assert package in modules_after(statement)
 
 
 def test_a_name_that_does_not_exist_is_an_attribute_error():
