@@ -132,9 +132,7 @@ if TYPE_CHECKING:
     from tiburon.functions.mobility import mobility as mobility
     from tiburon.functions.mobility import motor_sets as motor_sets
     from tiburon.functions.momentum_energy import center_of_mass as center_of_mass
-    from tiburon.functions.momentum_energy import (
-        center_of_mass_jacobian as center_of_mass_jacobian,
-    )
+    from tiburon.functions.momentum_energy import center_of_mass_jacobian as center_of_mass_jacobian
     from tiburon.functions.momentum_energy import kinetic_energy as kinetic_energy
     from tiburon.functions.momentum_energy import momentum as momentum
     from tiburon.functions.momentum_energy import momentum_matrix as momentum_matrix
@@ -179,20 +177,15 @@ if TYPE_CHECKING:
     from tiburon.loops.topology import Topology as Topology
     from tiburon.loops.topology import topology as topology
     from tiburon.model import Actuator as Actuator
-    from tiburon.model import Blade as Blade
     from tiburon.model import Body as Body
     from tiburon.model import BodyFluid as BodyFluid
     from tiburon.model import BoxDrag as BoxDrag
     from tiburon.model import BoxShape as BoxShape
     from tiburon.model import CapsuleShape as CapsuleShape
-    from tiburon.model import ConstraintFunction as ConstraintFunction
     from tiburon.model import ContactPoint as ContactPoint
     from tiburon.model import Coupled as Coupled
     from tiburon.model import CylinderDrag as CylinderDrag
     from tiburon.model import CylinderShape as CylinderShape
-    from tiburon.model import Cylindrical as Cylindrical
-    from tiburon.model import DHLink as DHLink
-    from tiburon.model import Driven as Driven
     from tiburon.model import EllipsoidDrag as EllipsoidDrag
     from tiburon.model import EllipsoidShape as EllipsoidShape
     from tiburon.model import Fin as Fin
@@ -201,62 +194,58 @@ if TYPE_CHECKING:
     from tiburon.model import Free as Free
     from tiburon.model import Ground as Ground
     from tiburon.model import GroundGrid as GroundGrid
-    from tiburon.model import Harmonic as Harmonic
     from tiburon.model import Inertia as Inertia
     from tiburon.model import Joint as Joint
     from tiburon.model import JointActuation as JointActuation
     from tiburon.model import JointCoupling as JointCoupling
     from tiburon.model import JointLimits as JointLimits
     from tiburon.model import JointPassive as JointPassive
-    from tiburon.model import JointValues as JointValues
     from tiburon.model import LinearThrust as LinearThrust
     from tiburon.model import LoopClosure as LoopClosure
     from tiburon.model import MeshShape as MeshShape
     from tiburon.model import Model as Model
     from tiburon.model import Motor as Motor
-    from tiburon.model import Path as Path
-    from tiburon.model import Planar as Planar
     from tiburon.model import PlaneShape as PlaneShape
-    from tiburon.model import Polynomial as Polynomial
     from tiburon.model import Pose as Pose
     from tiburon.model import Prismatic as Prismatic
     from tiburon.model import QuadraticThrust as QuadraticThrust
     from tiburon.model import Revolute as Revolute
-    from tiburon.model import RollingDisc as RollingDisc
-    from tiburon.model import RollingSphere as RollingSphere
-    from tiburon.model import Screw as Screw
     from tiburon.model import Shape as Shape
     from tiburon.model import SphereDrag as SphereDrag
     from tiburon.model import SphereShape as SphereShape
-    from tiburon.model import Spherical as Spherical
     from tiburon.model import TableFoil as TableFoil
     from tiburon.model import TableThrust as TableThrust
-    from tiburon.model import TendonCoupling as TendonCoupling
     from tiburon.model import ThinFoil as ThinFoil
     from tiburon.model import Thruster as Thruster
-    from tiburon.model import Universal as Universal
     from tiburon.model import Water as Water
     from tiburon.model import World as World
     from tiburon.model import actuation_report as actuation_report
     from tiburon.model import added_mass_from as added_mass_from
-    from tiburon.model import from_fossen as from_fossen
-    from tiburon.model import from_mujoco as from_mujoco
-    from tiburon.model import from_pinocchio as from_pinocchio
     from tiburon.model import joint_actuation as joint_actuation
-    from tiburon.model import matrix_from_fossen as matrix_from_fossen
-    from tiburon.model import matrix_to_fossen as matrix_to_fossen
-    from tiburon.model import motion_from_mujoco as motion_from_mujoco
-    from tiburon.model import motion_to_mujoco as motion_to_mujoco
     from tiburon.model import rotor as rotor
-    from tiburon.model import six_vector_from_fossen as six_vector_from_fossen
-    from tiburon.model import six_vector_from_pinocchio as six_vector_from_pinocchio
-    from tiburon.model import six_vector_to_fossen as six_vector_to_fossen
-    from tiburon.model import six_vector_to_pinocchio as six_vector_to_pinocchio
-    from tiburon.model import to_fossen as to_fossen
-    from tiburon.model import to_mujoco as to_mujoco
-    from tiburon.model import to_pinocchio as to_pinocchio
-    from tiburon.model import wrench_from_mujoco as wrench_from_mujoco
-    from tiburon.model import wrench_to_mujoco as wrench_to_mujoco
+    from tiburon.model.attachments import HydraulicCylinder as HydraulicCylinder
+    from tiburon.model.attachments import Spring as Spring
+    from tiburon.model.closure_kinds import Blade as Blade
+    from tiburon.model.closure_kinds import ConstraintFunction as ConstraintFunction
+    from tiburon.model.closure_kinds import RollingDisc as RollingDisc
+    from tiburon.model.closure_kinds import TendonCoupling as TendonCoupling
+    from tiburon.model.conversions import JointValues as JointValues
+    from tiburon.model.conversions import from_fossen as from_fossen
+    from tiburon.model.conversions import from_mujoco as from_mujoco
+    from tiburon.model.conversions import from_pinocchio as from_pinocchio
+    from tiburon.model.conversions import matrix_from_fossen as matrix_from_fossen
+    from tiburon.model.conversions import matrix_to_fossen as matrix_to_fossen
+    from tiburon.model.conversions import motion_from_mujoco as motion_from_mujoco
+    from tiburon.model.conversions import motion_to_mujoco as motion_to_mujoco
+    from tiburon.model.conversions import six_vector_from_fossen as six_vector_from_fossen
+    from tiburon.model.conversions import six_vector_from_pinocchio as six_vector_from_pinocchio
+    from tiburon.model.conversions import six_vector_to_fossen as six_vector_to_fossen
+    from tiburon.model.conversions import six_vector_to_pinocchio as six_vector_to_pinocchio
+    from tiburon.model.conversions import to_fossen as to_fossen
+    from tiburon.model.conversions import to_mujoco as to_mujoco
+    from tiburon.model.conversions import to_pinocchio as to_pinocchio
+    from tiburon.model.conversions import wrench_from_mujoco as wrench_from_mujoco
+    from tiburon.model.conversions import wrench_to_mujoco as wrench_to_mujoco
     from tiburon.model.currents import Current as Current
     from tiburon.model.currents import CurrentSum as CurrentSum
     from tiburon.model.currents import LinearShear as LinearShear
@@ -266,12 +255,21 @@ if TYPE_CHECKING:
     from tiburon.model.currents import UniformCurrent as UniformCurrent
     from tiburon.model.currents import Wave as Wave
     from tiburon.model.currents import Waves as Waves
+    from tiburon.model.denavit_hartenberg import DHLink as DHLink
     from tiburon.model.flexible_link import BeamSection as BeamSection
     from tiburon.model.flexible_link import flexible_link as flexible_link
-    from tiburon.model.hydraulic_cylinder import HydraulicCylinder as HydraulicCylinder
+    from tiburon.model.joints import Cylindrical as Cylindrical
+    from tiburon.model.joints import Driven as Driven
+    from tiburon.model.joints import Harmonic as Harmonic
+    from tiburon.model.joints import Path as Path
+    from tiburon.model.joints import Planar as Planar
+    from tiburon.model.joints import Polynomial as Polynomial
+    from tiburon.model.joints import RollingSphere as RollingSphere
+    from tiburon.model.joints import Screw as Screw
+    from tiburon.model.joints import Spherical as Spherical
+    from tiburon.model.joints import Universal as Universal
     from tiburon.model.model_warnings import model_warnings as model_warnings
     from tiburon.model.parameters import Parameter as Parameter
-    from tiburon.model.spring import Spring as Spring
     from tiburon.native.c_source import c_source as c_source
     from tiburon.results.outcome import EventRecord as EventRecord
     from tiburon.results.outcome import Outcome as Outcome
@@ -294,7 +292,7 @@ if TYPE_CHECKING:
     from tiburon.simulation.simulate import simulate as simulate
     from tiburon.simulation.state import State as State
     from tiburon.simulation.system import System as System
-    from tiburon.trace.traced import traced as traced
+    from tiburon.trace.declared import traced as traced
 
 __all__ = ["__version__", *_EXPORTS]
 

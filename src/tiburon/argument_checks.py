@@ -7,19 +7,6 @@ from typing import Any
 
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError, shown
 
-__all__ = [
-    "at_least",
-    "check_signature",
-    "choice",
-    "is_number",
-    "is_numeric",
-    "is_whole",
-    "positive",
-    "refuse_unusable",
-    "unusable_element",
-    "vector",
-]
-
 
 def positive(argument: str, value: object, unit: str = "") -> float:
     """Return a finite number above zero.

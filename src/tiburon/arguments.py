@@ -20,16 +20,6 @@ from tiburon.argument_checks import is_number, is_numeric, is_whole
 from tiburon.arrays import ArrayLike
 from tiburon.errors import ArgumentError, TiburonError, shown
 
-__all__ = [
-    "about",
-    "caller_level",
-    "explained",
-    "fail",
-    "is_named",
-    "mismatch",
-    "public",
-]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 LOOKED_AT = 200

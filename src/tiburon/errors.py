@@ -24,26 +24,6 @@ carries its data as attributes, so that programs need not read messages::
 
 from collections.abc import Iterable, Mapping, Sequence
 
-__all__ = [
-    "ArgumentError",
-    "CacheWarning",
-    "CompileError",
-    "DomainError",
-    "LoopError",
-    "ModelError",
-    "ModelFileError",
-    "ModelWarning",
-    "NonFiniteError",
-    "OptionError",
-    "RunFileError",
-    "ShapeError",
-    "TiburonError",
-    "TiburonWarning",
-    "TraceError",
-    "UnknownNameError",
-]
-
-
 LONGEST = 80
 """How many characters of a value a message shows."""
 
@@ -163,13 +143,7 @@ class UnknownNameError(ModelError, LookupError):
     name: str
 
     def __init__(
-        self,
-        kind: str,
-        name: str,
-        known: Iterable[str],
-        *,
-        where: str = "",
-        listing: str = "",
+        self, kind: str, name: str, known: Iterable[str], *, where: str = "", listing: str = ""
     ) -> None:
         """Compose the message, nearest match first.
 

@@ -9,8 +9,6 @@ from typing import BinaryIO
 
 from tiburon.errors import ModelFileError, TiburonError
 
-__all__ = ["FileProblem", "open_regular_file", "read_regular_file"]
-
 FileProblem = Callable[[Path, str], TiburonError]
 """Makes an error from a file and what is wrong with it: `ModelFileError` or `RunFileError`."""
 

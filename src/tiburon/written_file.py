@@ -11,8 +11,6 @@ from typing import BinaryIO
 
 from tiburon.regular_file import FileProblem
 
-__all__ = ["replacing", "sync_directory", "write_file"]
-
 
 def write_file(path: Path, content: str | bytes, error: FileProblem) -> None:
     """Write a file, replacing one that exists only once the new one is safe on disk.

@@ -12,7 +12,7 @@ from tiburon.control.pd import PD
 from tiburon.control.replay import Replay
 from tiburon.simulation.system import System
 from tiburon.trace import interpret, trace
-from tiburon.trace.traced import is_traced
+from tiburon.trace.declared import is_traced
 
 RANDOM = np.random.default_rng()
 

@@ -5,7 +5,7 @@ import numpy as np
 import pinocchio as pin
 
 from tests.cross.mixtures import UNBOUNDED, for_mujoco, for_pinocchio
-from tiburon.model.conversions.joint_map import depth_first
+from tiburon.model.conversions import depth_first
 
 CASES = 4
 GRAVITY = (0.5, -1.0, -9.0)

@@ -6,7 +6,7 @@ import pytest
 import tiburon as tb
 from tiburon.drive.edits import ready_for_edits
 from tiburon.drive.pilot import AXES, external_forces_of, piloted
-from tiburon.functions.loop_start import resting_position
+from tiburon.functions.assembly import resting_position
 
 # robot: axes its thrusters steer along, and how many joints are held
 ROBOTS = {

@@ -10,7 +10,7 @@ from tiburon.errors import DomainError, ModelError
 from tiburon.hydro.coefficients import estimate_hydrodynamics
 from tiburon.hydro.ellipsoid import carlson_rd, ellipsoid_added_mass, lamb_coefficients
 from tiburon.model import Pose, Shape
-from tiburon.model.shape import (
+from tiburon.model.body import (
     BoxShape,
     CapsuleShape,
     CylinderShape,

@@ -6,7 +6,7 @@ import pytest
 import tiburon as tb
 from benchmarks.mechanisms import four_bar_state
 from tests.loops.mechanisms import stretched_elbow
-from tiburon.functions.loop_start import closed_start
+from tiburon.functions.assembly import closed_start
 from tiburon.zoo import n_four_bar
 
 RANDOM = np.random.default_rng(23)

@@ -2,23 +2,8 @@
 
 import numpy as np
 
-from tiburon.model import (
-    Body,
-    Cylindrical,
-    Fixed,
-    Frame,
-    Free,
-    Inertia,
-    Model,
-    Planar,
-    Pose,
-    Prismatic,
-    Revolute,
-    RollingSphere,
-    Screw,
-    Spherical,
-    Universal,
-)
+from tiburon.model import Body, Fixed, Frame, Free, Inertia, Model, Pose, Prismatic, Revolute
+from tiburon.model.joints import Cylindrical, Planar, RollingSphere, Screw, Spherical, Universal
 
 GENERAL = ("screw", "cylindrical", "universal", "spherical", "planar", "rolling sphere")
 """Joint kinds beyond hinge, slide, float and weld."""

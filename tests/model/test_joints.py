@@ -5,19 +5,8 @@ import pytest
 
 from tests.model.samples import ROUNDING, random_axis, random_inertia, skew
 from tiburon.errors import ModelError, ModelWarning
-from tiburon.model import (
-    Cylindrical,
-    Fixed,
-    Free,
-    Planar,
-    Pose,
-    Prismatic,
-    Revolute,
-    RollingSphere,
-    Screw,
-    Spherical,
-    Universal,
-)
+from tiburon.model import Fixed, Free, Pose, Prismatic, Revolute
+from tiburon.model.joints import Cylindrical, Planar, RollingSphere, Screw, Spherical, Universal
 from tiburon.spatial import Force, Motion
 
 TILTED = tuple((np.array([1.0, -2.0, 2.0]) / 3.0).tolist())

@@ -8,7 +8,7 @@ import pytest
 import tiburon as tb
 from tiburon.control.piecewise import Piecewise
 from tiburon.errors import DomainError, ModelError
-from tiburon.model.joints.path import SAMPLE_TIMES, check_path
+from tiburon.model.joints.driven import SAMPLE_TIMES, check_path
 
 
 @dataclass(frozen=True)

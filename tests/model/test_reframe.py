@@ -7,7 +7,7 @@ from tests.model.samples import random_inertia, random_pose, random_tree
 from tiburon.algorithms.kinematics import frame_places
 from tiburon.model import Body, Fixed, Frame, Free, Inertia, Model, Pose, Prismatic, Revolute
 from tiburon.model import reframe as reframe_module
-from tiburon.model.rigid_links import WORLD_LINK, join_fixed
+from tiburon.model.reframe import WORLD_LINK, join_fixed
 from tiburon.spatial import AxisRotation
 
 

@@ -13,7 +13,7 @@ from tiburon.native.engine import host
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.trace import Input, trace
-from tiburon.trace.primitives import solve_spd
+from tiburon.trace.primitives.spd import solve_spd
 from tiburon.trace.regions import fixed_loop, function, while_loop
 
 

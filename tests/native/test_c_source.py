@@ -21,13 +21,11 @@ from tiburon.native.engine import host
 from tiburon.native.llvm_module import module_for_one
 from tiburon.trace.array import as_traced
 from tiburon.trace.graph import BOOL_FUNCTIONS, FLOAT_FUNCTIONS, Graph
-from tiburon.trace.primitives import (
-    factor_orthogonal,
-    norm,
-    solve_spd,
-    solve_tree,
-)
+from tiburon.trace.primitives.orthogonal import factor_orthogonal
+from tiburon.trace.primitives.primitive import norm
 from tiburon.trace.primitives.row_products import ZERO, Piece, RowProducts
+from tiburon.trace.primitives.spd import solve_spd
+from tiburon.trace.primitives.tree import solve_tree
 from tiburon.trace.program import Input, Output, Program, trace
 from tiburon.trace.regions import fixed_loop, function, while_loop
 from tiburon.trace.value import require, where

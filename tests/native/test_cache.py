@@ -13,7 +13,7 @@ import pytest
 from tests.native.cache_samples import KEY, OTHER_KEY, path_of, some_code
 from tiburon.errors import CacheWarning
 from tiburon.native import cache
-from tiburon.native.cache_space import LEDGER_NAME
+from tiburon.native.cache import LEDGER_NAME
 
 
 @pytest.fixture(autouse=True)

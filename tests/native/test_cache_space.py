@@ -6,7 +6,7 @@ import pytest
 
 from tests.native.cache_samples import KEY, path_of, some_code
 from tiburon.native import cache
-from tiburon.native.cache_space import LEDGER_NAME, UNIT
+from tiburon.native.cache import LEDGER_NAME, UNIT
 
 LIMIT = 400_000
 SIZE = 10_000

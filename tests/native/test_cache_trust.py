@@ -184,9 +184,9 @@ def test_everything_made_is_for_the_user_only(tmp_path, monkeypatch, mask):
 
 def test_without_users_only_regular_files_count(directory, monkeypatch):
     """Windows has no numbers for users; links are refused there, too."""
-    from tiburon.native import cache_trust
+    from tiburon.native import cache
 
-    monkeypatch.setattr(cache_trust, "_HAS_USERS", False)
+    monkeypatch.setattr(cache, "_HAS_USERS", False)
     cache.store_entry(KEY, {}, some_code(1))
     assert cache.load_entry(KEY) == ({}, some_code(1))
     elsewhere: Path = directory.parent / "elsewhere"

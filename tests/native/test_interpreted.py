@@ -12,7 +12,7 @@ import pytest
 
 from tests.native.programs import PROGRAMS, cases, compiled, kernel, parameters_of
 from tiburon.errors import CompileError, DomainError, NonFiniteError, OptionError, ShapeError
-from tiburon.native import interpreted
+from tiburon.native import code
 from tiburon.native.kernel import ProgramSource, make_kernel
 
 # the same operations, rounded twice where native code rounds once, and other elementary functions
@@ -119,7 +119,7 @@ def test_an_unknown_engine_is_refused(monkeypatch):
 
 def test_native_code_that_cannot_be_had_is_an_error_if_asked_for(monkeypatch):
     """Whoever insists on speed is not given the interpreter."""
-    monkeypatch.setattr(interpreted, "_problem_with_llvmlite", lambda: "No module named 'llvmlite'")
+    monkeypatch.setattr(code, "_problem_with_llvmlite", lambda: "No module named 'llvmlite'")
     monkeypatch.setenv("TIBURON_ENGINE", "native")
     with pytest.raises(CompileError, match=r"No module named 'llvmlite'.*pip install llvmlite"):
         made("arithmetic")

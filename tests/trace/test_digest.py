@@ -12,16 +12,15 @@ from tiburon.trace import Input, fixed_loop, function, require, trace, while_loo
 from tiburon.trace import digest as digest_module
 from tiburon.trace.digest import program_digest
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives import factor_tree, solve_least_squares, solve_spd
-from tiburon.trace.primitives.orthogonal import ApplyOrthogonal
+from tiburon.trace.primitives.orthogonal import ApplyOrthogonal, solve_least_squares
 from tiburon.trace.primitives.primitive import Primitive
 from tiburon.trace.primitives.row_products import Piece, RowProducts
 from tiburon.trace.primitives.saddle import FactorSaddle, SaddlePattern, SolveSaddle
-from tiburon.trace.primitives.spd import SolveSpd
+from tiburon.trace.primitives.spd import SolveSpd, solve_spd
 from tiburon.trace.primitives.table_rows import TableRows
-from tiburon.trace.primitives.tree import SolveTreeColumns
+from tiburon.trace.primitives.tree import SolveTreeColumns, factor_tree
 from tiburon.trace.program import Output, Program
-from tiburon.trace.regions.region import GraphRegion
+from tiburon.trace.regions import GraphRegion
 from tiburon.trace.value import Value
 
 

@@ -7,8 +7,7 @@ from tests.native.lanes import assert_same_bits
 from tests.tolerances import DIFFERENCE, assert_close
 from tests.trace.test_region_derivatives import differences, jacobians
 from tiburon.trace import count, interpret, jacobian, trace
-from tiburon.trace.primitives.machine import CountingMachine
-from tiburon.trace.primitives.primitive import array_of, numbers_of
+from tiburon.trace.primitives.primitive import CountingMachine, array_of, numbers_of
 from tiburon.trace.primitives.row_products import ZERO, Piece, RowProducts
 
 RANDOM = np.random.default_rng(43)

@@ -11,7 +11,7 @@ from tiburon.algorithms.tape_calls import scalars
 from tiburon.native.c_source import program_c_source
 from tiburon.native.kernel import ProgramSource, make_kernel
 from tiburon.trace import interpret, jacobian, trace
-from tiburon.trace.primitives.machine import read_outside
+from tiburon.trace.primitives.primitive import read_outside
 from tiburon.trace.primitives.table_rows import Table, read_rows
 from tiburon.trace.program import Input
 

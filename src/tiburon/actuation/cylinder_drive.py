@@ -27,7 +27,7 @@ from tiburon.actuation.joint_access import (
 from tiburon.actuation.joint_stops import stop_force
 from tiburon.actuation.point_spring import line_between
 from tiburon.model import Model
-from tiburon.model.hydraulic_cylinder import HydraulicCylinder
+from tiburon.model.attachments import HydraulicCylinder
 from tiburon.record import record
 from tiburon.spatial import Scalar
 

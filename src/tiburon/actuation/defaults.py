@@ -16,8 +16,7 @@ from tiburon.argument_checks import positive
 from tiburon.arguments import public
 from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model import Actuator, Coupled, Model, Thruster, World
-from tiburon.model.hydraulic_cylinder import HydraulicCylinder
-from tiburon.model.spring import Spring
+from tiburon.model.attachments import HydraulicCylinder, Spring
 
 __all__ = ["PASSIVES", "as_elements", "elements_of"]
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from tiburon.actuation.element import ElementContext
 from tiburon.errors import ModelError
 from tiburon.model import Coupled, Joint, Model
-from tiburon.model.joint_properties import PerDof
+from tiburon.model.joints.joint import PerDof
 from tiburon.spatial import Scalar
 
 __all__ = [

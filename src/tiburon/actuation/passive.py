@@ -24,11 +24,11 @@ from tiburon.actuation.joint_access import (
 )
 from tiburon.errors import ModelError
 from tiburon.model import Joint, Model
-from tiburon.model.joint_properties import JointPassive, PerDof
+from tiburon.model.joints.joint import JointPassive, PerDof
 from tiburon.model.value_checks import number
 from tiburon.record import record
 from tiburon.spatial import Scalar
-from tiburon.spatial.exponential import (
+from tiburon.spatial.rotations import (
     left_jacobian_inverse_product,
     left_jacobian_product,
     rotation_vector_to_matrix,

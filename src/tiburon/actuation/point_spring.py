@@ -7,7 +7,7 @@ import numpy as np
 
 from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.model import Model
-from tiburon.model.spring import Spring
+from tiburon.model.attachments import Spring
 from tiburon.model.value_checks import Vec3 as FloatVec3
 from tiburon.record import record
 from tiburon.spatial import Scalar, Vec3

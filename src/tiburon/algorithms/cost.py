@@ -16,7 +16,7 @@ from tiburon.algorithms.joint_space import expanded_parents
 from tiburon.model import Plan, PlanBody
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import AxisRotation, Motion, Scalar, Transform
-from tiburon.spatial.factors import Rotation, Translation
+from tiburon.spatial.transform import Rotation, Translation
 from tiburon.trace.primitives.spd import INLINE_SIZE
 
 __all__ = ["articulated_cost", "composite_cost"]

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from tiburon.algorithms.sweep import ancestors
 from tiburon.model import Plan
-from tiburon.model.joints.elimination import Eliminated, coordinate_axis, eliminate_direction
+from tiburon.model.joints.joint import Eliminated, coordinate_axis, eliminate_direction
 from tiburon.model.plan import WORLD_BODY
 from tiburon.record import record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform

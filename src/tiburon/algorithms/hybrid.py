@@ -21,7 +21,7 @@ from tiburon.algorithms.rnea import base_acceleration, rnea
 from tiburon.algorithms.sweep import by_velocity, inward, outward
 from tiburon.algorithms.tape_calls import JointVector, recorder
 from tiburon.model import Plan, PlanBody
-from tiburon.model.joints.elimination import accelerate_direction
+from tiburon.model.joints.joint import accelerate_direction
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import ZERO3, cross

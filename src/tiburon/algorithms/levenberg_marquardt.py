@@ -18,7 +18,7 @@ import numpy as np
 
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
-from tiburon.trace.primitives import solve_spd
+from tiburon.trace.primitives.spd import solve_spd
 from tiburon.trace.regions import while_loop
 
 __all__ = ["Bounds", "Descent", "Evaluation", "descend"]

@@ -36,8 +36,7 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives import factor_orthogonal
-from tiburon.trace.primitives.orthogonal import RANK_CUT
+from tiburon.trace.primitives.orthogonal import RANK_CUT, factor_orthogonal
 from tiburon.trace.value import require
 
 __all__ = ["inertia", "inverse_inertia"]

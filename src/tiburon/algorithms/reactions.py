@@ -20,7 +20,7 @@ from tiburon.algorithms.tape_calls import scalars
 from tiburon.spatial import Force, Motion, Scalar
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives import factor_orthogonal
+from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.spd import factor_spd
 from tiburon.trace.value import require
 

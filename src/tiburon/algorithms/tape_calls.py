@@ -30,7 +30,7 @@ from tiburon.spatial import Rotation, Scalar, Transform, Translation
 from tiburon.trace.array import as_traced
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import current_graph, recording
-from tiburon.trace.regions.function import FunctionRegion
+from tiburon.trace.regions import FunctionRegion
 from tiburon.trace.value import Value
 
 __all__ = ["JointVector", "StepRecorder", "recorder", "scalars", "taping"]

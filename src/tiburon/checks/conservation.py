@@ -10,8 +10,9 @@ from tiburon.checks.finding import FAILED, SKIPPED, Finding, judged
 from tiburon.checks.kicked import Kicked
 from tiburon.functions.closed_loops import constraint_residual
 from tiburon.functions.momentum_energy import kinetic_energy, momentum, potential_energy
-from tiburon.model import WORLD, ConstraintFunction, Model, World
+from tiburon.model import WORLD, Model, World
 from tiburon.model.closure import joints_of, places_of
+from tiburon.model.closure_kinds import ConstraintFunction
 from tiburon.results.trajectory import Trajectory
 from tiburon.simulation.simulate import simulate
 

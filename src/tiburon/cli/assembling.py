@@ -121,8 +121,7 @@ def assembled(
     Raises:
         LoopError: If loops cannot be closed.
     """
-    from tiburon.functions.assembly import assemble, is_closed
-    from tiburon.functions.loop_start import START_TOLERANCE
+    from tiburon.functions.assembly import START_TOLERANCE, assemble, is_closed
 
     if not model.loops or is_closed(model, q, START_TOLERANCE):
         return q, ""
@@ -135,7 +134,7 @@ def assembled(
 
 def _open_words(model: "Model", q: "NDArray[np.float64]") -> str:
     """Return which loops are open and by how much, widest first."""
-    from tiburon.functions.loop_start import START_TOLERANCE, gap_names
+    from tiburon.functions.assembly import START_TOLERANCE, gap_names
     from tiburon.functions.mobility import loop_rows
 
     gaps, _ = loop_rows(model, q)

@@ -8,8 +8,8 @@ import numpy as np
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.simulation.state import State
+from tiburon.trace.declared import MARK, has_structure, is_traced
 from tiburon.trace.primitives.table_rows import HANDLE, Table
-from tiburon.trace.traced import MARK, has_structure, is_traced
 
 __all__ = ["CombinedControl"]
 

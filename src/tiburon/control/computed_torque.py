@@ -42,8 +42,8 @@ from tiburon.functions.dynamics import gravity_force, inverse_dynamics
 from tiburon.model import Model, World
 from tiburon.record import record
 from tiburon.simulation.state import State
+from tiburon.trace.declared import traced
 from tiburon.trace.primitives.table_rows import Table
-from tiburon.trace.traced import traced
 
 __all__ = ["ComputedTorque", "GravityCompensation"]
 

@@ -27,8 +27,8 @@ from tiburon.control.run_time import (
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.simulation.state import State
+from tiburon.trace.declared import traced
 from tiburon.trace.primitives.table_rows import Table
-from tiburon.trace.traced import traced
 
 __all__ = ["PD", "PID"]
 

@@ -22,8 +22,8 @@ from tiburon.record import record
 from tiburon.regular_file import read_regular_file
 from tiburon.simulation.state import State
 from tiburon.trace.array import TracedArray
+from tiburon.trace.declared import traced
 from tiburon.trace.primitives.table_rows import Table, read_rows
-from tiburon.trace.traced import traced
 from tiburon.trace.value import Value
 
 if TYPE_CHECKING:

@@ -37,8 +37,8 @@ from tiburon.spatial import (
     quaternion_to_matrix,
 )
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose
+from tiburon.trace.declared import traced
 from tiburon.trace.primitives.table_rows import Table
-from tiburon.trace.traced import traced
 
 __all__ = ["StationKeeping"]
 

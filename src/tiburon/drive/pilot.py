@@ -22,9 +22,9 @@ from tiburon.arrays import NDArray
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.joint_tracking import entries, joined
 from tiburon.errors import DomainError, ModelError, shown
+from tiburon.functions.assembly import resting_position
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
 from tiburon.functions.dynamics import gravity_force, mass_matrix
-from tiburon.functions.loop_start import resting_position
 from tiburon.loops.metric import rank_cut
 from tiburon.model import Actuator, Coupled, Model, World
 from tiburon.record import record
@@ -37,7 +37,7 @@ from tiburon.spatial import (
     quaternion_to_matrix,
 )
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose
-from tiburon.trace.traced import traced
+from tiburon.trace.declared import traced
 
 __all__ = [
     "AXES",

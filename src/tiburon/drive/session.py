@@ -21,7 +21,7 @@ from tiburon.drive.recording import Recording
 from tiburon.drive.tick_report import TickReport
 from tiburon.drive.ticker import Row, Ticker
 from tiburon.errors import DomainError, ModelError, TiburonError, UnknownNameError
-from tiburon.functions.loop_start import closed_start, resting_position
+from tiburon.functions.assembly import closed_start, resting_position
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.results.trajectory import Trajectory

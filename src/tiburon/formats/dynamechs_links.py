@@ -43,9 +43,9 @@ from tiburon.model import (
     Prismatic,
     Revolute,
     Shape,
-    Spherical,
     added_mass_from,
 )
+from tiburon.model.joints import Spherical
 from tiburon.model.value_checks import Vec3
 from tiburon.spatial import matrix_to_quaternion
 

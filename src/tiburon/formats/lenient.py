@@ -14,13 +14,12 @@ from tiburon.arguments import caller_level
 from tiburon.errors import ModelError, ModelFileError, ModelWarning
 from tiburon.formats.toml_table import Table
 from tiburon.formats.xml_tree import XmlElement
-from tiburon.model.body import Body
+from tiburon.model.body import Body, Shape
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.composition import changed
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Joint
 from tiburon.model.model import Model
-from tiburon.model.shape import Shape
 from tiburon.record import record
 
 SHOWN = 5

@@ -30,9 +30,9 @@ from tiburon.model import (
     Pose,
     Prismatic,
     Revolute,
-    Spherical,
     Thruster,
 )
+from tiburon.model.joints import Spherical
 from tiburon.model.value_checks import Vec3
 from tiburon.spatial.vec3 import IDENTITY3, matrix_product, transpose
 

@@ -23,10 +23,10 @@ from tiburon.model import (
     Pose,
     Prismatic,
     Revolute,
-    Spherical,
-    TendonCoupling,
 )
 from tiburon.model.closure import Closure
+from tiburon.model.closure_kinds import TendonCoupling
+from tiburon.model.joints import Spherical
 
 CONNECT, WELD, JOINT, TENDON = range(4)
 """MuJoCo's numbers of equalities (mjtEq) that have a counterpart."""

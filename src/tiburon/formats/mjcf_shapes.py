@@ -24,7 +24,7 @@ from tiburon.model import (
     Shape,
     SphereShape,
 )
-from tiburon.model.shape import Geometry
+from tiburon.model.body import Geometry
 from tiburon.model.value_checks import Vec3
 
 PLANE, HEIGHT_FIELD, SPHERE, CAPSULE, ELLIPSOID, CYLINDER, BOX, MESH = range(8)

@@ -11,20 +11,15 @@ from tiburon.formats.lenient import Findings, lenient_body, lenient_model
 from tiburon.formats.limits import Budget, read_bytes
 from tiburon.formats.native_schema import Record
 from tiburon.formats.toml_table import Table, parse_toml
-from tiburon.model.actuator import Actuator
-from tiburon.model.body import WORLD, Body, ContactPoint, Frame
-from tiburon.model.body_fluid import BodyFluid, added_mass_from, six_by_six_from
+from tiburon.model.attachments import Actuator, HydraulicCylinder, LinearThrust, Spring, Thruster
+from tiburon.model.body import WORLD, Body, ContactPoint, Frame, Shape
+from tiburon.model.body_fluid import BodyFluid, Fin, added_mass_from, six_by_six_from
 from tiburon.model.closure import Closure, JointCoupling, LoopClosure
 from tiburon.model.denavit_hartenberg import DHLink, chain_parts
-from tiburon.model.fin import Fin
-from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Joint
 from tiburon.model.model import Model
 from tiburon.model.pose import Pose
-from tiburon.model.shape import Shape
-from tiburon.model.spring import Spring
-from tiburon.model.thruster import LinearThrust, Thruster
 
 POSITIONS = 2_000_000
 """Most positions of single joints in all poses: a pose of few words stands for all joints."""

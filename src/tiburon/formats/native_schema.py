@@ -9,12 +9,34 @@ from dataclasses import MISSING, dataclass, field, fields
 from functools import cached_property
 from typing import Any
 
-from tiburon.model.actuator import Motor
-from tiburon.model.body_fluid import BoxDrag, CylinderDrag, EllipsoidDrag, SphereDrag
-from tiburon.model.fin import Fin, TableFoil, ThinFoil
-from tiburon.model.hydraulic_cylinder import HydraulicCylinder
+from tiburon.model.attachments import (
+    HydraulicCylinder,
+    LinearThrust,
+    Motor,
+    QuadraticThrust,
+    Spring,
+    TableThrust,
+)
+from tiburon.model.body import (
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    EllipsoidShape,
+    MeshShape,
+    PlaneShape,
+    SphereShape,
+)
+from tiburon.model.body_fluid import (
+    BoxDrag,
+    CylinderDrag,
+    EllipsoidDrag,
+    Fin,
+    SphereDrag,
+    TableFoil,
+    ThinFoil,
+)
+from tiburon.model.closure_kinds import Blade, RollingDisc, TendonCoupling
 from tiburon.model.inertia import Inertia
-from tiburon.model.joint_properties import JointLimits, JointPassive
 from tiburon.model.joints import (
     Coupled,
     Cylindrical,
@@ -31,19 +53,7 @@ from tiburon.model.joints import (
     Spherical,
     Universal,
 )
-from tiburon.model.shape import (
-    BoxShape,
-    CapsuleShape,
-    CylinderShape,
-    EllipsoidShape,
-    MeshShape,
-    PlaneShape,
-    SphereShape,
-)
-from tiburon.model.spring import Spring
-from tiburon.model.surface_contact import Blade, RollingDisc
-from tiburon.model.tendon_coupling import TendonCoupling
-from tiburon.model.thruster import LinearThrust, QuadraticThrust, TableThrust
+from tiburon.model.joints.joint import JointLimits, JointPassive
 
 FORMAT = "tiburon-model"
 """What the first key of a file says."""

@@ -16,19 +16,15 @@ from tiburon.errors import ModelError
 from tiburon.formats import native_schema as schema
 from tiburon.formats.native_schema import Record, word_of
 from tiburon.formats.save import SavedMeshes
-from tiburon.model.actuator import Actuator
-from tiburon.model.body import WORLD, Body
-from tiburon.model.body_fluid import BodyFluid
-from tiburon.model.closure import Closure, JointCoupling, LoopClosure
+from tiburon.model.attachments import Actuator, Thruster
+from tiburon.model.body import WORLD, Body, MeshShape, Shape
+from tiburon.model.body_fluid import BodyFluid, Fin, ThinFoil
+from tiburon.model.closure import Closure, JointCoupling, LoopClosure, TracedClosure
 from tiburon.model.composition import changed
-from tiburon.model.fin import Fin, ThinFoil
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints import Coupled, Driven, Joint
 from tiburon.model.model import Model
 from tiburon.model.pose import Pose
-from tiburon.model.shape import MeshShape, Shape
-from tiburon.model.thruster import Thruster
-from tiburon.model.traced_closure import TracedClosure
 from tiburon.model.value_checks import Matrix6
 
 _UNTURNED = Pose().rotation

@@ -10,7 +10,6 @@ from tiburon.formats.sdf_frames import MODEL, SdfFrames
 from tiburon.formats.sdf_links import value_of
 from tiburon.formats.urdf_joints import UNLIMITED, unit
 from tiburon.formats.xml_tree import XmlElement
-from tiburon.model.joint_properties import JointLimits, JointPassive
 from tiburon.model.joints import (
     Coupled,
     Fixed,
@@ -22,6 +21,7 @@ from tiburon.model.joints import (
     Universal,
 )
 from tiburon.model.joints.axial import AxialJoint
+from tiburon.model.joints.joint import JointLimits, JointPassive
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Vec3
 

@@ -11,10 +11,7 @@ from tiburon.formats.limits import Budget
 from tiburon.formats.mesh_paths import MeshPaths
 from tiburon.formats.sdf_frames import read_pose
 from tiburon.formats.xml_tree import XmlElement
-from tiburon.model.body_fluid import BodyFluid, added_mass_from
-from tiburon.model.inertia import Inertia
-from tiburon.model.pose import Pose
-from tiburon.model.shape import (
+from tiburon.model.body import (
     BoxShape,
     CapsuleShape,
     CylinderShape,
@@ -25,6 +22,9 @@ from tiburon.model.shape import (
     Shape,
     SphereShape,
 )
+from tiburon.model.body_fluid import BodyFluid, added_mass_from
+from tiburon.model.inertia import Inertia
+from tiburon.model.pose import Pose
 
 ADDED_MASS = (
     *("xx", "xy", "xz", "xp", "xq", "xr"),

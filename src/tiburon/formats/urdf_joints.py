@@ -7,8 +7,8 @@ from tiburon.errors import ModelError, nearest_name
 from tiburon.formats.lenient import SHOWN, Findings
 from tiburon.formats.limits import Budget
 from tiburon.formats.xml_tree import XmlElement
-from tiburon.model.joint_properties import JointLimits, JointPassive
 from tiburon.model.joints import Coupled, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
+from tiburon.model.joints.joint import JointLimits, JointPassive
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Vec3
 from tiburon.record import record

@@ -11,12 +11,12 @@ from tiburon.errors import ModelError, nearest_name
 from tiburon.formats.lenient import Findings
 from tiburon.formats.urdf_joints import read_axis, read_origin
 from tiburon.formats.xml_tree import XmlElement
-from tiburon.model.actuator import Actuator
+from tiburon.model.attachments import Actuator
 from tiburon.model.body import Body
 from tiburon.model.closure import LoopClosure
+from tiburon.model.closure_kinds import TendonCoupling
 from tiburon.model.joints import Coupled, Fixed, Joint, Planar, Prismatic, Revolute, Spherical
 from tiburon.model.pose import Pose
-from tiburon.model.tendon_coupling import TendonCoupling
 
 __all__ = ["LOOP_KINDS", "read_actuators", "read_couplings", "read_loops"]
 

@@ -9,7 +9,7 @@ from tiburon.formats.limits import Budget
 from tiburon.formats.mesh_paths import MeshPaths
 from tiburon.formats.urdf_joints import read_origin
 from tiburon.formats.xml_tree import XmlElement
-from tiburon.model.shape import (
+from tiburon.model.body import (
     BoxShape,
     CapsuleShape,
     CylinderShape,

@@ -18,10 +18,18 @@ from pathlib import Path
 from tiburon.errors import ModelError, ModelFileError
 from tiburon.formats.save import SavedMeshes
 from tiburon.formats.urdf_joints import ROOT_JOINT, UNLIMITED
-from tiburon.model.body import WORLD, Body
+from tiburon.model.body import (
+    WORLD,
+    Body,
+    BoxShape,
+    CapsuleShape,
+    CylinderShape,
+    MeshShape,
+    Shape,
+    SphereShape,
+)
 from tiburon.model.closure import Closure, LoopClosure
 from tiburon.model.inertia import Inertia
-from tiburon.model.joint_properties import PerDof
 from tiburon.model.joints import (
     Coupled,
     Cylindrical,
@@ -36,16 +44,9 @@ from tiburon.model.joints import (
     Universal,
 )
 from tiburon.model.joints.axial import AxialJoint
+from tiburon.model.joints.joint import PerDof
 from tiburon.model.model import Model
 from tiburon.model.pose import Pose
-from tiburon.model.shape import (
-    BoxShape,
-    CapsuleShape,
-    CylinderShape,
-    MeshShape,
-    Shape,
-    SphereShape,
-)
 from tiburon.model.value_checks import Vec3
 
 _FORBIDDEN = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

@@ -364,11 +364,7 @@ def loop_inverse_dynamics(
 
 @front_door(_REACTIONS)
 def loop_reactions(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> LoopReactions:
     """Compute what every joint of a robot with loops carries, cut joints like all others.
 

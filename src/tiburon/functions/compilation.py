@@ -21,8 +21,6 @@ from tiburon.functions.library import GRAVITY, INERTIA, LibraryFunction, check_p
 from tiburon.model import Model, Water, World
 from tiburon.trace.program import Input, Program, trace
 
-__all__ = ["compile"]
-
 Function = Callable[..., Any]
 
 _NEED_OPTIONS = frozenset(

@@ -11,10 +11,7 @@ import numpy as np
 from tiburon.algorithms.setting import Setting
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError
-from tiburon.functions.keywords import (
-    DYNAMICS_CALL,
-    DynamicsCall,
-)
+from tiburon.functions.keywords import DYNAMICS_CALL, DynamicsCall
 from tiburon.functions.library import LibraryFunction, front_door
 from tiburon.model import Model
 from tiburon.record import named_line
@@ -151,11 +148,7 @@ _INERTIA: LibraryFunction[InertiaDerivatives] = LibraryFunction(
 
 @front_door(_INVERSE)
 def inverse_dynamics_derivatives(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    vd: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
+    model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> InverseDynamicsDerivatives:
     """Compute joint forces and how they change with position, velocity and acceleration.
 
@@ -181,11 +174,7 @@ def inverse_dynamics_derivatives(
 
 @front_door(_FORWARD)
 def forward_dynamics_derivatives(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> ForwardDynamicsDerivatives:
     """Compute joint accelerations and how they change with position, velocity and joint force.
 
@@ -214,11 +203,7 @@ def forward_dynamics_derivatives(
 
 @front_door(_INERTIA)
 def inertia_derivatives(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    tau: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
+    model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> InertiaDerivatives:
     """Compute joint accelerations and how they change with masses and inertias.
 

@@ -168,11 +168,7 @@ _INVERSE: LibraryFunction[Array] = LibraryFunction(
 
 @front_door(_INVERSE)
 def inverse_dynamics(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    vd: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
+    model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> Array:
     """Compute the joint forces that produce given joint accelerations.
 
@@ -213,11 +209,7 @@ _FLOATING: LibraryFunction[tuple[Array, Array]] = LibraryFunction(
 
 @front_door(_FLOATING)
 def floating_base_inverse_dynamics(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    vd: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
+    model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> tuple[Array, Array]:
     """Compute the motion of a floating base, and joint forces, from the motion of the other joints.
 
@@ -352,10 +344,7 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, **options: Unpack[WorldCall]
 
 @front_door(_BIAS)
 def bias_force(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
+    model: Model, q: ArrayLike, v: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> Array:
     """Compute the joint forces that hold all joint accelerations at zero.
 
@@ -377,11 +366,7 @@ def bias_force(
 
 
 @front_door(_GRAVITY)
-def gravity_force(
-    model: Model,
-    q: ArrayLike,
-    **options: Unpack[WorldCall],
-) -> Array:
+def gravity_force(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Array:
     """Compute the joint forces that hold the robot at rest against gravity.
 
     They are the slope of `potential_energy`. In water they are those against weight less buoyancy,
@@ -402,10 +387,7 @@ def gravity_force(
 
 @front_door(_CORIOLIS)
 def coriolis_matrix(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    **options: Unpack[WorldCall],
+    model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[WorldCall]
 ) -> Array:
     """Compute the Coriolis matrix C, with H vd + C v + gravity force = tau.
 
@@ -499,10 +481,7 @@ _FINISH: LibraryFunction[Array] = LibraryFunction(
 
 @front_door(_PREPARE)
 def prepare_dynamics(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    **conditions: Unpack[DynamicsCall],
+    model: Model, q: ArrayLike, v: ArrayLike, **conditions: Unpack[DynamicsCall]
 ) -> PreparedDynamics:
     """Factor the equation of motion once, to solve it for many joint forces.
 
@@ -669,11 +648,7 @@ _REGRESSOR: LibraryFunction[Array] = LibraryFunction(
 
 @front_door(_REGRESSOR)
 def regressor(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    vd: ArrayLike,
-    **options: Unpack[WorldCall],
+    model: Model, q: ArrayLike, v: ArrayLike, vd: ArrayLike, **options: Unpack[WorldCall]
 ) -> Array:
     """Compute the matrix that maps inertial parameters to joint forces.
 

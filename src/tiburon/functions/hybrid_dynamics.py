@@ -23,8 +23,6 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 
-__all__ = ["hybrid_dynamics", "known_rows"]
-
 Array = NDArray[np.float64]
 Pair = tuple[Array, Array]
 Scalars = Sequence[Scalar]
@@ -153,10 +151,7 @@ def cleared(model: Model, name: str, value: ArrayLike, unread: NDArray[np.bool_]
 
 
 def solve_placeholders(
-    model: Model,
-    state: Sequence[Any],
-    options: Options,
-    conditions: DynamicsCall,
+    model: Model, state: Sequence[Any], options: Options, conditions: DynamicsCall
 ) -> Pair:
     """Solve for what is NaN, cases that know the same accelerations together.
 
@@ -232,11 +227,7 @@ class _Cases:
     """A batch whose cases know different accelerations."""
 
     def __init__(
-        self,
-        model: Model,
-        arrays: Sequence[Any],
-        options: Options,
-        conditions: DynamicsCall,
+        self, model: Model, arrays: Sequence[Any], options: Options, conditions: DynamicsCall
     ) -> None:
         read = _HYBRID.read(conditions)
         numbers: dict[str, Any] = {}

@@ -14,12 +14,10 @@ from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.functions.keywords import TIMED_CALL
 from tiburon.functions.library import LibraryFunction, refuse_loops
 from tiburon.model import Model
-from tiburon.model.position_limits import PositionLimits, position_limits, within_limits
+from tiburon.model.configuration import PositionLimits, position_limits, within_limits
 from tiburon.record import named_line, record
 from tiburon.spatial import Scalar
 from tiburon.trace.program import Input, current_graph
-
-__all__ = ["FrameTarget", "InverseKinematics", "InverseKinematicsOutcome", "inverse_kinematics"]
 
 Array = NDArray[np.float64]
 Limits = Mapping[str, tuple[ArrayLike, ArrayLike]]

@@ -26,16 +26,6 @@ from tiburon.record import record
 from tiburon.trace.declared import structure_text
 from tiburon.trace.program import Input, Program, trace
 
-__all__ = [
-    "FLUID",
-    "IMMERSION",
-    "INLINED_BODIES",
-    "LibrarySource",
-    "join_results",
-    "parameter_values",
-    "trace_with_parameters",
-]
-
 FLUID, IMMERSION = "fluid", "immersion"
 
 INLINED_BODIES = 40

@@ -16,30 +16,6 @@ from tiburon.errors import OptionError, ShapeError, TraceError, nearest_name, sh
 from tiburon.model import Model, Water, World
 from tiburon.trace.program import Input
 
-__all__ = [
-    "CONDITIONS",
-    "DELIVERY",
-    "DYNAMICS_CALL",
-    "MODEL_CALL",
-    "TIMED_CALL",
-    "WORLD_CALL",
-    "Conditions",
-    "Delivery",
-    "DynamicsCall",
-    "ModelCall",
-    "SharedKeywords",
-    "TimedCall",
-    "WorldCall",
-    "external_inputs",
-    "external_options",
-    "read_forces",
-    "refuse_delivery",
-    "spell_keywords",
-    "takes_conditions",
-    "targets_of",
-    "unexpected_keyword",
-]
-
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 

@@ -11,10 +11,7 @@ import numpy as np
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import OptionError
-from tiburon.functions.keywords import (
-    TIMED_CALL,
-    TimedCall,
-)
+from tiburon.functions.keywords import TIMED_CALL, TimedCall
 from tiburon.functions.library import INERTIA, Inputs, LibraryFunction, front_door, inputs_of, pair
 from tiburon.model import Model
 from tiburon.spatial import Scalar
@@ -118,11 +115,7 @@ _FRAMES: LibraryFunction[tuple[Array, Array]] = LibraryFunction(
 )
 # the center of mass, at which motions may be taken, depends on inertias
 _VELOCITY: LibraryFunction[Array] = LibraryFunction(
-    "frame_velocity",
-    inputs_at("q", "v"),
-    _velocity,
-    parameters=(INERTIA,),
-    keywords=TIMED_CALL,
+    "frame_velocity", inputs_at("q", "v"), _velocity, parameters=(INERTIA,), keywords=TIMED_CALL
 )
 _ACCELERATION: LibraryFunction[Array] = LibraryFunction(
     "frame_acceleration",

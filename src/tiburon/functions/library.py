@@ -52,22 +52,6 @@ from tiburon.model import Model, Water, World
 from tiburon.trace.array import as_traced
 from tiburon.trace.program import Input, current_graph
 
-__all__ = [
-    "GRAVITY",
-    "INERTIA",
-    "LIBRARY",
-    "TIME",
-    "Inputs",
-    "LibraryFunction",
-    "check_places",
-    "depends_on_time",
-    "front_door",
-    "inputs_of",
-    "number",
-    "pair",
-    "refuse_loops",
-]
-
 Kernel = Callable[..., Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
 Result = TypeVar("Result")

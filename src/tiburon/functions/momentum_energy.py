@@ -11,11 +11,7 @@ import numpy as np
 from tiburon.algorithms.setting import Options, Setting
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import OptionError
-from tiburon.functions.keywords import (
-    MODEL_CALL,
-    ModelCall,
-    WorldCall,
-)
+from tiburon.functions.keywords import MODEL_CALL, ModelCall, WorldCall
 from tiburon.functions.library import INERTIA, LibraryFunction, front_door, number
 from tiburon.model import Model
 from tiburon.spatial import ArticulatedInertia, RigidInertia, Scalar, Vec3
@@ -87,11 +83,7 @@ _CENTER: LibraryFunction[Array] = LibraryFunction(
     "center_of_mass", ("q",), _center, parameters=(INERTIA,), keywords=MODEL_CALL
 )
 _CENTER_JACOBIAN: LibraryFunction[Array] = LibraryFunction(
-    "center_of_mass_jacobian",
-    ("q",),
-    _center_jacobian,
-    parameters=(INERTIA,),
-    keywords=MODEL_CALL,
+    "center_of_mass_jacobian", ("q",), _center_jacobian, parameters=(INERTIA,), keywords=MODEL_CALL
 )
 _MOMENTUM: LibraryFunction[Array] = LibraryFunction(
     "momentum", ("q", "v"), _momentum, parameters=(INERTIA,)
@@ -201,10 +193,7 @@ def momentum_matrix(
 
 @front_door(_KINETIC)
 def kinetic_energy(
-    model: Model,
-    q: ArrayLike,
-    v: ArrayLike,
-    **options: Unpack[WorldCall],
+    model: Model, q: ArrayLike, v: ArrayLike, **options: Unpack[WorldCall]
 ) -> Energy:
     """Compute the kinetic energy.
 
@@ -225,11 +214,7 @@ def kinetic_energy(
 
 
 @front_door(_POTENTIAL)
-def potential_energy(
-    model: Model,
-    q: ArrayLike,
-    **options: Unpack[WorldCall],
-) -> Energy:
+def potential_energy(model: Model, q: ArrayLike, **options: Unpack[WorldCall]) -> Energy:
     """Compute the potential energy in gravity, zero for mass at the world origin.
 
     One state or a batch. Inside a function given to `tiburon.compile` q may be traced, one state at

@@ -12,10 +12,7 @@ from tiburon.algorithms.setting import Options, Setting
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, OptionError
-from tiburon.functions.keywords import (
-    WorldCall,
-    takes_conditions,
-)
+from tiburon.functions.keywords import WorldCall, takes_conditions
 from tiburon.functions.kinematics import inputs_at, point_options
 from tiburon.functions.library import INERTIA, LibraryFunction, front_door
 from tiburon.model import Model
@@ -81,10 +78,7 @@ def _apparent(setting: Setting, q: Scalars) -> Any:
 
 
 _OPERATIONAL_INVERSE: LibraryFunction[Array] = LibraryFunction(
-    "operational_space_inverse_inertia",
-    inputs_at("q"),
-    _operational_inverse,
-    parameters=(INERTIA,),
+    "operational_space_inverse_inertia", inputs_at("q"), _operational_inverse, parameters=(INERTIA,)
 )
 _OPERATIONAL: LibraryFunction[Array] = LibraryFunction(
     "operational_space_inertia", inputs_at("q"), _operational, parameters=(INERTIA,)
@@ -187,11 +181,7 @@ def operational_space_inertia(
 
 @front_door(_CROSS)
 def cross_inverse_inertia(
-    model: Model,
-    q: ArrayLike,
-    frame: str,
-    other: str,
-    **surroundings: Unpack[WorldCall],
+    model: Model, q: ArrayLike, frame: str, other: str, **surroundings: Unpack[WorldCall]
 ) -> Array:
     """Compute the acceleration of one frame per force on another, from rest, without gravity.
 
@@ -216,11 +206,7 @@ def cross_inverse_inertia(
 
 @front_door(_RELATIVE)
 def apparent_inverse_inertia(
-    model: Model,
-    q: ArrayLike,
-    frame: str,
-    other: str = "world",
-    **surroundings: Unpack[WorldCall],
+    model: Model, q: ArrayLike, frame: str, other: str = "world", **surroundings: Unpack[WorldCall]
 ) -> Array:
     """Compute how two links accelerate apart per force between them, from rest, without gravity.
 
@@ -266,10 +252,7 @@ class ApparentInertia:
 @public
 @takes_conditions
 def apparent_inertia(
-    model: Model,
-    q: ArrayLike,
-    frames: str | Sequence[str],
-    **surroundings: Unpack[WorldCall],
+    model: Model, q: ArrayLike, frames: str | Sequence[str], **surroundings: Unpack[WorldCall]
 ) -> ApparentInertia:
     """Compute what one feels in pulling at links of a robot from rest, its loops closed.
 

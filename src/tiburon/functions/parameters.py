@@ -32,16 +32,6 @@ from tiburon.record import record
 from tiburon.spatial import RigidInertia
 from tiburon.trace.program import current_graph
 
-__all__ = [
-    "CaseRows",
-    "KernelParameters",
-    "Varied",
-    "at_run_time",
-    "case_message",
-    "vary",
-    "vary_call",
-]
-
 Array = NDArray[np.float64]
 
 PASSIVE = ("damping", "friction", "stiffness", "rest")

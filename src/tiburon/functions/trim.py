@@ -32,8 +32,6 @@ from tiburon.hydro.thrust import command_for, thrust_range
 from tiburon.model import Body, Model, Pose
 from tiburon.record import named_line
 
-__all__ = ["Trim", "TrimOutcome", "trim"]
-
 Array = NDArray[np.float64]
 
 MOVES = ("roll", "pitch", "yaw", "height")
@@ -279,7 +277,7 @@ class _Search:
         if own and len(bases) != 1:
             raise ModelError(
                 f"model {model.name!r}: {own[0]} needs exactly one floating base, got "
-                f"{len(bases)}; name joints or velocity variables in free=",
+                f"{len(bases)}; name joints or velocity variables in free="
             )
         rows = known_rows(model, [name for name in names if name not in MOVES])
         self.moves: list[Callable[[Array], Array]] = []
@@ -374,10 +372,7 @@ class _Search:
         limited = tuple(name for name, held in zip(names, here.held, strict=True) if held)
         tau = self.columns(q) @ here.forces
         return Trim(
-            *(q, self.v, tau, thrust, commands, joint_force, here.missing),
-            outcome,
-            limited,
-            count,
+            *(q, self.v, tau, thrust, commands, joint_force, here.missing), outcome, limited, count
         )
 
 

@@ -16,13 +16,7 @@ from tiburon.algorithms.surroundings import surroundings
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError
-from tiburon.functions.keywords import (
-    DELIVERY,
-    TIMED_CALL,
-    Delivery,
-    TimedCall,
-    WorldCall,
-)
+from tiburon.functions.keywords import DELIVERY, TIMED_CALL, Delivery, TimedCall, WorldCall
 from tiburon.functions.library import Inputs, LibraryFunction, front_door, inputs_of
 from tiburon.model import CylinderDrag, Fin, Model, Water, World
 from tiburon.model.configuration import as_batch

@@ -20,16 +20,7 @@ from tiburon.arguments import public
 from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, shown
 from tiburon.hydro.ellipsoid import ellipsoid_added_mass
-from tiburon.model.body_fluid import (
-    BodyFluid,
-    BoxDrag,
-    CylinderDrag,
-    Drag,
-    EllipsoidDrag,
-    SphereDrag,
-)
-from tiburon.model.pose import Pose
-from tiburon.model.shape import (
+from tiburon.model.body import (
     BoxShape,
     CapsuleShape,
     CylinderShape,
@@ -39,6 +30,15 @@ from tiburon.model.shape import (
     Shape,
     SphereShape,
 )
+from tiburon.model.body_fluid import (
+    BodyFluid,
+    BoxDrag,
+    CylinderDrag,
+    Drag,
+    EllipsoidDrag,
+    SphereDrag,
+)
+from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Vec3, matrix6, positive_density
 
 __all__ = ["HydrodynamicEstimate", "estimate_hydrodynamics"]

@@ -17,7 +17,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tiburon.hydro.pressure_drag import speed
-from tiburon.model.fin import Fin, TableFoil, ThinFoil
+from tiburon.model.body_fluid import Fin, TableFoil, ThinFoil
 from tiburon.record import record
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.spatial.vec3 import add, cross, dot, scale

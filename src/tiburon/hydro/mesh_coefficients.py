@@ -16,9 +16,9 @@ from tiburon.hydro.ellipsoid import ellipsoid_added_mass
 from tiburon.hydro.mesh import Mesh
 from tiburon.hydro.mesh_file import load_mesh
 from tiburon.hydro.panels import MOST, PANELS, PanelAddedMass, panel_added_mass
+from tiburon.model.body import MeshShape
 from tiburon.model.body_fluid import BoxDrag, Drag, EllipsoidDrag
 from tiburon.model.pose import Pose
-from tiburon.model.shape import MeshShape
 from tiburon.model.value_checks import Vec3, matrix3
 
 __all__ = ["MeshWater", "mesh_water"]

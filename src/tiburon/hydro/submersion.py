@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tiburon.hydro.pressure_drag import gauss_points, speed
-from tiburon.model.shape import (
+from tiburon.model.body import (
     BoxShape,
     CapsuleShape,
     CylinderShape,

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tiburon.errors import DomainError
-from tiburon.model.thruster import LinearThrust, QuadraticThrust, TableThrust, Thruster
+from tiburon.model.attachments import LinearThrust, QuadraticThrust, TableThrust, Thruster
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.spatial.vec3 import add, cross, scale
 

@@ -24,7 +24,7 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar
 from tiburon.spatial.vec3 import matrix_vector
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives import OrthogonalFactor, factor_orthogonal
+from tiburon.trace.primitives.orthogonal import OrthogonalFactor, factor_orthogonal
 
 __all__ = ["LoopResponse", "handle_response"]
 

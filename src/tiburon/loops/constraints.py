@@ -33,11 +33,10 @@ from tiburon.algorithms.tape_calls import JointVector, recorder, taping
 from tiburon.arguments import public
 from tiburon.errors import ModelError
 from tiburon.model import JointCoupling, LoopClosure, Model, Plan, PlanBody, TracedClosure
-from tiburon.model.closure import Closure
+from tiburon.model.closure import MOTION_SIZE, Closure, ClosureProgram, Seen, closure_program
+from tiburon.model.closure_kinds import SurfaceContact
 from tiburon.model.joint_constraints import Measure, RelativeMotion, Slip
 from tiburon.model.plan import WORLD_BODY
-from tiburon.model.surface_contact import SurfaceContact
-from tiburon.model.traced_closure import MOTION_SIZE, ClosureProgram, Seen, closure_program
 from tiburon.spatial import Force, Mat3, Motion, Scalar, Transform, Vec3
 from tiburon.spatial.vec3 import (
     add,

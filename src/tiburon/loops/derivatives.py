@@ -49,8 +49,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import push_forward
 from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Input, current_graph, trace
-from tiburon.trace.regions import function
-from tiburon.trace.regions.region import as_value, float_node
+from tiburon.trace.regions import as_value, float_node, function
 
 __all__ = [
     "actuated_derivatives",

@@ -46,7 +46,7 @@ from tiburon.model import Model
 from tiburon.record import named_line
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives import factor_orthogonal
+from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.value import require
 
 __all__ = [

@@ -41,11 +41,11 @@ from tiburon.algorithms.tape_calls import JointVector
 from tiburon.errors import DomainError
 from tiburon.loops.constraints import Row, jacobian_pattern
 from tiburon.model import Model, Plan, PlanBody
-from tiburon.model.joints.elimination import accelerate_direction, coordinate_axis
+from tiburon.model.joints.joint import accelerate_direction, coordinate_axis
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives import factor_orthogonal
+from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
 
 __all__ = [

@@ -23,25 +23,11 @@ from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, UnknownNameError
 from tiburon.loops.cut_joints import joint_position, joint_screws, places_of
-from tiburon.model import (
-    Body,
-    Cylindrical,
-    Fixed,
-    Free,
-    Joint,
-    LoopClosure,
-    Model,
-    Planar,
-    Pose,
-    Prismatic,
-    Revolute,
-    Screw,
-    Spherical,
-    Universal,
-)
+from tiburon.model import Body, Fixed, Free, Joint, LoopClosure, Model, Pose, Prismatic, Revolute
 from tiburon.model.body import WORLD
 from tiburon.model.closure import joints_of
 from tiburon.model.composition import changed
+from tiburon.model.joints import Cylindrical, Planar, Screw, Spherical, Universal
 from tiburon.model.parts import JointPositions
 from tiburon.spatial.vec3 import negate
 

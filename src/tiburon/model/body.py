@@ -1,13 +1,178 @@
-"""Bodies, frames and contact points of a robot."""
+"""Bodies, their shapes, frames and contact points."""
 
-from tiburon.errors import ModelError, shown
+from typing import TypeAlias
+
+from tiburon.errors import ModelError, OptionError, shown
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.inertia import Inertia
 from tiburon.model.joints.joint import Joint
 from tiburon.model.pose import Pose
-from tiburon.model.shape import Shape
-from tiburon.model.value_checks import Vec3, check_name, number, vec3
+from tiburon.model.value_checks import Vec3, check_name, finite_array, number, vec3
 from tiburon.record import field, record
+
+ROLES = ("both", "visual", "collision")
+"""Roles of a shape."""
+
+
+@record
+class BoxShape:
+    """A box centered at the origin."""
+
+    size: Vec3
+    """Edge lengths along x, y, z [m]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "size", _positive3(self.size, "box", "size"))
+
+
+@record
+class SphereShape:
+    """A sphere centered at the origin."""
+
+    radius: float
+    """Radius [m]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", _positive(self.radius, "sphere", "radius"))
+
+
+@record
+class CylinderShape:
+    """A cylinder along z, centered at the origin."""
+
+    radius: float
+    """Radius [m]."""
+
+    length: float
+    """Length along z [m]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", _positive(self.radius, "cylinder", "radius"))
+        object.__setattr__(self, "length", _positive(self.length, "cylinder", "length"))
+
+
+@record
+class CapsuleShape:
+    """A cylinder along z with hemispherical ends, centered at the origin."""
+
+    radius: float
+    """Radius [m]."""
+
+    length: float
+    """Length of the cylinder between the centers of the hemispheres [m]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", _positive(self.radius, "capsule", "radius"))
+        length = number(self.length, "capsule", "length", least=0.0)
+        object.__setattr__(self, "length", length)
+
+
+@record
+class EllipsoidShape:
+    """An ellipsoid centered at the origin."""
+
+    radii: Vec3
+    """Half axes along x, y, z [m]."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radii", _positive3(self.radii, "ellipsoid", "radii"))
+
+
+@record
+class PlaneShape:
+    """The infinite plane z = 0, solid below."""
+
+
+@record
+class MeshShape:
+    """A mesh in a file."""
+
+    path: str
+    """Path of the file."""
+
+    scale: Vec3 = (1.0, 1.0, 1.0)
+    """Factors along x, y, z; a negative one mirrors."""
+
+    def __post_init__(self) -> None:
+        given: object = self.path
+        if not isinstance(given, str) or not given:
+            raise ModelError(f"mesh: path must be a non-empty string, got {shown(given)}")
+        object.__setattr__(self, "scale", vec3(self.scale, f"mesh {given!r}", "scale"))
+        if not all(self.scale):
+            raise ModelError(
+                f"mesh {given!r}: scale must not be zero, got {self.scale}; use 1 to keep a size"
+            )
+
+
+Geometry: TypeAlias = (
+    BoxShape | SphereShape | CylinderShape | CapsuleShape | EllipsoidShape | PlaneShape | MeshShape
+)
+
+
+@record
+class Shape:
+    """A geometry placed on a body; immutable, compares by value.
+
+    Example:
+        ``Body("foot", "leg", joint=..., shapes=(Shape(SphereShape(0.02), role="collision"),))``
+    """
+
+    geometry: Geometry
+    """The geometry."""
+
+    pose: Pose = field(default_factory=Pose)
+    """The geometry's own axes in body axes."""
+
+    role: str = "both"
+    """Role: "visual", "collision" or "both"."""
+
+    color: tuple[float, float, float, float] | None = None
+    """Red, green, blue and opacity, each between 0 and 1."""
+
+    name: str = ""
+    """A name, where it has one; need not be unique."""
+
+    def __post_init__(self) -> None:
+        element = f"shape {self.name!r}" if self.name else "shape"
+        parts: list[tuple[str, object, object]] = [
+            ("geometry", self.geometry, Geometry),
+            ("pose", self.pose, Pose),
+            ("name", self.name, str),
+        ]
+        for quantity, given, kind in parts:
+            if not isinstance(given, kind):  # type: ignore[arg-type]
+                expected = {"geometry": "such as BoxShape((1, 1, 1))", "pose": "a Pose"}
+                raise ModelError(
+                    f"{element}: {quantity} must be {expected.get(quantity, 'a string')}, "
+                    f"got {shown(given)}"
+                )
+        if self.role not in ROLES:
+            raise OptionError("role", ROLES, self.role)
+        if self.color is not None:
+            r, g, b, a = finite_array(self.color, (4,), element, "color").tolist()
+            if not all(0.0 <= x <= 1.0 for x in (r, g, b, a)):
+                raise ModelError(
+                    f"{element}: color must be four numbers between 0 and 1, got {self.color}; "
+                    "divide 8-bit values by 255"
+                )
+            object.__setattr__(self, "color", (r, g, b, a))
+
+
+def _positive(value: object, element: str, quantity: str) -> float:
+    x = number(value, element, quantity)
+    if x <= 0.0:
+        raise ModelError(f"{element}: {quantity} must be positive, got {x:g} m; give a length")
+    return x
+
+
+def _positive3(value: Vec3, element: str, quantity: str) -> Vec3:
+    x, y, z = vec3(value, element, quantity)
+    if min(x, y, z) <= 0.0:
+        raise ModelError(
+            f"{element}: {quantity} must be positive, got ({x:g}, {y:g}, {z:g}) m; give lengths"
+        )
+    return (x, y, z)
+
 
 WORLD = "world"
 """Name of the inertial frame, parent of every root body."""

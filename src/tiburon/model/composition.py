@@ -13,17 +13,20 @@ import numpy as np
 
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, ShapeError, UnknownNameError
-from tiburon.model.actuator import Actuator
+from tiburon.model.attachments import Actuator, HydraulicCylinder, Spring, Thruster
 from tiburon.model.body import WORLD, Body, ContactPoint, Frame
-from tiburon.model.closure import Closure, JointCoupling, LoopClosure, joints_of, places_of
+from tiburon.model.closure import (
+    Closure,
+    JointCoupling,
+    LoopClosure,
+    TracedClosure,
+    joints_of,
+    places_of,
+)
 from tiburon.model.configuration import as_batch
-from tiburon.model.hydraulic_cylinder import HydraulicCylinder
 from tiburon.model.joints import Coupled, Joint
 from tiburon.model.parts import JointPositions, Parts
 from tiburon.model.pose import Pose
-from tiburon.model.spring import Spring
-from tiburon.model.thruster import Thruster
-from tiburon.model.traced_closure import TracedClosure
 
 Part = TypeVar(
     "Part",
@@ -167,9 +170,7 @@ def mounted(parts: Parts, mount: Mount, joint: Joint | None, name: str) -> Parts
         parts = _held_by(parts, joint, name)
     bodies = [
         changed(
-            body,
-            parent=mount.body,
-            joint=changed(body.joint, pose=mount.pose @ body.joint.pose),
+            body, parent=mount.body, joint=changed(body.joint, pose=mount.pose @ body.joint.pose)
         )
         if body.parent == WORLD
         else body

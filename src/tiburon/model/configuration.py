@@ -1,22 +1,29 @@
-"""Configurations and velocities of a whole model as arrays, one state or a batch.
+"""Configurations, velocities, limits and joint forces of a whole model as arrays.
 
 A joint's functions work elementwise on scalars, so a batch is evaluated by passing columns.
+
+Dynamics takes one force per velocity variable. Floating bases and passive joints are not actuated:
+the selection matrix of the actuated joints maps their forces to the whole robot, with zeros
+elsewhere (the matrix P of Nahon 1991, eq. 3.31).
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from tiburon.argument_checks import refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.errors import DomainError, NonFiniteError, ShapeError
+from tiburon.errors import DomainError, ModelError, NonFiniteError, ShapeError
 from tiburon.model.joints import Joint
-from tiburon.model.named_parts import NamedParts
+from tiburon.model.joints.coupled import Coupled
+from tiburon.model.parts import NamedParts
 from tiburon.model.plan import RunTime
-from tiburon.model.position_limits import position_limits, velocity_limits, within_limits
 from tiburon.spatial import Scalar
+from tiburon.trace.array import as_traced
+from tiburon.trace.program import current_graph
 
 Array = NDArray[np.float64]
 
@@ -49,8 +56,7 @@ def random_state(
     nv = sum(joint.nv for joint in joints)
     count = int(np.prod(shape, dtype=np.int64))
     q = np.array(
-        [[x for joint in joints for x in joint.random(rng)] for _ in range(count)],
-        dtype=np.float64,
+        [[x for joint in joints for x in joint.random(rng)] for _ in range(count)], dtype=np.float64
     )
     q, v = q.reshape(*shape, nq), rng.standard_normal((*shape, nv))
     if limits and any(joint.limits is not None for joint in joints):
@@ -235,11 +241,256 @@ class StateSpace(NamedParts):
     @public
     def normalize(self, q: ArrayLike) -> Array:
         """Return the same position with quaternions of length 1, shape (..., nq)."""
-        return over_joints(
-            self.joints,
-            lambda joint, x: joint.normalize(x),
-            (self._q("q", q), "q"),
-        )
+        return over_joints(self.joints, lambda joint, x: joint.normalize(x), (self._q("q", q), "q"))
 
     def _q(self, argument: str, value: ArrayLike) -> Array:
         return as_batch(value, self.nq, argument, self.describe_q())
+
+
+Given = Mapping[str, tuple[ArrayLike, ArrayLike]]
+"""By joint name, the lowest and highest position [m or rad]."""
+
+
+class PositionLimits(NamedTuple):
+    """Bounds of the position variables of a robot; infinity for no limit."""
+
+    lower: Array
+    """Smallest values [m or rad], shape (nq,)."""
+
+    upper: Array
+    """Largest values [m or rad], shape (nq,)."""
+
+    turns: tuple[tuple[int, float], ...]
+    """For each joint with a quaternion and limited rotation: index of the quaternion in q, and the
+    largest rotation angle [rad]."""
+
+
+def position_limits(joints: Sequence[Joint], given: Given | None = None) -> PositionLimits:
+    """Return the limits of all position variables.
+
+    The limits of a coupled joint bound the variable of its leader.
+
+    Args:
+        joints: In the order of the model.
+        given: Limits that replace those of the joints, by name.
+
+    Raises:
+        ModelError: If limits are given for a joint with a quaternion, or if those of a leader and
+            its coupled joints exclude each other.
+        DomainError: If a lowest position is not below the highest.
+    """
+    given = {} if given is None else given
+    size = sum(joint.nq for joint in joints)
+    lower, upper = np.full(size, -math.inf), np.full(size, math.inf)
+    turns: list[tuple[int, float]] = []
+    places, start = {}, 0
+    for joint in joints:
+        places[joint.name] = slice(start, start + joint.nq)
+        start += joint.nq
+    for joint in joints:
+        ends = _ends(joint, given)
+        if ends is None:
+            continue
+        if isinstance(joint, Coupled):
+            if joint.ratio == 0.0:
+                continue
+            low, high = np.sort((np.array(ends) - joint.offset) / joint.ratio, axis=0)
+            place = places[joint.leader]
+        else:
+            (low, high), place = ends, places[joint.name]
+            if joint.nq != joint.nv:
+                names = [name.rpartition(".")[2] for name in joint.q_names()]
+                # joints without a quaternion have no total rotation angle
+                if "qw" in names:
+                    most = max(0.0, float(np.min(high)))
+                    turns.append((place.start + names.index("qw"), most))
+                continue
+        lower[place], upper[place] = np.maximum(lower[place], low), np.minimum(upper[place], high)
+        if np.any(lower[place] > upper[place]):
+            raise ModelError(
+                f"joint {joint.name!r}: expected limits compatible with those of its leader, got "
+                f"{lower[place][0]:g} to {upper[place][0]:g} for the "
+                "leader; correct one of them",
+                name=joint.name,
+            )
+    return PositionLimits(lower, upper, tuple(x for x in turns if x[1] < math.pi))
+
+
+def _ends(joint: Joint, given: Given) -> tuple[Array, Array] | None:
+    """Return the position limits of each degree of freedom; None without limits."""
+    name, count = joint.name, joint.dof
+    if name in given:
+        if joint.follows is None and joint.nq != joint.nv:
+            raise ModelError(
+                f"joint {name!r}: limits need one position per velocity variable, got a "
+                f"{joint.kind} joint with {joint.nq} and {joint.nv}; leave it out of limits",
+                name=name,
+            )
+        refuse_unusable(f"limits[{name!r}]", given[name])
+        try:
+            least, most = given[name]
+            low, high = (
+                np.broadcast_to(np.asarray(x, dtype=np.float64), (count,)) for x in (least, most)
+            )
+        except (TypeError, ValueError) as error:
+            raise ShapeError(
+                f"limits[{name!r}]",
+                f"a pair of lowest and highest position, scalars or {count} values each",
+                f"{given[name]!r:.80}",
+            ) from error
+        if not np.all(low <= high):
+            raise DomainError(f"limits[{name!r}]", "lowest before highest", f"{(least, most)!r}")
+        return low, high
+    if joint.limits is None or count == 0:
+        return None
+    low, high = (
+        np.broadcast_to(np.asarray(x, dtype=np.float64), (count,))
+        for x in (joint.limits.lower, joint.limits.upper)
+    )
+    return low, high
+
+
+def velocity_limits(joints: Sequence[Joint]) -> Array:
+    """Return the largest speed of each velocity variable [m/s or rad/s], shape (nv,).
+
+    The limit of a coupled joint bounds the speed of its leader.
+    """
+    size = sum(joint.nv for joint in joints)
+    found = np.full(size, math.inf)
+    places, start = {}, 0
+    for joint in joints:
+        places[joint.name] = slice(start, start + joint.nv)
+        start += joint.nv
+    for joint in joints:
+        if joint.limits is None:
+            continue
+        place, most = places[joint.name], np.asarray(joint.limits.velocity, dtype=np.float64)
+        if isinstance(joint, Coupled):
+            if joint.ratio == 0.0:
+                continue
+            place, most = places[joint.leader], most / abs(joint.ratio)
+        found[place] = np.minimum(found[place], most)
+    return found
+
+
+def within_limits(q: Array, limits: PositionLimits, rng: "np.random.Generator") -> Array:
+    """Return random positions with limited variables drawn again.
+
+    Between two limits positions are uniform; beyond a single one they are mirrored at it. Limited
+    rotations are uniform among all rotations up to their angle.
+
+    Args:
+        q: Random positions [m or rad], shape (..., nq).
+        limits: Their bounds.
+        rng: Source of randomness.
+    """
+    found = q.copy()
+    for k, (low, high) in enumerate(zip(limits.lower, limits.upper, strict=True)):
+        x = found[..., k]
+        if math.isfinite(low) and math.isfinite(high):
+            found[..., k] = low + (high - low) * rng.random(x.shape)
+        elif math.isfinite(low):
+            found[..., k] = low + np.abs(x - low)
+        elif math.isfinite(high):
+            found[..., k] = high - np.abs(x - high)
+    for start, most in limits.turns:
+        vector = found[..., start + 1 : start + 4]
+        axis = vector / np.linalg.norm(vector, axis=-1, keepdims=True)
+        half = 0.5 * _turn_angles(rng.random(vector.shape[:-1]), most)[..., None]
+        found[..., start : start + 1] = np.cos(half)
+        found[..., start + 1 : start + 4] = np.sin(half) * axis
+    return found
+
+
+def _turn_angles(share: Array, most: float) -> Array:
+    """Return the angles of uniformly distributed rotations up to an angle, for uniform quantiles.
+
+    A fraction (a - sin a) / pi of all rotations has an angle below a; solved by 60 bisections, to
+    full float precision.
+    """
+    low, high = np.zeros_like(share), np.full_like(share, most)
+    wanted = share * (most - math.sin(most))
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        less = middle - np.sin(middle) < wanted
+        low, high = np.where(less, middle, low), np.where(less, high, middle)
+    return 0.5 * (low + high)
+
+
+def spread(parts: NamedParts, tau: Any, joints: Iterable[str]) -> NDArray[np.float64]:
+    """Return the joint forces of a robot from those of some of its joints.
+
+    Args:
+        parts: The robot.
+        tau: Forces of the joints, concatenated in the order of the names [N or N m], shape
+            (..., sum of their nv), or forces by joint name, each of shape (..., nv of the joint) or
+            a scalar for a joint with one degree of freedom.
+        joints: Names of the joints, where `tau` does not name them.
+
+    Returns:
+        Joint force, shape (..., nv); zero at the joints left out.
+    """
+    if isinstance(tau, Mapping):
+        names: Sequence[str] = tuple(tau)
+        given = [_force_of(parts, name, tau[name]) for name in names]
+    else:
+        names = tuple(joints)
+        count = len(parts.indices(names, of="v"))
+        words = f"{count} (of {_listed(names)})"
+        given = [_checked(tau, count, "tau", words)]
+    _refuse_twice(parts, names)
+    shape = np.broadcast_shapes(*(force.shape[:-1] for force in given))
+    total = np.zeros((*shape, parts.nv), like=_anything(given))
+    places = parts.indices(names, of="v")
+    start = 0
+    for force in given:
+        stop = start + force.shape[-1]
+        total[..., places[start:stop]] = force
+        start = stop
+    return total
+
+
+def _force_of(parts: NamedParts, name: str, value: Any) -> NDArray[Any]:
+    """Return the force of one joint given by name; a scalar for one degree of freedom."""
+    joint = parts.joint(name)
+    refuse_unusable(f"tau[{name!r}]", value)
+    array = as_traced(value) if current_graph() is not None else np.asarray(value)
+    if array.ndim == 0 and joint.nv == 1:
+        array = array.reshape(1)
+    words = f"{joint.nv} (of the {joint.kind} joint {name!r})"
+    return _checked(array, joint.nv, f"tau[{name!r}]", words)
+
+
+def _checked(value: Any, size: int, argument: str, words: str) -> NDArray[Any]:
+    """Return an array, traced while a function is traced, of the right length."""
+    if current_graph() is None:
+        return as_batch(value, size, argument, words)
+    array = as_traced(value)
+    if array.ndim == 0 or array.shape[-1] != size:
+        given = array.shape[-1] if array.ndim == 1 else f"shape {array.shape}"
+        raise ShapeError(argument, words, given)
+    return array
+
+
+def _anything(given: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    """Return an array whose type decides whether zeros are traced."""
+    return given[0] if given else np.zeros(0)
+
+
+def _refuse_twice(parts: NamedParts, names: Sequence[str]) -> None:
+    """Raise if a joint is named twice: its forces would overwrite each other."""
+    for name in names:
+        if names.count(name) > 1:
+            raise ModelError(
+                f"model {parts.name!r}: joint {name!r} is named {names.count(name)} times among "
+                "the actuated joints; name each joint once",
+                name=name,
+            )
+
+
+def _listed(names: Sequence[str]) -> str:
+    """List a few names and count the rest."""
+    if not names:
+        return "no joint"
+    shown = ", ".join(repr(name) for name in names[:4])
+    return shown if len(names) <= 4 else f"{shown} and {len(names) - 4} more joints"

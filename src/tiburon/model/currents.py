@@ -27,22 +27,6 @@ from tiburon.trace.declared import is_declared
 if TYPE_CHECKING:
     from tiburon.trace.program import Program
 
-__all__ = [
-    "Current",
-    "CurrentSum",
-    "Flow",
-    "FunctionCurrent",
-    "LinearShear",
-    "PowerShear",
-    "TableCurrent",
-    "Tide",
-    "UniformCurrent",
-    "Wave",
-    "Waves",
-    "flow_at",
-    "traced_key",
-]
-
 # derivatives are imported on first use, so that robots on land start faster
 
 

@@ -15,17 +15,14 @@ from collections.abc import Iterable
 
 from tiburon.arguments import public
 from tiburon.errors import ModelError, OptionError
-from tiburon.model.body import WORLD, Body, Frame
+from tiburon.model.body import WORLD, Body, BoxShape, CylinderShape, Frame, Shape
 from tiburon.model.inertia import Inertia
-from tiburon.model.joint_properties import JointPassive
 from tiburon.model.joints import Fixed, Joint, Revolute, Spherical, Universal
+from tiburon.model.joints.joint import JointPassive
 from tiburon.model.model import Model
 from tiburon.model.pose import Pose
-from tiburon.model.shape import BoxShape, CylinderShape, Shape
 from tiburon.model.value_checks import check_name, number
 from tiburon.record import record
-
-__all__ = ["BeamSection", "flexible_link"]
 
 DEFORMATIONS = ("twist", "bend_y", "bend_z")
 """Deformations of a beam: torsion about its own axis x, bending about y and z."""

@@ -20,18 +20,6 @@ from tiburon.record import record
 from tiburon.spatial import Mat3, Scalar, Vec3
 from tiburon.spatial.vec3 import IDENTITY3, ZERO3, cross, dot, matrix_vector, scale
 
-__all__ = [
-    "Advance",
-    "Measure",
-    "Offset",
-    "RelativeMotion",
-    "Slip",
-    "Tilt",
-    "Turn",
-    "Wrench",
-    "all_axes",
-]
-
 HALF_TURN = 1e-12
 """Keeps the rotation measure finite at half a turn, where its direction is undefined."""
 

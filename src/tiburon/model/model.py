@@ -8,21 +8,16 @@ import numpy as np
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, shown
-from tiburon.model import composition, joint_selection
-from tiburon.model.actuator import Actuator
+from tiburon.model import composition
+from tiburon.model.attachments import Actuator, HydraulicCylinder, Spring, Thruster
 from tiburon.model.body import Body, ContactPoint, Frame
 from tiburon.model.body_fluid import BodyFluid
 from tiburon.model.closure import Closure, structure_of
-from tiburon.model.configuration import StateSpace
-from tiburon.model.hydraulic_cylinder import HydraulicCylinder
+from tiburon.model.configuration import StateSpace, spread
 from tiburon.model.joints import Joint
-from tiburon.model.massless_joints import immovable_joints, needs_check, nothing_resists
-from tiburon.model.named_parts import joint_slices
-from tiburon.model.parts import Parts, checked, joint_positions
-from tiburon.model.plan import Plan, RunTime
+from tiburon.model.parts import Parts, checked, joint_positions, joint_slices
+from tiburon.model.plan import Plan, RunTime, immovable_joints, needs_check, nothing_resists
 from tiburon.model.pose import Pose
-from tiburon.model.spring import Spring
-from tiburon.model.thruster import Thruster
 from tiburon.model.user_code import UserParts
 from tiburon.model.value_checks import check_name
 from tiburon.native.cache_file import blake2b
@@ -213,9 +208,7 @@ class Model(StateSpace):
 
     @public
     def actuated(
-        self,
-        tau: ArrayLike | Mapping[str, ArrayLike],
-        joints: str | Iterable[str] | None = None,
+        self, tau: ArrayLike | Mapping[str, ArrayLike], joints: str | Iterable[str] | None = None
     ) -> Array:
         """Return joint forces of the whole robot from those of its actuated joints.
 
@@ -237,7 +230,7 @@ class Model(StateSpace):
         """
         if joints is None:
             joints = self.actuated_joint_names
-        return joint_selection.spread(self, tau, (joints,) if isinstance(joints, str) else joints)
+        return spread(self, tau, (joints,) if isinstance(joints, str) else joints)
 
     # -- composition ------------------------------------------------------------------------
 
@@ -344,10 +337,7 @@ class Model(StateSpace):
 
     @public
     def with_poses(
-        self,
-        poses: Mapping[str, ArrayLike | Mapping[str, ArrayLike]],
-        *,
-        name: str | None = None,
+        self, poses: Mapping[str, ArrayLike | Mapping[str, ArrayLike]], *, name: str | None = None
     ) -> "Model":
         """Return this robot with added or replaced named configurations.
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from tiburon.arguments import public
-from tiburon.model.body import WORLD, Body
-from tiburon.model.joints import Joint
-from tiburon.model.model import Model
-from tiburon.model.shape import (
+from tiburon.model.body import (
+    WORLD,
+    Body,
     BoxShape,
     CapsuleShape,
     CylinderShape,
@@ -24,6 +23,8 @@ from tiburon.model.shape import (
     MeshShape,
     SphereShape,
 )
+from tiburon.model.joints import Joint
+from tiburon.model.model import Model
 from tiburon.model.value_checks import Vec3
 
 MAX_JOINT_DISTANCE = 30.0

@@ -15,20 +15,11 @@ from tiburon.argument_checks import refuse_unusable
 from tiburon.arrays import NDArray
 from tiburon.errors import ModelError, NonFiniteError, ShapeError, TiburonError, UnknownNameError
 from tiburon.model.body_fluid import BodyFluid
-from tiburon.model.joint_properties import JointPassive
+from tiburon.model.joints.joint import JointPassive
 from tiburon.model.model import Model
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.world import World
 from tiburon.record import record
-
-__all__ = [
-    "Parameter",
-    "leaves",
-    "model_parameters",
-    "read_values",
-    "run_time_leaves",
-    "with_value",
-]
 
 Array = NDArray[np.float64]
 Path = tuple[str | int, ...]

@@ -11,12 +11,7 @@ from tiburon.errors import ModelError
 from tiburon.model.value_checks import Matrix3, Vec3, finite_array, matrix3, snap, vec3
 from tiburon.record import record
 from tiburon.spatial import Rotation as RotationFactor
-from tiburon.spatial import (
-    Transform,
-    Translation,
-    axis_angle_to_matrix,
-    quaternion_to_matrix,
-)
+from tiburon.spatial import Transform, Translation, axis_angle_to_matrix, quaternion_to_matrix
 from tiburon.spatial.vec3 import add, matrix_product, matrix_vector, negate, transpose
 
 ORTHOGONALITY_TOLERANCE = 1e-6

@@ -2,7 +2,8 @@
 
 Models are immutable and their kernels are cached. User code may change: an array that a function
 closes over, a global that it reads. It is traced when the model is built, and the graph is its key.
-It is traced again whenever the model is used; if the graph differs, an error is raised.
+It is traced again whenever the model is used; if the graph differs, an error is raised. Subclasses
+of data classes may not override anything.
 """
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -10,19 +11,43 @@ from typing import NamedTuple
 
 from tiburon.errors import ModelError
 from tiburon.model.body import Body
-from tiburon.model.closure import Closure, LoopClosure
-from tiburon.model.joints import Joint
-from tiburon.model.joints.user_joint import as_laid_out, joint_graph
-from tiburon.model.traced_closure import (
+from tiburon.model.closure import (
+    Closure,
+    LoopClosure,
     TracedClosure,
     closure_program,
     residual_key,
     seen_joints,
     trace_closure,
 )
-from tiburon.trace.declared import is_declared
+from tiburon.model.joints.joint import Joint
+from tiburon.model.joints.user_joint import as_laid_out, joint_graph
+from tiburon.trace.declared import is_declared, replaced_names, undeclared_in
 
-__all__ = ["UserPart", "UserParts"]
+
+def refuse_replaced(thing: object, element: str, instead: str) -> None:
+    """Raise if a user's subclass overrides methods or fields of a data class.
+
+    Args:
+        thing: An instance of a class of this package, or of one derived from it.
+        element: Its name, for the message.
+        instead: The remedy.
+    """
+    names = replaced_names(thing)
+    if names:
+        raise ModelError(
+            f"{element}: {type(thing).__name__} overrides {', '.join(names[:4])} of its base "
+            f"class, which compiled code would ignore; {instead}"
+        )
+
+
+def refuse_replaced_inside(part: object, element: str) -> None:
+    """Raise if a part of a robot, or data that it holds, overrides methods or fields.
+
+    Joints are exempt: users may define them.
+    """
+    for thing in undeclared_in(part, apart=Joint):
+        refuse_replaced(thing, element, "add to it, but override nothing")
 
 
 class UserPart(NamedTuple):

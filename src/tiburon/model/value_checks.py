@@ -207,8 +207,7 @@ def unit_vector(value: ArrayLike, element: str, quantity: str, name: str | None 
         length = math.sqrt(x * x + y * y + z * z)
     if length == 0.0:
         raise ModelError(
-            f"{element}: {quantity} must not be zero, got (0, 0, 0); give a direction",
-            name=name,
+            f"{element}: {quantity} must not be zero, got (0, 0, 0); give a direction", name=name
         )
     if abs(length - 1.0) <= UNIT_ROUNDING:
         return (x, y, z)

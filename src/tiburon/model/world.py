@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from tiburon.errors import ModelError, shown
-from tiburon.model.overrides import refuse_replaced
+from tiburon.model.user_code import refuse_replaced
 from tiburon.model.value_checks import Vec3, finite_array, number, vec3
 from tiburon.model.water import Water, one_water
 from tiburon.record import field, record

@@ -21,8 +21,7 @@ from tiburon.record import record
 from tiburon.trace.callee import Callee
 from tiburon.trace.lower import Instruction, Order, lower
 from tiburon.trace.primitives.primitive import Primitive
-from tiburon.trace.regions import FixedLoop, ForEach, FunctionRegion, WhileLoop
-from tiburon.trace.regions.region import GraphRegion
+from tiburon.trace.regions import FixedLoop, ForEach, FunctionRegion, GraphRegion, WhileLoop
 
 
 class Base(Protocol):
@@ -87,11 +86,7 @@ _EMIT: dict[str, Callable[..., Ref]] = {
     "require": lambda t, c, a: t.select(c, a, t.const(float("nan"))),
 }
 # tan, asin, exp, pow, ... are the functions of the same name, written for any target
-_EMIT |= {
-    name: getattr(elementary, name)
-    for name in elementary.__all__
-    if name not in ("sin_cos", "SIN_COS_LIMIT")
-}
+_EMIT |= elementary.FUNCTIONS
 
 
 def emit_instructions(

@@ -19,8 +19,8 @@ from tiburon.arrays import ArrayLike
 from tiburon.errors import DomainError, OptionError, ShapeError
 from tiburon.native import elementary
 from tiburon.native.body import Arguments, emit_instructions, is_unrolled, write_callee
+from tiburon.native.code import native_code_wanted
 from tiburon.native.engine import host
-from tiburon.native.interpreted import native_code_wanted
 from tiburon.native.kernel import Kernel
 from tiburon.native.target import NativeIndex, NativeMachine, Ref, Slots
 from tiburon.record import record
@@ -330,7 +330,7 @@ def _index_text(index: Any) -> str:
 
 
 # sine and cosine are computed in pairs by `sin_cos`
-_ELEMENTARY = frozenset(elementary.__all__) - {"sin_cos", "SIN_COS_LIMIT"}
+_ELEMENTARY = frozenset(elementary.FUNCTIONS)
 
 
 class CFunction:

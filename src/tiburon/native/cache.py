@@ -15,8 +15,19 @@ Settings, read from the environment at each use:
 - `TIBURON_CACHE_DIR`: where the files are; empty or "off" turns the cache off;
 - `TIBURON_CACHE_SIZE`: how much they may take, such as "200M" or "2G"; 512 MiB by default.
 
-Entries are machine code: whoever may write into the directory decides what runs. It is created for
-its owner only, and what others may have written is not read (`cache_trust`).
+Trust. Entries are machine code that will run with the user's rights. They are read only from a
+directory that belongs to the user and that nobody else may write to, and only if they themselves
+are regular files of the user that nobody else may write to: no links, pipes or devices. Directory
+and file are checked after they were opened, so that they cannot be exchanged in between. Where a
+system has no user ids (Windows), the cache is in the user's own profile, which access lists
+protect; there only files that are not regular are refused.
+
+Size. Beside the entries lies a ledger: a file of zeros, one byte long for every `UNIT` bytes
+stored. Each store appends to it, which processes may do at once; only its length counts. When the
+length exceeds the limit, the directory is listed, the least recently used entries are removed, and
+the ledger is set to what remains. That frees a tenth of the limit, so listing costs each store
+little. The ledger overestimates where entries were replaced or removed by hand: then the directory
+is listed early. It may miss what is stored while another process lists: the next listing finds it.
 """
 
 from __future__ import annotations
@@ -25,24 +36,220 @@ import contextlib
 import functools
 import os
 import re
+import stat
 import sys
 import threading
 import time
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tiburon.errors import CacheWarning
 from tiburon.native.cache_file import FORMAT_VERSION, blake2b, pack_entry, read_name, unpack_entry
-from tiburon.native.cache_trust import (
-    UntrustedError,
-    make_directory,
-    open_to_read,
-    open_to_write,
-    trusted_directory,
-)
 from tiburon.record import record
 from tiburon.version import LOADED_NS, installed_version
+
+WRITABLE_BY_OTHERS = 0o022
+
+_HAS_USERS = hasattr(os, "geteuid") and os.open in os.supports_dir_fd
+
+_READ = os.O_RDONLY
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY", "O_NOCTTY"):
+    _READ |= getattr(os, _flag, 0)
+
+
+class UntrustedError(Exception):
+    """Somebody else may have written what is in the cache."""
+
+
+@contextlib.contextmanager
+def trusted_directory(directory: Path) -> Iterator[int | None]:
+    """Open a directory that only the user may write to.
+
+    Args:
+        directory: Of the cache.
+
+    Yields:
+        A descriptor of it, or None on systems where it is named by its path.
+
+    Raises:
+        UntrustedError: If it belongs to somebody else, others may write to it, or it is a link.
+        OSError: If it cannot be opened.
+    """
+    if not _HAS_USERS:
+        yield None
+        return
+    if stat.S_ISLNK(os.lstat(directory).st_mode):
+        raise UntrustedError(f"directory '{directory}' is a link; name the directory it leads to")
+    place = os.open(directory, _READ | os.O_DIRECTORY)
+    try:
+        _check_owner(os.fstat(place), f"directory '{directory}'", str(directory))
+        yield place
+    finally:
+        os.close(place)
+
+
+def open_to_read(path: Path, place: int | None = None) -> int:
+    """Open a file that only the user may have written; never wait for a pipe.
+
+    Args:
+        path: The file.
+        place: Descriptor of its directory, from `trusted_directory`; None to go by the path.
+
+    Returns:
+        A descriptor, to be closed by the caller.
+
+    Raises:
+        UntrustedError: If it is no regular file, belongs to somebody else, or others may write to
+            it.
+        OSError: If it cannot be opened.
+    """
+    # a link cannot be opened without following it
+    seen = os.stat(path if place is None else path.name, dir_fd=place, follow_symlinks=False)
+    _check_kind(seen, path)
+    file = os.open(path if place is None else path.name, _READ, dir_fd=place)
+    try:
+        status = os.fstat(file)
+        _check_kind(status, path)
+        if _HAS_USERS:
+            _check_owner(status, f"file '{path}'", str(path))
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def open_to_write(path: Path) -> int:
+    """Create a file that only the user may read and write; it must not exist.
+
+    Returns:
+        A descriptor, to be closed by the caller.
+    """
+    extra = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | extra, 0o600)
+
+
+def make_directory(directory: Path) -> None:
+    """Make a directory, and all above it that are missing, for the user only."""
+    for path in (*reversed(directory.parents), directory):
+        with contextlib.suppress(FileExistsError, IsADirectoryError):
+            if not path.is_dir():
+                path.mkdir(mode=0o700)
+
+
+def _check_kind(status: os.stat_result, path: Path) -> None:
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a link" if stat.S_ISLNK(status.st_mode) else "no regular file"
+        raise UntrustedError(f"file '{path}' is {kind}; remove it")
+
+
+def _check_owner(status: os.stat_result, what: str, path: str) -> None:
+    user = os.geteuid()
+    if status.st_uid != user:
+        raise UntrustedError(f"{what} belongs to user {status.st_uid}, not to user {user}")
+    mode = stat.S_IMODE(status.st_mode)
+    if mode & WRITABLE_BY_OTHERS:
+        raise UntrustedError(
+            f"{what} may be written to by others (mode {mode:04o}); run 'chmod go-w {path}'"
+        )
+
+
+ENTRY_NAME = r"[0-9a-f]+\.(?:kernel|link)"
+"""Pattern of the names of entries: machine code, and links to it."""
+
+TEMPORARY_NAME = rf"{ENTRY_NAME}\.[0-9]+-[0-9]+\.part"
+"""Pattern of the names under which entries are written."""
+
+LEDGER_NAME = "stored.ledger"
+"""Name of the file that tells by its length how much was stored."""
+
+UNIT = 4096
+"""What one byte of the ledger stands for [bytes]: the space that disks give out at once."""
+
+# neither links nor pipes: the ledger is a file of this directory
+_PLAIN = 0
+for _flag in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"):
+    _PLAIN |= getattr(os, _flag, 0)
+# what is still being written after this long was left behind by a process that died
+_STALE_AFTER = 3600.0
+# pruning frees some room to spare, so that it is not needed again at once
+_PRUNED_SHARE = 0.9
+
+
+def keep_within(directory: Path, limit: int, *, stored: int, keep: str) -> None:
+    """Note that an entry was stored, and remove others if all together take more than the limit.
+
+    Args:
+        directory: Where the entries are.
+        limit: Space they may take together [bytes].
+        stored: Size of the entry [bytes].
+        keep: Name of its file, which stays.
+
+    Raises:
+        OSError: If the directory cannot be listed, or entries cannot be removed.
+    """
+    ledger = directory / LEDGER_NAME
+    noted = _note(ledger, stored)
+    if noted is not None and noted <= limit:
+        return
+    left = _prune(directory, limit, keep)
+    with contextlib.suppress(OSError):
+        file = os.open(ledger, os.O_WRONLY | os.O_CREAT | _PLAIN, 0o600)
+        try:
+            os.ftruncate(file, -(-left // UNIT))
+        finally:
+            os.close(file)
+
+
+def _note(ledger: Path, stored: int) -> int | None:
+    """Add an entry to the ledger; return how much it tells of [bytes], None if there was none."""
+    try:
+        # without O_CREAT: a ledger that begins now would not know of the entries before it
+        file = os.open(ledger, os.O_WRONLY | os.O_APPEND | _PLAIN)
+    except OSError:
+        return None
+    try:
+        os.write(file, bytes(-(-stored // UNIT)))
+        return os.fstat(file).st_size * UNIT
+    except OSError:
+        return None
+    finally:
+        os.close(file)
+
+
+def _prune(directory: Path, limit: int, keep: str) -> int:
+    """Remove the entries not used for longest, if all together take more than the limit.
+
+    Returns:
+        What the entries that are left take together [bytes].
+    """
+    is_entry, is_temporary = re.compile(ENTRY_NAME).fullmatch, re.compile(TEMPORARY_NAME).fullmatch
+    now = time.time()
+    found = []
+    with os.scandir(directory) as items:
+        for item in items:
+            # another process may have removed it meanwhile
+            with contextlib.suppress(FileNotFoundError):
+                if is_entry(item.name):
+                    status = item.stat(follow_symlinks=False)
+                    found.append((status.st_mtime, status.st_size, item.name))
+                elif is_temporary(item.name):
+                    written = item.stat(follow_symlinks=False).st_mtime
+                    if now - written > _STALE_AFTER:
+                        os.unlink(item.path)
+    total = sum(size for _, size, _ in found)
+    if total <= limit:
+        return total
+    for _, size, name in sorted(found):
+        if total <= _PRUNED_SHARE * limit:
+            break
+        if name != keep:
+            with contextlib.suppress(FileNotFoundError):
+                (directory / name).unlink()
+            total -= size
+    return total
+
 
 DEFAULT_SIZE_LIMIT = 512 << 20
 """Space the entries may take together [bytes]."""
@@ -264,10 +471,7 @@ def _load(key: str, suffix: str) -> tuple[dict[str, Any], bytes] | None:
     directory = cache_directory()
     path = directory / f"{key}{suffix}"
     try:
-        with (
-            trusted_directory(directory) as place,
-            open(open_to_read(path, place), "rb") as file,
-        ):
+        with trusted_directory(directory) as place, open(open_to_read(path, place), "rb") as file:
             content = file.read()
             modified = os.fstat(file.fileno()).st_mtime
     except (FileNotFoundError, NotADirectoryError):
@@ -310,8 +514,6 @@ def store_entry(key: str, metadata: dict[str, Any], code: bytes) -> None:
 
 def _store(key: str, suffix: str, metadata: dict[str, Any], code: bytes) -> None:
     # loading kernels does without it
-    from tiburon.native.cache_space import keep_within
-
     if not cache_enabled():
         return
     content = pack_entry(key, metadata, code)
@@ -402,8 +604,6 @@ def cache_entries() -> list[CacheEntry]:
     Returns:
         The entries; none if the directory does not exist or the cache is turned off.
     """
-    from tiburon.native.cache_space import ENTRY_NAME
-
     if not cache_enabled():
         return []
     entries = []
@@ -441,8 +641,6 @@ def clear_cache() -> int:
     Raises:
         OSError: If an entry cannot be removed.
     """
-    from tiburon.native.cache_space import ENTRY_NAME, LEDGER_NAME, TEMPORARY_NAME
-
     removed = 0
     if not cache_enabled():
         return removed

@@ -1,27 +1,79 @@
-"""Compiled code of a program: found in memory, in the cache, or made; the batch part on demand."""
+"""Code of a program: its source, and machine code from memory, the disk cache or the compiler.
+
+Without a compiler, the NumPy interpreter evaluates programs behind the same interface: if llvmlite
+cannot be imported, and on request (TIBURON_ENGINE=interpreter). Its results agree with native code
+to rounding, not bit for bit, and take some hundred times longer.
+"""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import os
 import sys
 import threading
 import time
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from tiburon.errors import TraceError
+from tiburon.errors import CompileError, OptionError, TiburonWarning, TraceError
 from tiburon.native import cache
 from tiburon.native.arguments import Array, Signature, as_rows, pointers
 from tiburon.native.engine import LoadedCode, compile_module, host
-from tiburon.native.interpreted import InterpretedCode, native_code_wanted
 from tiburon.native.pool import default_threads, run_in_parts
-from tiburon.native.source import Source
+from tiburon.record import record
+from tiburon.trace.interpret import interpret
 from tiburon.trace.program import Program
+
+
+class Source(Protocol):
+    """Where a kernel comes from; picklable, so that kernels travel between processes."""
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+
+    @property
+    def key(self) -> str:
+        """Text that is equal exactly if the code is; finding it does not need tracing."""
+
+    def program(self) -> Program:
+        """Trace the program."""
+
+    def retrace(self) -> None:
+        """Trace user code as it is now, so that `key` belongs to what it computes now."""
+
+
+@record(slots=False)
+class ProgramSource:
+    """A program that was traced already, such as a user's function."""
+
+    traced: Program
+
+    @property
+    def name(self) -> str:
+        """Name of the program."""
+        return self.traced.name
+
+    @functools.cached_property
+    def key(self) -> str:
+        """Digest of the graph."""
+        from tiburon.trace.digest import program_digest
+
+        return f"graph {program_digest(self.traced)}"
+
+    def program(self) -> Program:
+        """Return the program."""
+        return self.traced
+
+    def retrace(self) -> None:
+        """Do nothing: the program is traced already."""
+
 
 CODES_IN_MEMORY = 256
 """How many programs' machine code is kept; what a kernel in use holds stays alive regardless."""
@@ -276,3 +328,94 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_hold_locks, after_in_parent=_release_locks, after_in_child=_release_locks
     )
+
+
+ENGINES = ("native", "interpreter")
+"""Values of TIBURON_ENGINE."""
+
+
+def native_code_wanted() -> bool:
+    """Return whether kernels are compiled: requested or not forbidden, and possible.
+
+    Raises:
+        OptionError: If TIBURON_ENGINE is unknown.
+        CompileError: If TIBURON_ENGINE requests native code and llvmlite cannot be imported.
+
+    Warns:
+        TiburonWarning: Once per process, if llvmlite cannot be imported.
+    """
+    setting = os.environ.get("TIBURON_ENGINE", "").strip().lower()
+    if setting and setting not in ENGINES:
+        raise OptionError("TIBURON_ENGINE", ENGINES, setting)
+    if setting == "interpreter":
+        return False
+    problem = _problem_with_llvmlite()
+    if problem is None:
+        return True
+    if setting == "native":
+        raise CompileError(
+            f"TIBURON_ENGINE: native code needs llvmlite, which cannot be imported ({problem}); "
+            "run 'pip install llvmlite'"
+        )
+    _warn_once(problem)
+    return False
+
+
+@functools.cache
+def _problem_with_llvmlite() -> str | None:
+    try:
+        # imports llvmlite unless it described this machine before
+        host()
+    # a library that exists but does not load raises OSError or RuntimeError
+    except (ImportError, OSError, RuntimeError) as error:
+        return str(error)
+    return None
+
+
+@functools.cache
+def _warn_once(problem: str) -> None:
+    warnings.warn(
+        f"llvmlite cannot be imported ({problem}); kernels run in the NumPy interpreter, some "
+        "hundred times slower and with other rounding. Run 'pip install llvmlite', or set "
+        "TIBURON_ENGINE=interpreter if that is what you want",
+        TiburonWarning,
+        stacklevel=2,
+    )
+
+
+class InterpretedCode:
+    """One program, evaluated by the interpreter.
+
+    Attributes:
+        signature: Its inputs and results.
+        one_address: None: there is no machine code.
+    """
+
+    def __init__(self, source: Source) -> None:
+        self._program = source.program()
+        self.signature = Signature.of(self._program)
+        self.one_address: int | None = None
+
+    def run(
+        self,
+        arrays: Sequence[Array],
+        batch: tuple[int, ...],
+        results: Sequence[Array],
+        threads: int | None,
+    ) -> int:
+        """Compute one case or a batch.
+
+        Args:
+            arrays: Inputs, each of shape (..., *shape of one case).
+            batch: Shape of the cases.
+            results: Result arrays, of shape (*batch, *shape of one case).
+            threads: Ignored; native code has the same interface.
+
+        Returns:
+            0, or 1 if an input or a result is not finite.
+        """
+        answers = interpret(self._program, arrays)
+        answers = (answers,) if self.signature.single else answers
+        for result, answer in zip(results, answers, strict=True):
+            result[...] = answer
+        return 0 if all(np.isfinite(array).all() for array in (*arrays, *results)) else 1

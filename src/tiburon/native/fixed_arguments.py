@@ -15,8 +15,7 @@ from tiburon.record import record
 from tiburon.trace.callee import Callee
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import Program
-from tiburon.trace.regions import FixedLoop, FunctionRegion, WhileLoop
-from tiburon.trace.regions.region import GraphRegion
+from tiburon.trace.regions import FixedLoop, FunctionRegion, GraphRegion, WhileLoop
 
 TABLE = "%fixed"
 """Pointer to the table, in every function that reads it."""

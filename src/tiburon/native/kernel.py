@@ -25,15 +25,14 @@ from tiburon.native.arguments import (
     checked_targets,
     deliver,
 )
-from tiburon.native.code import Code, code_for
+from tiburon.native.code import Code, ProgramSource, Source, code_for
 from tiburon.native.layout import Layout, object_layout
-from tiburon.native.source import ProgramSource, Source
 from tiburon.native.trampoline import AddressTable, Form, make_builtin
 from tiburon.trace.diagnose import diagnose
 from tiburon.trace.program import Input, Program
 
 if TYPE_CHECKING:
-    from tiburon.native.interpreted import InterpretedCode
+    from tiburon.native.code import InterpretedCode
     from tiburon.native.row_loop import RowLoop
 
 __all__ = ["Kernel", "ProgramSource", "Source", "make_kernel"]

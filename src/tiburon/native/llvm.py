@@ -15,10 +15,7 @@ from typing import Any
 
 from tiburon.native.target import NativeIndex, NativeMachine, Ref, Slots
 
-_VECTOR_LOOP = (
-    "!100 = distinct !{!100, !101}",
-    '!101 = !{!"llvm.loop.vectorize.enable", i1 true}',
-)
+_VECTOR_LOOP = ("!100 = distinct !{!100, !101}", '!101 = !{!"llvm.loop.vectorize.enable", i1 true}')
 """Requests vectorization, which is off elsewhere; shared by all loops that request it."""
 
 

@@ -41,12 +41,7 @@ class CalleeWriter:
     """
 
     def __init__(
-        self,
-        lanes: int,
-        *,
-        fused: bool,
-        fixed: FixedArguments = NOTHING_FIXED,
-        x86: bool = False,
+        self, lanes: int, *, fused: bool, fixed: FixedArguments = NOTHING_FIXED, x86: bool = False
     ) -> None:
         self.lanes = lanes
         self.fused = fused

@@ -49,12 +49,7 @@ from tiburon.trace.program import Output, Program
 
 
 def module_for_one(
-    program: Program,
-    *,
-    vector_lanes: int,
-    fused: bool,
-    x86: bool = False,
-    order: Order = "traced",
+    program: Program, *, vector_lanes: int, fused: bool, x86: bool = False, order: Order = "traced"
 ) -> str:
     """Write the module with the function `one`.
 

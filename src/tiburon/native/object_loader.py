@@ -21,8 +21,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["MappedObject", "map_object"]
-
 # layout of ELF files: System V Application Binary Interface, AMD64 supplement
 _HEADER = np.dtype(
     {

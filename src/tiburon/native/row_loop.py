@@ -279,12 +279,7 @@ class RowLoop:
         def part(first: int, last: int) -> int:
             began = time.perf_counter()
             found = self._of_many(
-                job.address,
-                steps.ctypes.data,
-                self._out_steps.ctypes.data,
-                first,
-                last,
-                block,
+                job.address, steps.ctypes.data, self._out_steps.ctypes.data, first, last, block
             )
             reached.append(found)
             self._seconds = (time.perf_counter() - began) / (max(found - begin, 1) * (last - first))

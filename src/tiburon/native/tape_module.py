@@ -11,11 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tiburon.native.body import emit_instructions
-from tiburon.native.data_movement import (
-    columns_from_rows,
-    rows_from_columns,
-    sum_of_vectors,
-)
+from tiburon.native.data_movement import columns_from_rows, rows_from_columns, sum_of_vectors
 from tiburon.native.llvm import (
     LlvmMachine,
     LlvmTarget,
@@ -278,12 +274,7 @@ class TapeModule:
         self.x86 = x86
         self.tape: Tape = build_tape(program, "traced", leaves)
         self._code = TapeCode(
-            program,
-            self.tape,
-            lanes=lanes,
-            vector_lanes=vector_lanes,
-            fused=fused,
-            prefix=prefix,
+            program, self.tape, lanes=lanes, vector_lanes=vector_lanes, fused=fused, prefix=prefix
         )
         self._run = f"call void @{prefix}run"
         self._target = LlvmTarget(lanes, fused=fused)

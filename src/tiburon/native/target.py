@@ -9,7 +9,7 @@ Values are float64, int64 (two's complement, wrapping) or bool, one per lane. Co
 int64 and float64 is by bit pattern only: vector units differ in conversion by value, and adding
 1.5 * 2**52 has the same effect.
 
-Machines add memory, indices and loops (the language of `tiburon.trace.primitives.machine`).
+Machines add memory, indices and loops (the language of `tiburon.trace.primitives.primitive`).
 `UnrolledMachine` needs only a target. `NativeMachine` is the common base of the LLVM and C
 machines.
 """

@@ -22,7 +22,7 @@ from tiburon.reproduce.published import Cost
 from tiburon.spatial import AxisRotation, Scalar, Transform, Translation, Vec3
 from tiburon.trace.array import as_traced
 from tiburon.trace.count import OperationCount, count
-from tiburon.trace.primitives import solve_tree
+from tiburon.trace.primitives.tree import solve_tree
 from tiburon.trace.program import trace
 
 __all__ = [

@@ -37,7 +37,7 @@ from tiburon.spatial import (
 from tiburon.spatial.vec3 import ZERO3
 from tiburon.trace.array import as_traced
 from tiburon.trace.count import count
-from tiburon.trace.primitives import solve_tree
+from tiburon.trace.primitives.tree import solve_tree
 from tiburon.trace.program import trace
 
 __all__ = [

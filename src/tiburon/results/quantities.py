@@ -10,6 +10,7 @@ from tiburon.errors import ModelError, UnknownNameError
 from tiburon.functions.closed_loops import constraint_residual, loop_reactions
 from tiburon.functions.dynamics import joint_reactions
 from tiburon.functions.kinematics import forward_kinematics, frame_velocity
+from tiburon.functions.mobility import smallest_singular_value
 from tiburon.functions.momentum_energy import (
     center_of_mass,
     kinetic_energy,
@@ -17,7 +18,6 @@ from tiburon.functions.momentum_energy import (
     potential_energy,
 )
 from tiburon.functions.parameters import CaseRows
-from tiburon.functions.redundancy import smallest_singular_value
 from tiburon.model import Fixed, Model, World
 from tiburon.record import record
 from tiburon.results.header import force_units, velocity_units

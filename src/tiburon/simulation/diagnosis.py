@@ -7,8 +7,8 @@ import numpy as np
 
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, NonFiniteError
+from tiburon.functions.assembly import RANK_TOLERANCE, open_loops
 from tiburon.functions.closed_loops import loop_jacobian
-from tiburon.functions.loop_start import RANK_TOLERANCE, open_loops
 from tiburon.results.outcome import Outcomes
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.methods import METHODS

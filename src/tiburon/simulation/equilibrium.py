@@ -24,20 +24,20 @@ from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.algorithms.water.thrusters import projected
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError
-from tiburon.functions.assembly import assemble
-from tiburon.functions.derivatives import (
-    ForwardDynamicsDerivatives,
-    InverseDynamicsDerivatives,
-    forward_dynamics_derivatives,
-    inverse_dynamics_derivatives,
-)
-from tiburon.functions.loop_start import (
+from tiburon.functions.assembly import (
     LEAST_SINGULAR_VALUE,
     LONGEST_STEP,
     MOST_STEPS,
     RANK_TOLERANCE,
     START_TOLERANCE,
+    assemble,
     gap_names,
+)
+from tiburon.functions.derivatives import (
+    ForwardDynamicsDerivatives,
+    InverseDynamicsDerivatives,
+    forward_dynamics_derivatives,
+    inverse_dynamics_derivatives,
 )
 from tiburon.loops.constraints import (
     Constraints,

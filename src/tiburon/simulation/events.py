@@ -36,7 +36,7 @@ from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import push_forward
 from tiburon.trace.program import Input
-from tiburon.trace.regions.region import as_value, float_node
+from tiburon.trace.regions import as_value, float_node
 from tiburon.trace.value import common_graph
 
 __all__ = [

@@ -11,7 +11,7 @@ from tiburon.algorithms.surroundings import DEFAULT_WORLD, world_with
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ShapeError
-from tiburon.functions.loop_start import closed_start
+from tiburon.functions.assembly import closed_start
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
 from tiburon.record import record

@@ -30,8 +30,7 @@ from tiburon.trace.array import as_traced
 from tiburon.trace.derivative import values_and_tangents
 from tiburon.trace.primitives.rk4_chain import BLOCKS, Rk4Chain
 from tiburon.trace.program import Input
-from tiburon.trace.regions import function
-from tiburon.trace.regions.region import trace_body
+from tiburon.trace.regions import function, trace_body
 from tiburon.trace.value import Value
 
 __all__ = ["Linearization", "linearize", "movable_joints"]

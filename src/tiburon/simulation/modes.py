@@ -25,14 +25,14 @@ from tiburon.argument_checks import positive, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ModelError, RunFileError, shown
+from tiburon.functions.assembly import resting_position
 from tiburon.functions.library import check_places
-from tiburon.functions.loop_start import resting_position
 from tiburon.model import Model, Water, World
 from tiburon.record import record
 from tiburon.simulation.eigenmodes import EigenModes
 from tiburon.simulation.equilibrium import ClosedMotion, SmallMotion, settle
 from tiburon.simulation.system import System
-from tiburon.trace.traced import is_traced
+from tiburon.trace.declared import is_traced
 from tiburon.written_file import write_file
 
 __all__ = ["Mode", "Modes", "along_loops", "film_of_mode", "modes", "swing"]

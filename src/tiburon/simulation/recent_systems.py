@@ -22,7 +22,7 @@ from tiburon.simulation.step import StepSource
 from tiburon.simulation.system import System
 
 if TYPE_CHECKING:
-    from tiburon.native.source import Source
+    from tiburon.native.code import Source
 
 __all__ = ["Surrounded", "known_columns", "known_step", "recent_kernel", "remembered", "surrounded"]
 

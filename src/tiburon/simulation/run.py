@@ -13,7 +13,8 @@ import numpy as np
 from tiburon.argument_checks import check_signature
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError, OptionError, RunFileError, shown
-from tiburon.model import Driven, Model, World
+from tiburon.model import Model, World
+from tiburon.model.joints import Driven
 from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.header import Column, RunHeader
 from tiburon.results.outcome import Outcome
@@ -29,7 +30,7 @@ from tiburon.simulation.run_parameters import with_named
 from tiburon.simulation.sensing import Sensing, Sensor
 from tiburon.simulation.state import State
 from tiburon.simulation.system import System
-from tiburon.trace.traced import is_traced
+from tiburon.trace.declared import is_traced
 
 __all__ = ["Course", "RunSetup", "carry_out", "conduct"]
 

@@ -27,7 +27,7 @@ from tiburon.functions.parameters import (
     rows_of,
 )
 from tiburon.model import Model, Water, World
-from tiburon.model.joint_properties import JointPassive
+from tiburon.model.joints.joint import JointPassive
 from tiburon.model.parameters import (
     Parameter,
     parameter,
@@ -36,8 +36,7 @@ from tiburon.model.parameters import (
     with_value,
 )
 from tiburon.simulation.system import TABLES
-from tiburon.trace.declared import is_declared
-from tiburon.trace.traced import has_structure, is_traced
+from tiburon.trace.declared import has_structure, is_declared, is_traced
 
 __all__ = [
     "ParameterTable",

@@ -21,8 +21,8 @@ from tiburon.errors import (
     ShapeError,
     shown,
 )
+from tiburon.functions.assembly import check_switched_start, closed_start, resting_position
 from tiburon.functions.library import check_places
-from tiburon.functions.loop_start import check_switched_start, closed_start, resting_position
 from tiburon.loops.metric import checked_tolerance
 from tiburon.model import Model, Water, World
 from tiburon.model.configuration import as_batch
@@ -39,7 +39,7 @@ from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
 from tiburon.simulation.system import System
-from tiburon.trace.traced import is_traced
+from tiburon.trace.declared import is_traced
 
 __all__ = ["resume_run", "simulate"]
 

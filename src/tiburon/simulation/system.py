@@ -48,11 +48,10 @@ from tiburon.model.plan import WORLD_BODY
 from tiburon.simulation.state import CommandRow, Readings, State, unique_names
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.declared import is_declared, structure_text
+from tiburon.trace.declared import has_structure, is_declared, structure_text
 from tiburon.trace.primitives.table_rows import HANDLE
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.program import Input, Program, current_graph
-from tiburon.trace.traced import has_structure
 
 __all__ = [
     "CONTROL",

@@ -5,25 +5,7 @@ A scalar is a float or a traced value: the same lines compute floats or build a 
 Everything is in SI units, angular part first, in the axes and about the origin of one frame.
 """
 
-from tiburon.spatial.acceleration import (
-    centripetal_matrix,
-    classical_acceleration_at,
-    classical_to_spatial,
-    rate_matrix,
-    spatial_acceleration_from_point,
-    spatial_to_classical,
-)
 from tiburon.spatial.articulated import ArticulatedInertia
-from tiburon.spatial.exponential import (
-    left_jacobian,
-    left_jacobian_inverse_product,
-    left_jacobian_product,
-    matrix_to_rotation_vector,
-    quaternion_exp,
-    quaternion_log,
-    rotation_vector_to_matrix,
-)
-from tiburon.spatial.factors import AxisRotation, Factor, Rotation, Translation
 from tiburon.spatial.inertia import RigidInertia
 from tiburon.spatial.rotations import (
     Quaternion,
@@ -31,11 +13,17 @@ from tiburon.spatial.rotations import (
     axis_angle_to_quaternion,
     axis_rotation_matrix,
     check_rotation,
+    left_jacobian,
+    left_jacobian_inverse_product,
+    left_jacobian_product,
     linear_invariant_rates,
     linear_invariants,
     matrix_to_quaternion,
     matrix_to_roll_pitch_yaw,
+    matrix_to_rotation_vector,
     quaternion_conjugate,
+    quaternion_exp,
+    quaternion_log,
     quaternion_multiply,
     quaternion_normalize,
     quaternion_rate,
@@ -44,31 +32,39 @@ from tiburon.spatial.rotations import (
     quaternion_to_matrix,
     roll_pitch_yaw_to_matrix,
     roll_pitch_yaw_to_quaternion,
+    rotation_vector_to_matrix,
     turn_error,
-)
-from tiburon.spatial.screws import (
-    Screw,
-    decompose,
-    free_motion,
-    line_motion,
-    prismatic_axis,
-    revolute_axis,
-    screw_axis,
-    screw_unit_force,
 )
 from tiburon.spatial.subspace import (
     InertiaDyads,
+    Screw,
     constrained_inverse_inertia,
+    decompose,
+    free_motion,
     inertia_dyads,
     inertia_orthogonal_basis,
+    line_motion,
     orthogonal_complement,
+    prismatic_axis,
     reciprocal_basis,
     resolve,
+    revolute_axis,
+    screw_axis,
+    screw_unit_force,
     subspace_matrix,
 )
-from tiburon.spatial.transform import Transform
+from tiburon.spatial.transform import AxisRotation, Factor, Rotation, Transform, Translation
 from tiburon.spatial.vec3 import Mat3, Scalar, Sym3, Vec3
-from tiburon.spatial.vectors import Force, Motion
+from tiburon.spatial.vectors import (
+    Force,
+    Motion,
+    centripetal_matrix,
+    classical_acceleration_at,
+    classical_to_spatial,
+    rate_matrix,
+    spatial_acceleration_from_point,
+    spatial_to_classical,
+)
 
 __all__ = [
     "ArticulatedInertia",

@@ -35,8 +35,6 @@ from tiburon.spatial.vec3 import (
 )
 from tiburon.spatial.vectors import Force, Motion
 
-__all__ = ["ArticulatedInertia", "ConvertibleInertia"]
-
 _ZERO6: Sym3 = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 
 

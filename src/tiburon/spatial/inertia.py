@@ -39,8 +39,6 @@ from tiburon.spatial.vec3 import (
 )
 from tiburon.spatial.vectors import Force, Motion
 
-__all__ = ["RigidInertia"]
-
 
 @record
 class RigidInertia:

@@ -18,39 +18,6 @@ from tiburon.argument_checks import refuse_unusable
 from tiburon.arrays import NDArray
 from tiburon.errors import ShapeError
 
-__all__ = [
-    "IDENTITY3",
-    "ZERO3",
-    "Mat3",
-    "Scalar",
-    "Sym3",
-    "Vec3",
-    "add",
-    "add_cross",
-    "add_matrix_vector",
-    "add_symmetric_vector",
-    "cross",
-    "dot",
-    "matrix_product",
-    "matrix_vector",
-    "negate",
-    "pack",
-    "rotate_general",
-    "rotate_general_planar",
-    "rotate_symmetric",
-    "rotate_symmetric_planar",
-    "rotate_vector_planar",
-    "scale",
-    "skew",
-    "subtract",
-    "symmetric_matrix",
-    "symmetric_vector",
-    "transpose",
-    "transpose_vector",
-    "unpack",
-    "vec3",
-]
-
 Scalar: TypeAlias = Any
 """A float or a traced value; Any, because this package does not import `tiburon.trace`."""
 
@@ -131,11 +98,7 @@ def dot(a: Vec3, b: Vec3) -> Scalar:
 
 def cross(a: Vec3, b: Vec3) -> Vec3:
     """Return a x b (Featherstone 1987, eq. 2.8)."""
-    return (
-        a[1] * b[2] - a[2] * b[1],
-        a[2] * b[0] - a[0] * b[2],
-        a[0] * b[1] - a[1] * b[0],
-    )
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
 
 
 def add_cross(start: Vec3, a: Vec3, b: Vec3) -> Vec3:

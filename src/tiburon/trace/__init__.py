@@ -19,18 +19,16 @@ from tiburon.trace.value import Scalar, Value, require
 
 if TYPE_CHECKING:
     from tiburon.trace.derivative import forward_derivative, jacobian, reverse_derivative, sparsity
-    from tiburon.trace.primitives import (
-        factor_orthogonal,
-        factor_spd,
+    from tiburon.trace.primitives.orthogonal import factor_orthogonal, solve_least_squares
+    from tiburon.trace.primitives.primitive import norm
+    from tiburon.trace.primitives.spd import factor_spd, solve_spd
+    from tiburon.trace.primitives.table_rows import Table, read_rows
+    from tiburon.trace.primitives.tree import (
         factor_tree,
         invert_tree,
-        solve_least_squares,
-        solve_spd,
         solve_tree,
         solve_tree_columns,
     )
-    from tiburon.trace.primitives.norm import norm
-    from tiburon.trace.primitives.table_rows import Table, read_rows
 else:
     __getattr__ = load_on_use(
         globals(),
@@ -41,18 +39,16 @@ else:
                 "reverse_derivative",
                 "sparsity",
             ),
-            "tiburon.trace.primitives": (
-                "factor_orthogonal",
-                "factor_spd",
+            "tiburon.trace.primitives.orthogonal": ("factor_orthogonal", "solve_least_squares"),
+            "tiburon.trace.primitives.primitive": ("norm",),
+            "tiburon.trace.primitives.spd": ("factor_spd", "solve_spd"),
+            "tiburon.trace.primitives.table_rows": ("Table", "read_rows"),
+            "tiburon.trace.primitives.tree": (
                 "factor_tree",
                 "invert_tree",
-                "solve_least_squares",
-                "solve_spd",
                 "solve_tree",
                 "solve_tree_columns",
             ),
-            "tiburon.trace.primitives.norm": ("norm",),
-            "tiburon.trace.primitives.table_rows": ("Table", "read_rows"),
         },
     )
 

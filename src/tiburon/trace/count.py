@@ -17,8 +17,6 @@ from tiburon.trace.callee import CountedCallee, Region
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import Program
 
-__all__ = ["OperationCount", "count", "count_graph"]
-
 _FREE = frozenset({"const", "truth", "input", "capture", "result"})
 _SELECTIONS = frozenset(
     {"where", "require", "min", "max", "less", "less_equal", "equal", "and", "or", "not"}

@@ -1,4 +1,4 @@
-"""Keys made without tracing, from values and classes of this package.
+"""Keys made without tracing, from values and classes of this package; the mark of traced functions.
 
 Compiled code is found by a key. Where everything that determines the code is data of this package,
 the data are the key: that is cheap, and the same in every process. User code has no such key: two
@@ -11,20 +11,13 @@ from __future__ import annotations
 import dataclasses
 import functools
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import BuiltinFunctionType, FunctionType, MappingProxyType, MethodType
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-__all__ = [
-    "Identical",
-    "by_identity",
-    "is_declared",
-    "replaced_names",
-    "structure_text",
-    "undeclared_in",
-]
+from tiburon.arguments import public
 
 _OURS = __name__.partition(".")[0]
 _LEAVES = (type(None), bool, int, float, complex, str, bytes, slice, range)
@@ -274,3 +267,46 @@ def _write(value: Any, put: Any, known: dict[type, bool]) -> None:
             f"a key cannot hold {kind.__module__}.{kind.__qualname__}: only its traced graph "
             "determines what it computes"
         )
+
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+MARK = "__tiburon_traced__"
+
+
+@public
+def traced(function: Function) -> Function:
+    """Mark a function that native loops may inline; direct calls are unaffected.
+
+    Such a function uses only arithmetic and NumPy functions on its values, no `if` on them, and is
+    deterministic: it runs once on traced values, and its graph is compiled into the loop.
+
+    Args:
+        function: A function, or a class whose instances are called.
+
+    Returns:
+        The same function.
+
+    Example:
+        A controller that runs at every stage of the integrator::
+
+            @tb.traced
+            def control(state):
+                return 40.0 * (target - state.q) - 6.0 * state.v
+    """
+    setattr(function, MARK, True)
+    return function
+
+
+def is_traced(function: object) -> bool:
+    """Return whether a function, or the class of an object, was marked with `traced`."""
+    return bool(getattr(function, MARK, False))
+
+
+def has_structure(thing: object) -> bool:
+    """Return whether the code of an object depends only on its `structure`.
+
+    This holds for declared objects. User code is keyed by its graph: a class derived from one of
+    this package, or one that holds a function, inherits a `structure` that does not determine it.
+    """
+    return is_declared(thing) and hasattr(thing, "structure")

@@ -28,19 +28,8 @@ from tiburon.trace.differentiation import (
 from tiburon.trace.graph import Graph
 from tiburon.trace.interpret import evaluate_graph
 from tiburon.trace.program import Input, Output, Program, current_graph, trace
-from tiburon.trace.regions.region import as_value, float_node, trace_body
+from tiburon.trace.regions import as_value, float_node, trace_body
 from tiburon.trace.value import common_graph
-
-__all__ = [
-    "evaluate_nodes",
-    "forward_derivative",
-    "jacobian",
-    "rate_along",
-    "rate_program",
-    "reverse_derivative",
-    "sparsity",
-    "values_and_tangents",
-]
 
 Choice = str | int | Sequence[str | int] | None
 """Inputs or outputs by name or place: one, several, or None for all."""

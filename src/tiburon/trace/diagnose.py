@@ -21,8 +21,6 @@ from tiburon.trace.interpret import Read, batch_shape, evaluate_node, ordered_in
 from tiburon.trace.operations import ANGLE_FUNCTIONS, ANGLE_LIMIT
 from tiburon.trace.program import Program
 
-__all__ = ["Diagnosis", "diagnose"]
-
 _MAX_ITERATIONS = 1000
 """Iterations of a loop to search for the cause: about a second for a robot's dynamics."""
 

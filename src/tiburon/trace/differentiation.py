@@ -25,16 +25,6 @@ from tiburon.errors import TraceError
 from tiburon.trace.callee import DifferentiableCallee
 from tiburon.trace.graph import BOOLEAN_OPS, Graph
 
-__all__ = [
-    "RULES",
-    "SELECTIONS",
-    "active_nodes",
-    "differentiable",
-    "differentiable_arguments",
-    "pull_back",
-    "push_forward",
-]
-
 Rule = Callable[[Graph, int, int], int]
 """Takes the graph, the node and the value to multiply; returns the product's node."""
 

@@ -16,15 +16,13 @@ from typing import Any
 from tiburon.trace.callee import Callee
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import Program
-from tiburon.trace.regions.region import GraphRegion
+from tiburon.trace.regions import GraphRegion
 
 try:
     # hashlib would load OpenSSL, which takes 4 ms
     from _blake2 import blake2b
 except ImportError:
     from hashlib import blake2b
-
-__all__ = ["program_digest"]
 
 # the last version that writes equal values as equal bytes: later ones depend on reference counts
 _MARSHAL_VERSION = 2

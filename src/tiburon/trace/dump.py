@@ -13,8 +13,6 @@ from tiburon.trace.callee import Region
 from tiburon.trace.graph import Graph
 from tiburon.trace.program import Input, Program
 
-__all__ = ["dump", "to_graphviz"]
-
 Name = Callable[[str, Any], str]
 """Takes the operation and payload of an `input` or `capture` node; returns its name."""
 

@@ -16,8 +16,6 @@ from tiburon.trace.graph import Graph
 from tiburon.trace.operations import ANGLE_LIMIT
 from tiburon.trace.program import Input, Output, Program
 
-__all__ = ["batch_shape", "evaluate_graph", "evaluate_node", "interpret", "ordered_inputs"]
-
 Read = Callable[[str, Any], Any]
 
 

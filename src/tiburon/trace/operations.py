@@ -8,8 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-__all__ = ["ANGLE_FUNCTIONS", "ANGLE_LIMIT", "BOOL_FUNCTIONS", "FLOAT_FUNCTIONS", "divide", "sign"]
-
 ANGLE_LIMIT = 1e8
 """Largest |angle| with a sine, cosine and tangent; beyond it they are NaN [rad]."""
 

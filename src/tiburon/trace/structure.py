@@ -18,8 +18,6 @@ from tiburon.record import record
 from tiburon.trace.array import TracedArray
 from tiburon.trace.value import Value
 
-__all__ = ["Structure", "flatten", "rebuild"]
-
 _NUMBERS = (float, np.floating, np.integer)
 
 

@@ -16,8 +16,7 @@ from tiburon.arrays import NDArray
 from tiburon.errors import ModelFileError
 from tiburon.hydro.mesh_file import read_triangles
 from tiburon.model import Body, LoopClosure, Model, Shape
-from tiburon.model.pose import Pose
-from tiburon.model.shape import (
+from tiburon.model.body import (
     BoxShape,
     CapsuleShape,
     CylinderShape,
@@ -25,6 +24,7 @@ from tiburon.model.shape import (
     MeshShape,
     SphereShape,
 )
+from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Matrix3, Vec3, matrix3
 from tiburon.record import record
 from tiburon.spatial.rotations import matrix_to_quaternion

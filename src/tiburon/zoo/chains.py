@@ -6,7 +6,7 @@ whose axes alternate between y and x. All values are choices.
 
 from tiburon.argument_checks import at_least
 from tiburon.model import Body, Frame, Inertia, Model, Pose, Revolute
-from tiburon.model.shape import CylinderShape, Shape
+from tiburon.model.body import CylinderShape, Shape
 
 LENGTH = 0.2
 """Length of a link [m]."""

@@ -20,7 +20,7 @@ from tiburon.native.x86.register_allocation import SCALAR, allocate_registers
 from tiburon.native.x86.single import X86Single
 from tiburon.trace import Input, trace
 from tiburon.trace.interpret import interpret
-from tiburon.trace.primitives import solve_spd
+from tiburon.trace.primitives.spd import solve_spd
 from tiburon.trace.regions import fixed_loop, function, while_loop
 from tiburon.trace.value import require
 

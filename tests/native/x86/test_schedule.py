@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from tiburon.native.x86.addressing import shorten_addresses
 from tiburon.native.x86.instruction import X86Instruction
+from tiburon.native.x86.register_allocation import shorten_addresses
 from tiburon.native.x86.schedule import (
     HIDDEN_CYCLES,
     LATENCY_WINDOW,

@@ -24,8 +24,7 @@ from tiburon.trace.differentiation import pull_back
 from tiburon.trace.primitives.primitive import nodes_of
 from tiburon.trace.primitives.tree import solve_tree, solve_tree_columns
 from tiburon.trace.program import current_graph
-from tiburon.trace.regions import function
-from tiburon.trace.regions.region import as_value
+from tiburon.trace.regions import as_value, function
 
 __all__ = ["derivatives_by_inertia", "forces_per_parameter"]
 

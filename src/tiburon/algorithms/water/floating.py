@@ -25,9 +25,9 @@ from tiburon.hydro.immersion import added_to
 from tiburon.hydro.submersion import Hull, hull_of, is_simple
 from tiburon.hydro.surface import under_surface
 from tiburon.model import Body, Model, Plan, PlanBody
+from tiburon.model.body import Shape, SphereShape
 from tiburon.model.plan import WORLD_BODY
 from tiburon.model.pose import Pose
-from tiburon.model.shape import Shape, SphereShape
 from tiburon.spatial import ArticulatedInertia, Scalar
 
 __all__ = ["Floating", "afloat", "floating_links", "hulls_of", "radii_of", "submerged_link"]

@@ -40,8 +40,7 @@ from tiburon.spatial.vec3 import ZERO3, cross, subtract
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import push_forward
 from tiburon.trace.program import current_graph
-from tiburon.trace.regions import function
-from tiburon.trace.regions.region import as_value, float_node
+from tiburon.trace.regions import as_value, float_node, function
 
 if TYPE_CHECKING:
     from tiburon.algorithms.water.fluid import WaterAround

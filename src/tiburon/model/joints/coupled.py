@@ -13,10 +13,8 @@ from typing import ClassVar, Self
 import numpy as np
 
 from tiburon.errors import ModelError, shown
-from tiburon.model.joints.axes import across, aligned_axes
-from tiburon.model.joints.axial import AxialJoint
+from tiburon.model.joints.axial import AxialJoint, Revolute, across, aligned_axes
 from tiburon.model.joints.joint import Joint, refuse_own_data
-from tiburon.model.joints.revolute import Revolute
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Matrix3, check_name, finite_array
 from tiburon.record import field, record

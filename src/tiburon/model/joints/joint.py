@@ -1,29 +1,211 @@
-"""The joint interface, so that no algorithm depends on joint types.
+"""The joint interface, so that no algorithm depends on joint types; limits, friction, fixed joints.
 
 Symbols (Featherstone 1987, chapters 6 and 7):
     S    motion subspace, one column per velocity variable, in body coordinates
     c    velocity product, v x vJ + Sdot qd
     IA   articulated-body inertia, pA its bias force
     Ia, pa the parts of IA and pA that the joint transmits
-    U, d, u, W    I S, S^T I S, tau - S^T p and U/d, one direction at a time
+    U, d, u, W    I s, s . U, tau - s . p and U/d of one joint direction s (eqs. 6.46-6.55)
+
+Joint directions are eliminated one at a time. Those along coordinate axes, the normal case in
+plans, have their own formulas: the component of W in that direction is 1, that of the transmitted
+force is the joint force itself, and the acceleration of the body in that direction needs no sum.
 """
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
-from typing import ClassVar, Self
+from typing import ClassVar, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from tiburon.errors import ModelError, shown
-from tiburon.model.joint_constraints import Measure
-from tiburon.model.joint_properties import JointLimits, JointPassive, PerDof
-from tiburon.model.joints.elimination import Eliminated, accelerate_direction, eliminate_direction
+from tiburon.model.joint_constraints import Measure, Offset, Turn, all_axes
 from tiburon.model.pose import Pose
 from tiburon.model.value_checks import Matrix3, check_name, matrix3, per_dof
 from tiburon.record import field, record
 from tiburon.spatial import ArticulatedInertia, Force, Motion, Scalar, Transform
 from tiburon.spatial.vec3 import IDENTITY3
+
+PerDof: TypeAlias = float | tuple[float, ...]
+"""One value for all degrees of freedom of a joint, or one each."""
+
+
+@record
+class JointLimits:
+    """Limits of a joint; immutable, compares by value.
+
+    Each is one value for all degrees of freedom, or one per degree of freedom. Infinity means no
+    limit. In joints with a quaternion, `upper` bounds the total rotation angle. Data only: dynamics
+    functions do not stop a joint, simulations do.
+
+    Example:
+        ``Revolute("elbow", limits=JointLimits(-1.5, 1.5, velocity=3.0, force=60.0))``
+    """
+
+    lower: PerDof = -math.inf
+    """Smallest position [rad or m]."""
+
+    upper: PerDof = math.inf
+    """Largest position [rad or m]."""
+
+    velocity: PerDof = math.inf
+    """Largest speed in either direction [rad/s or m/s]."""
+
+    force: PerDof = math.inf
+    """Largest joint force in either direction [N m or N]."""
+
+    def __post_init__(self) -> None:
+        for quantity, least in [
+            ("lower", -math.inf),
+            ("upper", -math.inf),
+            ("velocity", 0.0),
+            ("force", 0.0),
+        ]:
+            given = getattr(self, quantity)
+            value = per_dof(given, "joint limits", quantity, least=least, infinite=True)
+            object.__setattr__(self, quantity, value)
+        for low, high in zip(*self._pairs(), strict=True):
+            if not low <= high:
+                raise ModelError(
+                    f"joint limits: lower must not exceed upper, got lower {low:g} and upper "
+                    f"{high:g}; swap them, or leave both out for a joint without limits"
+                )
+
+    def _pairs(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        """Return lower and upper limits of equal length."""
+        low = self.lower if isinstance(self.lower, tuple) else (self.lower,)
+        high = self.upper if isinstance(self.upper, tuple) else (self.upper,)
+        count = max(len(low), len(high))
+        low = low * count if len(low) == 1 else low
+        high = high * count if len(high) == 1 else high
+        if len(low) != len(high):
+            raise ModelError(
+                f"joint limits: lower and upper must have equal length, got {len(low)} and "
+                f"{len(high)}; give one value, or one per degree of freedom"
+            )
+        return low, high
+
+
+@record
+class JointPassive:
+    """Friction and springs of a joint; immutable, compares by value.
+
+    Each is one value for all degrees of freedom, or one per degree of freedom. Data only: dynamics
+    functions do not add these forces, simulations do.
+
+    Example:
+        ``Revolute("knee", passive=JointPassive(damping=0.1, stiffness=20.0, rest=0.4))``
+    """
+
+    damping: PerDof = 0.0
+    """Viscous friction, force per velocity [N m s/rad or N s/m]."""
+
+    friction: PerDof = 0.0
+    """Coulomb friction, force against any motion [N m or N]."""
+
+    stiffness: PerDof = 0.0
+    """Spring, force per displacement from `rest` [N m/rad or N/m]."""
+
+    rest: PerDof = 0.0
+    """Rest position of the spring [rad or m], one value or one per variable."""
+
+    def __post_init__(self) -> None:
+        for quantity in ("damping", "friction", "stiffness"):
+            value = per_dof(getattr(self, quantity), "joint passive", quantity, least=0.0)
+            object.__setattr__(self, quantity, value)
+        object.__setattr__(self, "rest", per_dof(self.rest, "joint passive", "rest"))
+
+
+class Eliminated(NamedTuple):
+    """Data of an eliminated direction for the outward pass."""
+
+    W: Force
+    """U / d."""
+
+    rate: Scalar
+    """u / d, the acceleration along s with the parent at rest."""
+
+
+def coordinate_axis(s: Motion) -> tuple[int, float] | None:
+    """Return index and sign of the coordinate axis of a constant direction, if it is one."""
+    entries = tuple(s)
+    if not all(isinstance(x, float) for x in entries):
+        return None
+    used = [index for index, x in enumerate(entries) if x != 0.0]
+    if len(used) == 1 and abs(entries[used[0]]) == 1.0:
+        return used[0], entries[used[0]]
+    return None
+
+
+def eliminate_direction(
+    I: ArticulatedInertia, p: Force, s: Motion, tau: Scalar, armature: Scalar | None = None
+) -> tuple[ArticulatedInertia, Force, Eliminated]:
+    """Return I - U U^T / d, p + U u / d, and what `accelerate_direction` needs.
+
+    Args:
+        I: Inertia of the body.
+        p: Its bias force.
+        s: The direction.
+        tau: Force along it.
+        armature: Armature inertia of the motion along s, added to d.
+    """
+    axis = coordinate_axis(s)
+    if axis is None:
+        U = I.apply(s)
+        d = s.dot(U)
+        if armature is not None:
+            d = d + armature
+        u = tau - s.dot(p)
+        W = Force.from_array([x / d for x in U])
+        return I.subtract_products((U,), (W,)), p + W * u, Eliminated(W, u / d)
+    k, sign = axis
+    U = I.column(k)
+    entries, forces = tuple(U), tuple(p)
+    d = entries[k]
+    signed_tau = sign * tau
+    u = signed_tau - forces[k]
+    if armature is not None:
+        # with an armature the transmitted force is not known beforehand
+        d = d + armature
+        W = Force.from_array([x / d for x in entries])
+        return I.subtract_products((U,), (W,)), p + W * u, Eliminated(W, u / d)
+    w = [x / d for x in entries]
+    w[k] = 1.0
+    handed_on = [f + wi * u for f, wi in zip(forces, w, strict=True)]
+    # the transmitted force along an eliminated direction is the joint force
+    handed_on[k] = signed_tau
+    W = Force.from_array(w)
+    return I.subtract_products((U,), (W,)), Force.from_array(handed_on), Eliminated(W, u / d)
+
+
+def accelerate_direction(
+    freed: Eliminated, a: Motion, s: Motion, armature: Scalar | None = None
+) -> tuple[Scalar, Motion]:
+    """Return the acceleration along s and the acceleration a + s qdd of the body.
+
+    `armature` as for `eliminate_direction`.
+    """
+    axis = coordinate_axis(s)
+    if axis is None:
+        qdd = freed.rate - a.dot(freed.W)
+        return qdd, a + s * qdd
+    k, sign = axis
+    entries = list(a)
+    if armature is not None:
+        along = freed.rate - a.dot(freed.W)
+        entries[k] = entries[k] + along
+        return sign * along, Motion.from_array(entries)
+    # W_k = 1, so that adding qdd to the body's component cancels the component itself
+    total = freed.rate
+    for index, (w, x) in enumerate(zip(freed.W, entries, strict=True)):
+        if index != k:
+            total = total - w * x
+    qdd = sign * (total - entries[k])
+    entries[k] = total
+    return qdd, Motion.from_array(entries)
+
 
 Carry = tuple[Eliminated, ...]
 """Data that `Joint.release` keeps for `Joint.accelerate`, one entry per velocity variable."""
@@ -206,9 +388,6 @@ class Joint(ABC):
 
     def locked(self, q: Sequence[float]) -> "Joint":
         """Return a fixed joint of the same name with the pose of this joint at q."""
-        # imported here, because Fixed derives from Joint
-        from tiburon.model.joints.fixed import Fixed
-
         X = self.transform(q)
         # X.rotation maps joint axes to body axes; a pose maps body axes to joint axes
         R = matrix3(np.array(X.rotation, dtype=np.float64).T)
@@ -309,11 +488,7 @@ class Joint(ABC):
         return Ia, Ia.apply(c, start=pa), tuple(carry)
 
     def accelerate(
-        self,
-        q: Sequence[Scalar],
-        carry: Carry,
-        a: Motion,
-        armature: Sequence[Scalar] | None = None,
+        self, q: Sequence[Scalar], carry: Carry, a: Motion, armature: Sequence[Scalar] | None = None
     ) -> tuple[tuple[Scalar, ...], Motion]:
         """Find the joint acceleration.
 
@@ -397,3 +572,36 @@ def refuse_own_data(joint: Joint, *inner: Joint) -> None:
                 f"armature; give them to {joint.name!r}",
                 name=joint.name,
             )
+
+
+@record(slots=False)
+class Fixed(Joint):
+    """A rigid connection: the body stays in the joint frame.
+
+    Example:
+        ``Fixed("weld", pose=Pose(translation=(0, 0, 0.1)))``
+    """
+
+    kind: ClassVar[str] = "fixed"
+    nq: ClassVar[int] = 0
+    nv: ClassVar[int] = 0
+
+    def loop_constraints(self) -> tuple[Measure, ...]:
+        """Return the constraints of equal poses."""
+        return (*all_axes(Turn), *all_axes(Offset))
+
+    def neutral(self) -> tuple[float, ...]:
+        """Return an empty tuple."""
+        return ()
+
+    def random(self, rng: "np.random.Generator") -> tuple[float, ...]:
+        """Return an empty tuple."""
+        return ()
+
+    def transform(self, q: Sequence[Scalar]) -> Transform:
+        """Return the identity."""
+        return Transform(())
+
+    def subspace(self, q: Sequence[Scalar]) -> tuple[Motion, ...]:
+        """Return an empty tuple."""
+        return ()

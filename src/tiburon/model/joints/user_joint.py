@@ -22,8 +22,6 @@ from tiburon.trace.declared import is_declared, replaced_names, structure_text
 if TYPE_CHECKING:
     from tiburon.trace.program import Program
 
-__all__ = ["as_laid_out", "joint_graph"]
-
 
 class UserJoint:
     """A joint defined by the results of its methods alone.

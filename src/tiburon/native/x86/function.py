@@ -17,12 +17,7 @@ from tiburon.native.engine import Host
 from tiburon.native.fixed_arguments import TABLE, Places, callee_parameters
 from tiburon.native.llvm import LlvmTarget, function_attributes
 from tiburon.native.target import Ref, UnrolledMachine
-from tiburon.native.x86.addressing import shorten_addresses
-from tiburon.native.x86.instruction import (
-    InstructionRecorder,
-    X86Instruction,
-    live_instructions,
-)
+from tiburon.native.x86.instruction import InstructionRecorder, X86Instruction, live_instructions
 from tiburon.native.x86.register_allocation import (
     PACKED,
     REGISTERS,
@@ -30,6 +25,7 @@ from tiburon.native.x86.register_allocation import (
     AllocatedCode,
     Width,
     allocate_registers,
+    shorten_addresses,
 )
 from tiburon.native.x86.schedule import hide_latency, schedule_for_registers
 from tiburon.trace.graph import Graph

@@ -20,8 +20,7 @@ from tiburon.spatial.rotations import select
 from tiburon.trace.differentiation import push_forward
 from tiburon.trace.primitives.primitive import nodes_of
 from tiburon.trace.program import current_graph
-from tiburon.trace.regions import function
-from tiburon.trace.regions.region import as_value
+from tiburon.trace.regions import as_value, function
 
 __all__ = ["Acceleration", "Chart", "Manifold", "Scalars", "Steps", "combine"]
 

@@ -22,7 +22,7 @@ from tiburon.simulation.integrators.pair import Attempt, Pair, later
 from tiburon.simulation.integrators.rate_jacobian import RateChanges, rate_changes
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.primitives import factor_orthogonal
+from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.shifted import ShiftedMatrix, ShiftedRight
 from tiburon.trace.regions import function
 

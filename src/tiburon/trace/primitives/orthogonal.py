@@ -26,8 +26,11 @@ from typing import Any, NamedTuple
 
 from tiburon.errors import ShapeError
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.machine import Index, Machine, Memory, Number
 from tiburon.trace.primitives.primitive import (
+    Index,
+    Machine,
+    Memory,
+    Number,
     Primitive,
     dot,
     is_zero_row,

@@ -27,11 +27,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.machine import DirectMachine, Index, Machine, Memory, Number
-from tiburon.trace.primitives.primitive import Primitive
+from tiburon.trace.primitives.primitive import (
+    DirectMachine,
+    Index,
+    Machine,
+    Memory,
+    Number,
+    Primitive,
+)
 from tiburon.trace.value import Value
-
-__all__ = ["BLOCKS", "Rk4Chain"]
 
 BLOCKS = ("M2", "M3", "M4", "C21", "C32", "C43", "D2", "D3", "D4", "C51", "C52", "C53", "C54", "M5")
 """Order of the matrices of one block among the arguments; D_i is C_i1 of a bracket, else zero."""
@@ -180,13 +184,7 @@ class Rk4Chain(Primitive):
         return [(count, *rows) for count, rows in groups.items()]
 
     def _write_blocks(
-        self,
-        m: Machine,
-        given: Memory,
-        rows: Memory,
-        name: str,
-        stage: Index = 0,
-        shift: int = 0,
+        self, m: Machine, given: Memory, rows: Memory, name: str, stage: Index = 0, shift: int = 0
     ) -> None:
         """Write block matrices into the columns of the initial position, or `shift` beyond.
 
@@ -244,7 +242,7 @@ class Rk4Chain(Primitive):
 
     def _spelled_out(self) -> Any:
         """Return the operations themselves as a function, whose derivatives are known."""
-        from tiburon.trace.regions.function import FunctionRegion
+        from tiburon.trace.regions import FunctionRegion
 
         graph = Graph(None)
         inputs = [graph.input(0, k) for k in range(self.argument_count)]

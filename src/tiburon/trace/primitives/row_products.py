@@ -17,10 +17,13 @@ from typing import NamedTuple
 
 from tiburon.trace.count import OperationCount
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.machine import Machine, Memory
-from tiburon.trace.primitives.primitive import UNROLLED_OPERATIONS, Primitive, is_zero_row
-
-__all__ = ["ZERO", "Kind", "Piece", "RowProducts"]
+from tiburon.trace.primitives.primitive import (
+    UNROLLED_OPERATIONS,
+    Machine,
+    Memory,
+    Primitive,
+    is_zero_row,
+)
 
 ZERO = -1
 """Kind of pieces whose entries are 0."""
@@ -58,10 +61,7 @@ class RowProducts(Primitive):
     """
 
     def __init__(
-        self,
-        sizes: Sequence[tuple[int, int]],
-        kinds: Sequence[Kind],
-        pieces: Sequence[Piece],
+        self, sizes: Sequence[tuple[int, int]], kinds: Sequence[Kind], pieces: Sequence[Piece]
     ) -> None:
         self.sizes = tuple(sizes)
         self.kinds = tuple(tuple(kind) for kind in kinds)

@@ -21,12 +21,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.machine import Machine, Memory
-from tiburon.trace.primitives.primitive import Primitive, is_zero_row
+from tiburon.trace.primitives.primitive import Machine, Memory, Primitive, is_zero_row
 from tiburon.trace.primitives.spd import LOST_PIVOT
-
-__all__ = ["FactorSaddle", "SaddleFactor", "SaddlePattern", "SolveSaddle"]
-
 
 ABSENT_PIVOT = 1e300
 """Size of pivots of constraints that do not exist."""

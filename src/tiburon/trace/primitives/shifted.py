@@ -13,10 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tiburon.trace.primitives.machine import Machine, Memory, Number
-from tiburon.trace.primitives.primitive import Primitive
-
-__all__ = ["ShiftedMatrix", "ShiftedRight"]
+from tiburon.trace.primitives.primitive import Machine, Memory, Number, Primitive
 
 
 class ShiftedMatrix(Primitive):

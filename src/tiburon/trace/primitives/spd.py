@@ -15,9 +15,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.machine import Machine, Memory
 from tiburon.trace.primitives.primitive import (
     Factorization,
+    Machine,
+    Memory,
     Primitive,
     dot,
     is_zero_row,
@@ -26,8 +27,6 @@ from tiburon.trace.primitives.primitive import (
     solve_columns,
     square_size,
 )
-
-__all__ = ["FactorSpd", "SolveSpd", "SpdFactor", "factor_spd", "solve_spd"]
 
 LOST_PIVOT = 2.0**-49
 """Ratio of a pivot to its diagonal element below which the matrix is numerically singular."""

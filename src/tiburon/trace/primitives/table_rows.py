@@ -18,11 +18,8 @@ import numpy as np
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, NonFiniteError, ShapeError
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.machine import Machine, Memory, address_of
-from tiburon.trace.primitives.primitive import Primitive
+from tiburon.trace.primitives.primitive import Machine, Memory, Primitive, address_of
 from tiburon.trace.value import where
-
-__all__ = ["HANDLE", "Table", "TableForm", "TableRows", "read_rows", "table_form"]
 
 HANDLE = 3
 """Values that identify a table: address of its abscissas, address of its rows, row count."""

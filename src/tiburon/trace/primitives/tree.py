@@ -23,9 +23,10 @@ from typing import Any
 
 from tiburon.errors import ShapeError
 from tiburon.trace.graph import Graph
-from tiburon.trace.primitives.machine import Machine, Memory
 from tiburon.trace.primitives.primitive import (
     Factorization,
+    Machine,
+    Memory,
     Primitive,
     array_of,
     dot,

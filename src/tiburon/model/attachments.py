@@ -1,0 +1,537 @@
+"""Springs, hydraulic cylinders, thrusters, motors and rotors: attachments of bodies and joints."""
+
+import math
+from itertools import pairwise
+from typing import TypeAlias
+
+import numpy as np
+
+from tiburon.arguments import public
+from tiburon.errors import ModelError, shown
+from tiburon.model.body import Body
+from tiburon.model.inertia import Inertia
+from tiburon.model.joints import Coupled, Joint, Revolute
+from tiburon.model.pose import Pose
+from tiburon.model.value_checks import Vec3, check_name, finite_array, number, unit_vector, vec3
+from tiburon.record import field, record
+
+
+@record
+class Spring:
+    """A spring with a damper between two points; immutable, compares by value.
+
+    Its tension is stiffness times (length - rest_length) plus damping times the rate of length; a
+    rope has no negative tension. Simulations apply its force; dynamics functions do not.
+
+    Example:
+        ``Spring("coil", "world", "slider", stiffness=8e5, damping=4e4, rest_length=0.5)``
+    """
+
+    name: str
+    """Unique among the springs of a model."""
+
+    first: str
+    """Name of the body or frame at one end, or "world"."""
+
+    second: str
+    """Name of the body or frame at the other end, or "world"."""
+
+    stiffness: float = 0.0
+    """Force per length [N/m]."""
+
+    damping: float = 0.0
+    """Force per speed [N s/m]."""
+
+    rest_length: float = 0.0
+    """Rest length [m]."""
+
+    first_point: Vec3 = (0.0, 0.0, 0.0)
+    """The end in axes of the first frame [m]."""
+
+    second_point: Vec3 = (0.0, 0.0, 0.0)
+    """The end in axes of the second frame [m]."""
+
+    rope: bool = False
+    """Whether it can only pull: slack below its rest length."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "spring")
+        element = f"spring {self.name!r}"
+        check_two_ends(element, self.name, self.first, self.second)
+        for quantity in ("stiffness", "damping", "rest_length"):
+            value = number(getattr(self, quantity), element, quantity, self.name, least=0.0)
+            object.__setattr__(self, quantity, value)
+        for quantity in ("first_point", "second_point"):
+            value3 = vec3(getattr(self, quantity), element, quantity, self.name)
+            object.__setattr__(self, quantity, value3)
+        given: object = self.rope
+        if not isinstance(given, bool):
+            raise ModelError(
+                f"{element}: rope must be True or False, got {shown(given)}", name=self.name
+            )
+
+
+def check_two_ends(element: str, name: str, first: object, second: object) -> None:
+    """Raise an error unless two ends are names of different frames."""
+    for end, given in (("first", first), ("second", second)):
+        check_name(given, f"{element}: {end}")
+    if first == second:
+        raise ModelError(
+            f"{element}: its ends must be on two bodies or frames, got {first!r} twice; name the "
+            "other one",
+            name=name,
+        )
+
+
+@record
+class HydraulicCylinder:
+    """A hydraulic cylinder with two chambers and its valve; data only.
+
+    It acts between two points, whose distance grows as it extends, or at a joint with one degree of
+    freedom:
+    then the areas are volumes per motion of the joint [m^2, or m^3/rad], and its position counts as
+    extension. The command is the opening of the valve, from -1 (retract) to 1 (extend).
+
+    Example:
+        A cylinder of 40 mm bore and 25 mm rod on a boom::
+
+            HydraulicCylinder("lift", first="base", second="boom", cap_area=1.257e-3,
+                              rod_area=7.66e-4, stroke=0.3, retracted_length=0.5,
+                              supply_pressure=16e6, valve_gain=3e-7)
+    """
+
+    name: str
+    """Unique among the cylinders of a model."""
+
+    first: str | None = None
+    """Name of the body or frame at one end, or "world"; None at a joint."""
+
+    second: str | None = None
+    """Name of the body or frame at the other end."""
+
+    joint: str | None = None
+    """Name of the joint it drives, instead of two ends."""
+
+    cap_area: float = 1e-3
+    """Area of the piston on the side whose pressure extends it [m^2]."""
+
+    rod_area: float = 1e-3
+    """Area on the side whose pressure retracts it [m^2]; equal to the other for two rods."""
+
+    stroke: float = 0.5
+    """Stroke [m or rad]."""
+
+    retracted_length: float = 0.0
+    """Distance of the ends, or position of the joint, when fully retracted [m or rad]."""
+
+    supply_pressure: float = 16e6
+    """Supply pressure of the pump [Pa]."""
+
+    tank_pressure: float = 0.0
+    """Pressure of the tank [Pa]."""
+
+    valve_gain: float = 1e-7
+    """Flow through the fully open valve per root of pressure difference [m^3/s/sqrt(Pa)]."""
+
+    valve_time: float = 0.0
+    """Time constant of the valve [s]; 0 for an ideal valve."""
+
+    bulk_modulus: float = 1.4e9
+    """Effective bulk modulus of oil, lines and walls [Pa]."""
+
+    dead_volume: float = 5e-5
+    """Dead volume of each chamber and its line [m^3]."""
+
+    leakage: float = 0.0
+    """Leakage past the piston per pressure difference [m^3/s/Pa]."""
+
+    damping: float = 0.0
+    """Viscous friction of seals [N s/m or N m s/rad]."""
+
+    relief_pressure: float | None = None
+    """Pressure at which a chamber opens to the tank [Pa]; 1.25 of the supply if None."""
+
+    first_point: Vec3 = (0.0, 0.0, 0.0)
+    """The end in axes of the first frame [m]."""
+
+    second_point: Vec3 = (0.0, 0.0, 0.0)
+    """The end in axes of the second frame [m]."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "hydraulic cylinder")
+        element = f"hydraulic cylinder {self.name!r}"
+        if self.joint is not None:
+            check_name(self.joint, f"{element}: joint")
+            if self.first is not None or self.second is not None:
+                raise ModelError(
+                    f"{element}: it acts between first and second or at a joint, got both; leave "
+                    "one out",
+                    name=self.name,
+                )
+        else:
+            check_two_ends(element, self.name, self.first, self.second)
+        positive = ("cap_area", "rod_area", "stroke", "bulk_modulus", "dead_volume")
+        for quantity in (*positive, "valve_gain", "valve_time", "leakage", "damping"):
+            value = number(getattr(self, quantity), element, quantity, self.name, least=0.0)
+            if value == 0.0 and quantity in positive:
+                raise ModelError(
+                    f"{element}: {quantity} must be positive, got 0; check its unit", name=self.name
+                )
+            object.__setattr__(self, quantity, value)
+        for quantity in ("retracted_length", "supply_pressure", "tank_pressure"):
+            value = number(getattr(self, quantity), element, quantity, self.name)
+            object.__setattr__(self, quantity, value)
+        if self.supply_pressure <= max(self.tank_pressure, 0.0):
+            raise ModelError(
+                f"{element}: supply_pressure must be positive and above tank_pressure, got "
+                f"{self.supply_pressure:g} and {self.tank_pressure:g} Pa; check their unit",
+                name=self.name,
+            )
+        relief = self.relief_pressure
+        relief = 1.25 * self.supply_pressure if relief is None else relief
+        relief = number(relief, element, "relief_pressure", self.name, infinite=True)
+        if relief < self.supply_pressure or math.isinf(relief):
+            raise ModelError(
+                f"{element}: relief_pressure must be finite and at least supply_pressure, got "
+                f"{relief:g} Pa; a relief valve must not open below the supply pressure",
+                name=self.name,
+            )
+        object.__setattr__(self, "relief_pressure", relief)
+        for quantity in ("first_point", "second_point"):
+            value3 = vec3(getattr(self, quantity), element, quantity, self.name)
+            object.__setattr__(self, quantity, value3)
+
+
+@record
+class LinearThrust:
+    """Thrust proportional to the command."""
+
+    gain: float = 1.0
+    """Thrust per unit of command [N]; 1 if the command is the thrust itself."""
+
+    dead_band: tuple[float, float] = (0.0, 0.0)
+    """Dead band: commands within give no thrust; others count from the nearer edge."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "gain", number(self.gain, "linear thrust", "gain"))
+        object.__setattr__(self, "dead_band", _dead_band(self.dead_band, "linear thrust"))
+
+
+@record
+class QuadraticThrust:
+    """Thrust c u|u| of a propeller at speed u; c may differ between directions."""
+
+    forward: float
+    """c for commands u > 0 [N per squared unit of command]."""
+
+    backward: float | None = None
+    """c for commands u < 0; that of `forward` if None."""
+
+    dead_band: tuple[float, float] = (0.0, 0.0)
+    """Dead band: commands within give no thrust; others count from the nearer edge."""
+
+    def __post_init__(self) -> None:
+        element = "quadratic thrust"
+        object.__setattr__(self, "forward", number(self.forward, element, "forward"))
+        if self.backward is not None:
+            object.__setattr__(self, "backward", number(self.backward, element, "backward"))
+        object.__setattr__(self, "dead_band", _dead_band(self.dead_band, element))
+
+
+@record
+class TableThrust:
+    """Thrust from a table, interpolated linearly, constant beyond its ends."""
+
+    commands: tuple[float, ...]
+    """Commands, increasing."""
+
+    forces: tuple[float, ...]
+    """Thrust at each command [N]."""
+
+    def __post_init__(self) -> None:
+        element = "table thrust"
+        for quantity in ("commands", "forces"):
+            given = getattr(self, quantity)
+            count = np.size(given)
+            value = finite_array(given, (count,), element, quantity).tolist()
+            object.__setattr__(self, quantity, tuple(value))
+        if len(self.commands) != len(self.forces) or len(self.commands) < 2:
+            raise ModelError(
+                f"{element}: commands and forces must have equal length, at least two, got "
+                f"{len(self.commands)} and {len(self.forces)}; complete the rows"
+            )
+        if not all(a < b for a, b in pairwise(self.commands)):
+            raise ModelError(
+                f"{element}: commands must increase, got {list(self.commands)}; sort the rows"
+            )
+
+
+ThrustCurve: TypeAlias = LinearThrust | QuadraticThrust | TableThrust
+
+
+@record
+class Thruster:
+    """A propeller or jet on a body; immutable, compares by value.
+
+    Example:
+        ``Thruster("port", "hull", (-0.5, 0.2, 0), (1, 0, 0), QuadraticThrust(0.02))``
+    """
+
+    name: str
+    """Unique among the thrusters of a model."""
+
+    body: str
+    """Name of the body or frame it is fixed to."""
+
+    position: Vec3 = (0.0, 0.0, 0.0)
+    """Point of force, in axes of that body or frame [m]."""
+
+    direction: Vec3 = (1.0, 0.0, 0.0)
+    """Unit vector of the force on the body at positive thrust, same axes."""
+
+    curve: ThrustCurve = field(default_factory=LinearThrust)
+    """Thrust for a command."""
+
+    time_constant: float = 0.0
+    """Time constant of the first-order lag [s]; 0 for none."""
+
+    torque_ratio: float = 0.0
+    """Reaction torque about `direction` per thrust [m]; signed."""
+
+    command_limits: tuple[float, float] = (-math.inf, math.inf)
+    """Smallest and largest command."""
+
+    thrust_limits: tuple[float, float] = (-math.inf, math.inf)
+    """Smallest and largest thrust [N]."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "thruster")
+        element = f"thruster {self.name!r}"
+        check_name(self.body, f"{element}: body")
+        object.__setattr__(self, "position", vec3(self.position, element, "position", self.name))
+        direction = unit_vector(self.direction, element, "direction", self.name)
+        object.__setattr__(self, "direction", direction)
+        given: object = self.curve
+        if not isinstance(given, ThrustCurve):
+            raise ModelError(
+                f"{element}: curve must be LinearThrust(...), QuadraticThrust(...) or "
+                f"TableThrust(...), got {shown(given)}",
+                name=self.name,
+            )
+        time = number(self.time_constant, element, "time_constant", self.name, least=0.0)
+        object.__setattr__(self, "time_constant", time)
+        ratio = number(self.torque_ratio, element, "torque_ratio", self.name)
+        object.__setattr__(self, "torque_ratio", ratio)
+        for quantity in ("command_limits", "thrust_limits"):
+            pair = limit_pair(getattr(self, quantity), element, quantity, self.name)
+            object.__setattr__(self, quantity, pair)
+
+
+def limit_pair(
+    value: object, element: str, quantity: str, name: str | None = None
+) -> tuple[float, float]:
+    """Convert to a lower and an upper limit, either of which may be infinite."""
+    if not isinstance(value, (tuple, list)) or len(value) != 2:
+        raise ModelError(
+            f"{element}: {quantity} must be two numbers, smallest and largest, got {shown(value)}",
+            name=name,
+        )
+    low, high = (number(x, element, quantity, name, infinite=True) for x in value)
+    if not low <= high:
+        raise ModelError(
+            f"{element}: {quantity} must be smallest and largest in this order, got {low:g} and "
+            f"{high:g}; swap them",
+            name=name,
+        )
+    return low, high
+
+
+def _dead_band(value: object, element: str) -> tuple[float, float]:
+    low, high = limit_pair(value, element, "dead_band")
+    if not low <= 0.0 <= high:
+        raise ModelError(
+            f"{element}: dead_band must contain zero, got {low:g} to {high:g}; give its lower "
+            "edge "
+            "first"
+        )
+    return low, high
+
+
+@record
+class Motor:
+    """Parameters of a direct-current motor (Nahon 1991, eqs. 6.44 to 6.47).
+
+    voltage = R i + L di/dt + B w and K i = J dw/dt + c w + sign(w) f + load, all at the motor's own
+    shaft. Torque and back-EMF constants are equal in SI units, unless the manufacturer states
+    otherwise.
+    """
+
+    resistance: float
+    """R [ohm]."""
+
+    torque_constant: float
+    """K [N m/A]."""
+
+    back_emf_constant: float | None = None
+    """B [V s/rad]; that of `torque_constant` if None."""
+
+    inductance: float = 0.0
+    """L [H]."""
+
+    damping: float = 0.0
+    """c, viscous friction at the shaft [N m s/rad]."""
+
+    friction: float = 0.0
+    """f, Coulomb friction at the shaft [N m]."""
+
+    brush_drop: float = 0.0
+    """Voltage lost at the brushes [V]."""
+
+    voltage_limit: float = math.inf
+    """Largest voltage in either direction [V]."""
+
+    current_limit: float = math.inf
+    """Largest current in either direction [A]."""
+
+    def __post_init__(self) -> None:
+        element = "motor"
+        for quantity in ("resistance", "inductance", "damping", "friction", "brush_drop"):
+            value = number(getattr(self, quantity), element, quantity, least=0.0)
+            object.__setattr__(self, quantity, value)
+        for quantity in ("torque_constant", "back_emf_constant"):
+            if getattr(self, quantity) is not None:
+                value = number(getattr(self, quantity), element, quantity)
+                object.__setattr__(self, quantity, value)
+        for quantity in ("voltage_limit", "current_limit"):
+            given = getattr(self, quantity)
+            value = number(given, element, quantity, least=0.0, infinite=True)
+            object.__setattr__(self, quantity, value)
+
+
+@record
+class Actuator:
+    """An actuator of a joint; immutable, compares by value.
+
+    `rotor_inertia` is data of the motor. Dynamics uses the joint's `armature` (ratio squared times
+    the rotor inertia), or a `rotor` body.
+
+    Example:
+        ``Actuator("elbow motor", "elbow", ratio=100, rotor_inertia=2e-4, force_limits=(-60, 60))``
+    """
+
+    name: str
+    """Unique among the actuators of a model."""
+
+    joint: str
+    """Name of the joint it drives."""
+
+    ratio: float = 1.0
+    """Gear ratio: motor angle per joint angle (or displacement); signed."""
+
+    force_limits: tuple[float, float] = (-math.inf, math.inf)
+    """Smallest and largest force at the joint [N m or N]."""
+
+    speed_limit: float = math.inf
+    """Largest joint speed in either direction [rad/s or m/s]."""
+
+    rotor_inertia: float = 0.0
+    """Inertia of the rotor about its own axis, before the gear [kg m^2]."""
+
+    motor: Motor | None = None
+    """Electrical parameters, where known."""
+
+    def __post_init__(self) -> None:
+        check_name(self.name, "actuator")
+        element = f"actuator {self.name!r}"
+        check_name(self.joint, f"{element}: joint")
+        object.__setattr__(self, "ratio", number(self.ratio, element, "ratio", self.name))
+        if self.ratio == 0.0:
+            raise ModelError(
+                f"{element}: ratio must not be zero, got 0; use 1 for a motor without a gear",
+                name=self.name,
+            )
+        pair = limit_pair(self.force_limits, element, "force_limits", self.name)
+        object.__setattr__(self, "force_limits", pair)
+        for quantity, infinite in [("speed_limit", True), ("rotor_inertia", False)]:
+            given = getattr(self, quantity)
+            value = number(given, element, quantity, self.name, least=0.0, infinite=infinite)
+            object.__setattr__(self, quantity, value)
+        motor: object = self.motor
+        if motor is not None and not isinstance(motor, Motor):
+            raise ModelError(
+                f"{element}: motor must be a Motor, "
+                f"got {shown(motor)}; write Motor(resistance=..., "
+                "torque_constant=...)",
+                name=self.name,
+            )
+
+
+@public
+def rotor(
+    name: str,
+    housing: str,
+    drives: Joint | str,
+    *,
+    ratio: float,
+    inertia: float,
+    mass: float,
+    axis: Vec3 = (0.0, 0.0, 1.0),
+    pose: Pose | None = None,
+    transverse: float | None = None,
+) -> Body:
+    """Build the rotor of a motor as a body of the robot.
+
+    It rotates by `ratio` times the position of the driven joint, relative to the housing. It adds
+    its inertia times ratio^2 to the joint, its inertia to the housing, and gyroscopic moments. Its
+    mass is that of the rotor alone, which must not be part of the housing's.
+
+    Args:
+        name: Name of the body; its joint has the suffix "_spin".
+        housing: Name of the body that
+            carries the motor.
+        drives: The joint it drives, or its name.
+        ratio: Gear ratio, rotor angle per joint angle (or displacement); negative for opposite
+            directions.
+        inertia: Moment of inertia about its axis [kg m^2].
+        mass: Mass [kg].
+        axis: Unit axis of the spin, in axes of `pose`.
+        pose: Center of the rotor in the housing's frame.
+        transverse: Moment of inertia about a transverse axis [kg m^2]; by default half of
+            `inertia`, that of a thin disk.
+
+    Returns:
+        A body to list in a model.
+
+    Example:
+        ``rotor("elbow_rotor", "upper_arm", "elbow", ratio=100, inertia=2e-5, mass=0.1)``
+    """
+    check_name(name, "rotor")
+    element = f"rotor {name!r}"
+    check_name(housing, f"{element}: housing")
+    if not isinstance(drives, Joint):
+        check_name(drives, f"{element}: drives")
+    along, across = (
+        float(finite_array(value, (), element, what, name))
+        for value, what in ((inertia, "inertia"), (transverse or 0.5 * inertia, "transverse"))
+    )
+    if along <= 0.0 or across < 0.5 * along:
+        raise ModelError(
+            f"{element}: inertia must be positive and transverse at least half of it, got "
+            f"{along:g} and {across:g} kg m^2; no body of revolution has less",
+            name=name,
+        )
+    leader = drives if isinstance(drives, str) else drives.name
+    spin = Revolute(f"{name}_spin", axis)
+    x, y, z = spin.axis
+    # body of revolution: I = across 1 + (along - across) a a^T
+    more = along - across
+    tensor = (
+        across + more * x * x,
+        more * x * y,
+        more * x * z,
+        across + more * y * y,
+        more * y * z,
+        across + more * z * z,
+    )
+    joint = Coupled(f"{name}_spin", spin, leader, ratio, pose=pose or Pose())
+    return Body(name, housing, joint=joint, inertia=Inertia(mass, (0.0, 0.0, 0.0), tensor))
