@@ -81,8 +81,8 @@ def moment(element, model, q, v, x=(), u=(), time=0.0, world=FREE):
     """Return what an element meets in one state on floats."""
     plan, gravity, water = surroundings(model, world)
     around = Setting(model, (), (), plan, gravity, water)
-    sight = StateKinematics(around, tuple(map(float, q)), tuple(map(float, v)))
-    return ElementContext(sight, time, tuple(x), tuple(u), element.parameters())
+    kinematics = StateKinematics(around, tuple(map(float, q)), tuple(map(float, v)))
+    return ElementContext(kinematics, time, tuple(x), tuple(u), element.parameters())
 
 
 def power(model, q, v, action):

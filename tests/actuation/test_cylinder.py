@@ -7,7 +7,7 @@ import pytest
 
 import tiburon as tb
 from tests.actuation.stepping import moment, power, slider, stepper
-from tiburon.actuation.cylinder_drive import LAMINAR_SHARE, orifice_flow
+from tiburon.actuation.cylinder_drive import LAMINAR_FRACTION, orifice_flow
 from tiburon.actuation.defaults import as_elements
 
 RANDOM = np.random.default_rng()
@@ -77,7 +77,7 @@ def test_stalled_it_pushes_with_the_pressure_of_the_pump():
     end = run([0.2, 0.0, *element.initial_state(None)], {"ram": 1.0}, dt=1e-4, count=20000)
     assert end[2] == pytest.approx(c.supply_pressure, rel=1e-3)
     # draining, pressure ends within the laminar range
-    assert abs(end[3]) < LAMINAR_SHARE * c.supply_pressure
+    assert abs(end[3]) < LAMINAR_FRACTION * c.supply_pressure
 
 
 def test_a_shut_cylinder_only_stores_and_loses():

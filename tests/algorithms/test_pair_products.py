@@ -13,7 +13,7 @@ from tests.tolerances import ALGEBRA, assert_close
 from tiburon.algorithms import pair_products
 from tiburon.algorithms.coriolis import coriolis
 from tiburon.algorithms.crba import composite_products, composite_vectors, crba
-from tiburon.algorithms.pair_products import TAPED_BODIES, components, joint_matrix
+from tiburon.algorithms.pair_products import MAX_INLINED_BODIES, components, joint_matrix
 from tiburon.algorithms.regressor import regressor_rows
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.functions import kernel_source
@@ -99,10 +99,12 @@ def test_vectors_of_zeros_take_no_part():
 @pytest.mark.parametrize("name", MATRICES)
 def test_steps_give_what_inlined_visits_give(name, monkeypatch):
     """A tree beyond the size up to which vectors are found inline, on the interpreter."""
-    model = random_tree(5, TAPED_BODIES + 2, ("revolute", "prismatic", "universal", "spherical"))
+    model = random_tree(
+        5, MAX_INLINED_BODIES + 2, ("revolute", "prismatic", "universal", "spherical")
+    )
     source = LibrarySource(model, (name,), DEFAULT_WORLD)
     taped = source.program()
-    monkeypatch.setattr(pair_products, "TAPED_BODIES", 10**9)
+    monkeypatch.setattr(pair_products, "MAX_INLINED_BODIES", 10**9)
     monkeypatch.setattr(kernel_source, "INLINED_BODIES", 10**9)
     inlined = source.program()
     q, v, vd = (np.array(x) for x in state_of(model))

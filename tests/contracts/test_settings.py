@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tiburon.algorithms.pair_products import TAPED_BODIES
+from tiburon.algorithms.pair_products import MAX_INLINED_BODIES
 from tiburon.functions.kernel_source import INLINED_BODIES
 from tiburon.native.cache import DEFAULT_SIZE_LIMIT
 from tiburon.native.code import CODES_IN_MEMORY
@@ -33,7 +33,7 @@ def _settings():
     "sentence",
     [
         f"Above {INLINED_BODIES} bodies",
-        f"from {TAPED_BODIES + 1} bodies on",
+        f"from {MAX_INLINED_BODIES + 1} bodies on",
         f"at least {MIN_CALLS} calls",
         f"last {CODES_IN_MEMORY} programs",
         f"| {DEFAULT_SIZE_LIMIT >> 20} MiB |",

@@ -59,7 +59,7 @@ def test_factors_of_the_metric_change_with_the_matrix():
     given = np.array([H[i, j] for i, j in pairs])
 
     def softness(elements):
-        return TreeMetric(parents_of, elements.tolist()).softness
+        return TreeMetric(parents_of, elements.tolist()).inverse_D
 
     program = trace(softness, [Input("H", given.shape)])
     found = np.asarray(interpret(jacobian(program, mode="forward"), {"H": given}))

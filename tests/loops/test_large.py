@@ -12,7 +12,7 @@ from tests.loops.mechanisms import planar_hand
 from tests.loops.test_methods import dense, motion
 from tiburon.algorithms.surroundings import DEFAULT_WORLD
 from tiburon.functions.kernel_source import LibrarySource
-from tiburon.loops.augmented import LARGEST_PIVOTED, loop_pattern
+from tiburon.loops.augmented import MAX_PIVOTED_SIZE, loop_pattern
 from tiburon.loops.methods import cheaper_loop_method
 from tiburon.trace.count import count
 from tiburon.zoo import n_four_bar
@@ -59,7 +59,7 @@ def test_work_grows_as_a_row_of_four_bars_does():
 
 def test_large_is_what_the_careful_way_cannot_take():
     small, large = n_four_bar(31), n_four_bar(33)
-    assert small.nv * 62 <= LARGEST_PIVOTED < large.nv * 66
+    assert small.nv * 62 <= MAX_PIVOTED_SIZE < large.nv * 66
     assert not loop_pattern(small).is_large
     assert loop_pattern(large).is_large
 

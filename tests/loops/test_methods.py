@@ -131,11 +131,11 @@ def test_articulated_bodies_factor_the_mass_matrix():
     model, q = random_mechanism("floating", np.random.default_rng(5))
     metric = ArticulatedMetric(model.plan, JointVector(q))
     J = dense_constraints(model, q).J
-    shares = [metric.lowered({i: x for i, x in enumerate(row) if x != 0.0}) for row in J]
+    shares = [metric.solve_transpose({i: x for i, x in enumerate(row) if x != 0.0}) for row in J]
     G = np.zeros(J.shape)
     for row, share in zip(G, shares, strict=True):
         for i, x in share.items():
-            row[i] = x * np.sqrt(metric.softness[i])
+            row[i] = x * np.sqrt(metric.inverse_D[i])
     H = np.array(crba(model.plan, JointVector(q)), dtype=float)
     np.testing.assert_allclose(G @ G.T, J @ np.linalg.solve(H, J.T), atol=1e-11)
 
@@ -383,15 +383,17 @@ def test_shared_variables_factor_the_mass_matrix(kind):
     q = model.integrate(model.neutral(), 0.7 * CONDITIONS_RANDOM.standard_normal(model.nv))
     metric = CoupledMetric(model.plan, JointVector(q))
     H = np.array(crba(model.plan, JointVector(q)), dtype=float)
-    D = 1.0 / np.array(metric.softness)
+    D = 1.0 / np.array(metric.inverse_D)
     np.testing.assert_allclose(np.prod(D), np.linalg.det(H), rtol=1e-10)
     for _ in range(3):
         force = CONDITIONS_RANDOM.standard_normal(model.nv)
-        shares = metric.lowered(dict(enumerate(force)))
+        shares = metric.solve_transpose(dict(enumerate(force)))
         rates = np.array([shares.get(i, 0.0) for i in range(model.nv)]) / D
         expected = np.linalg.solve(H, force)
         # round-off of a mass matrix of condition some thousands
-        np.testing.assert_allclose(metric.raised(rates), expected, atol=1e-10 * abs(expected).max())
+        np.testing.assert_allclose(
+            metric.solve_lower(rates), expected, atol=1e-10 * abs(expected).max()
+        )
         np.testing.assert_allclose(rates @ (D * rates), force @ expected, rtol=1e-10)
 
 

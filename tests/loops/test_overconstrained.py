@@ -311,7 +311,7 @@ def test_open_loops_and_singular_poses_are_no_redundancy():
 
 def test_wrong_tolerances_are_refused():
     model, q = bennett(*BENNETTS[0])
-    text = r"redundancy_tolerance: expected a number from 0 to 0.01, got (-1|0.5|nan|'1e-6'|None)"
+    text = r"redundancy_tolerance: expected a value from 0 to 0.01, got (-1|0.5|nan|'1e-6'|None)"
     for wrong in (-1.0, 0.5, float("nan"), "1e-6", None):
         with pytest.raises(tb.DomainError, match=text):
             tb.simulate(model, 0.1, q=q, redundancy_tolerance=wrong)

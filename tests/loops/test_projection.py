@@ -120,7 +120,7 @@ def test_projections_do_not_turn_velocities(distance):
 
 def test_without_the_cut_rounding_would_turn_them(monkeypatch):
     """Rounding over the squared distance: the check above can fail."""
-    monkeypatch.setattr(projection, "CUT", 1e-10)
+    monkeypatch.setattr(projection, "PROJECTION_CUT", 1e-10)
     assert jump(1e-6) > 1e-6
 
 

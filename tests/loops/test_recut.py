@@ -166,7 +166,7 @@ def test_joints_that_need_their_variable_are_not_cut():
         tb.ModelError, match="'input': cannot be cut, an actuator or cylinder drives"
     ):
         tb.recut(model, cut="input")
-    with pytest.raises(tb.ModelError, match="'rocker': would hang on nothing with closure, output"):
+    with pytest.raises(tb.ModelError, match="'rocker': would be disconnected with closure, output"):
         tb.recut(model, cut=("output", "closure"))
     with pytest.raises(tb.UnknownNameError, match="did you mean 'elbow'"):
         tb.recut(model, cut="elbo")
@@ -175,7 +175,5 @@ def test_joints_that_need_their_variable_are_not_cut():
 def test_states_with_open_loops_have_no_other_form():
     model = tb.load("four_bar")
     other = tb.recut(model, cut="elbow")
-    with pytest.raises(
-        tb.ModelError, match=r"cannot be where the bodies are.*close the loops first"
-    ):
+    with pytest.raises(tb.ModelError, match=r"expected closed loops.*close the loops first"):
         tb.recut_state(model, other, np.array([1.0, 0.3, 0.2]))

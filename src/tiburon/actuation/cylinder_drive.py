@@ -37,13 +37,13 @@ _Forces: TypeAlias = Mapping[str, Sequence[Scalar]] | None
 _Apply: TypeAlias = Callable[[Scalar], tuple[_Forces, _Forces]]
 """Maps the piston force to joint forces and wrenches on frames."""
 
-LAMINAR_SHARE = 0.01
+LAMINAR_FRACTION = 0.01
 """Fraction of the supply pressure below which orifice flow is laminar (linear)."""
 
 RELIEF_RANGE = 0.05
 """Fraction of the supply pressure over which relief and make-up valves open fully."""
 
-STOP_SHARE = 5e-3
+STOP_FRACTION = 5e-3
 """Penetration of an end stop at full supply pressure, as a fraction of the stroke."""
 
 STOP_TIME = 2e-3
@@ -137,7 +137,7 @@ class CylinderDrive(Element):
         V1, V2 = dead + A1 * inside, dead + A2 * (stroke - inside)
         # the spool connects one chamber to the pump and the other to the tank
         forth, back = np.maximum(opening, 0.0), np.maximum(-opening, 0.0)
-        small = LAMINAR_SHARE * supply
+        small = LAMINAR_FRACTION * supply
         feed1 = orifice_flow(gain * forth, supply - p1, small)
         feed2 = orifice_flow(gain * back, supply - p2, small)
         drain1 = orifice_flow(gain * back, p1 - tank, small)
@@ -151,8 +151,8 @@ class CylinderDrive(Element):
             rates.append((commanded - opening) / now.p[12])
         # end stops, scaled by the largest pressure force
         largest = supply * np.maximum(A1, A2)
-        stiffness = largest / (STOP_SHARE * stroke)
-        law = (stiffness, stiffness * STOP_TIME, STOP_SHARE * stroke)
+        stiffness = largest / (STOP_FRACTION * stroke)
+        law = (stiffness, stiffness * STOP_TIME, STOP_FRACTION * stroke)
         ends = stop_force(-x, -rate, *law) - stop_force(x - stroke, rate, *law)
         force = p1 * A1 - p2 * A2 - c * rate + ends
         outputs = {

@@ -101,10 +101,11 @@ STICK_FREQUENCY = 300.0
 def _stick_slips(model: Model) -> list[Element]:
     """Return stick-slip elements of all joints with Coulomb friction, scaled by inertia."""
     found: list[Element] = []
+    inertias = apparent_joint_inertia(model)
     for joint in model.joints:
         if joint.passive is None or joint.dof == 0:
             continue
-        inertia = apparent_joint_inertia(model)[model.slice(joint.name, of="v")]
+        inertia = inertias[model.slice(joint.name, of="v")]
         ratio = joint.ratio if isinstance(joint, Coupled) else 1.0
         for k, f in enumerate(per_degree_of_freedom(joint.passive.friction, joint)):
             if f == 0.0:

@@ -61,12 +61,12 @@ class StateKinematics:
 class ElementContext:
     """Arguments of an element in one state: the robot, its own states, commands and parameters."""
 
-    __slots__ = ("p", "sight", "tables", "time", "u", "x")
+    __slots__ = ("kinematics", "p", "tables", "time", "u", "x")
 
     @public
     def __init__(
         self,
-        sight: StateKinematics,
+        kinematics: StateKinematics,
         time: Scalar,
         x: Scalars,
         u: Scalars,
@@ -76,14 +76,14 @@ class ElementContext:
         """Store the arguments of an element.
 
         Args:
-            sight: Kinematics of the robot in this state.
+            kinematics: Kinematics of the robot in this state.
             time: Time [s].
             x: States of the element, in the order of `Element.state_names`.
             u: Commands of the element, in the order of `Element.command_names`.
             p: Run-time parameters of the element, in the order of `Element.parameters`.
             tables: Handles of its tables, in the order of `Element.tables`.
         """
-        self.sight = sight
+        self.kinematics = kinematics
         self.time = time
         self.x = x
         self.u = u
@@ -93,48 +93,48 @@ class ElementContext:
     @property
     def model(self) -> Model:
         """The robot as its user built it."""
-        return self.sight.around.model
+        return self.kinematics.around.model
 
     @property
     def plan(self) -> Plan:
         """Layout of the robot, with its parameters in this state."""
-        return self.sight.around.plan
+        return self.kinematics.around.plan
 
     @property
     def around(self) -> Setting:
         """Gravity, water and external forces in this state."""
-        return self.sight.around
+        return self.kinematics.around
 
     @property
     def gravity(self) -> Vec3:
         """Gravitational acceleration, world axes [m/s^2]."""
-        return self.sight.around.gravity
+        return self.kinematics.around.gravity
 
     @property
     def q(self) -> Scalars:
         """Configuration [m or rad], nq scalars."""
-        return self.sight.q
+        return self.kinematics.q
 
     @property
     def v(self) -> Scalars:
         """Joint velocity [m/s or rad/s], nv scalars."""
-        return self.sight.v
+        return self.kinematics.v
 
     def joint_position(self, joint: str) -> Scalars:
         """Return the position variables of a joint [m or rad]."""
-        return self.sight.q[self.model.slice(joint, of="q")]
+        return self.kinematics.q[self.model.slice(joint, of="q")]
 
     def joint_velocity(self, joint: str) -> Scalars:
         """Return the velocity variables of a joint [m/s or rad/s]."""
-        return self.sight.v[self.model.slice(joint, of="v")]
+        return self.kinematics.v[self.model.slice(joint, of="v")]
 
     def frame_pose(self, name: str) -> Place:
         """Return the pose of a body or frame: axes `R` and origin `p` in the world [m]."""
-        return self.sight.frame_pose(name)
+        return self.kinematics.frame_pose(name)
 
     def frame_velocity(self, name: str) -> Motion:
         """Return the velocity [omega; v] of a body or frame, in its own axes at its origin."""
-        return self.sight.frame_velocity(name)
+        return self.kinematics.frame_velocity(name)
 
 
 @record(eq=False)

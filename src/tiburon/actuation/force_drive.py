@@ -13,7 +13,7 @@ from tiburon.spatial import Scalar
 
 __all__ = ["ForceDrive", "saturated"]
 
-SPEED_FADE_SHARE = 0.1
+SPEED_FADE_FRACTION = 0.1
 """Fraction of the speed limit over which the driving force fades to zero."""
 
 
@@ -61,7 +61,7 @@ class ForceDrive(Element):
         for u, v in zip(now.u, joint_velocities(now, joint), strict=True):
             f = saturated(u, low, high)
             if speed is not None:
-                left = (1.0 - np.abs(v) / speed) / SPEED_FADE_SHARE
+                left = (1.0 - np.abs(v) / speed) / SPEED_FADE_FRACTION
                 # only the force along the motion fades
                 f = np.where(f * v > 0.0, f * np.minimum(np.maximum(left, 0.0), 1.0), f)
             force.append(f)

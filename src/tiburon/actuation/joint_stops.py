@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Hashable
-from functools import lru_cache
 
 import numpy as np
 
@@ -231,7 +230,6 @@ def _measured(now: ElementContext, joint: Joint, dof_index: int) -> tuple[Scalar
     return angle, direction
 
 
-@lru_cache(maxsize=64)
 def apparent_joint_inertia(model: Model) -> NDArray[np.float64]:
     """Compute 1 / (M^-1)_ii in the neutral configuration [kg or kg m^2], shape (nv,).
 

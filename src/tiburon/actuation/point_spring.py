@@ -15,7 +15,7 @@ from tiburon.spatial.vec3 import add, cross, dot, matrix_vector, scale, subtract
 
 __all__ = ["Line", "PointSpring", "line_between"]
 
-LEAST_DISTANCE = 1e-12
+MIN_DISTANCE = 1e-12
 """Distance below which the direction of a line fades to zero [m], to avoid a division by zero."""
 
 
@@ -61,7 +61,7 @@ def line_between(
     (R1, p1, v1), (R2, p2, v2) = ends
     along = subtract(p2, p1)
     length = np.sqrt(dot(along, along))
-    direction = scale(along, 1.0 / np.maximum(length, LEAST_DISTANCE))
+    direction = scale(along, 1.0 / np.maximum(length, MIN_DISTANCE))
     return Line(
         length,
         dot(direction, subtract(v2, v1)),

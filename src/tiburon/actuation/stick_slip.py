@@ -26,7 +26,7 @@ from tiburon.record import record
 
 __all__ = ["StickSlip"]
 
-ELASTIC_SHARE = 0.7
+ELASTIC_FRACTION = 0.7
 """Fraction of the kinetic friction up to which the deflection is purely elastic."""
 
 
@@ -138,7 +138,7 @@ class StickSlip(Element):
         g = fc + (fs - fc) * np.exp(-(v / vs) * (v / vs))
         full = g / s0
         size = np.abs(z)
-        elastic = ELASTIC_SHARE * fc / s0
+        elastic = ELASTIC_FRACTION * fc / s0
         # smooth transition from elastic to slip; unloading is elastic
         share = np.minimum(np.maximum((size - elastic) / (full - elastic), 0.0), 1.0)
         share = share * share * (3.0 - 2.0 * share)

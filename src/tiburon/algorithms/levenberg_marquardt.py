@@ -23,25 +23,25 @@ from tiburon.trace.regions import while_loop
 
 __all__ = ["Bounds", "Descent", "Evaluation", "descend"]
 
-FIRST_DAMPING = 0.1
+INITIAL_DAMPING = 0.1
 """mu at the first step; moderate, as starts are rarely near."""
 
-LEAST_DAMPING = 0.01
+MIN_DAMPING = 0.01
 """mu never falls below this: near the solution, where the error is small, it costs nothing."""
 
-MOST_DAMPING = 1e12
+MAX_DAMPING = 1e12
 """Where so small a step still does not help, rounding decides and nothing more can be gained."""
 
 EASE, TIGHTEN = 0.5, 4.0
 """Factors of mu after a step that helped, and after one that did not."""
 
-LEAST_GAIN = 1e-5
+MIN_DECREASE = 1e-5
 """A step that lowers the squared error by less than this fraction has arrived at a minimum."""
 
-ROUNDING = 1e-12
+MIN_REGULARIZATION = 1e-12
 """Damping as a fraction of the trace of J J^T that keeps a singular matrix solvable."""
 
-NOTHING_YET = 1e300
+NO_ERROR_YET = 1e300
 """Squared error before the first evaluation."""
 
 
@@ -145,9 +145,9 @@ def descend(
             return [select(better, x, y) for x, y in zip(a, b, strict=True)]
 
         # a minimum above zero is met by gains that fade, or by steps too short to gain anything
-        arrived = select(gain <= LEAST_GAIN * square, helped, 0.0)
-        exhausted = select(mu > MOST_DAMPING, 1.0 - helped, 0.0)
-        mu = select(better, np.maximum(mu * EASE, LEAST_DAMPING), mu * TIGHTEN)
+        arrived = select(gain <= MIN_DECREASE * square, helped, 0.0)
+        exhausted = select(mu > MAX_DAMPING, 1.0 - helped, 0.0)
+        mu = select(better, np.maximum(mu * EASE, MIN_DAMPING), mu * TIGHTEN)
         q = choose(state["trial"], state["q"])
         r = choose(new.r, state["r"])
         J = choose([x for row in new.J for x in row], state["J"])
@@ -169,8 +169,8 @@ def descend(
         "q": first,
         "r": [0.0] * rows,
         "J": [0.0] * (rows * columns),
-        "square": NOTHING_YET,
-        "mu": FIRST_DAMPING / EASE,
+        "square": NO_ERROR_YET,
+        "mu": INITIAL_DAMPING / EASE,
         "stalled": 0.0,
     }
     last, iterations, _ = while_loop(unfinished, iterate, state, max_iterations)
@@ -229,7 +229,7 @@ def _solve(gram: list[list[Scalar]], lam: Scalar, right: Sequence[Scalar]) -> li
     trace: Scalar = 0.0
     for i in range(len(gram)):
         trace = trace + gram[i][i]
-    damping = lam + ROUNDING * trace + 1.0 / NOTHING_YET
+    damping = lam + MIN_REGULARIZATION * trace + 1.0 / NO_ERROR_YET
     for i in range(len(gram)):
         gram[i][i] = gram[i][i] + damping
     return list(solve_spd(gram, list(right)))

@@ -45,7 +45,7 @@ FEW_DOF = 12
 FEW_PRODUCTS = 2500
 """Products up to which they are spelled out in the graph: then those with zeros cost nothing."""
 
-TAPED_BODIES = 16
+MAX_INLINED_BODIES = 16
 """Bodies up to which visits are inlined before products; vectors take more code than dynamics."""
 
 ABOVE, BELOW, DIAGONAL = 0, 1, 2
@@ -61,7 +61,7 @@ def has_few_pairs(plan: Plan) -> bool:
 
 def is_taped(plan: Plan) -> bool:
     """Tell whether visits that find vectors are steps of a tape."""
-    large = current_graph() is not None and len(plan.bodies) > TAPED_BODIES
+    large = current_graph() is not None and len(plan.bodies) > MAX_INLINED_BODIES
     return recorder() is not None or large
 
 

@@ -109,8 +109,8 @@ class InertialSensor(Sensor):
         """Return angular velocity, then acceleration of the origin less gravity, frame axes."""
         moving = now.motion(self.frame)
         a = spatial_to_classical(moving.acc, moving.vel).linear
-        R = now.sight.frame_pose(self.frame).R
-        g = matrix_vector(transpose(R), now.sight.around.gravity)
+        R = now.kinematics.frame_pose(self.frame).R
+        g = matrix_vector(transpose(R), now.kinematics.around.gravity)
         return (*moving.vel.angular, *subtract(a, g))
 
 
@@ -148,7 +148,7 @@ class DepthSensor(Sensor):
         """Return the height of the surface less that of the frame."""
         fluid = now.system.world.fluid
         surface = 0.0 if fluid is None or fluid.surface is None else fluid.surface
-        return (surface - now.sight.frame_pose(self.frame).p[2],)
+        return (surface - now.kinematics.frame_pose(self.frame).p[2],)
 
 
 @record
@@ -187,11 +187,11 @@ class VelocityLog(Sensor):
 
     def measure(self, now: Sensed) -> Sequence[Scalar]:
         """Return the velocity, less that of the water at the frame's origin where asked for."""
-        v = now.sight.frame_velocity(self.frame).linear
-        water = now.sight.around.water
+        v = now.kinematics.frame_velocity(self.frame).linear
+        water = now.kinematics.around.water
         if self.relative_to == "ground" or water is None:
             return v
-        place = now.sight.frame_pose(self.frame)
+        place = now.kinematics.frame_pose(self.frame)
         flow = water.field.at(now.time, place.p).velocity
         return subtract(v, matrix_vector(transpose(place.R), flow))
 
@@ -249,7 +249,7 @@ class ForceTorqueSensor(Sensor):
 
     def measure(self, now: Sensed) -> Sequence[Scalar]:
         """Return the wrench that the joint transmits."""
-        here = now.sight.around
+        here = now.kinematics.around
         forces = transmitted(here.plan, now.q, now.v, now.vd, here.gravity, now.external)
         frame = here.plan.frame(self.frame or self.body)
         return tuple(frame.transform.force(forces[frame.body]))
@@ -284,7 +284,7 @@ class PoseSensor(Sensor):
 
     def measure(self, now: Sensed) -> Sequence[Scalar]:
         """Return origin and orientation, world axes."""
-        place = now.sight.frame_pose(self.frame)
+        place = now.kinematics.frame_pose(self.frame)
         return (*place.p, *matrix_to_quaternion(place.R))
 
 

@@ -389,7 +389,7 @@ entry:
   %stop_at = getelementptr i64, ptr %words, i64 {STOP}
   %paused_at = getelementptr i64, ptr %words, i64 {PAUSED}
   %status_at = getelementptr i64, ptr %words, i64 {STATUS}
-  %tracking_error = getelementptr i64, ptr %words, i64 {STEPS_WANTED}
+  %wanted_at = getelementptr i64, ptr %words, i64 {STEPS_WANTED}
   %stepped_at = getelementptr i64, ptr %words, i64 {STEPS_DONE}
   %period_at = getelementptr i64, ptr %words, i64 {PERIOD}
   %lost_at = getelementptr i64, ptr %words, i64 {LOST}
@@ -453,7 +453,7 @@ show:
 steps:
   %status_now = load i64, ptr %status_at
   %sound = icmp eq i64 %status_now, 0
-  %wanted = load atomic i64, ptr %tracking_error acquire, align 8
+  %wanted = load atomic i64, ptr %wanted_at acquire, align 8
   %taken = load i64, ptr %stepped_at
   %more = icmp slt i64 %taken, %wanted
   %step = and i1 %sound, %more

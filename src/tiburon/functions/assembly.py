@@ -29,10 +29,10 @@ import numpy as np
 
 from tiburon.algorithms.levenberg_marquardt import (
     EASE,
-    FIRST_DAMPING,
-    LEAST_DAMPING,
-    MOST_DAMPING,
-    ROUNDING,
+    INITIAL_DAMPING,
+    MAX_DAMPING,
+    MIN_DAMPING,
+    MIN_REGULARIZATION,
     TIGHTEN,
 )
 from tiburon.argument_checks import at_least
@@ -143,7 +143,7 @@ def descend_all(
     model = closing.model
     q = np.array(starts, dtype=np.float64)
     r = closing.errors(q)
-    mu = np.full(len(q), FIRST_DAMPING)
+    mu = np.full(len(q), INITIAL_DAMPING)
     active = np.abs(r).max(axis=-1, initial=0.0) > tolerance
     for _ in range(max_iterations):
         if not active.any() or not closing.free.size:
@@ -160,9 +160,9 @@ def descend_all(
         better = new_square < square
         gained = square - new_square > LEAST_DECREASE * square
         q[now[better]], r[now[better]] = trial[better], new[better]
-        mu[now] = np.where(better, np.maximum(mu[now] * EASE, LEAST_DAMPING), mu[now] * TIGHTEN)
+        mu[now] = np.where(better, np.maximum(mu[now] * EASE, MIN_DAMPING), mu[now] * TIGHTEN)
         done = np.abs(r[now]).max(axis=-1) <= tolerance
-        stuck = (better & ~gained) | (mu[now] > MOST_DAMPING)
+        stuck = (better & ~gained) | (mu[now] > MAX_DAMPING)
         active[now] = ~(done | stuck)
     return Descended(q, r)
 
@@ -173,7 +173,7 @@ def _damped(J: Array, r: Array, lam: Array) -> Array:
     wide = rows <= columns
     J_t = np.swapaxes(J, -1, -2)
     gram = J @ J_t if wide else J_t @ J
-    damping = lam + ROUNDING * np.trace(gram, axis1=-2, axis2=-1) + 1e-300
+    damping = lam + MIN_REGULARIZATION * np.trace(gram, axis1=-2, axis2=-1) + 1e-300
     gram = gram + damping[:, None, None] * np.eye(gram.shape[-1])
     right = r if wide else (J_t @ r[..., None])[..., 0]
     solved = np.linalg.solve(gram, right[..., None])

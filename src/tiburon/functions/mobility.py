@@ -37,7 +37,7 @@ from tiburon.functions.dynamics import mass_matrix
 from tiburon.functions.parameters import CaseRows
 from tiburon.loops.constraints import Row, constraint_names, constraints
 from tiburon.loops.cut_joints import about, joint_screws, places_of
-from tiburon.loops.metric import CUT, LARGEST_CUT, OVERCONSTRAINED_CUT, checked_tolerance, rank_cut
+from tiburon.loops.metric import MAX_CUT, MIN_CUT, OVERCONSTRAINED_CUT, checked_tolerance, rank_cut
 from tiburon.loops.projection import CLOSURE_TOLERANCE, MAX_RESIDUAL
 from tiburon.loops.topology import Topology, topology
 from tiburon.model import JointCoupling, LoopClosure, Model, TracedClosure
@@ -89,7 +89,7 @@ def is_disagreement(J: Array, gaps: Array) -> bool:
     if not CLOSURE_TOLERANCE < size <= OVERCONSTRAINED_CUT:
         return False
     columns, sizes, _ = np.linalg.svd(J, full_matrices=False)
-    cut = min(OVERCONSTRAINED_CUT, max(LARGEST_CUT, 10.0 * size))
+    cut = min(OVERCONSTRAINED_CUT, max(MAX_CUT, 10.0 * size))
     kept = columns[:, sizes > cut * sizes[0]]
     # rounding of what joints can reduce
     return float(np.linalg.norm(kept.T @ gaps)) <= REDUCIBLE_SHARE * size + CLOSURE_TOLERANCE
@@ -107,7 +107,7 @@ def closed_nearby(model: Model, q: Array) -> tuple[Array, Array, Array]:
     """
     gaps, J = loop_rows(model, q)
     for _ in range(MOST_STEPS):
-        cut = min(OVERCONSTRAINED_CUT, max(LARGEST_CUT, 10.0 * float(np.abs(gaps).max())))
+        cut = min(OVERCONSTRAINED_CUT, max(MAX_CUT, 10.0 * float(np.abs(gaps).max())))
         change = np.linalg.lstsq(J, -gaps, rcond=cut)[0]
         q = model.integrate(q, change)
         gaps, J = loop_rows(model, q)
@@ -148,7 +148,7 @@ def check_weak_constraints(model: Model, q: Array, tolerance: float) -> None:
     _, J = loop_rows(model, q)
     _, sizes, rows = np.linalg.svd(J, full_matrices=False)
     relative = sizes / max(float(sizes.max(initial=0.0)), math.ulp(0.0))
-    weak = (relative > max(CUT, tolerance)) & (relative <= LARGEST_CUT)
+    weak = (relative > max(MIN_CUT, tolerance)) & (relative <= MAX_CUT)
     for direction, size in zip(rows[weak], relative[weak].tolist(), strict=True):
         step = REDUNDANCY_PROBE_DISTANCE * direction / np.abs(direction).max()
         at, gaps, J = closed_nearby(model, model.integrate(q, step))

@@ -2,10 +2,10 @@
 
 Symbols (Featherstone 1987, section 9.5):
     Phi     acceleration of all handles per force on them, from rest (eq. 9.18)
-    G       shares that joints take of unit forces, in the metric of the mass matrix
+    G       D^-1/2 L^-T J^T of unit forces, with H = L^T D L
 
-From the world outward Phi = G^T G, for grounded and floating robots alike; loops take out of G what
-they resist: Phi = G^T (1 - P) G with P the projector on the shares of the constraints.
+Phi = G^T G for fixed and floating bases; with loops Phi = G^T (1 - P) G, with P the projector on
+the rows of the constraints in the same metric.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from tiburon.algorithms.kinematics import body_places, frame_places, jacobian_co
 from tiburon.algorithms.setting import Setting
 from tiburon.arrays import NDArray
 from tiburon.loops.constraints import Row, constraints, jacobian_pattern
-from tiburon.loops.metric import CUT, articulated_metric, rank_cut
+from tiburon.loops.metric import MIN_CUT, articulated_metric, rank_cut
 from tiburon.model import Model, Plan
 from tiburon.model.plan import WORLD_BODY
 from tiburon.spatial import Force, Scalar
@@ -32,57 +32,46 @@ Array = NDArray[np.float64]
 
 
 class LoopResponse:
-    """How a robot with loops responds to forces from rest: a `Response` of articulated bodies.
+    """Acceleration of a robot with loops per force, from rest: a `Response`.
 
     Attributes:
-        d: One for each velocity variable, all expressed at the world: shares have unit inertia.
-        cut: Relative length below which shares are dependent.
+        d: Ones, one per velocity variable, at the world: columns of G have unit inertia.
+        cut: Relative singular value below which columns of G are dependent.
     """
 
     def __init__(self, model: Model, plan: Plan, q: Sequence[Scalar]) -> None:
-        """Factor the mass matrix, and constraints in its metric.
-
-        Args:
-            model: The robot, with loops or without.
-            plan: Its layout.
-            q: Position [m or rad], nq scalars.
-        """
+        """Factor the mass matrix, and the constraints in its metric."""
         self._plan, self._q, self._places = plan, q, body_places(plan, q)
         self._metric = articulated_metric(plan, q)
-        self._roots = [np.sqrt(x) for x in self._metric.softness]
+        self._roots = [np.sqrt(x) for x in self._metric.inverse_D]
         self.d = {WORLD_BODY: (1.0,) * plan.nv}
         self._loops: OrthogonalFactor | None = None
-        self.cut: Scalar = CUT
+        self.cut: Scalar = MIN_CUT
         used = jacobian_pattern(model) if model.loops else ()
         if any(used):
-            held = constraints(model, plan, q)
+            terms = constraints(model, plan, q)
             rows = [
-                self._share(row)
-                for row, columns in zip(held.jacobian, used, strict=True)
+                self._column(row)
+                for row, columns in zip(terms.jacobian, used, strict=True)
                 if columns
             ]
-            self.cut = rank_cut(model, held.value)
+            self.cut = rank_cut(model, terms.value)
             self._loops = factor_orthogonal(as_traced(rows), cut=self.cut)
 
-    def _share(self, row: Row) -> list[Scalar]:
-        lowered = self._metric.lowered(row)
-        return [lowered[i] * root if i in lowered else 0.0 for i, root in enumerate(self._roots)]
+    def _column(self, row: Row) -> list[Scalar]:
+        found = self._metric.solve_transpose(row)
+        return [found[i] * root if i in found else 0.0 for i, root in enumerate(self._roots)]
 
     def free(self, row: Row) -> list[Scalar]:
-        """Return the shares that joints take of a joint force, less what loops resist."""
-        share = self._share(row)
+        """Return (1 - P) G for a joint force."""
+        share = self._column(row)
         if self._loops is None:
             return share
         kept = self._loops.project_rows(as_traced(share))
         return [x - y for x, y in zip(share, kept, strict=True)]
 
     def rates(self, body: int, forces: Sequence[Force]) -> dict[int, Rates]:
-        """Push a body from rest.
-
-        Args:
-            body: Index of the plan body, or that of the world.
-            forces: Forces on it, in its frame; each acts alone.
-        """
+        """Return columns of G for single forces on a plan body, in body frame."""
         if body == WORLD_BODY:
             return {}
         place = self._places[body]
@@ -96,7 +85,7 @@ class LoopResponse:
 
 
 def handle_response(setting: Setting, q: Sequence[Scalar]) -> dict[str, Any]:
-    """Compute Phi of all frames that the options name, and the rank cut, by name."""
+    """Compute Phi of the frames in the options, and the rank cut, by name."""
     plan, names = setting.plan, dict(setting.options)["frames"]
     response = LoopResponse(setting.model, plan, q)
     places = body_places(plan, q)

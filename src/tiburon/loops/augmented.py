@@ -41,60 +41,63 @@ from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.joint_space import expanded_parents, joint_space_terms
 from tiburon.algorithms.tape_calls import JointVector, taping
 from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
-from tiburon.loops.metric import CUT, ConstrainedMotion, TreeMetric, rank_cut, solve_in_metric
+from tiburon.loops.metric import (
+    MIN_CUT,
+    ConstrainedMotion,
+    TreeMetric,
+    rank_cut,
+    scattered,
+    solve_in_metric,
+)
 from tiburon.model import Model, Plan
 from tiburon.spatial import Force, Scalar, Vec3
 from tiburon.trace.primitives.saddle import SaddleFactor, SaddlePattern
 from tiburon.trace.primitives.tree import FactorTree
 from tiburon.trace.regions import while_loop
 
-__all__ = ["LoopPattern", "answer", "constrained_acceleration", "loop_pattern"]
+__all__ = ["LoopPattern", "constrained_acceleration", "loop_pattern", "solve_augmented"]
 
 
-LARGEST_PIVOTED = 4096
-"""Freedoms times live constraints up to which the careful way is there to be taken."""
+MAX_PIVOTED_SIZE = 4096
+"""nv times the number of constraints up to which the pivoted factorization is available."""
 
-LEAST_PIVOT = 1e-3
-"""Pivot of a constraint, relative to what formed it, at which it may be eliminated."""
+MIN_PIVOT = 1e-3
+"""Pivot of a constraint, relative to its largest contribution, at which it may be eliminated."""
 
 
 class LoopPattern:
-    """Which entries the equations of a robot with loops have, and how to eliminate them.
+    """Sparsity pattern and elimination order of the augmented system of a robot with loops.
 
     Attributes:
-        saddle: The pattern of [[H, J^T], [J, 0]]; unknowns are joint accelerations, then the
-            negative forces of live constraints.
-        live: Constraints that can bind anything, by number.
-        mass: Row and column of each entry of H that is stored.
-        is_large: Whether the mechanism is too large to be solved with pivoting.
-        shortest: Of large ones, the pattern of [[1, J], [J^T, 0]]; unknowns are the forces of live
-            constraints, then one number per joint acceleration.
+        saddle: The pattern of [[H, J^T], [J, 0]]; unknowns are joint accelerations, then negative
+            multipliers of live constraints.
+        live: Indices of constraints whose row of J is not structurally zero.
+        mass: Row and column of each stored entry of H.
+        is_large: Whether the mechanism is too large for the pivoted factorization.
+        shortest: For large ones, the pattern of [[1, J], [J^T, 0]]; unknowns are the multipliers of
+            live constraints, then one unknown per joint acceleration.
     """
 
     def __init__(self, model: Model) -> None:
-        """Find pattern and order.
-
-        Args:
-            model: The robot.
-        """
+        """Compute pattern and elimination order."""
         nv, used = model.nv, jacobian_pattern(model)
         self.live = tuple(k for k, columns in enumerate(used) if columns)
         self.mass = tuple(FactorTree(expanded_parents(model.plan)).layout.elements())
         self.bound = tuple((n, j) for n, k in enumerate(self.live) for j in sorted(used[k]))
         entries = [*self.mass, *((nv + n, j) for n, j in self.bound)]
         count = len(self.live)
-        self.is_large = nv * count > LARGEST_PIVOTED
-        numbers = self._numbers(model)
-        order = _order(nv, count, entries, numbers, safe=self.is_large)
+        self.is_large = nv * count > MAX_PIVOTED_SIZE
+        values = self._sample(model)
+        order = _order(nv, count, entries, values, safe=self.is_large)
         self.saddle = SaddlePattern(nv + count, count, entries, order)
         self.shortest: SaddlePattern | None = None
         if self.is_large:
             forces = [(n, n) for n in range(count)] + [(count + j, n) for n, j in self.bound]
-            sizes = [1.0] * count + numbers[len(self.mass) :]
+            sizes = [1.0] * count + values[len(self.mass) :]
             order = _order(count, nv, forces, sizes, safe=True)
             self.shortest = SaddlePattern(nv + count, nv, forces, order)
 
-    def _numbers(self, model: Model) -> list[float]:
+    def _sample(self, model: Model) -> list[float]:
         """Return the entries at a generic configuration."""
         rng = np.random.default_rng(11)
         q = JointVector([x for joint in model.joints for x in joint.random(rng)])
@@ -107,7 +110,7 @@ class LoopPattern:
 
 @lru_cache(maxsize=64)
 def loop_pattern(model: Model) -> LoopPattern:
-    """Return the pattern of a robot with loops."""
+    """Return the pattern of a robot with loops, computed once per model."""
     return LoopPattern(model)
 
 
@@ -115,39 +118,39 @@ def _order(
     free: int,
     bound: int,
     entries: Sequence[tuple[int, int]],
-    numbers: Sequence[float],
+    values: Sequence[float],
     *,
     safe: bool,
 ) -> list[int]:
-    """Return unknowns by least degree, constraints only where their pivots hold up.
+    """Return a minimum-degree elimination order in which constraints have nonzero pivots.
 
     Args:
         free: Number of joint variables.
         bound: Number of constraints.
         entries: Row and column of each entry.
-        numbers: The entries at a generic configuration.
-        safe: Whether constraints wait for all joints they bind; numbers then do not matter.
+        values: The entries at a generic configuration.
+        safe: Whether constraints come after all joints they constrain; values are then not used.
     """
     size = free + bound
     rows: list[dict[int, float]] = [{} for _ in range(size)]
     diagonal, formed = [0.0] * size, [0.0] * size
-    waits_for: list[set[int]] = [set() for _ in range(size)]
-    for (i, j), x in zip(entries, numbers, strict=True):
+    joints_of: list[set[int]] = [set() for _ in range(size)]
+    for (i, j), x in zip(entries, values, strict=True):
         if i == j:
             diagonal[i] = formed[i] = x
         else:
             rows[i][j] = rows[j][i] = x
             if safe and i >= free:
-                waits_for[i].add(j)
+                joints_of[i].add(j)
     left = set(range(size))
     order: list[int] = []
     while left:
         if safe:
-            # with all its joints gone, a constraint has no pivot only where it repeats others
-            ready = [k for k in left if k < free or not waits_for[k] & left]
+            # after all its joints, a constraint has a zero pivot only if it is redundant
+            ready = [k for k in left if k < free or not joints_of[k] & left]
         else:
-            ready = [k for k in left if k < free or -diagonal[k] > LEAST_PIVOT * formed[k] > 0.0]
-        # constraints that are not held up repeat others: they go last, and are left out
+            ready = [k for k in left if k < free or -diagonal[k] > MIN_PIVOT * formed[k] > 0.0]
+        # redundant constraints come last and are left out
         k = min(ready or left, key=lambda k: (len(rows[k]), k))
         left.remove(k)
         order.append(k)
@@ -168,91 +171,82 @@ def _order(
 
 
 WELL_CONDITIONED = 1e-6
-"""Squared sine of the angle between constraints above which squaring their condition is harmless.
+"""Squared sine of the angle between constraints above which the factorization without pivoting is
+accurate enough: multipliers lose six of sixteen digits at this angle of 1e-3."""
 
-Multipliers lose six of sixteen digits at this angle of 1e-3; below it they would lose more.
-"""
-
-LEAST_SQUARED_LENGTH = 1e-10
-"""Squared length of a constraint, relative to the longest, below which it is told as longer.
-
-A row that vanishes in a pose is left with rounding, and sure of it; against this it is lost. Those
-who cut off constraints at a length let the careful way decide from ten times that length on.
-"""
+MIN_SQUARED_LENGTH = 1e-10
+"""Lower bound of the squared length of a constraint, relative to the longest, in the test for lost
+pivots: a row that vanishes in a configuration is rounding error only."""
 
 LOST_PIVOT = 1e-11
-"""Squared sine below which mechanisms too large for the careful way leave a constraint out; the
-square of the cut where that is more."""
+"""Squared sine below which large mechanisms drop a constraint, or the squared cut if larger."""
 
-SMALLEST_LENGTH = 1e-300
-"""Stands for lengths of constraints that bind nothing: a division by it is a number."""
+TINY = 1e-300
+"""Lower bound of lengths in divisions."""
 
-MOST_INLINED_WORK = 15000
-"""Multiplications of a factor up to which they are spelled out: without tables to look up."""
+MAX_INLINED_WORK = 15000
+"""Multiplications of a factorization up to which it is inlined as straight-line code."""
 
 
 def constrained_acceleration(
     model: Model,
     plan: Plan,
-    held: Constraints,
+    terms: Constraints,
     q: Sequence[Scalar],
     v: Sequence[Scalar],
     tau: Sequence[Scalar],
     gravity: Vec3,
     external: Sequence[Force] | None = None,
-    least_cut: float = CUT,
+    min_cut: float = MIN_CUT,
 ) -> ConstrainedMotion:
     """Compute joint accelerations and constraint forces of a robot with loops.
 
     Args:
         model: The robot.
         plan: Its layout.
-        held: Its constraints in this state.
-        q: Position [m or rad], nq scalars.
+        terms: Its constraints in this state.
+        q: Configuration [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         tau: Joint force [N or N m], nv scalars.
-        gravity: Acceleration of free fall, world axes [m/s^2].
-        external: Force on each body from outside, in its plan frame [N m, N]; none by default.
-        least_cut: See `rank_cut`.
-
-    Returns:
-        Accelerations that keep every constraint that can be kept, and the forces that do it.
+        gravity: Gravitational acceleration, world axes [m/s^2].
+        external: External wrench on each body, in its plan frame [N m, N]; none by default.
+        min_cut: Smallest rank cut; see `rank_cut`.
     """
     mass, C = joint_space_terms(plan, q, v, gravity, external)
     free = [tau[i] - C[i] for i in range(plan.nv)]
-    cut = rank_cut(model, held.value, least_cut)
-    return answer(model, plan, mass, held.jacobian, free, [-b for b in held.bias], cut)
+    cut = rank_cut(model, terms.value, min_cut)
+    return solve_augmented(model, plan, mass, terms.jacobian, free, [-b for b in terms.bias], cut)
 
 
-def answer(
+def solve_augmented(
     model: Model,
     plan: Plan,
     mass: Sequence[Scalar],
     jacobian: Sequence[Row],
     free: Sequence[Scalar],
-    wanted: Sequence[Scalar],
-    cut: Scalar = CUT,
+    rhs: Sequence[Scalar],
+    cut: Scalar = MIN_CUT,
 ) -> ConstrainedMotion:
-    """Solve the augmented system.
+    """Solve the augmented system (Featherstone 1987, eq. 9.17).
 
     Args:
         model: The robot.
         plan: Its layout.
-        mass: Those elements of H that a factorization along the tree reads.
+        mass: Elements of H in the order of the tree factorization.
         jacobian: J, one row per constraint.
-        free: Joint forces that act without constraints [N or N m], nv scalars.
-        wanted: J vd: what the constraints ask of the accelerations.
-        cut: Length, relative to the longest, below which a constraint is redundant.
+        free: tau - C, joint forces without constraints [N or N m], nv scalars.
+        rhs: Right-hand side of J vd = rhs [m/s^2 or rad/s^2].
+        cut: Relative singular value below which a constraint is redundant.
     """
     pattern = loop_pattern(model)
     live, nv = pattern.live, plan.nv
     bound = [jacobian[live[n]][j] for n, j in pattern.bound]
-    right = [wanted[k] for k in live]
-    careful = not pattern.is_large
+    right = [rhs[k] for k in live]
+    pivoted = not pattern.is_large
     entries = [*mass, *bound]
-    inline = pattern.saddle.work <= MOST_INLINED_WORK
-    lost = WELL_CONDITIONED if careful else np.maximum(LOST_PIVOT, cut * cut)
-    short = np.maximum(LEAST_SQUARED_LENGTH, np.minimum(1.0, (10.0 * cut) ** 2 / WELL_CONDITIONED))
+    inline = pattern.saddle.work <= MAX_INLINED_WORK
+    lost = WELL_CONDITIONED if pivoted else np.maximum(LOST_PIVOT, cut * cut)
+    short = np.maximum(MIN_SQUARED_LENGTH, np.minimum(1.0, (10.0 * cut) ** 2 / WELL_CONDITIONED))
     lengths = _lengths(pattern, mass, bound)
     longest = _longest(lengths)
     sizes = [np.maximum(length, short * longest) for length in lengths]
@@ -261,13 +255,13 @@ def answer(
     vd, forces = found[:nv], [-x for x in found[nv:]]
     rank: Scalar = float(len(live))
     smallest = np.minimum(factor.least, longest)
-    ratio = np.sqrt(np.maximum(smallest, SMALLEST_LENGTH) / np.maximum(longest, SMALLEST_LENGTH))
-    if careful:
-        # pivots above ten times the cut need no pivoting to be told from those below it
+    ratio = np.sqrt(np.maximum(smallest, TINY) / np.maximum(longest, TINY))
+    if pivoted:
+        # above ten times the cut, the rank is certain without pivoting
         unsure = np.where(factor.worst > np.maximum(WELL_CONDITIONED, (10.0 * cut) ** 2), 0.0, 1.0)
 
-        def carefully(one: Scalar) -> tuple[Any, ...]:
-            # what the state takes no part in would be computed before the loop, needed or not
+        def solve_pivoted(one: Scalar) -> tuple[Any, ...]:
+            # multiplied by a loop variable, so that nothing is computed before the branch is taken
             metric = TreeMetric(plan, [one * x for x in mass])
             rows: list[Row] = [{} for _ in live]
             for (n, j), x in zip(pattern.bound, bound, strict=True):
@@ -277,29 +271,26 @@ def answer(
         def needed(state: Any) -> Any:
             return state[0] > 0.5
 
-        # rank and ratio apart: where nobody asks for them they are not found, and they need not be
-        # smooth, which what is differentiated must be
+        # rank and ratio in a loop of their own: unused results are not computed, and only the
+        # first loop must be differentiable
         start = (unsure, list(vd), forces, 1.0)
         _, vd, forces, _ = while_loop(
-            needed, lambda s: (0.0, *carefully(s[-1])[:2], s[-1]), start, 1
+            needed, lambda s: (0.0, *solve_pivoted(s[-1])[:2], s[-1]), start, 1
         ).state
-        told = (unsure, rank, ratio, 1.0)
+        start_rank = (unsure, rank, ratio, 1.0)
         _, rank, ratio, _ = while_loop(
-            needed, lambda s: (0.0, *carefully(s[-1])[2:], s[-1]), told, 1
+            needed, lambda s: (0.0, *solve_pivoted(s[-1])[2:], s[-1]), start_rank, 1
         ).state
     else:
         rank = sum((np.where(np.abs(x) > 0.0, 1.0, 0.0) for x in factor.kept()), start=0.0)
-        repeated = np.where(factor.worst > lost, 0.0, 1.0)
+        redundant = np.where(factor.worst > lost, 0.0, 1.0)
         _, forces = while_loop(
             lambda state: state[0] > 0.5,
             lambda state: (0.0, _shortest(pattern, bound, state[1], nv, lost)),
-            (repeated, forces),
+            (redundant, forces),
             1,
         ).state
-    multipliers: list[Scalar] = [0.0] * len(jacobian)
-    for k, force in zip(live, forces, strict=True):
-        multipliers[k] = force
-    return ConstrainedMotion(tuple(vd), tuple(multipliers), rank, ratio)
+    return ConstrainedMotion(tuple(vd), scattered(forces, live, len(jacobian)), rank, ratio)
 
 
 def _shortest(
@@ -309,43 +300,41 @@ def _shortest(
     nv: int,
     lost: Scalar,
 ) -> list[Scalar]:
-    """Return the shortest constraint forces that do to the joints what given ones do."""
+    """Compute the multipliers of least norm with the same joint forces J^T lambda."""
     assert pattern.shortest is not None
     count = len(pattern.live)
     lengths: list[Scalar] = [0.0] * nv
     for (_, j), x in zip(pattern.bound, bound, strict=True):
         lengths[j] = lengths[j] + x * x
     longest = _longest(lengths)
-    sizes = [np.maximum(length, LEAST_SQUARED_LENGTH * longest) for length in lengths]
+    sizes = [np.maximum(length, MIN_SQUARED_LENGTH * longest) for length in lengths]
     entries = [*[1.0] * count, *bound]
     factor = SaddleFactor(pattern.shortest, entries, lost, inline=False, sizes=sizes)
 
-    def left(found: Sequence[Scalar]) -> list[Scalar]:
-        """Return by how much the second system is missed."""
+    def residual(found: Sequence[Scalar]) -> list[Scalar]:
         missed = [-x for x in found[:count]] + [0.0] * nv
         for (n, j), x in zip(pattern.bound, bound, strict=True):
             missed[n] = missed[n] - x * found[count + j]
             missed[count + j] = missed[count + j] + x * (forces[n] - found[n])
         return missed
 
-    found = factor.solve(left([0.0] * (count + nv)))
-    # once more for what squaring the condition of J has cost
-    found = [x + y for x, y in zip(found, factor.solve(left(found)), strict=True)]
+    found = factor.solve(residual([0.0] * (count + nv)))
+    # one step of iterative refinement, since the condition of J is squared
+    found = [x + y for x, y in zip(found, factor.solve(residual(found)), strict=True)]
     return found[:count]
 
 
 def _lengths(pattern: LoopPattern, mass: Sequence[Scalar], bound: Sequence[Scalar]) -> list[Scalar]:
-    """Return the squared lengths of constraints, each joint felt alone: J_j^2 / H_jj summed."""
-    stiffness = {j: x for (i, j), x in zip(pattern.mass, mass, strict=True) if i == j}
+    """Return the squared length of each constraint in the diagonal metric: sum of J_j^2 / H_jj."""
+    diagonal = {j: x for (i, j), x in zip(pattern.mass, mass, strict=True) if i == j}
     lengths: list[Scalar] = [0.0] * len(pattern.live)
     for (n, j), x in zip(pattern.bound, bound, strict=True):
-        lengths[n] = lengths[n] + x * x / stiffness[j]
+        lengths[n] = lengths[n] + x * x / diagonal[j]
     return lengths
 
 
 def _longest(lengths: Sequence[Scalar]) -> Scalar:
-    """Return the largest of squared lengths."""
-    # in pairs: of many, none waits for all before it
+    """Return the largest of squared lengths, by pairwise comparison (short dependency chains)."""
     left = list(lengths) or [0.0]
     while len(left) > 1:
         odd = left[len(left) // 2 * 2 :]

@@ -57,10 +57,10 @@ from tiburon.trace.value import Value, require
 __all__ = [
     "Constraints",
     "End",
-    "Felt",
     "LoopJointLoad",
     "Row",
     "Switches",
+    "Transmitted",
     "constraint_count",
     "constraint_names",
     "constraints",
@@ -81,8 +81,8 @@ __all__ = [
 Row = dict[int, Scalar]
 """Entries of one row that are not structurally zero, by velocity variable."""
 
-Felt = tuple[tuple[tuple[Scalar, ...], ...], tuple[Force, ...]]
-"""What forces do along a joint, and what of them reaches the parent."""
+Transmitted = tuple[tuple[tuple[Scalar, ...], ...], tuple[Force, ...]]
+"""Projections of forces on a joint's motion subspace, and the forces at the parent."""
 
 _REST = Moving(Motion.zero(), Motion.zero())
 
@@ -91,23 +91,23 @@ class Constraints(NamedTuple):
     """All constraints of a robot in one state, one entry per row."""
 
     value: tuple[Scalar, ...]
-    """How far each is from holding [m or rad]."""
+    """Constraint residual [m or rad]."""
 
     jacobian: tuple[Row, ...]
-    """Change of the values per joint velocity."""
+    """J, sparse rows."""
 
     rate: tuple[Scalar, ...]
-    """Rate of the values, of joints that time moves too [m/s or rad/s]."""
+    """Rate of the residual, with driven joints [m/s or rad/s]."""
 
     bias: tuple[Scalar, ...]
-    """Second rate of the values without joint accelerations [m/s^2 or rad/s^2]."""
+    """Second derivative of the residual at vd = 0 [m/s^2 or rad/s^2]."""
 
 
 class End(NamedTuple):
-    """One end of a loop: where it is fixed and how it moves."""
+    """One end of a loop: its attachment, pose and motion."""
 
     X: Transform
-    """Map of motion from the plan body's frame to the end's."""
+    """Motion transform from the plan body's frame to the end's."""
 
     place: Place
     moving: Moving
@@ -120,7 +120,7 @@ def end_of(
     places: Sequence[Place],
     motions: Sequence[Moving] | None,
 ) -> tuple[int, End]:
-    """Return the plan body of an end, and the end."""
+    """Return the index of the plan body of an end, and the end."""
     frame = plan.frame(name)
     X = frame.transform.then(pose)
     if frame.body == WORLD_BODY:
@@ -132,10 +132,10 @@ def end_of(
     return frame.body, End(X, places[frame.body].moved(X), moving)
 
 
-def transmitter(q: Sequence[Scalar]) -> Callable[[PlanBody, tuple[Force, ...]], Felt]:
-    """Return the visit that carries forces over a joint and keeps what they do along it."""
+def transmitter(q: Sequence[Scalar]) -> Callable[[PlanBody, tuple[Force, ...]], Transmitted]:
+    """Return the visit that transmits forces over a joint and projects them on its axes."""
 
-    def transmit(body: PlanBody, forces: tuple[Force, ...]) -> Felt:
+    def transmit(body: PlanBody, forces: tuple[Force, ...]) -> Transmitted:
         own = q[body.q]
         X = body.transform(own)
         felt = tuple(tuple(body.joint.project(own, f)) for f in forces)
@@ -151,64 +151,65 @@ class Switches(NamedTuple):
     """The state of all loops, one entry per constraint."""
 
     closed: tuple[Scalar, ...]
-    """1 where a constraint holds, 0 where its loop is open."""
+    """1 for constraints of closed loops, 0 for those of open ones."""
 
     offset: tuple[Scalar, ...]
-    """Value that it holds on to [m or rad]."""
+    """Set point of the residual [m or rad]."""
 
 
 def loop_rows(model: Model, loop: str) -> range:
-    """Return which constraints are those of a loop."""
+    """Return the rows of a loop."""
     names = [name.rpartition(".")[0] for name in constraint_names(model)]
     return range(names.index(loop), names.index(loop) + names.count(loop))
 
 
 def switches_of(model: Model, given: Mapping[str, Sequence[Scalar]]) -> Switches:
-    """Return the state of all loops.
+    """Return the switch state of all loops.
 
     Args:
         model: The robot.
-        given: By name of a loop that is switched, 1 or 0 for closed or open, then what each of its
-            constraints holds on to [m or rad]; all others are closed.
+        given: By name of a switched loop: 1 or 0 for closed or open, then the set point of each of
+            its constraints [m or rad]. All other loops are closed.
     """
     count = len(constraint_names(model))
     closed: list[Scalar] = [1.0] * count
     offset: list[Scalar] = [0.0] * count
-    for loop, (is_closed, *held) in given.items():
-        for row, value in zip(loop_rows(model, loop), held, strict=True):
+    for loop, (is_closed, *set_points) in given.items():
+        for row, value in zip(loop_rows(model, loop), set_points, strict=True):
             closed[row], offset[row] = is_closed, value
     return Switches(tuple(closed), tuple(offset))
 
 
-def switched(held: Constraints, switches: Switches | None) -> Constraints:
-    """Return constraints of which those of open loops are zero."""
+def switched(terms: Constraints, switches: Switches | None) -> Constraints:
+    """Apply switches: rows of open loops become zero, set points are subtracted."""
     if switches is None:
-        return held
+        return terms
     on, off = switches
+    rows = zip(on, terms.jacobian, strict=True)
     return Constraints(
-        tuple(c * (x - e) for c, x, e in zip(on, held.value, off, strict=True)),
-        tuple({i: c * x for i, x in row.items()} for c, row in zip(on, held.jacobian, strict=True)),
-        tuple(c * x for c, x in zip(on, held.rate, strict=True)),
-        tuple(c * x for c, x in zip(on, held.bias, strict=True)),
+        tuple(c * (x - e) for c, x, e in zip(on, terms.value, off, strict=True)),
+        tuple({i: c * x for i, x in row.items()} for c, row in rows),
+        tuple(c * x for c, x in zip(on, terms.rate, strict=True)),
+        tuple(c * x for c, x in zip(on, terms.bias, strict=True)),
     )
 
 
 # -- loops defined by functions --------------------------------------------------------------------
 
 
-GENERIC_POSITIONS = 3
-"""Sampled configurations that determine which joints can move a frame."""
+PATTERN_SAMPLES = 3
+"""Random configurations that determine which Jacobian entries are structurally nonzero."""
 
-CANCELLED_POSITIONS = 24
-"""Sampled configurations that determine whether a joint moves all frames together, so that no
-residual depends on it."""
+CANCELLATION_SAMPLES = 24
+"""Random configurations that determine whether the entries of a joint that carries all frames of a
+closure cancel."""
 
-LARGEST_RESIDUAL = 1e100
-"""Size of a residual beyond which it is no number."""
+MAX_FINITE_RESIDUAL = 1e100
+"""Residuals beyond this size count as non-finite."""
 
 
 class _TracedState(NamedTuple):
-    """A closure in one state: its program, what that sees, and the frames it holds on to."""
+    """A closure in one state: its program, its arguments, and the frames it acts on."""
 
     program: ClosureProgram
     seen: Seen
@@ -224,7 +225,7 @@ def _traced_state(
     places: Sequence[Place],
     motions: Sequence[Moving] | None,
 ) -> _TracedState:
-    """Return a closure with all that its program takes; at rest where no velocity is given."""
+    """Collect the arguments of a closure's program; velocities are zero if v is None."""
     joints = tuple(model.joint(name) for name in loop.seen_joints)
     ends = tuple(end_of(plan, name, pose.transform, places, motions) for name, pose in loop.ends)
     x: list[Scalar] = []
@@ -235,7 +236,7 @@ def _traced_state(
         (w, pd), (wd, a) = ((part.angular, part.linear) for part in end.moving)
         x += [*R[0], *R[1], *R[2], *p]
         y += [*matrix_vector(R, w), *matrix_vector(R, pd)]
-        # a spatial acceleration lacks w x v of the classical one
+        # classical acceleration = spatial acceleration + w x v
         z += [*matrix_vector(R, wd), *matrix_vector(R, add_cross(a, w, pd))]
     for name in loop.seen_joints:
         x += q[model.slice(name, of="q")]
@@ -250,24 +251,23 @@ def traced_constraint(
     plan: Plan,
     q: Sequence[Scalar],
     v: Sequence[Scalar] | None,
-    transmit: Callable[..., Felt],
+    transmit: Callable[..., Transmitted],
     places: Sequence[Place],
     motions: Sequence[Moving] | None,
 ) -> Constraints:
-    """Find what a traced closure asks for in one state.
+    """Compute the constraints of a traced closure; rate and bias are zero if v is None.
 
     Args:
         loop: The closure.
         model: The robot.
         plan: Its layout.
-        q: Position [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars; None where no bias is wanted.
-        transmit: Carries forces over a joint, from `transmitter`.
-        places: Of all plan bodies, from `body_places`.
-        motions: Of all plan bodies, from `body_motions`; None without velocity.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars, or None.
+        transmit: From `transmitter`.
+        places: Poses of all plan bodies, from `body_places`.
+        motions: Motions of all plan bodies, from `body_motions`; None without velocity.
     """
-    held = _traced_state(loop, model, plan, q, v, places, motions)
-    program, seen, ends = held
+    program, seen, ends = _traced_state(loop, model, plan, q, v, places, motions)
     value = _checked(loop, program.evaluate("value", seen))
     gradient = program.evaluate("gradient", seen)
     none = (0.0,) * len(value)
@@ -278,10 +278,12 @@ def traced_constraint(
 
 
 def _checked(loop: TracedClosure, values: Sequence[Scalar]) -> tuple[Scalar, ...]:
-    """Return traced residuals that fail with the name of their loop where they are no numbers."""
-    expected = f"loop {loop.name!r}: its residuals must be finite, but are not at this position"
+    """Make traced residuals fail with the name of their loop where they are not finite."""
+    expected = (
+        f"loop {loop.name!r}: its residuals must be finite, but are not in this configuration"
+    )
     return tuple(
-        require(np.abs(x) <= LARGEST_RESIDUAL, x, expected) if isinstance(x, Value) else x
+        require(np.abs(x) <= MAX_FINITE_RESIDUAL, x, expected) if isinstance(x, Value) else x
         for x in values
     )
 
@@ -294,17 +296,10 @@ def traced_wrenches(
     places: Sequence[Place],
     forces: Sequence[Scalar],
 ) -> tuple[tuple[int, Force], ...]:
-    """Return what a traced closure does to plan bodies: index and force in the body's frame.
+    """Compute the wrenches of a traced closure on plan bodies: index, and wrench in body frame.
 
-    What it does along joints that it looks at is not among these.
-
-    Args:
-        loop: The closure.
-        model: The robot.
-        plan: Its layout.
-        q: Position [m or rad], nq scalars.
-        places: Of all plan bodies, from `body_places`.
-        forces: Along each residual [N or N m].
+    Joint forces on joints among its arguments are not included. `forces` are those along each
+    residual [N or N m]; the other arguments are as for `traced_constraint`.
     """
     program, seen, ends = _traced_state(loop, model, plan, q, None, places, None)
     gradient = program.evaluate("gradient", seen)
@@ -322,7 +317,7 @@ def traced_wrenches(
 def _on_end(
     program: ClosureProgram, gradient: Sequence[Scalar], k: int, end: End
 ) -> tuple[Force, ...]:
-    """Return the wrench of each residual on the plan body of one end, in that body's frame."""
+    """Return the unit wrench of each residual on the plan body of one end, in body frame."""
     found = []
     for start in range(MOTION_SIZE * k, len(gradient), program.width):
         n: Vec3 = (gradient[start], gradient[start + 1], gradient[start + 2])
@@ -340,9 +335,9 @@ def _traced_rows(
     program: ClosureProgram,
     ends: Sequence[tuple[int, End]],
     gradient: Sequence[Scalar],
-    transmit: Callable[..., Felt],
+    transmit: Callable[..., Transmitted],
 ) -> tuple[Row, ...]:
-    """Return the rows of the Jacobian from gradients by frames and joints."""
+    """Assemble the rows of the Jacobian from gradients with respect to frames and joints."""
     width = program.width
     rows: list[Row] = [{} for _ in range(len(gradient) // width)]
 
@@ -366,20 +361,20 @@ def _traced_rows(
 
 
 def traced_entries(loop: TracedClosure, model: Model, never: float) -> list[set[int]]:
-    """Return, for each residual, the velocity variables it can ever depend on.
+    """Return, for each residual, the velocity variables it can depend on.
 
-    Functions may have slopes that vanish over whole regions, or no values at random positions, so
-    that their graphs are asked: any wrench that a residual could have tells which joints it feels.
-    Joints that move all frames together are asked by numbers where the residuals have no pieces;
-    elsewhere a piece that no sample hits may see them.
+    User functions may have zero slopes over whole regions, or be undefined at random
+    configurations, so the sparsity follows from the pattern of their graph with random slopes.
+    Joints that carry all frames are tested numerically if the residuals are smooth; otherwise a
+    branch that no sample reaches might depend on them.
 
     Args:
         loop: The closure.
         model: The robot.
-        never: Size of an entry that rounding alone explains.
+        never: Largest entry that counts as rounding error.
 
     Raises:
-        ModelError: If a blade or a disc touches its plane at no one point, wherever the robot is.
+        ModelError: If a blade or disc has no unique contact point in any configuration.
     """
     plan = model.plan
     rng = np.random.default_rng(7)
@@ -387,16 +382,16 @@ def traced_entries(loop: TracedClosure, model: Model, never: float) -> list[set[
     found: list[set[int]] = []
     moved: list[set[int]] = []
     touches = not isinstance(loop, SurfaceContact)
-    for number in range(CANCELLED_POSITIONS):
+    for number in range(CANCELLATION_SAMPLES):
         q = JointVector([x for joint in model.joints for x in joint.random(rng)])
         places, transmit = body_places(plan, q), transmitter(q)
         program, seen, ends = _traced_state(loop, model, plan, q, None, places, None)
         if shared is None:
-            together = _borne_by_all(plan, [body for body, _ in ends])
+            together = _common_variables(plan, [body for body, _ in ends])
             shared = set(together) if program.is_smooth("gradient") else set()
             found = [set() for _ in program.pattern()]
             moved = [set() for _ in found]
-        if number < GENERIC_POSITIONS:
+        if number < PATTERN_SAMPLES:
             any_slope = [
                 float(rng.uniform(0.5, 1.5)) if used else 0.0
                 for row in program.pattern()
@@ -412,12 +407,12 @@ def traced_entries(loop: TracedClosure, model: Model, never: float) -> list[set[
             model, plan, loop, program, ends, program.evaluate("gradient", seen), transmit
         )
         for used, row in zip(moved, rows, strict=True):
-            # a non-finite value may be anything
+            # non-finite values count as nonzero
             used |= {i for i, x in row.items() if not abs(x) <= never}
     if not touches:
         raise ModelError(
-            f"loop {loop.name!r}: its {loop.kind} has no point of contact wherever the robot is, "
-            "for it stands on end or lies flat on its plane; turn pose or second_pose",
+            f"loop {loop.name!r}: expected a {loop.kind} with a contact point, got one that stands "
+            "on end or lies flat on its plane in all configurations; rotate pose or second_pose",
             name=loop.name,
         )
     invisible = shared or set()
@@ -426,8 +421,8 @@ def traced_entries(loop: TracedClosure, model: Model, never: float) -> list[set[
     ]
 
 
-def _borne_by_all(plan: Plan, bodies: Sequence[int]) -> list[int]:
-    """Return the velocity variables of joints that move several bodies, all of them."""
+def _common_variables(plan: Plan, bodies: Sequence[int]) -> list[int]:
+    """Return the velocity variables of joints that carry all of several bodies."""
     if WORLD_BODY in bodies or len(bodies) < 2:
         return []
     bearing = set.intersection(*(set(ancestors(plan, body)) for body in bodies))
@@ -440,7 +435,7 @@ def _borne_by_all(plan: Plan, bodies: Sequence[int]) -> list[int]:
 
 
 ZERO_ENTRY = 1e-11
-"""Size of an entry of the Jacobian that rounding alone explains, with arms of some meters."""
+"""Largest entry of the Jacobian that counts as rounding error, for robots of some meters."""
 
 
 def constraint_count(model: Model) -> int:
@@ -450,7 +445,7 @@ def constraint_count(model: Model) -> int:
 
 @public
 def constraint_names(model: Model) -> tuple[str, ...]:
-    """Return one name per constraint: the loop, and the number within it."""
+    """Return one name per constraint: "<loop>.<k>", with k counted within the loop."""
     return tuple(f"{loop.name}.{k}" for loop in model.loops for k in range(_count(loop)))
 
 
@@ -463,7 +458,7 @@ def _count(loop: Closure) -> int:
 
 
 def is_velocity_constraint(model: Model) -> tuple[bool, ...]:
-    """Return, for each constraint, whether it binds velocities alone: there is no gap to close."""
+    """Return, for each constraint, whether it is nonholonomic (without position residual)."""
     found: list[bool] = []
     for loop in model.loops:
         if isinstance(loop, LoopClosure):
@@ -477,17 +472,16 @@ def is_velocity_constraint(model: Model) -> tuple[bool, ...]:
 
 @lru_cache(maxsize=64)
 def jacobian_pattern(model: Model) -> tuple[frozenset[int], ...]:
-    """Return, for each constraint, the velocity variables it can ever depend on.
+    """Return the sparsity pattern of J: for each constraint, its velocity variables.
 
-    In a planar mechanism three of the five things a hinge forbids can never happen: their rows are
-    zero in every configuration. Generic configurations show this: entries that vanish there vanish
-    everywhere. Loops defined by functions report their own entries.
+    Entries that vanish in random configurations vanish everywhere: three of the five rows of a
+    revolute joint in a planar mechanism, for instance. See `traced_entries` for user functions.
     """
     rng = np.random.default_rng(7)
     found: list[set[int]] = [set() for _ in range(constraint_count(model))]
-    # on floats, whatever is being traced around
+    # on floats, also while a function is being traced
     with taping(None):
-        for _ in range(GENERIC_POSITIONS):
+        for _ in range(PATTERN_SAMPLES):
             q = [x for joint in model.joints for x in joint.random(rng)]
             rows = _all(model, model.plan, JointVector(q), None).jacobian
             for used, row in zip(found, rows, strict=True):
@@ -503,22 +497,20 @@ def jacobian_pattern(model: Model) -> tuple[frozenset[int], ...]:
 def constraints(
     model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | None = None
 ) -> Constraints:
-    """Find what all loops of a robot ask for in one state.
+    """Compute residual, Jacobian, rate and bias of all loops, in the order of `model.loops`.
 
     Args:
         model: The robot.
         plan: Its layout.
-        q: Position [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars; None where no bias is wanted.
+        q: Configuration [m or rad], nq scalars.
+        v: Joint velocity [m/s or rad/s], nv scalars; if None, rate and bias are zero.
 
     Returns:
-        Values, Jacobian, rate and bias, in the order of `model.loops`; the last two are zero
-        without velocity.
-        Rows hold no entries that are zero wherever the robot is.
+        The constraints; rows of the Jacobian hold structurally nonzero entries only.
     """
     in_use = jacobian_pattern(model)
     if recorder() is not None:
-        return _apart(model, plan, q, v, in_use)
+        return _constraints_on_tape(model, plan, q, v, in_use)
     found = _all(model, plan, q, v)
     rows = tuple(
         {i: x for i, x in row.items() if i in used}
@@ -527,14 +519,14 @@ def constraints(
     return found._replace(jacobian=rows)
 
 
-def _apart(
+def _constraints_on_tape(
     model: Model,
     plan: Plan,
     q: Sequence[Scalar],
     v: Sequence[Scalar] | None,
     in_use: Sequence[frozenset[int]],
 ) -> Constraints:
-    """Find all constraints of a large robot in a function of their own, a tape without all else."""
+    """Compute the constraints of a large robot in a separate traced function, as its own tape."""
     columns = [sorted(used) for used in in_use]
 
     @function
@@ -551,7 +543,7 @@ def _apart(
 
 
 def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | None) -> Constraints:
-    """Find all constraints with rows that may hold zeros."""
+    """Compute all constraints, with rows that may hold zeros."""
     places = body_places(plan, q)
     motions = None if v is None else body_motions(plan, q, v, None)
     transmit = transmitter(q)
@@ -577,7 +569,7 @@ def _all(model: Model, plan: Plan, q: Sequence[Scalar], v: Sequence[Scalar] | No
 
 
 class _Tied(NamedTuple):
-    """What a loop measures, and what it does to the plan bodies of its two ends."""
+    """Measures of a loop, and their unit wrenches on the plan bodies of its two ends."""
 
     value: tuple[Scalar, ...]
     rate: tuple[Scalar, ...]
@@ -589,7 +581,7 @@ class _Tied(NamedTuple):
 def _tie(
     _: PlanBody, first: End, second: End, measures: tuple[Measure, ...], is_moving: bool
 ) -> _Tied:
-    """Measure a loop: a visit to one of the two bodies, so that large robots trace it once."""
+    """Evaluate a loop as a visit to one of its bodies, so that large robots trace it once."""
     at = _relative(first, second)
     wrenches = [measure.wrench(at) for measure in measures]
     on_second = [Force(transpose_vector(at.R, w.n), transpose_vector(at.R, w.f)) for w in wrenches]
@@ -606,39 +598,35 @@ def _tie(
 def _closure(
     loop: LoopClosure,
     plan: Plan,
-    transmit: Callable[..., Felt],
+    transmit: Callable[..., Transmitted],
     places: Sequence[Place],
     motions: Sequence[Moving] | None,
 ) -> Constraints:
     own, first = end_of(plan, loop.first, loop.joint.pose.transform, places, motions)
     other, second = end_of(plan, loop.second, loop.second_pose.transform, places, motions)
-    held = other if own == WORLD_BODY else own
+    visited = other if own == WORLD_BODY else own
     given = ([first], [second], [tuple(loop.joint.loop_constraints())], [motions is not None])
-    (tied,) = each(plan, _tie, [held], *given)
+    (tied,) = each(plan, _tie, [visited], *given)
     rows = _rows(plan, transmit, (own, tied.on_first), (other, tied.on_second))
     return Constraints(tied.value, rows, tied.rate, tied.bias)
 
 
 class LoopJointLoad(NamedTuple):
-    """What a joint that closes a loop carries."""
+    """Load of a joint that closes a loop."""
 
     wrench: Force
-    """On the second place, at the frame that the joint moves and in its axes [N m, N]."""
+    """On the second body, at the origin of the joint's moving frame and in its axes [N m, N]."""
 
     on_bodies: tuple[tuple[int, Force], ...]
-    """Index of a plan body and the force on it, in its frame [N m, N]; none on the world."""
+    """Index of a plan body and the wrench on it, in body frame [N m, N]; the world is left out."""
 
 
 def loop_joint_load(
     loop: LoopClosure, plan: Plan, places: Sequence[Place], forces: Sequence[Scalar]
 ) -> LoopJointLoad:
-    """Return what the joint of a loop carries.
+    """Compute the load of a loop's joint from the force along each of its constraints [N or N m].
 
-    Args:
-        loop: The loop.
-        plan: Layout of the model.
-        places: Of all plan bodies, from `body_places`.
-        forces: Along each constraint of the loop [N or N m].
+    `places` are the poses of all plan bodies, from `body_places`.
     """
     own, first = end_of(plan, loop.first, loop.joint.pose.transform, places, None)
     other, second = end_of(plan, loop.second, loop.second_pose.transform, places, None)
@@ -654,9 +642,9 @@ def loop_joint_load(
 
 
 def _relative(first: End, second: End) -> RelativeMotion:
-    """Return how the second end lies and moves in the first, in axes of the first.
+    """Compute pose and motion of the second end relative to the first, in axes of the first.
 
-    The rate of a vector told in turning axes lacks w1 x itself; that of a velocity lacks it twice.
+    In rotating axes the derivative of a vector lacks w1 x itself, that of a velocity twice as much.
     """
     R: Mat3 = matrix_product(transpose(first.place.R), second.place.R)
     p = transpose_vector(first.place.R, subtract(second.place.p, first.place.p))
@@ -676,9 +664,9 @@ def _parts(motion: Motion) -> tuple[Vec3, Vec3]:
 
 
 def _rows(
-    plan: Plan, transmit: Callable[..., Felt], *ends: tuple[int, tuple[Force, ...]]
+    plan: Plan, transmit: Callable[..., Transmitted], *ends: tuple[int, tuple[Force, ...]]
 ) -> tuple[Row, ...]:
-    """Return the rows of the Jacobian: what forces on two bodies do along each joint."""
+    """Compute rows of the Jacobian: unit forces on two bodies, projected on each joint."""
     (first, forces), (second, _) = ends
     shared = ancestors(plan, first) & ancestors(plan, second)
     rows: list[Row] = [{} for _ in forces]
@@ -690,18 +678,18 @@ def _rows(
                 break
             for row, parts in zip(rows, felt, strict=True):
                 for index, part in enumerate(parts, start=body.v.start):
-                    # joints that follow another share its variables
+                    # coupled joints share the variable of their leader
                     row[index] = row[index] + part if index in row else part
     return tuple(rows)
 
 
-# -- ties between joints --------------------------------------------------------------------------
+# -- couplings between joints ---------------------------------------------------------------------
 
 
 def _coupling(
     loop: JointCoupling, model: Model, q: Sequence[Scalar], v: Sequence[Scalar] | None
 ) -> Constraints:
-    """Return the one row of a tie: position of the joint less a polynomial of the leader's."""
+    """Compute the constraint of a coupling: q minus a polynomial of the leader's position."""
     own_q, own_v = model.slice(loop.joint, of="q").start, model.slice(loop.joint, of="v").start
     row: Row = {own_v: 1.0}
     c = loop.coefficients

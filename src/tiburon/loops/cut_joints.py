@@ -25,37 +25,37 @@ __all__ = [
     "joint_position",
     "joint_screws",
     "places_of",
-    "relative_pose",
+    "pose_in",
 ]
 
 Array = NDArray[np.float64]
 
 
-MOST_STARTS = 16
-"""Positions to start from; joints of several turns may need some."""
+MAX_STARTS = 16
+"""Initial positions to try; joints with several rotations may need some."""
 
-MOST_STEPS = 30
-"""Newton steps from each start; most joints need one or two."""
+MAX_NEWTON_STEPS = 30
+"""Newton steps from each initial position; most joints need one or two."""
 
-LEAST_STEP = 1e-14
-"""Length of a step that changes nothing any more [m or rad]."""
+MIN_STEP = 1e-14
+"""Step length at which the iteration ends [m or rad]."""
 
 FIT_TOLERANCE = 1e-9
-"""Error at which no other start is tried [m and rad]."""
+"""Error at which no further initial position is tried [m and rad]."""
 
 
 class JointPosition(NamedTuple):
-    """Where a joint stands, as well as it can."""
+    """Position variables of a joint that best fit a pose."""
 
     q: tuple[float, ...]
     """Its position variables [m or rad]."""
 
     error: float
-    """How far it leaves its body from where that is [m and rad]."""
+    """Pose error that remains [m and rad]."""
 
 
 def joint_position(joint: Joint, R: Array, p: Array) -> JointPosition:
-    """Find the position variables that put a joint's body somewhere.
+    """Solve for the position variables of a joint at a given pose of its body.
 
     Args:
         joint: Of any kind.
@@ -63,11 +63,11 @@ def joint_position(joint: Joint, R: Array, p: Array) -> JointPosition:
         p: Origin of the body frame in the joint frame [m], shape (3,).
 
     Returns:
-        The best that was found, from the neutral position and some random ones.
+        The best solution from the neutral position and some random ones.
     """
     rng = np.random.default_rng(5)
     best: JointPosition | None = None
-    for number in range(MOST_STARTS):
+    for number in range(MAX_STARTS):
         start = joint.neutral() if number == 0 else joint.random(rng)
         found = _fitted(joint, start, R, p)
         if best is None or found.error < best.error:
@@ -79,9 +79,9 @@ def joint_position(joint: Joint, R: Array, p: Array) -> JointPosition:
 
 
 def _fitted(joint: Joint, q: tuple[float, ...], R: Array, p: Array) -> JointPosition:
-    """Return where Newton steps lead from one position."""
+    """Fit position variables by Newton steps from one initial position."""
     error = _error(joint, q, R, p)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         columns = [[*s.angular, *s.linear] for s in joint.subspace(q)]
         if not columns:
             break
@@ -89,13 +89,13 @@ def _fitted(joint: Joint, q: tuple[float, ...], R: Array, p: Array) -> JointPosi
         step = np.linalg.lstsq(S, error, rcond=None)[0]
         moved = tuple(float(x) for x in joint.normalize(joint.integrate(q, step.tolist())))
         error, q = _error(joint, moved, R, p), moved
-        if float(np.abs(step).max()) < LEAST_STEP:
+        if float(np.abs(step).max()) < MIN_STEP:
             break
     return JointPosition(q, float(np.linalg.norm(error)))
 
 
 def _error(joint: Joint, q: tuple[float, ...], R: Array, p: Array) -> Array:
-    """Return the turn and shift that are missing, in axes of the joint's body, shape (6,)."""
+    """Return the pose error [rotation, translation], in axes of the joint's body, shape (6,)."""
     X = joint.transform(q)
     E = np.array(X.rotation, dtype=np.float64)
     turn = matrix_to_rotation_vector((E @ R).tolist())
@@ -104,7 +104,7 @@ def _error(joint: Joint, q: tuple[float, ...], R: Array, p: Array) -> Array:
 
 
 def places_of(model: Model, q: Array) -> dict[str, Place]:
-    """Return where the world and all bodies and frames are, by name."""
+    """Return the poses of the world and of all bodies and frames, by name."""
     names = model.frame_names[1:]
     plan, _, _ = surroundings(model, None)
     found = frame_places(plan, [float(x) for x in q], names)
@@ -115,13 +115,18 @@ def relative_pose(loop: LoopClosure, places: dict[str, Place]) -> tuple[Array, A
     """Return axes and origin of a loop's second frame in its first, shapes (3, 3) and (3,)."""
     first = places[loop.first].moved(loop.joint.pose.transform)
     second = places[loop.second].moved(loop.second_pose.transform)
+    return pose_in(first, second)
+
+
+def pose_in(first: Place, second: Place) -> tuple[Array, Array]:
+    """Return axes and origin of a pose in another, shapes (3, 3) and (3,)."""
     R = np.array(first.R, dtype=np.float64)
     apart = np.array(second.p, dtype=np.float64) - np.array(first.p, dtype=np.float64)
     return R.T @ np.array(second.R, dtype=np.float64), R.T @ apart
 
 
 def cut_joint(loop: LoopClosure, places: dict[str, Place]) -> JointPosition:
-    """Return where the joint that closes a loop stands, and how far it is from fitting."""
+    """Solve for the position variables of the joint that closes a loop."""
     return joint_position(loop.joint, *relative_pose(loop, places))
 
 
@@ -129,23 +134,23 @@ def cut_joint(loop: LoopClosure, places: dict[str, Place]) -> JointPosition:
 
 
 class Screws(NamedTuple):
-    """The motions one joint can give what it moves."""
+    """Motion subspace of one joint."""
 
     columns: Array
-    """World axes, about the world's origin, angular part first; shape (6, freedoms)."""
+    """World axes, about the world's origin, angular part first; shape (6, nv of the joint)."""
 
     variables: tuple[int, ...]
-    """The velocity variable of each column; those of joints that close loops come after all nv."""
+    """The velocity variable of each column; joints that close loops come after the nv others."""
 
 
 class JointScrews(NamedTuple):
-    """Screws of all joints at one position."""
+    """Screws of all joints in one configuration."""
 
     of: dict[str, Screws]
-    """By name: of the joint, or of the loop that it closes."""
+    """By name of the joint, or of the loop that it closes."""
 
     places: dict[str, Place]
-    """Where world, bodies and frames are."""
+    """Poses of world, bodies and frames."""
 
     size: int
     """Number of variables of all joints together."""
@@ -164,13 +169,13 @@ def about(columns: Array, point: Array) -> Array:
 
 
 def joint_screws(model: Model, q: Array, rng: np.random.Generator | None = None) -> JointScrews:
-    """Find the screws of all joints at one position.
+    """Compute the screws of all joints in one configuration.
 
     Args:
         model: The robot.
-        q: Position [m or rad], shape (nq,).
-        rng: Moves the joints that close loops anywhere, as if their loops were open; without, they
-            are taken where they fit best.
+        q: Configuration [m or rad], shape (nq,).
+        rng: Random positions for the joints that close loops, as if the loops were open; by default
+            their position variables are fitted.
     """
     places = places_of(model, q)
     found: dict[str, Screws] = {}

@@ -39,11 +39,11 @@ from tiburon.algorithms.derivatives.inertia import forces_per_parameter
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.tape_calls import JointVector, scalars
-from tiburon.loops.augmented import answer, loop_pattern
+from tiburon.loops.augmented import loop_pattern, solve_augmented
 from tiburon.loops.constraints import Constraints, constraints
-from tiburon.loops.inverse import ForceDistribution, forces
+from tiburon.loops.inverse import ForceDistribution, distribute_forces
 from tiburon.loops.methods import constrained_motion
-from tiburon.loops.metric import CUT, rank_cut
+from tiburon.loops.metric import MIN_CUT, rank_cut
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
 from tiburon.trace.differentiation import push_forward
@@ -55,8 +55,8 @@ __all__ = [
     "actuated_derivatives",
     "constrained_derivatives",
     "constrained_derivatives_by_inertia",
+    "directional_derivative",
     "on_floats",
-    "pushed",
 ]
 
 Scalars = Sequence[Scalar]
@@ -65,18 +65,7 @@ Scalars = Sequence[Scalar]
 def constrained_derivatives(
     around: Setting, q: Scalars, v: Scalars, tau: Scalars
 ) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
-    """Compute accelerations and their derivatives; arguments and results of the form for trees.
-
-    Args:
-        around: What acts in this state.
-        q: Position [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
-        tau: Joint force [N or N m], nv scalars.
-
-    Returns:
-        vd, nv scalars, and its derivatives by steps of position, velocity and force, each an array
-        of shape (nv, nv).
-    """
+    """Compute accelerations and their derivatives, as `tree_acceleration_derivatives` for trees."""
     n = around.plan.nv
     if current_graph() is None:
         return on_floats(constrained_derivatives, around, q, v, tau)
@@ -88,13 +77,13 @@ def constrained_derivatives(
     def along(
         q: Scalars, v: Scalars, vd: Scalars, forces: Scalars, step: Scalars, change: Scalars
     ) -> list[Scalar]:
-        # inside, all of these are leaves of a graph of their own
+        # the arguments are leaves of the graph of this function
         position, rate, acceleration = JointVector(q), JointVector(v), JointVector(vd)
         here = around.at(position, rate, *around.now)
         needed = rnea(here.plan, position, rate, acceleration, here.gravity, here.external)
-        held = constraints(around.model, here.plan, position, rate)
-        left = add_constraints([-x for x in needed], held, acceleration, forces)
-        return pushed(around, left, position, v, step, change)
+        terms = constraints(around.model, here.plan, position, rate)
+        left = add_constraints([-x for x in needed], terms, acceleration, forces)
+        return directional_derivative(around, left, position, v, step, change)
 
     state = (tuple(q), tuple(v), vd, forces)
     none = (0.0,) * n
@@ -112,45 +101,35 @@ def constrained_derivatives(
 
 
 def constrained_solver(
-    around: Setting, q: Scalars, held: Constraints, least_cut: float = CUT
+    around: Setting, q: Scalars, terms: Constraints, min_cut: float = MIN_CUT
 ) -> Callable[[Scalars, Scalars], tuple[Scalar, ...]]:
-    """Return what solves the augmented system for accelerations, in one compiled function.
+    """Return a traced function that solves the augmented system: (tau - C, J vd) to vd.
 
     Args:
-        around: The conditions.
-        q: Position [m or rad], nq scalars.
-        held: The constraints in this state.
-        least_cut: See `rank_cut`.
-
-    Returns:
-        Takes joint forces without constraints and J vd; returns vd.
+        around: Surroundings in this state.
+        q: Configuration [m or rad], nq scalars.
+        terms: The constraints in this state.
+        min_cut: Smallest rank cut; see `rank_cut`.
     """
     model, plan, n = around.model, around.plan, around.plan.nv
     H = mass_elements(plan, q)
     mass = [H[i * n + j] for i, j in loop_pattern(model).mass]
-    rows, cut = held.jacobian, rank_cut(model, held.value, least_cut)
+    rows, cut = terms.jacobian, rank_cut(model, terms.value, min_cut)
 
     @function
-    def solved(free: Scalars, wanted: Scalars) -> tuple[Scalar, ...]:
-        return answer(model, plan, mass, rows, list(free), list(wanted), cut).vd
+    def solved(free: Scalars, rhs: Scalars) -> tuple[Scalar, ...]:
+        return solve_augmented(model, plan, mass, rows, list(free), list(rhs), cut).vd
 
     return solved
 
 
 def add_constraints(
-    left: list[Scalar], held: Constraints, vd: Scalars, forces: Scalars
+    left: list[Scalar], terms: Constraints, vd: Scalars, forces: Scalars
 ) -> list[Scalar]:
-    """Return joint forces with J^T lambda added, followed by -(J vd + bias).
-
-    Args:
-        left: Joint forces without constraints [N or N m], nv scalars.
-        held: The constraints in this state.
-        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
-        forces: lambda, the constraint forces [N or N m].
-    """
+    """Return joint forces [N or N m] with J^T lambda added, followed by -(J vd + bias)."""
     found = list(left)
     opening: list[Scalar] = []
-    for row, force, bias in zip(held.jacobian, forces, held.bias, strict=True):
+    for row, force, bias in zip(terms.jacobian, forces, terms.bias, strict=True):
         total = -bias
         for i, x in row.items():
             found[i] = found[i] + x * force
@@ -162,18 +141,18 @@ def add_constraints(
 def constrained_derivatives_by_inertia(
     around: Setting, q: Scalars, v: Scalars, tau: Scalars
 ) -> dict[str, Any]:
-    """Constraints know no masses: with loops, too, a change of inertia is one of joint forces."""
+    """Compute accelerations and their derivatives with respect to inertial parameters, by name."""
     n = around.plan.nv
     vd = tuple(constrained_motion(around, q, v, tau).vd)
     Y = forces_per_parameter(around, q, v, vd)
-    held = constraints(around.model, around.plan, q, v)
-    solved, closed = constrained_solver(around, q, held), (0.0,) * len(held.value)
+    terms = constraints(around.model, around.plan, q, v)
+    solved, closed = constrained_solver(around, q, terms), (0.0,) * len(terms.value)
     columns = [solved(tuple(-x for x in scalars(column)), closed) for column in Y.T]
     by_inertia = as_traced([column[i] for i in range(n) for column in columns])
     return {"vd": as_traced(list(vd)), "by_inertia": by_inertia.reshape(n, len(columns))}
 
 
-def pushed(
+def directional_derivative(
     around: Setting,
     roots: Sequence[Scalar],
     q: JointVector,
@@ -181,13 +160,13 @@ def pushed(
     step: Scalars,
     change: Scalars,
 ) -> list[Scalar]:
-    """Return how numbers change with a step of position and a change of velocity."""
+    """Differentiate traced scalars along a step of configuration and a change of velocity."""
     graph = current_graph()
     assert graph is not None
     tangents: dict[int, int] = {}
     for body in around.plan.bodies:
         joint = body.joint
-        # a joint that follows another has no variables of its own
+        # a coupled joint has no variables of its own
         if joint.follows is None and joint.nv:
             rates = joint.position_rate(q[body.q], tuple(step[body.v]))
             for x, rate in zip(q[body.q], rates, strict=True):
@@ -203,12 +182,12 @@ def on_floats(
     around: Setting,
     *state: Scalars,
 ) -> tuple[tuple[Scalar, ...], Any, Any, Any]:
-    """Trace for the sake of the derivatives, and evaluate.
+    """Trace derivatives, which need a graph, and evaluate them on floats.
 
     Args:
         form: Called as ``form(around, *state)``; returns nv scalars and three derivatives.
-        around: What acts in this state.
-        state: Position, velocity, and accelerations or joint forces.
+        around: Surroundings in this state.
+        state: Configuration, velocity, and accelerations or joint forces.
     """
     plan, n = around.plan, around.plan.nv
 
@@ -231,31 +210,33 @@ def actuated_derivatives(
     """Compute the forces of the robot's own actuators for a motion, and their derivatives.
 
     Args:
-        around: What acts in this state.
-        q: Position with closed loops [m or rad], nq scalars.
+        around: Surroundings in this state.
+        q: Configuration with closed loops [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
 
     Returns:
-        tau, nv scalars, zero where no actuator is, and its derivatives by steps of position, by
-        velocity and by acceleration, each an array of shape (nv, nv).
+        tau, nv scalars, zero at joints without actuator, and its derivatives with respect to
+        configuration (tangent vectors), velocity and acceleration, each of shape (nv, nv).
     """
     if current_graph() is None:
         return on_floats(actuated_derivatives, around, q, v, vd)
     model, plan, n = around.model, around.plan, around.plan.nv
     actuators = model.actuated_joint_names
-    held = constraints(model, plan, q, v)
-    sharing = ForceDistribution(model, held, actuators)
+    terms = constraints(model, plan, q, v)
+    distribution = ForceDistribution(model, terms, actuators)
     needed = rnea(plan, q, v, vd, around.gravity, around.external)
-    tau, multipliers = forces(model, held, needed, vd, actuators, sharing)
-    own = sharing.shares(needed)
-    z = list(sharing.reach.solve_transpose(as_traced(own)))
+    tau, multipliers = distribute_forces(model, terms, needed, vd, actuators, distribution)
+    own = distribution.actuator_forces(needed)
+    z = list(distribution.reach.solve_transpose(as_traced(own)))
 
     @function
     def solved(w: Scalars, opening: Scalars) -> list[Scalar]:
-        back = list(sharing.loops.solve(as_traced(list(opening) or [0.0])))
-        g = sharing.spread([-back[i] for i in sharing.driven])
-        rest = sharing.spread(sharing.shares([x - y for x, y in zip(w, g, strict=True)]))
+        back = list(distribution.loops.solve(as_traced(list(opening) or [0.0])))
+        g = distribution.joint_forces([-back[i] for i in distribution.driven])
+        rest = distribution.joint_forces(
+            distribution.actuator_forces([x - y for x, y in zip(w, g, strict=True)])
+        )
         return [x + y for x, y in zip(g, rest, strict=True)]
 
     @function
@@ -268,23 +249,23 @@ def actuated_derivatives(
         step: Scalars,
         change: Scalars,
     ) -> list[Scalar]:
-        # inside, all of these are leaves of a graph of their own
+        # the arguments are leaves of the graph of this function
         position, rate = JointVector(q), JointVector(v)
         here = around.at(position, rate, *around.now)
         rows = constraints(model, here.plan, position, rate).jacobian
         left = list(rnea(here.plan, position, rate, JointVector(vd), here.gravity, here.external))
         opening: list[Scalar] = []
-        for k in sharing.live:
+        for k in distribution.live:
             total: Scalar = 0.0
             for i, x in rows[k].items():
                 left[i] = left[i] - x * forces[k]
                 total = total + x * z[i]
             opening.append(total)
-        return pushed(around, [*left, *opening], position, v, step, change)
+        return directional_derivative(around, [*left, *opening], position, v, step, change)
 
     state = (tuple(q), tuple(v), tuple(vd), tuple(multipliers), tuple(z))
     H = mass_elements(plan, q)
-    none, closed = (0.0,) * n, (0.0,) * len(sharing.live)
+    none, closed = (0.0,) * n, (0.0,) * len(distribution.live)
     columns: list[list[Scalar]] = []
     for k, unit in enumerate([tuple(row) for row in np.eye(n).tolist()]):
         for step, change in ((unit, none), (none, unit)):

@@ -41,7 +41,7 @@ from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting
 from tiburon.arrays import NDArray
 from tiburon.loops.constraints import Constraints, Row, constraints, jacobian_pattern
-from tiburon.loops.metric import TreeMetric, largest, rank_cut, solve_in_metric
+from tiburon.loops.metric import TreeMetric, max_abs, rank_cut, scattered, solve_in_metric
 from tiburon.model import Model
 from tiburon.record import named_line
 from tiburon.spatial import Scalar
@@ -54,7 +54,7 @@ __all__ = [
     "ForceDistribution",
     "actuated_forces",
     "constrained_hybrid",
-    "forces",
+    "distribute_forces",
     "nearest_accelerations",
     "tracking_joint_forces",
 ]
@@ -62,18 +62,18 @@ __all__ = [
 Array = NDArray[np.float64]
 
 
-UNDRIVEN_SHARE = 1e-7
-"""Joint force, relative to all of them, that actuators and loops may leave unmade."""
+UNACTUATED_FRACTION = 1e-7
+"""Largest relative joint force that actuators and loops need not balance."""
 
-OPENING_SHARE = 1e-6
-"""Rate, relative to the accelerations, at which a motion may open loops."""
+VIOLATION_FRACTION = 1e-6
+"""Largest relative violation of J vd + bias = 0 by a given motion."""
 
 
 class ActuatedForces(NamedTuple):
-    """What makes a motion in one state."""
+    """Actuator and constraint forces of a motion in one state."""
 
     tau: list[Scalar]
-    """Joint force [N or N m], nv scalars; zero where no actuator is."""
+    """Joint force [N or N m], nv scalars; zero at joints without actuator."""
 
     multipliers: list[Scalar]
     """Force along each constraint [N or N m]."""
@@ -83,86 +83,82 @@ class ActuatedForces(NamedTuple):
 
 
 class ForceDistribution:
-    """How actuators and loops of a robot share joint forces in one position.
+    """Distribution of joint forces between actuators and loops in one configuration.
 
     Attributes:
-        live: Constraints that can bind anything, by number.
+        live: Indices of constraints whose row of J is not structurally zero.
         driven: Velocity variables of the actuators.
-        loops: J of the live constraints, factored.
-        reach: P E, factored.
-        cut: Relative length below which rows of J and columns of P E are dependent.
+        loops: Factored J of the live constraints.
+        reach: Factored P E.
+        cut: Relative singular value below which rows of J and columns of P E are dependent.
     """
 
-    def __init__(self, model: Model, held: Constraints, actuators: Sequence[str]) -> None:
-        """Factor.
-
-        Args:
-            model: The robot.
-            held: Its constraints in this position.
-            actuators: Names of the joints that are driven.
-        """
+    def __init__(self, model: Model, terms: Constraints, actuators: Sequence[str]) -> None:
+        """Factor J and P E for the constraints of a configuration and some actuated joints."""
         nv = model.nv
         self.live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
         self.driven = [int(i) for i in model.indices(actuators, of="v")]
-        rows = [[held.jacobian[k].get(i, 0.0) for i in range(nv)] for k in self.live]
-        self.cut = rank_cut(model, held.value)
-        # a row of zeros stands for loops that bind nothing
+        rows = [[terms.jacobian[k].get(i, 0.0) for i in range(nv)] for k in self.live]
+        self.cut = rank_cut(model, terms.value)
+        # one zero row if there are no constraints
         self.loops = factor_orthogonal(as_traced(rows or [[0.0] * nv]), cut=self.cut)
         columns = [
-            self.allowed([1.0 if i == place else 0.0 for i in range(nv)]) for place in self.driven
+            self.project([1.0 if i == place else 0.0 for i in range(nv)]) for place in self.driven
         ]
-        # off the manifold P is off by as much
+        # the error of P is that of the residual
         matrix = as_traced([list(row) for row in zip(*columns, strict=True)])
         self.reach = factor_orthogonal(matrix, cut=self.cut)
 
-    def allowed(self, force: Sequence[Scalar]) -> list[Scalar]:
-        """Return the part of a joint force that works on motions the loops allow."""
+    def project(self, force: Sequence[Scalar]) -> list[Scalar]:
+        """Return P f, the part of a joint force that does work on permitted motions."""
         kept = self.loops.project_rows(as_traced(list(force)))
         return [f - x for f, x in zip(force, kept, strict=True)]
 
-    def shares(self, needed: Sequence[Scalar]) -> list[Scalar]:
-        """Return the shortest forces of the actuators that do what loops leave to do."""
-        return list(self.reach.solve(as_traced(self.allowed(needed))))
+    def actuator_forces(self, needed: Sequence[Scalar]) -> list[Scalar]:
+        """Return the actuator forces of least norm, (P E)^+ P Q."""
+        return list(self.reach.solve(as_traced(self.project(needed))))
 
-    def spread(self, forces: Sequence[Scalar]) -> list[Scalar]:
-        """Return forces of the actuators as joint forces."""
+    def joint_forces(self, forces: Sequence[Scalar]) -> list[Scalar]:
+        """Return E u: actuator forces as joint forces."""
         found: list[Scalar] = [0.0] * self.loops.shape[1]
         for place, force in zip(self.driven, forces, strict=True):
             found[place] = force
         return found
 
 
-def forces(
+def distribute_forces(
     model: Model,
-    held: Constraints,
+    terms: Constraints,
     needed: Sequence[Scalar],
     vd: Sequence[Scalar],
     actuators: Sequence[str],
-    sharing: ForceDistribution | None = None,
+    distribution: ForceDistribution | None = None,
 ) -> ActuatedForces:
-    """Share the joint forces that a motion needs between actuators and loops.
+    """Distribute the joint forces of a motion between actuators and loops.
 
     Args:
         model: The robot.
-        held: Its constraints in this state.
-        needed: Joint forces of the tree for this motion [N or N m], nv scalars.
+        terms: Its constraints in this state.
+        needed: Q, joint forces of the tree for this motion [N or N m], nv scalars.
         vd: Joint accelerations of the motion [m/s^2 or rad/s^2], nv scalars.
-        actuators: Names of the joints that are driven.
-        sharing: Of this position and these actuators, where it is known.
+        actuators: Names of the actuated joints.
+        distribution: The distribution in this configuration, if it is known.
     """
-    among = sharing or ForceDistribution(model, held, actuators)
+    among = distribution or ForceDistribution(model, terms, actuators)
     opening = [
-        sum((x * vd[i] for i, x in held.jacobian[k].items()), start=held.bias[k])
+        sum((x * vd[i] for i, x in terms.jacobian[k].items()), start=terms.bias[k])
         for k in among.live
     ]
-    tau = among.spread(among.shares(needed))
+    tau = among.joint_forces(among.actuator_forces(needed))
     rest = [f - t for f, t in zip(needed, tau, strict=True)]
     carried = list(among.loops.solve_transpose(as_traced(rest)))
-    undone = among.allowed(rest)
-    # off the manifold redundant constraints disagree, and P is off, by as much as the cut
-    possible = largest(undone) <= np.maximum(UNDRIVEN_SHARE, among.cut) * (1.0 + largest(needed))
-    steady = largest(opening) <= np.maximum(OPENING_SHARE, among.cut) * (
-        1.0 + largest(vd) + largest(held.bias)
+    undone = among.project(rest)
+    # off the manifold, redundant constraints are inconsistent by about the cut
+    possible = max_abs(undone) <= np.maximum(UNACTUATED_FRACTION, among.cut) * (
+        1.0 + max_abs(needed)
+    )
+    steady = max_abs(opening) <= np.maximum(VIOLATION_FRACTION, among.cut) * (
+        1.0 + max_abs(vd) + max_abs(terms.bias)
     )
     message = (
         f"actuators that can drive this motion; {', '.join(actuators[:4])} cannot: name others"
@@ -171,19 +167,17 @@ def forces(
         require(steady, require(possible, t, message), "v and vd that keep loops closed")
         for t in tau
     ]
-    multipliers: list[Scalar] = [0.0] * len(held.value)
-    for k, force in zip(among.live, carried[: len(among.live)], strict=True):
-        multipliers[k] = force
-    return ActuatedForces(tau, multipliers)
+    live = among.live
+    return ActuatedForces(tau, list(scattered(carried[: len(live)], live, len(terms.value))))
 
 
 def actuated_forces(
     around: Setting, q: Any, v: Any, vd: Any, actuators: Sequence[str]
 ) -> ActuatedForces:
-    """Return what actuators and loops do for a motion under conditions."""
-    held = constraints(around.model, around.plan, q, v)
+    """Compute actuator and constraint forces of a motion (inverse dynamics with loops)."""
+    terms = constraints(around.model, around.plan, q, v)
     needed = rnea(around.plan, q, v, vd, around.gravity, around.external)
-    return forces(around.model, held, needed, vd, actuators)
+    return distribute_forces(around.model, terms, needed, vd, actuators)
 
 
 # -- hybrid dynamics -------------------------------------------------------------------------------
@@ -196,26 +190,26 @@ def constrained_hybrid(
     tau: Sequence[Scalar],
     vd: Sequence[Scalar],
 ) -> Any:
-    """Return accelerations and joint forces of hybrid dynamics, by name."""
+    """Compute accelerations and joint forces of hybrid dynamics, by name."""
     model, plan = around.model, around.plan
     known = dict(around.options).get("known_acceleration", ())
-    held = constraints(model, plan, q, v)
+    terms = constraints(model, plan, q, v)
     live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
-    rows: list[Row] = [held.jacobian[k] for k in live]
-    wanted: list[Scalar] = [-held.bias[k] for k in live]
+    rows: list[Row] = [terms.jacobian[k] for k in live]
+    rhs: list[Scalar] = [-terms.bias[k] for k in live]
     rows += [{i: 1.0} for i in known]
-    wanted += [vd[i] for i in known]
+    rhs += [vd[i] for i in known]
     mass, C = joint_space_terms(plan, q, v, around.gravity, around.external)
     free = [(0.0 if i in known else tau[i]) - C[i] for i in range(plan.nv)]
-    cut = rank_cut(model, held.value)
-    accelerations, forces, _, _ = solve_in_metric(TreeMetric(plan, mass), rows, free, wanted, cut)
+    cut = rank_cut(model, terms.value)
+    accelerations, forces, _, _ = solve_in_metric(TreeMetric(plan, mass), rows, free, rhs, cut)
     left = [
         sum((x * accelerations[i] for i, x in row.items()), start=-want)
-        for row, want in zip(rows, wanted, strict=True)
+        for row, want in zip(rows, rhs, strict=True)
     ]
-    # off the manifold, redundant constraints disagree by as much
-    agreed = largest(left) <= np.maximum(OPENING_SHARE, cut) * (
-        1.0 + largest(accelerations) + largest(wanted)
+    # off the manifold, redundant constraints are inconsistent by about the cut
+    agreed = max_abs(left) <= np.maximum(VIOLATION_FRACTION, cut) * (
+        1.0 + max_abs(accelerations) + max_abs(rhs)
     )
     expected = "known accelerations that keep loops closed; name fewer joints, or others"
     accelerations = [require(agreed, x, expected) for x in accelerations]
@@ -230,32 +224,32 @@ def constrained_hybrid(
 
 def nearest_accelerations(
     model: Model,
-    held: Constraints,
-    sharing: ForceDistribution,
+    terms: Constraints,
+    distribution: ForceDistribution,
     desired: list[Scalar],
     places: list[int],
 ) -> list[Scalar]:
-    """Return the accelerations nearest to desired ones that keep loops closed.
+    """Compute the accelerations nearest to desired ones that keep loops closed.
 
     Args:
         model: The robot.
-        held: Its constraints in this state.
-        sharing: Of this position.
+        terms: Its constraints in this state.
+        distribution: Force distribution in this configuration.
         desired: Desired accelerations [m/s^2 or rad/s^2], one per place.
-        places: The velocity variables they belong to.
+        places: Their velocity variables.
     """
     nv = model.nv
-    bias = [-held.bias[k] for k in sharing.live] or [0.0]
-    start = list(sharing.loops.solve(as_traced(bias)))
-    # P is symmetric: the rows of S P are what is allowed of unit vectors
-    rows = [sharing.allowed([1.0 if i == k else 0.0 for i in range(nv)]) for k in places]
+    bias = [-terms.bias[k] for k in distribution.live] or [0.0]
+    start = list(distribution.loops.solve(as_traced(bias)))
+    # P is symmetric: the rows of S P are projected unit vectors
+    rows = [distribution.project([1.0 if i == k else 0.0 for i in range(nv)]) for k in places]
     missing = [a - start[k] for a, k in zip(desired, places, strict=True)]
-    step = list(factor_orthogonal(as_traced(rows), cut=sharing.cut).solve(as_traced(missing)))
+    step = list(factor_orthogonal(as_traced(rows), cut=distribution.cut).solve(as_traced(missing)))
     return [x + y for x, y in zip(start, step, strict=True)]
 
 
 def _undriven(model: Model, actuators: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the joints that no loop binds and no actuator drives, such as a floating base."""
+    """Return the joints outside loops without actuator, such as a floating base."""
     bound = {i for used in jacobian_pattern(model) for i in used}
     found = []
     for joint in model.joints:
@@ -266,23 +260,23 @@ def _undriven(model: Model, actuators: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def tracking_joint_forces(around: Setting, q: Any, v: Any, desired: Any) -> list[Scalar]:
-    """Compute forces of actuators that bring a robot nearest to desired accelerations.
+    """Compute actuator forces for the accelerations nearest to desired ones.
 
     Args:
-        around: What acts in this state; options name the controlled joints and the actuators.
-        q: Position with closed loops [m or rad], nq scalars.
-        v: Joint velocity that keeps them closed [m/s or rad/s], nv scalars.
+        around: Surroundings in this state; options name the controlled joints and the actuators.
+        q: Configuration with closed loops [m or rad], nq scalars.
+        v: Joint velocity with J v = 0 [m/s or rad/s], nv scalars.
         desired: Desired acceleration [m/s^2 or rad/s^2], nv scalars.
     """
     model, options = around.model, dict(around.options)
     joints, actuators = options["joints"], options["actuators"]
-    held = constraints(model, around.plan, q, v)
-    # what joints outside of all loops would need is not shared out among the actuators
-    sharing = ForceDistribution(model, held, (*actuators, *_undriven(model, actuators)))
+    terms = constraints(model, around.plan, q, v)
+    # forces of joints outside the loops are not distributed among the actuators
+    distribution = ForceDistribution(model, terms, (*actuators, *_undriven(model, actuators)))
     places = [int(k) for k in model.indices(joints, of="v")]
-    wanted = [desired[k] for k in places]
-    vd = nearest_accelerations(model, held, sharing, wanted, places)
+    targets = [desired[k] for k in places]
+    vd = nearest_accelerations(model, terms, distribution, targets, places)
     needed = rnea(around.plan, q, v, vd, around.gravity, around.external)
     own = set(model.indices(actuators, of="v").tolist())
-    found = sharing.spread(sharing.shares(needed))
+    found = distribution.joint_forces(distribution.actuator_forces(needed))
     return [force if k in own else 0.0 for k, force in enumerate(found)]

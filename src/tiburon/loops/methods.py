@@ -20,7 +20,7 @@
     Compliant constraints whose compliance is iterated away; decides no rank:
 
         [ H   J^T ] [  vd       ]   [ tau - C             ]
-        [ J  -mu  ] [ -lambda_n ] = [ wanted + mu lambda_m ],    m = n - 1
+        [ J  -mu  ] [ -lambda_n ] = [ rhs + mu lambda_m    ],    m = n - 1
 
     Each iteration solves a nonsingular system; the remaining residual is mu times the last change
     of the forces. From zero, the forces converge to those of least norm (Parikh and Boyd 2014,
@@ -35,7 +35,6 @@ compliance of a constraint.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,7 @@ from tiburon.algorithms.joint_space import joint_space_terms
 from tiburon.algorithms.setting import Setting
 from tiburon.algorithms.sweep import ancestors
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.loops.augmented import MOST_INLINED_WORK, constrained_acceleration, loop_pattern
+from tiburon.loops.augmented import MAX_INLINED_WORK, constrained_acceleration, loop_pattern
 from tiburon.loops.constraints import (
     Constraints,
     Row,
@@ -56,11 +55,12 @@ from tiburon.loops.constraints import (
     switched,
 )
 from tiburon.loops.metric import (
-    CUT,
+    MIN_CUT,
     ConstrainedMotion,
     articulated_metric,
-    largest,
+    max_abs,
     rank_cut,
+    scattered,
     solve_in_metric,
 )
 from tiburon.model import Model, Plan
@@ -84,48 +84,42 @@ def solve_by_handles(
     q: Sequence[Scalar],
     jacobian: Sequence[Row],
     free: Sequence[Scalar],
-    wanted: Sequence[Scalar],
-    cut: Scalar = CUT,
+    rhs: Sequence[Scalar],
+    cut: Scalar = MIN_CUT,
 ) -> ConstrainedMotion:
-    """Solve for the accelerations that given joint forces and constraints make.
+    """Solve for constrained accelerations with articulated bodies (method "handles").
 
     Args:
         model: The robot.
         plan: Its layout.
-        q: Position [m or rad], nq scalars.
+        q: Configuration [m or rad], nq scalars.
         jacobian: J, one row per constraint.
-        free: Joint forces that act without constraints [N or N m], nv scalars.
-        wanted: J vd: what the constraints ask of the accelerations.
-        cut: Length, relative to the longest, below which a constraint is redundant.
+        free: tau - C, joint forces without constraints [N or N m], nv scalars.
+        rhs: Right-hand side of J vd = rhs [m/s^2 or rad/s^2].
+        cut: Relative singular value below which a constraint is redundant.
     """
     live = [k for k, used in enumerate(jacobian_pattern(model)) if used]
     metric = articulated_metric(plan, JointVector(q))
     vd, forces, rank, ratio = solve_in_metric(
-        metric, [jacobian[k] for k in live], free, [wanted[k] for k in live], cut
+        metric, [jacobian[k] for k in live], free, [rhs[k] for k in live], cut
     )
-    multipliers: list[Scalar] = [0.0] * len(jacobian)
-    for k, force in zip(live, forces, strict=True):
-        multipliers[k] = force
-    return ConstrainedMotion(tuple(vd), tuple(multipliers), rank, ratio)
+    return ConstrainedMotion(tuple(vd), scattered(forces, live, len(jacobian)), rank, ratio)
 
 
 RELATIVE_COMPLIANCE = 1e-8
-"""mu relative to the softest constraint: a singular value ratio of 1e-3 gains two digits a pass.
-
-Off the manifold by d, a redundant constraint has a ratio of about d, and a mu of some d lets it go.
-"""
+"""mu relative to the largest constraint compliance: at a singular value ratio of 1e-3 each
+iteration gains two digits. Off the manifold mu grows with the residual, like the rank cut."""
 
 RESIDUAL_TOLERANCE = 1e-12
-"""Acceleration, relative to what is wanted of the constraints, at which they count as kept; off the
-manifold redundant ones disagree by as much as that is."""
+"""Residual, relative to the right-hand side, at which the iteration ends; off the manifold it is
+the constraint residual, by which redundant constraints disagree."""
 
-MOST_ITERATIONS = 50
-"""Beyond these the residual reports that the constraints are not satisfied."""
+MAX_ITERATIONS = 50
+"""Iteration limit; the residual then reports the remaining violation."""
 
 
-@lru_cache(maxsize=64)
 def _compliant_pattern(model: Model) -> SaddlePattern:
-    """Return the pattern of the system with constraints that give way."""
+    """Return the pattern of the system with compliant constraints."""
     saddle = loop_pattern(model).saddle
     softness = [(k, k) for k in range(saddle.size - saddle.bound, saddle.size)]
     return SaddlePattern(saddle.size, saddle.bound, [*saddle.entries, *softness], saddle.order)
@@ -136,114 +130,109 @@ def solve_proximal(
     mass: Sequence[Scalar],
     jacobian: Sequence[Row],
     free: Sequence[Scalar],
-    wanted: Sequence[Scalar],
+    rhs: Sequence[Scalar],
     value: Sequence[Scalar] = (),
 ) -> ConstrainedMotion:
-    """Solve the augmented system by proximal iterations.
+    """Solve the augmented system by proximal iterations; the rank is not determined (-1).
 
     Args:
         model: The robot.
-        mass: Those elements of H that a factorization along the tree reads.
+        mass: Elements of H in the order of the tree factorization.
         jacobian: J, one row per constraint.
-        free: Joint forces that act without constraints [N or N m], nv scalars.
-        wanted: J vd: what the constraints ask of the accelerations.
-        value: Constraint values [m or rad]; on the manifold by default.
-
-    Returns:
-        Accelerations, forces and passes; no rank (-1).
+        free: tau - C, joint forces without constraints [N or N m], nv scalars.
+        rhs: Right-hand side of J vd = rhs [m/s^2 or rad/s^2].
+        value: Constraint residual [m or rad]; zero by default.
     """
     pattern, nv = loop_pattern(model), len(free)
     live = pattern.live
     bound = [jacobian[live[n]][j] for n, j in pattern.bound]
-    right = [wanted[k] for k in live]
+    right = [rhs[k] for k in live]
     off = rank_cut(model, value, 0.0)
-    mu = np.maximum(RELATIVE_COMPLIANCE, off) * _softest(
+    mu = np.maximum(RELATIVE_COMPLIANCE, off) * _largest_compliance(
         pattern.mass, mass, pattern.bound, bound, len(live)
     )
-    giving = _compliant_pattern(model)
+    compliant = _compliant_pattern(model)
     factor = SaddleFactor(
-        giving,
+        compliant,
         [*mass, *bound, *[-mu for _ in live]],
         0.0,
-        inline=giving.work <= MOST_INLINED_WORK,
+        inline=compliant.work <= MAX_INLINED_WORK,
     )
-    enough = np.maximum(RESIDUAL_TOLERANCE, off) * (1.0 + largest(right))
+    enough = np.maximum(RESIDUAL_TOLERANCE, off) * (1.0 + max_abs(right))
 
-    def pulling(state: Any) -> Any:
+    def unfinished(state: Any) -> Any:
         return state[2] > enough
 
-    def again(state: Any) -> Any:
+    def iterate(state: Any) -> Any:
         _, forces, _ = state
         found = factor.solve([*free, *(w + mu * f for w, f in zip(right, forces, strict=True))])
         new = [-x for x in found[nv:]]
         change = [mu * (x - y) for x, y in zip(new, forces, strict=True)]
-        return found[:nv], new, largest(change)
+        return found[:nv], new, max_abs(change)
 
     start = ([0.0] * nv, [0.0] * len(live), 2.0 * enough)
-    ran = while_loop(pulling, again, start, MOST_ITERATIONS)
+    ran = while_loop(unfinished, iterate, start, MAX_ITERATIONS)
     vd, forces, _ = ran.state
-    multipliers: list[Scalar] = [0.0] * len(jacobian)
-    for k, force in zip(live, forces, strict=True):
-        multipliers[k] = force
     ratio = np.sqrt(np.maximum(factor.worst, 0.0))
-    return ConstrainedMotion(tuple(vd), tuple(multipliers), -1.0, ratio, iterations=ran.count)
+    multipliers = scattered(forces, live, len(jacobian))
+    return ConstrainedMotion(tuple(vd), multipliers, -1.0, ratio, iterations=ran.count)
 
 
-def _softest(
+def _largest_compliance(
     places: Sequence[tuple[int, int]],
     mass: Sequence[Scalar],
     bound_places: Sequence[tuple[int, int]],
     bound: Sequence[Scalar],
     count: int,
 ) -> Scalar:
-    """Return the largest J_k D^-1 J_k^T, D the diagonal of H: what forces do at most, roughly."""
+    """Return the largest J_k D^-1 J_k^T with D the diagonal of H: the largest compliance."""
     diagonal = {i: x for (i, j), x in zip(places, mass, strict=True) if i == j}
     totals: list[Scalar] = [0.0] * count
     for (n, j), x in zip(bound_places, bound, strict=True):
         totals[n] = totals[n] + x * x / diagonal[j]
-    return largest(totals)
+    return max_abs(totals)
 
 
 PUSH_OPERATIONS = 60.0
-"""Operations of one constraint at one body on its way to the world."""
+"""Operations per constraint and body on its path to the world."""
 
 FACTOR_OPERATIONS = 6.0
-"""Operations of an orthogonal factorization per entry and column."""
+"""Operations of the orthogonal factorization per entry and column."""
 
-BIAS_SHARE = 0.5
-"""What bias forces and the last pass cost, relative to articulated inertias."""
+BIAS_FRACTION = 0.5
+"""Cost of bias forces and last pass, relative to the articulated inertias."""
 
 
 State = tuple[Sequence[Scalar], Sequence[Scalar], Sequence[Scalar]]
-"""Position [m or rad], velocity [m/s or rad/s] and joint force [N or N m]."""
+"""Configuration [m or rad], velocity [m/s or rad/s] and joint force [N or N m]."""
 
 
 def _augmented(
-    around: Setting, held: Constraints, state: State, least_cut: float
+    around: Setting, terms: Constraints, state: State, min_cut: float
 ) -> ConstrainedMotion:
     return constrained_acceleration(
-        around.model, around.plan, held, *state, around.gravity, around.external, least_cut
+        around.model, around.plan, terms, *state, around.gravity, around.external, min_cut
     )
 
 
 def _handles(
-    around: Setting, held: Constraints, state: State, least_cut: float
+    around: Setting, terms: Constraints, state: State, min_cut: float
 ) -> ConstrainedMotion:
     (q, v, tau), plan = state, around.plan
     C = bias(plan, JointVector(q), JointVector(v), around.gravity, around.external)
     free = [force - c for force, c in zip(tau, C, strict=True)]
-    cut = rank_cut(around.model, held.value, least_cut)
+    cut = rank_cut(around.model, terms.value, min_cut)
     return solve_by_handles(
-        around.model, plan, q, held.jacobian, free, [-b for b in held.bias], cut
+        around.model, plan, q, terms.jacobian, free, [-b for b in terms.bias], cut
     )
 
 
-def _proximal(around: Setting, held: Constraints, state: State, _: float) -> ConstrainedMotion:
+def _proximal(around: Setting, terms: Constraints, state: State, _: float) -> ConstrainedMotion:
     q, v, tau = state
     mass, C = joint_space_terms(around.plan, q, v, around.gravity, around.external)
     free = [force - c for force, c in zip(tau, C, strict=True)]
-    wanted = [-b for b in held.bias]
-    return solve_proximal(around.model, mass, held.jacobian, free, wanted, held.value)
+    rhs = [-b for b in terms.bias]
+    return solve_proximal(around.model, mass, terms.jacobian, free, rhs, terms.value)
 
 
 METHODS: dict[str, Callable[..., ConstrainedMotion]] = {
@@ -251,12 +240,11 @@ METHODS: dict[str, Callable[..., ConstrainedMotion]] = {
     "handles": _handles,
     "proximal": _proximal,
 }
-"""By name; each takes a setting, the constraints of a state, the state, and the least rank cut."""
+"""By name; arguments: setting, constraints of the state, state, smallest rank cut."""
 
 
-@lru_cache(maxsize=256)
 def cheaper_loop_method(model: Model) -> str:
-    """Return the method that is taken unasked: see the head of this file."""
+    """Return the default method: the cheaper one by predicted operations."""
     plan = model.plan
     if plan.has_couplings:
         return "augmented"
@@ -264,7 +252,7 @@ def cheaper_loop_method(model: Model) -> str:
     of = [body.index for body in plan.bodies for _ in range(body.v.start, body.v.stop)]
     pushes = sum(len(set[int]().union(*(ancestors(plan, of[i]) for i in used))) for used in live)
     handles = (
-        (1.0 + BIAS_SHARE) * articulated_cost(plan)
+        (1.0 + BIAS_FRACTION) * articulated_cost(plan)
         + PUSH_OPERATIONS * pushes
         + LOOP_FACTOR * FACTOR_OPERATIONS * plan.nv * len(live) ** 2
     )
@@ -275,32 +263,25 @@ def constrained_motion(
     around: Setting,
     *state: Sequence[Scalar],
     switches: Switches | None = None,
-    least_cut: float = CUT,
+    min_cut: float = MIN_CUT,
 ) -> ConstrainedMotion:
-    """Return how a robot with loops answers joint forces under conditions.
+    """Compute accelerations and constraint forces of a robot with loops.
 
     Args:
-        around: The conditions; its option "method" names one of `METHODS`.
-        state: Position, velocity and joint force.
+        around: Surroundings in this state; its option "method" names one of `METHODS`.
+        state: Configuration, velocity and joint force.
         switches: Which loops are closed; all by default.
-        least_cut: Relative length below which constraints are redundant on the manifold, where a
-            method decides the rank; see `rank_cut`.
+        min_cut: Smallest rank cut; see `rank_cut`.
     """
     q, v, tau = state
-    held = switched(constraints(around.model, around.plan, q, v), switches)
+    terms = switched(constraints(around.model, around.plan, q, v), switches)
     method = dict(around.options).get("method") or cheaper_loop_method(around.model)
-    return METHODS[method](around, held, (q, v, tau), least_cut)
+    return METHODS[method](around, terms, (q, v, tau), min_cut)
 
 
-def residual(held: Constraints, vd: Sequence[Scalar]) -> Scalar:
-    """Return the largest acceleration at which constraints are left [m/s^2 or rad/s^2].
-
-    Args:
-        held: Constraints of the state.
-        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
-    """
+def residual(terms: Constraints, vd: Sequence[Scalar]) -> Scalar:
+    """Compute max |J vd + bias|, the violation on acceleration level [m/s^2 or rad/s^2]."""
     found: Scalar = 0.0
-    for row, b in zip(held.jacobian, held.bias, strict=True):
-        left = sum((x * vd[i] for i, x in row.items()), start=b)
-        found = np.maximum(found, np.abs(left))
+    for row, b in zip(terms.jacobian, terms.bias, strict=True):
+        found = np.maximum(found, np.abs(sum((x * vd[i] for i, x in row.items()), start=b)))
     return found

@@ -1,7 +1,7 @@
 """Constraints in the metric of the mass matrix H = L^T D L, and three factorizations of H.
 
     G = D^-1/2 L^-T J^T
-    G^T y = wanted - J vd_free,    G lambda = y,    vd = vd_free + L^-1 D^-1/2 y
+    G^T y = rhs - J vd_free,    G lambda = y,    vd = vd_free + L^-1 D^-1/2 y
 
 An orthogonal factorization with pivoting determines the rank of G and yields the multipliers of
 least norm (docs/numbers.md). It does not square the condition number: near a singular configuration
@@ -11,7 +11,7 @@ lambda grows, but y and the accelerations keep their accuracy.
 factors from articulated-body inertias without forming H (Featherstone 1987, eqs. 6.46-6.52).
 `CoupledMetric` does so for trees in which joints follow other joints: a variable shared by several
 joints is eliminated at the last body that carries all of them, or at the world
-(`tiburon.algorithms.ties`), so that each velocity variable has one direction.
+(`tiburon.algorithms.coupled_joints`), so that each velocity variable has one direction.
 
 Symbols:
     J, lambda   constraint Jacobian, constraint forces
@@ -21,7 +21,6 @@ Symbols:
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -49,8 +48,8 @@ from tiburon.trace.primitives.orthogonal import factor_orthogonal
 from tiburon.trace.primitives.tree import FactorTree
 
 __all__ = [
-    "CUT",
-    "LARGEST_CUT",
+    "MAX_CUT",
+    "MIN_CUT",
     "ArticulatedMetric",
     "ConstrainedMotion",
     "CoupledMetric",
@@ -58,36 +57,32 @@ __all__ = [
     "TreeMetric",
     "articulated_metric",
     "checked_tolerance",
-    "largest",
+    "max_abs",
     "rank_cut",
     "solve_in_metric",
 ]
 
 
-CUT = 1e-10
-"""Length, relative to the longest, below which a constraint is redundant on the manifold."""
+MIN_CUT = 1e-10
+"""Relative singular value below which a constraint is redundant on the manifold."""
 
 CUT_PER_RESIDUAL = 10.0
-"""Cut per constraint violation [1/m or 1/rad].
+"""Rank cut per constraint residual [1/m or 1/rad].
 
-Off the manifold by d, a redundant constraint is independent by about d over the size of the links.
-Cuts of 1 to 100 times the violation give the same accelerations.
+At a residual d, redundant constraints are independent by about d over the size of the links. Cuts
+of 1 to 100 times the residual give the same accelerations.
 """
 
-LARGEST_CUT = 1e-4
-"""Largest cut of mechanisms whose constraints may all be independent.
-
-A constraint on heavy links beside one on light links is as short, and is to be kept.
-"""
+MAX_CUT = 1e-4
+"""Largest rank cut of mechanisms whose constraints may all be independent; smaller, since the
+constraint of a heavy link beside light ones has a small singular value and must be kept."""
 
 OVERCONSTRAINED_CUT = 1e-2
-"""Largest cut where constraints are as many as the joint velocities that they bind.
-
-Such a mechanism moves only where some of them are redundant.
-"""
+"""Largest rank cut of mechanisms with at least as many constraints as constrained velocities, which
+can move only if some constraints are redundant."""
 
 
-def largest(values: Sequence[Scalar]) -> Scalar:
+def max_abs(values: Sequence[Scalar]) -> Scalar:
     """Return the largest absolute value, 0 for none."""
     found: Scalar = 0.0
     for value in values:
@@ -96,30 +91,25 @@ def largest(values: Sequence[Scalar]) -> Scalar:
 
 
 def checked_tolerance(tolerance: Any) -> float:
-    """Return a redundancy tolerance.
-
-    Raises:
-        DomainError: If it is not within 0 and `OVERCONSTRAINED_CUT`.
-    """
+    """Return a redundancy tolerance; raise DomainError unless 0 <= it <= `OVERCONSTRAINED_CUT`."""
     try:
         found = math.nan if isinstance(tolerance, str) else float(tolerance)
     except (TypeError, ValueError):
         found = math.nan
-    # NaN is not within
+    # also false for NaN
     if not 0.0 <= found <= OVERCONSTRAINED_CUT:
         raise DomainError(
             "redundancy_tolerance",
-            f"a number from 0 to {OVERCONSTRAINED_CUT:g}",
+            f"a value from 0 to {OVERCONSTRAINED_CUT:g}",
             f"{tolerance!r}" if found != found else f"{found:g}",
-            advice="take ten times the rounding of lengths and axes: 1e-5 where they have six "
+            advice="pass ten times the rounding of lengths and axes: 1e-5 where they have six "
             "digits",
         )
     return found
 
 
-@lru_cache(maxsize=64)
-def largest_cut(model: Model) -> float:
-    """Return the cut of a model at any constraint violation."""
+def max_cut(model: Model) -> float:
+    """Return the largest rank cut of a model, at any constraint residual."""
     parts: list[tuple[int, set[int]]] = []
     for used in jacobian_pattern(model):
         # constraints that share velocity variables are counted together
@@ -129,59 +119,66 @@ def largest_cut(model: Model) -> float:
             columns = set[int](used).union(*(part[1] for part in joined))
             parts.append((1 + sum(part[0] for part in joined), columns))
     overconstrained = parts and all(count >= len(columns) for count, columns in parts)
-    return OVERCONSTRAINED_CUT if overconstrained else LARGEST_CUT
+    return OVERCONSTRAINED_CUT if overconstrained else MAX_CUT
 
 
-def rank_cut(model: Model, value: Sequence[Scalar], least: float = CUT) -> Scalar:
-    """Return the relative length below which a constraint is redundant in a configuration.
+def rank_cut(model: Model, value: Sequence[Scalar], least: float = MIN_CUT) -> Scalar:
+    """Compute the relative singular value below which a constraint counts as redundant.
 
-    A redundant constraint becomes independent where the configuration is off the manifold, by as
-    little as that is: its direction is then that of the violation, and means nothing. So the cut
-    grows with the violation.
+    Off the constraint manifold redundant constraints become independent by about the residual, in
+    a meaningless direction; the cut grows with the residual.
 
     Args:
         model: The robot.
-        value: Constraint values [m or rad]; zero on the manifold.
-        least: Cut on the manifold: `CUT`, or a redundancy tolerance above it.
+        value: Constraint residual [m or rad].
+        least: Cut on the manifold: `MIN_CUT`, or a redundancy tolerance above it.
     """
-    most = largest_cut(model)
+    most = max_cut(model)
     return (
-        np.maximum(least, np.minimum(most, CUT_PER_RESIDUAL * largest(value)))
+        np.maximum(least, np.minimum(most, CUT_PER_RESIDUAL * max_abs(value)))
         if least < most
         else least
     )
 
 
 class ConstrainedMotion(NamedTuple):
-    """How a robot with loops answers its forces."""
+    """Accelerations and constraint forces of a robot with loops."""
 
     vd: tuple[Scalar, ...]
     """Joint acceleration [m/s^2 or rad/s^2], nv scalars."""
 
     multipliers: tuple[Scalar, ...]
-    """Constraint force along each constraint [N or N m]; the shortest where several will do."""
+    """Force along each constraint [N or N m]; of least norm if it is not unique."""
 
     rank: Scalar
-    """Number of independent constraints; -1 where a method decides none."""
+    """Number of independent constraints; -1 if the method does not determine it."""
 
     ratio: Scalar
     """Smallest over largest singular value, estimated, of the independent constraints."""
 
     iterations: Scalar = 0.0
-    """Steps it took, where a method iterates."""
+    """Number of iterations of iterative methods."""
+
+
+def scattered(values: Sequence[Scalar], rows: Sequence[int], size: int) -> tuple[Scalar, ...]:
+    """Return a vector of a given size with values in some rows and zeros elsewhere."""
+    found: list[Scalar] = [0.0] * size
+    for row, value in zip(rows, values, strict=True):
+        found[row] = value
+    return tuple(found)
 
 
 class Metric(Protocol):
-    """A mass matrix, factored."""
+    """A factored mass matrix, H = L^T D L."""
 
     @property
-    def softness(self) -> Sequence[Scalar]:
+    def inverse_D(self) -> Sequence[Scalar]:
         """1/D, one per velocity variable."""
 
-    def lowered(self, force: Row) -> Row:
-        """Return L^-T times joint forces, by velocity variable; zeros are left out."""
+    def solve_transpose(self, force: Row) -> Row:
+        """Return L^-T times joint forces, by velocity variable, without zeros."""
 
-    def raised(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def solve_lower(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return L^-1 times a vector."""
 
 
@@ -189,89 +186,87 @@ def solve_in_metric(
     metric: Metric,
     rows: Sequence[Row],
     free: Sequence[Scalar],
-    wanted: Sequence[Scalar],
-    cut: Scalar = CUT,
+    rhs: Sequence[Scalar],
+    cut: Scalar = MIN_CUT,
 ) -> tuple[list[Scalar], list[Scalar], Scalar, Scalar]:
-    """Solve for accelerations and constraint forces by orthogonal factors.
+    """Solve for accelerations and constraint forces by an orthogonal factorization.
 
     Args:
-        metric: The mass matrix, factored.
-        rows: J, one row per constraint, none of them always zero.
-        free: Joint forces that act without constraints [N or N m], nv scalars.
-        wanted: J vd: what the constraints ask of the accelerations.
-        cut: Length, relative to the longest, below which a constraint is redundant.
+        metric: The factored mass matrix.
+        rows: J, one row per constraint, none structurally zero.
+        free: tau - C, joint forces without constraints [N or N m], nv scalars.
+        rhs: Right-hand side of J vd = rhs [m/s^2 or rad/s^2].
+        cut: Relative singular value below which a constraint is redundant.
 
     Returns:
         Joint accelerations, one force per row, rank, and ratio of singular values.
     """
-    roots = [np.sqrt(x) for x in metric.softness]
+    roots = [np.sqrt(x) for x in metric.inverse_D]
     size = len(roots)
-    pushed = metric.lowered(dict(enumerate(free)))
+    pushed = metric.solve_transpose(dict(enumerate(free)))
     alone = [pushed[i] * roots[i] for i in range(size)]
     if not rows:
-        return list(metric.raised([x * y for x, y in zip(roots, alone, strict=True)])), [], 0.0, 1.0
-    lowered = [metric.lowered(row) for row in rows]
+        return (
+            list(metric.solve_lower([x * y for x, y in zip(roots, alone, strict=True)])),
+            [],
+            0.0,
+            1.0,
+        )
+    lowered = [metric.solve_transpose(row) for row in rows]
     G = [[row[i] * roots[i] if i in row else 0.0 for row in lowered] for i in range(size)]
     factor = factor_orthogonal(as_traced(G), cut=cut)
     missing = [
         want - sum((x * roots[i] * alone[i] for i, x in row.items()), start=0.0)
-        for want, row in zip(wanted, lowered, strict=True)
+        for want, row in zip(rhs, lowered, strict=True)
     ]
     change = list(factor.solve_transpose(as_traced(missing)))
     forces = list(factor.solve(as_traced(change)))
     total = [roots[i] * (alone[i] + change[i]) for i in range(size)]
-    return list(metric.raised(total)), forces, factor.rank, factor.ratio
+    return list(metric.solve_lower(total)), forces, factor.rank, factor.ratio
 
 
 class TreeMetric:
-    """The mass matrix of a tree, factored: H = L^T D L."""
+    """Factors H = L^T D L of a computed mass matrix."""
 
     def __init__(self, plan: Plan, elements: Sequence[Scalar]) -> None:
-        """Factor.
-
-        Args:
-            plan: Layout of the model.
-            elements: Those elements of H that a factorization along the tree reads.
-        """
+        """Factor elements of H, given in the order of the tree factorization."""
         parents = expanded_parents(plan)
         primitive = FactorTree(parents)
-        # spelled out: its numbers are used one by one here, and derivatives of a call are those of
-        # the factor as a whole
-        numbers = primitive.apply(elements, inline=True)
+        # inlined: entries are used one by one, a call has derivatives as a whole only
+        self._entries = list(primitive.apply(elements, inline=True))
         self._columns = primitive.layout.columns
         self._starts = primitive.layout.starts
-        self._numbers = list(numbers)
-        self.softness = [self._numbers[end - 1] for end in self._starts[1:]]
+        self.inverse_D = [self._entries[end - 1] for end in self._starts[1:]]
         """1/D, one per velocity variable."""
 
-    def lowered(self, force: dict[int, Scalar]) -> dict[int, Scalar]:
-        """Return L^-T times joint forces, by velocity variable; zeros are left out."""
+    def solve_transpose(self, force: dict[int, Scalar]) -> dict[int, Scalar]:
+        """Return L^-T times joint forces, by velocity variable, without zeros."""
         found = dict(force)
         for i in range(len(self._columns) - 1, -1, -1):
             if i not in found:
                 continue
             for place, j in enumerate(self._columns[i][:-1], start=self._starts[i]):
-                part = self._numbers[place] * found[i]
+                part = self._entries[place] * found[i]
                 found[j] = found[j] - part if j in found else -part
         return found
 
-    def raised(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def solve_lower(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return L^-1 times a vector."""
         found: list[Scalar] = []
         for i, columns in enumerate(self._columns):
             total = x[i]
             for place, j in enumerate(columns[:-1], start=self._starts[i]):
-                total = total - self._numbers[place] * found[j]
+                total = total - self._entries[place] * found[j]
             found.append(total)
         return tuple(found)
 
 
 class _ArticulatedBody(NamedTuple):
-    """A body with all beyond it, its joint free."""
+    """Factors of H at one body: W and 1/d of each joint direction."""
 
     X: Transform
     W: tuple[Force, ...]
-    softness: tuple[Scalar, ...]
+    inverse_D: tuple[Scalar, ...]
 
 
 class _BodyAcceleration(NamedTuple):
@@ -280,61 +275,56 @@ class _BodyAcceleration(NamedTuple):
 
 
 class ArticulatedMetric:
-    """The mass matrix of a tree as joints that give way one by one: H = L^T D L, never formed.
+    """Factors H = L^T D L from articulated-body inertias, without forming H.
 
     Attributes:
-        softness: 1/D, one per velocity variable.
+        inverse_D: 1/D, one per velocity variable.
     """
 
     def __init__(self, plan: Plan, q: Sequence[Scalar]) -> None:
-        """Find the articulated-body inertia of every body (Featherstone 1987, eqs. 6.46-6.52).
-
-        Args:
-            plan: Layout of the model.
-            q: Position [m or rad], nq scalars.
-        """
+        """Compute articulated-body inertias (Featherstone 1987, eqs. 6.46-6.52)."""
 
         def transform(body: PlanBody, _: object) -> Transform:
             return body.transform(q[body.q])
 
-        def hold(
+        def eliminate(
             body: PlanBody, IA: ArticulatedInertia, X: Transform
         ) -> tuple[_ArticulatedBody, ArticulatedInertia]:
             columns = body.joint.subspace(q[body.q])
             felt = body.armature or (0.0,) * len(columns)
             W: list[Force] = []
-            softness: list[Scalar] = []
-            # directions of one joint give way one by one, the last first
+            inverse_D: list[Scalar] = []
+            # directions of a joint are eliminated one by one, the last first
             for S, own in reversed(list(zip(columns, felt, strict=True))):
                 U = IA.apply(S)
                 d = S.dot(U) + own
                 W.append(Force.from_array([x / d for x in U]))
-                softness.append(1.0 / d)
+                inverse_D.append(1.0 / d)
                 IA = IA.subtract_products((U,), (W[-1],))
-            return _ArticulatedBody(X, tuple(W[::-1]), tuple(softness[::-1])), X.inertia_to_parent(
+            return _ArticulatedBody(X, tuple(W[::-1]), tuple(inverse_D[::-1])), X.inertia_to_parent(
                 IA
             )
 
         def push(
-            body: PlanBody, p: Force, tau: tuple[Scalar, ...], held: _ArticulatedBody
+            body: PlanBody, p: Force, tau: tuple[Scalar, ...], factors: _ArticulatedBody
         ) -> tuple[tuple[Scalar, ...], Force]:
             shares: list[Scalar] = []
             columns = body.joint.subspace(q[body.q])
-            for S, W, force in reversed(list(zip(columns, held.W, tau, strict=True))):
+            for S, W, force in reversed(list(zip(columns, factors.W, tau, strict=True))):
                 share = force - S.dot(p)
                 shares.append(share)
                 p = p + W * share
-            return tuple(shares[::-1]), held.X.force_to_parent(p)
+            return tuple(shares[::-1]), factors.X.force_to_parent(p)
 
         def accelerate(
             body: PlanBody,
             parent: _BodyAcceleration,
-            held: _ArticulatedBody,
+            factors: _ArticulatedBody,
             rates: tuple[Scalar, ...],
         ) -> _BodyAcceleration:
-            a = held.X.motion(parent.a)
+            a = factors.X.motion(parent.a)
             qdd: list[Scalar] = []
-            for S, W, rate in zip(body.joint.subspace(q[body.q]), held.W, rates, strict=True):
+            for S, W, rate in zip(body.joint.subspace(q[body.q]), factors.W, rates, strict=True):
                 qdd.append(rate - a.dot(W))
                 a = a + S * qdd[-1]
             return _BodyAcceleration(tuple(qdd), a)
@@ -342,23 +332,23 @@ class ArticulatedMetric:
         transforms = outward(plan, transform, Transform.identity())
         alone = [body.felt.articulated() for body in plan.bodies]
         self._plan, self._push, self._accelerate = plan, push, accelerate
-        self._held = inward(plan, hold, alone, transforms)
-        self.softness = [x for held in self._held for x in held.softness]
+        self._factors = inward(plan, eliminate, alone, transforms)
+        self.inverse_D = [x for factors in self._factors for x in factors.inverse_D]
         self._of = [body.index for body in plan.bodies for _ in range(body.v.start, body.v.stop)]
 
-    def lowered(self, force: Row) -> Row:
-        """Return L^-T times joint forces, by velocity variable; zeros are left out."""
+    def solve_transpose(self, force: Row) -> Row:
+        """Return L^-T times joint forces, by velocity variable, without zeros."""
         plan = self._plan
         found: Row = {}
         pushed = {self._of[i] for i in force}
         felt: dict[int, Force] = {}
-        # parents come first in a plan: from the last body on, each has all it feels
+        # bodies in reverse order, so that children come before their parents
         for index in range(len(plan.bodies) - 1, -1, -1):
             if index not in pushed and index not in felt:
                 continue
             body = plan.bodies[index]
             tau = tuple(force.get(i, 0.0) for i in range(body.v.start, body.v.stop))
-            given = ([felt.get(index, Force.zero())], [tau], [self._held[index]])
+            given = ([felt.get(index, Force.zero())], [tau], [self._factors[index]])
             ((shares, rest),) = each(plan, self._push, [index], *given)
             found.update(zip(range(body.v.start, body.v.stop), shares, strict=True))
             above = body.parent
@@ -366,27 +356,22 @@ class ArticulatedMetric:
                 felt[above] = felt[above] + rest if above in felt else rest
         return found
 
-    def raised(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def solve_lower(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return L^-1 times a vector."""
         plan = self._plan
         rates = [tuple(x[i] for i in range(body.v.start, body.v.stop)) for body in plan.bodies]
         root = _BodyAcceleration((), Motion.zero())
-        visits = outward(plan, self._accelerate, root, self._held, rates)
+        visits = outward(plan, self._accelerate, root, self._factors, rates)
         return tuple(qdd for visit in visits for qdd in visit.qdd)
 
 
 def articulated_metric(plan: Plan, q: Sequence[Scalar]) -> Metric:
-    """Return the mass matrix of a tree as directions that give way one by one.
-
-    Args:
-        plan: Layout of the model.
-        q: Position [m or rad], nq scalars.
-    """
+    """Return factors of the mass matrix from articulated-body inertias, with couplings or not."""
     return CoupledMetric(plan, q) if plan.has_couplings else ArticulatedMetric(plan, q)
 
 
 class _CoupledBody(NamedTuple):
-    """A body with all beyond it, its joint free."""
+    """Result of eliminating the joint of one body."""
 
     X: Transform
     joint: Released
@@ -400,40 +385,35 @@ class _CoupledAcceleration(NamedTuple):
 
 
 class CoupledMetric:
-    """The mass matrix of a tree with joints that follow others: H = L^T D L, never formed.
+    """Factors H = L^T D L of a tree with coupled joints, without forming H.
 
     Attributes:
-        softness: 1/D, one per velocity variable.
+        inverse_D: 1/D, one per velocity variable.
     """
 
     def __init__(self, plan: Plan, q: Sequence[Scalar]) -> None:
-        """Free all joints.
-
-        Args:
-            plan: Layout of the model.
-            q: Position [m or rad], nq scalars.
-        """
+        """Eliminate all joints."""
         self._plan, self._q = plan, JointVector(q)
         self._transforms = outward(plan, self._transform, Transform.identity())
         rest = (0.0,) * plan.nv
         self._closing, self._at_world = closings(plan, rest, (True,) * plan.nv)
-        self._held, self._closed = self._freed(rest)
-        softness: list[Scalar] = [0.0] * plan.nv
-        for body, held in zip(plan.bodies, self._held, strict=True):
-            for variable, _, freed in self._directions(body, held):
-                softness[variable] = 1.0 / freed.d
+        self._factors, self._closed = self._freed(rest)
+        inverse_D: list[Scalar] = [0.0] * plan.nv
+        for body, factors in zip(plan.bodies, self._factors, strict=True):
+            for variable, _, freed in self._directions(body, factors):
+                inverse_D[variable] = 1.0 / freed.d
         for (variable, _), freed in zip(self._at_world.beyond, self._closed, strict=True):
-            softness[variable] = 1.0 / freed.d
-        self.softness = softness
+            inverse_D[variable] = 1.0 / freed.d
+        self.inverse_D = inverse_D
 
     def _transform(self, body: PlanBody, _: object) -> Transform:
         return body.transform(self._q[body.q])
 
     def _freed(self, force: Sequence[Scalar]) -> tuple[Sequence[_CoupledBody], tuple[Freed, ...]]:
-        """Free all joints under joint forces, bodies at rest."""
+        """Eliminate all joints under given joint forces, bodies at rest."""
         plan, q, tau = self._plan, self._q, JointVector(force)
 
-        def hold(
+        def eliminate(
             body: PlanBody, whole: Handle, X: Transform, closing: Closing
         ) -> tuple[_CoupledBody, Handle]:
             S = body.joint.subspace(q[body.q])
@@ -443,15 +423,15 @@ class CoupledMetric:
 
         closing, at_world = closings(plan, force, (True,) * plan.nv)
         alone = [Handle(body.felt.articulated(), Force.zero()) for body in plan.bodies]
-        held = inward(plan, hold, alone, self._transforms, closing)
+        factors = inward(plan, eliminate, alone, self._transforms, closing)
         total = Handle.zero()
-        for body, kept in zip(plan.bodies, held, strict=True):
+        for body, kept in zip(plan.bodies, factors, strict=True):
             total = total + kept.handed_on if body.parent == WORLD_BODY else total
-        return held, total.closed(at_world.beyond)[1]
+        return factors, total.closed(at_world.beyond)[1]
 
-    def _directions(self, body: PlanBody, held: _CoupledBody) -> list[tuple[int, float, Freed]]:
-        """Return variable and sign of each direction that is freed at a body, and the direction."""
-        closing, joint = self._closing[body.index], held.joint
+    def _directions(self, body: PlanBody, factors: _CoupledBody) -> list[tuple[int, float, Freed]]:
+        """Return variable, sign and result of each direction that is eliminated at a body."""
+        closing, joint = self._closing[body.index], factors.joint
         found = [
             (variable, 1.0, freed)
             for (variable, _), freed in zip(closing.beyond, joint.beyond, strict=True)
@@ -460,7 +440,7 @@ class CoupledMetric:
             own = reversed(list(enumerate(body.joint.subspace(self._q[body.q]), body.v.start)))
             for (variable, S), freed in zip(own, joint.freed, strict=True):
                 axis = coordinate_axis(S)
-                # along a coordinate axis the direction that was freed is the axis itself
+                # for a coordinate axis the eliminated direction is the positive axis
                 found.append((variable, 1.0 if axis is None else axis[1], freed))
         found += [
             (variable, 1.0, freed)
@@ -468,18 +448,18 @@ class CoupledMetric:
         ]
         return found
 
-    def lowered(self, force: Row) -> Row:
-        """Return L^-T times joint forces, by velocity variable; zeros are left out."""
-        held, closed = self._freed(tuple(force.get(i, 0.0) for i in range(self._plan.nv)))
+    def solve_transpose(self, force: Row) -> Row:
+        """Return L^-T times joint forces, by velocity variable, without zeros."""
+        factors, closed = self._freed(tuple(force.get(i, 0.0) for i in range(self._plan.nv)))
         found: Row = {}
-        for body, kept in zip(self._plan.bodies, held, strict=True):
+        for body, kept in zip(self._plan.bodies, factors, strict=True):
             for variable, sign, freed in self._directions(body, kept):
                 found[variable] = sign * freed.eliminated.rate * freed.d
         for (variable, _), freed in zip(self._at_world.beyond, closed, strict=True):
             found[variable] = freed.eliminated.rate * freed.d
         return {i: x for i, x in found.items() if not (isinstance(x, float) and x == 0.0)}
 
-    def raised(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
+    def solve_lower(self, x: Sequence[Scalar]) -> tuple[Scalar, ...]:
         """Return L^-1 times a vector."""
         plan, q = self._plan, self._q
 
@@ -494,12 +474,12 @@ class CoupledMetric:
         def accelerate(
             body: PlanBody,
             parent: _CoupledAcceleration,
-            held: _CoupledBody,
+            factors: _CoupledBody,
             closing: Closing,
             given: tuple[tuple[int, Scalar], ...],
         ) -> _CoupledAcceleration:
-            own, joint = dict(given), held.joint
-            a = held.X.motion(parent.a)
+            own, joint = dict(given), factors.joint
+            a = factors.X.motion(parent.a)
             rates = rates_of(closing.own, pushed(closing.own, joint.own, own), a, parent.rates)
             freed, qdd = list(joint.freed), []
             columns = body.joint.subspace(q[body.q])
@@ -526,7 +506,7 @@ class CoupledMetric:
         closed = pushed(self._at_world.beyond, self._closed, at_world)
         rates = rates_of(self._at_world.beyond, closed, Motion.zero(), ())
         root = _CoupledAcceleration((), Motion.zero(), rates)
-        visits = outward(plan, accelerate, root, self._held, self._closing, given)
+        visits = outward(plan, accelerate, root, self._factors, self._closing, given)
         found: list[Scalar] = [0.0] * plan.nv
         for body, visit in zip(plan.bodies, visits, strict=True):
             found[body.v] = visit.qdd

@@ -5,7 +5,7 @@ mass matrix close them again with the correction of least kinetic energy. Veloci
 in the same metric: an impulse of the constraint forces removes the part that violates the
 constraints. There are no gains to tune.
 
-Symbols: J constraint Jacobian, H mass matrix, e values of the constraints.
+Symbols: J constraint Jacobian, H mass matrix, e constraint residual.
 """
 
 from collections.abc import Sequence
@@ -15,10 +15,10 @@ import numpy as np
 
 from tiburon.algorithms.crba import chosen_mass_elements
 from tiburon.algorithms.tape_calls import JointVector
-from tiburon.loops.augmented import answer, loop_pattern
+from tiburon.loops.augmented import loop_pattern, solve_augmented
 from tiburon.loops.constraints import Row, Switches, constraints, switched
 from tiburon.loops.methods import cheaper_loop_method, solve_by_handles
-from tiburon.loops.metric import LARGEST_CUT, ConstrainedMotion, largest, rank_cut
+from tiburon.loops.metric import MAX_CUT, ConstrainedMotion, max_abs, rank_cut
 from tiburon.model import Model, Plan
 from tiburon.spatial import Scalar
 from tiburon.trace.regions import while_loop
@@ -32,33 +32,33 @@ __all__ = [
 ]
 
 CLOSURE_TOLERANCE = 1e-12
-"""Gap at which a loop counts as closed [m or rad]: some rounding errors of meters and radians."""
+"""Loop-closure error of a closed loop [m or rad]: some rounding errors of meters and radians."""
 
 MAX_RESIDUAL = 1e-8
-"""Gap of a loop that no step of a run may leave [m or rad]; ordinary steps leave 1e-12."""
+"""Largest loop-closure error after a step of a run [m or rad]; usually it is 1e-12."""
 
-LONGEST = 1.0
+MAX_NEWTON_STEP = 1.0
 """Largest change of a joint in one Newton step [m or rad]."""
 
-MOST_STEPS = 10
-"""Newton steps of one projection; from the error of an integrator's step one or two do."""
+MAX_NEWTON_STEPS = 10
+"""Newton steps of one projection; after an integrator step one or two suffice."""
 
-CUT = LARGEST_CUT
-"""Singular value s, relative to the largest, below which a projection leaves a direction alone.
+PROJECTION_CUT = MAX_CUT
+"""Relative singular value s below which a projection ignores a direction.
 
-Rounding e moves a position by e / s along that direction, which turns the velocities that loops
-allow by e / s^2: 1e-7 at this s, and less than what a step leaves there without any projection.
+A rounding error e displaces the configuration by e / s along it, and rotates the permitted
+velocities by e / s^2: 1e-7 at this s, less than the error of a step without projection.
 """
 
 
 class Projected(NamedTuple):
-    """A position brought back onto the loops."""
+    """A configuration projected onto the constraint manifold."""
 
     q: tuple[Scalar, ...]
     steps: Scalar
-    """Newton steps it took."""
+    """Number of Newton steps."""
     gap: Scalar
-    """Largest value of a constraint that is left [m or rad]."""
+    """Largest remaining constraint residual [m or rad]."""
 
 
 def projected_configuration(
@@ -70,23 +70,23 @@ def projected_configuration(
     switches: Switches | None = None,
     tolerance: float = 0.0,
 ) -> Projected:
-    """Move a position onto the loops by Newton steps of least kinetic energy.
+    """Project a configuration onto the constraint manifold by Newton steps in the metric of H.
 
     Args:
         model: The robot.
         plan: Its layout.
-        q: Position near the loops [m or rad], nq scalars.
-        least_steps: Newton steps to take in any case: one leaves nothing but rounding of a gap that
-            counts as closed, which near singular configurations is still a change of direction.
+        q: Configuration near the manifold [m or rad], nq scalars.
+        least_steps: Smallest number of Newton steps; one reduces a residual below the tolerance to
+            rounding, which matters near singular configurations.
         switches: Which loops are closed; all by default.
-        tolerance: Relative singular value below which constraints are redundant; they may then
-            disagree, and steps also end where they change nothing.
+        tolerance: Relative singular value below which constraints are redundant; these may be
+            inconsistent, and the iteration also ends at steps of zero length.
 
     Returns:
-        The position, with the remaining residual; it may be far off where `q` was.
+        The configuration, with the remaining residual.
     """
 
-    def far(state: Any) -> Any:
+    def unfinished(state: Any) -> Any:
         _, gap, taken, *step = state
         going = gap > CLOSURE_TOLERANCE
         if tolerance:
@@ -96,23 +96,25 @@ def projected_configuration(
     def newton(state: Any) -> Any:
         position, _, taken, *_ = state
         position = JointVector(position)
-        held = switched(constraints(model, plan, position), switches)
-        cut = rank_cut(model, held.value, max(CUT, tolerance))
-        step = _least_motion(model, plan, position, held.jacobian, [-e for e in held.value], cut).vd
-        # where loops cannot close, Newton steps know no measure
-        part = 1.0 / np.maximum(1.0, largest(step) / LONGEST)
+        terms = switched(constraints(model, plan, position), switches)
+        cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
+        step = _least_motion(
+            model, plan, position, terms.jacobian, [-e for e in terms.value], cut
+        ).vd
+        # limit the step, for loops that cannot close
+        part = 1.0 / np.maximum(1.0, max_abs(step) / MAX_NEWTON_STEP)
         moved = JointVector(_moved(model, position, [part * x for x in step]))
         after = (tuple(moved), gap_of(moved), taken + 1.0)
-        return (*after, largest(step)) if tolerance else after
+        return (*after, max_abs(step)) if tolerance else after
 
     def gap_of(position: Sequence[Scalar]) -> Scalar:
-        return largest(switched(constraints(model, plan, position), switches).value)
+        return max_abs(switched(constraints(model, plan, position), switches).value)
 
     q = JointVector(q)
     start: tuple[Any, ...] = (tuple(q), gap_of(q), 0.0)
     if tolerance:
-        start = (*start, LONGEST)
-    found = while_loop(far, newton, start, MOST_STEPS)
+        start = (*start, MAX_NEWTON_STEP)
+    found = while_loop(unfinished, newton, start, MAX_NEWTON_STEPS)
     position, gap = found.state[:2]
     return Projected(tuple(position), found.count, gap)
 
@@ -126,23 +128,20 @@ def projected_velocity(
     switches: Switches | None = None,
     tolerance: float = 0.0,
 ) -> tuple[Scalar, ...]:
-    """Take out of a joint velocity what would open loops.
+    """Project a joint velocity onto J v = 0 in the metric of the mass matrix.
 
     Args:
         model: The robot.
         plan: Its layout.
-        q: Position with closed loops [m or rad], nq scalars.
+        q: Configuration with closed loops [m or rad], nq scalars.
         v: Joint velocity [m/s or rad/s], nv scalars.
         switches: Which loops are closed; all by default.
         tolerance: Relative singular value below which constraints are redundant.
-
-    Returns:
-        The nearest velocity in the metric of the mass matrix that keeps loops closed.
     """
     q, v = JointVector(q), JointVector(v)
-    held = switched(constraints(model, plan, q, v), switches)
-    cut = rank_cut(model, held.value, max(CUT, tolerance))
-    change = _least_motion(model, plan, q, held.jacobian, [-rate for rate in held.rate], cut).vd
+    terms = switched(constraints(model, plan, q, v), switches)
+    cut = rank_cut(model, terms.value, max(PROJECTION_CUT, tolerance))
+    change = _least_motion(model, plan, q, terms.jacobian, [-rate for rate in terms.rate], cut).vd
     return tuple(x + y for x, y in zip(v, change, strict=True))
 
 
@@ -151,19 +150,19 @@ def _least_motion(
     plan: Plan,
     q: Sequence[Scalar],
     rows: Sequence[Row],
-    wanted: Sequence[Scalar],
+    rhs: Sequence[Scalar],
     cut: Scalar,
 ) -> ConstrainedMotion:
-    """Return the motion of least kinetic energy with given rates of the constraints."""
+    """Solve J x = rhs for the x of least kinetic energy."""
     free = [0.0] * plan.nv
     if cheaper_loop_method(model) == "handles":
-        return solve_by_handles(model, plan, q, rows, free, wanted, cut=cut)
+        return solve_by_handles(model, plan, q, rows, free, rhs, cut=cut)
     mass = chosen_mass_elements(plan, q, loop_pattern(model).mass)
-    return answer(model, plan, mass, rows, free, wanted, cut=cut)
+    return solve_augmented(model, plan, mass, rows, free, rhs, cut=cut)
 
 
 def _moved(model: Model, q: Sequence[Scalar], step: Sequence[Scalar]) -> tuple[Scalar, ...]:
-    """Return a position after a step of velocity, quaternions of length 1."""
+    """Integrate a configuration by a velocity step; quaternions are normalized."""
     found: list[Scalar] = []
     for joint in model.joints:
         if joint.nq:

@@ -30,25 +30,20 @@ Scalars = Sequence[Scalar]
 def _split(
     around: Setting, q: Scalars, v: Scalars, vd: Scalars, multipliers: Scalars, lines: Scalars
 ) -> tuple[dict[str, Any], list[Scalar]]:
-    """Return what joints of the tree carry, and the wrenches of the joints that close loops.
+    """Compute the reactions of tree joints, and the wrenches of joints that close loops.
 
-    Args:
-        around: What acts in this state.
-        q: Position [m or rad], nq scalars.
-        v: Joint velocity [m/s or rad/s], nv scalars.
-        vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
-        multipliers: Force along each constraint [N or N m].
-        lines: Actuators of joints, as `joint_reactions` takes them.
+    `multipliers` are the forces along the constraints [N or N m], `lines` the wrenches of actuators
+    as for `joint_reactions`.
     """
     model, plan = around.model, around.plan
     places = body_places(plan, q)
-    outside = around.external
-    felt = [Force.zero() for _ in plan.bodies] if outside is None else list(outside)
+
+    external = list(around.external or (Force.zero() for _ in plan.bodies))
     wrenches: list[Scalar] = []
     names = [name.rpartition(".")[0] for name in constraint_names(model)]
     for loop in model.loops:
         if isinstance(loop, JointCoupling):
-            # a gear works along joints: what it does is part of their joint forces
+            # a coupling acts along joints, as part of their joint forces
             continue
         own = [x for x, name in zip(multipliers, names, strict=True) if name == loop.name]
         if isinstance(loop, LoopClosure):
@@ -58,14 +53,14 @@ def _split(
         else:
             on_bodies = traced_wrenches(loop, model, plan, q, places, own)
         for body, force in on_bodies:
-            felt[body] = felt[body] + force
-    return reactions_under(around._replace(external=tuple(felt)), q, v, vd, *lines), wrenches
+            external[body] = external[body] + force
+    return reactions_under(around._replace(external=tuple(external)), q, v, vd, *lines), wrenches
 
 
 def actuated_reactions(
     around: Setting, q: Scalars, v: Scalars, vd: Scalars, *lines: Scalars
 ) -> dict[str, Any]:
-    """Return the arrays of `JointReactions` by name, the robot's own actuators driving it."""
+    """Return the arrays of `JointReactions` by name, for the robot's own actuators."""
     found = actuated_forces(around, q, v, vd, around.model.actuated_joint_names)
     return _split(around, q, v, vd, found.multipliers, lines)[0]
 

@@ -1,4 +1,4 @@
-"""The same mechanism with another spanning tree: which joints carry bodies, which close loops.
+"""Spanning trees of a mechanism: which joints belong to the tree, and which close loops.
 
 Every spanning tree gives the same motion (Featherstone 1987, section 9.2). A good one has few
 constraints, namely those of the joints it cuts: joints with few degrees of freedom stay in the
@@ -6,8 +6,8 @@ tree, joints with many are cut (a spherical joint adds three constraints, a hing
 none). Actuated joints stay, since a cut joint has no variable to actuate. Among equals those near
 the world stay, so that branches stay short.
 
-A joint may then carry its former parent. Bodies keep their frames: where the frame of a joint is
-not that of its body, a massless body and a weld lie between, at no cost.
+A joint may reverse its direction in the tree. Bodies keep their frames: where the frame of a joint
+differs from that of its body, a massless body and a weld are inserted, at no cost.
 """
 
 import heapq
@@ -17,12 +17,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiburon.algorithms.kinematics import Place
 from tiburon.argument_checks import vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import ModelError, UnknownNameError
-from tiburon.loops.cut_joints import joint_position, joint_screws, places_of
+from tiburon.loops.cut_joints import joint_position, joint_screws, places_of, pose_in
 from tiburon.model import Body, Fixed, Free, Joint, LoopClosure, Model, Pose, Prismatic, Revolute
 from tiburon.model.body import WORLD
 from tiburon.model.closure import joints_of
@@ -37,25 +36,18 @@ Array = NDArray[np.float64]
 
 
 def reversed_joint(joint: Joint) -> Joint | None:
-    """Return the joint that moves the first body in the second as this one does the other way.
+    """Return the joint with predecessor and successor exchanged; its pose is not used.
 
-    Hinges, slides, screws and sleeves keep their variables: the axis points the other way. A
-    universal joint swaps its two. Balls, pucks and free joints have other numbers for the same
-    place.
-
-    Args:
-        joint: Of any kind; its pose is of no account.
-
-    Returns:
-        The joint in frames of which each is the other's place; None where there is none of its
-        kind, as for joints that follow another, that time moves, or that roll.
+    Revolute, prismatic, screw and cylindrical joints keep their variables and reverse their axis. A
+    universal joint exchanges its axes. Spherical, planar and free joints change their variables.
+    None for joints that cannot be reversed: coupled, driven and rolling ones.
     """
     if isinstance(joint, (Revolute, Prismatic, Screw)):
         return joint.rebased(negate(joint.axis), joint.offset)
     if isinstance(joint, Fixed):
         return joint
     if (joint.limits, joint.passive, joint.armature) != (None, None, 0.0):
-        # numbers per freedom would belong to other freedoms
+        # values per degree of freedom would belong to other degrees of freedom
         return None
     if isinstance(joint, Cylindrical):
         return changed(joint, axis=negate(joint.axis))
@@ -68,34 +60,32 @@ def reversed_joint(joint: Joint) -> Joint | None:
 
 
 FIT_TOLERANCE = 1e-6
-"""How well joints must fit their bodies; loops that are open by more have no such state."""
+"""Largest pose error of a joint in a converted state; beyond, loops are open."""
 
 
 @public
 def recut_state(
     model: Model, other: Model, q: ArrayLike, v: ArrayLike | None = None
 ) -> tuple[Array, Array]:
-    """Return a state of a robot in the variables of the same robot cut elsewhere.
+    """Convert a state of a robot to the variables of the same robot with another spanning tree.
 
     Args:
         model: The robot.
-        other: The same, from `recut`.
-        q: Position of the first with closed loops [m or rad], shape (nq,).
-        v: Joint velocity of the first that keeps them closed [m/s or rad/s], shape (nv,); none by
-            default.
+        other: The robot from `recut`.
+        q: Configuration with closed loops [m or rad], shape (nq,).
+        v: Joint velocity with J v = 0 [m/s or rad/s], shape (nv,); zero by default.
 
     Returns:
-        Position and velocity of the other, shapes (nq,) and (nv,).
+        Configuration and velocity of the other robot, shapes (nq,) and (nv,).
 
     Raises:
-        ModelError: If a joint of the other cannot be where the bodies are: loops are open, or the
-            robots are not the same.
+        ModelError: If loops are open, or the robots differ.
     """
     at = np.asarray(model.normalize(q))
     rates = np.zeros(model.nv) if v is None else vector("v", v, model.nv)
     places = places_of(model, at)
     twists = _twists(model, at, rates)
-    # bodies that only carry a welded one have its place, but for the weld
+    # inserted massless bodies have the pose of their child, up to the weld
     for body in reversed(other.bodies):
         if body.name not in places:
             raise ModelError(
@@ -111,11 +101,11 @@ def recut_state(
         joint = body.joint
         if joint.nq and joint.follows is None:
             stands = places[body.parent].moved(joint.pose.transform)
-            found = joint_position(joint, *_in(stands, places[body.name]))
+            found = joint_position(joint, *pose_in(stands, places[body.name]))
             if found.error > FIT_TOLERANCE:
                 raise ModelError(
-                    f"joint {joint.name!r}: cannot be where the bodies are, off by "
-                    f"{found.error:.3g}; close the loops first (assemble)",
+                    f"joint {joint.name!r}: expected closed loops, got a pose error of "
+                    f"{found.error:.3g} at this joint; close the loops first (assemble)",
                     name=joint.name,
                 )
             q_other[other.slice(joint.name)] = _same_turn(model, joint.name, at, found.q)
@@ -129,29 +119,22 @@ def recut_state(
     return q_other, v_other
 
 
-def _in(first: Place, second: Place) -> tuple[Array, Array]:
-    """Return axes and origin of a place in another."""
-    R = np.array(first.R, dtype=np.float64)
-    apart = np.array(second.p, dtype=np.float64) - np.array(first.p, dtype=np.float64)
-    return R.T @ np.array(second.R, dtype=np.float64), R.T @ apart
-
-
 def _same_turn(model: Model, joint: str, q: Array, found: tuple[float, ...]) -> Array:
-    """Return the number a hinge had before, where it is the same but for whole turns."""
-    numbers = np.array(found)
+    """Return joint variables, with whole turns of a revolute joint as in the original state."""
+    values = np.array(found)
     if joint not in model.joint_names or model.joint(joint).nq != len(found):
-        return numbers
+        return values
     before = q[model.slice(joint)]
-    turns = (before - numbers) / (2.0 * np.pi)
+    turns = (before - values) / (2.0 * np.pi)
     same = (
         model.joint(joint).kind == "revolute"
         and abs(float(turns[0]) - round(turns[0])) < FIT_TOLERANCE
     )
-    return np.asarray(numbers + 2.0 * np.pi * np.round(turns)) if same else numbers
+    return np.asarray(values + 2.0 * np.pi * np.round(turns)) if same else values
 
 
 def _twists(model: Model, q: Array, v: Array) -> dict[str, Array]:
-    """Return the motion of all bodies, world axes, about the world's origin, shape (6,) each."""
+    """Return the twists of all bodies, world axes, about the world's origin, shape (6,) each."""
     at = joint_screws(model, q)
     found: dict[str, Array] = {WORLD: np.zeros(6)}
     for body in model.bodies:
@@ -160,29 +143,29 @@ def _twists(model: Model, q: Array, v: Array) -> dict[str, Array]:
     return found
 
 
-KEPT_WEIGHT = 100
-"""Weight of a joint that must not be cut, beyond that of any number of constraints."""
+UNCUTTABLE_WEIGHT = 100
+"""Weight of a joint that must not be cut, larger than any number of constraints."""
 
 
 class _Line(NamedTuple):
-    """A joint between two bodies, whichever of them it holds."""
+    """A joint between two bodies, in either direction."""
 
     name: str
     joint: Joint
     first: str
     on_first: Pose
-    """The joint frame on the first body; the joint's own pose is of no account."""
+    """The joint frame on the first body, in place of the joint's own pose."""
     second: str
     on_second: Pose
     """The frame that the joint moves, on the second body."""
     kept: str
     """Why it cannot be cut; empty if it can."""
-    turns: bool
-    """Whether it may hold its first body instead of its second."""
+    reversible: bool
+    """Whether it can be reversed."""
 
     @property
     def rows(self) -> int:
-        """Constraints it brings where it is cut."""
+        """Number of constraints if it is cut."""
         return 6 - self.joint.dof
 
 
@@ -190,30 +173,29 @@ class _Line(NamedTuple):
 def recut(
     model: Model, cut: str | Iterable[str] | None = None, *, name: str | None = None
 ) -> Model:
-    """Return the same mechanism with loops cut at other joints.
+    """Return the same mechanism with another spanning tree: loops cut at other joints.
 
-    Bodies, frames, names of joints and everything fixed to bodies stay; the order of joints, and
-    so q and v, may change: `recut_state` tells where a state goes. Joints that bind nothing, as the
-    free joint of a platform on legs, go where legs hold it, and so do named poses with open loops.
+    Bodies, frames, joint names and everything fixed to bodies stay. The order of joints, and so q
+    and v, may change; `recut_state` converts states. Joints without constraints, such as the free
+    joint of a platform on legs, are removed where legs carry it; named poses with open loops too.
 
     Args:
         model: The robot.
-        cut: Names of joints that are to close loops, those of loops for joints that do so now; by
-            default those that bring the fewest constraints. Where these leave a cycle, the rest is
-            chosen by the same rule.
+        cut: Names of joints that are to close loops (of loops for joints that close them already);
+            by default those with the fewest constraints, also for cycles that remain.
         name: Name of the result; by default that of the robot.
 
     Raises:
-        ModelError: If a joint cannot be cut: it is driven, tied, limited or sprung, or what it
-            holds would hang on nothing.
+        ModelError: If a joint cannot be cut because it is actuated, coupled, limited or has passive
+            forces, or if a body would be disconnected.
 
     Example:
         ``tb.recut(tb.load("four_bar"), cut="output")``
     """
     lines = _lines(model)
-    wanted = (cut,) if isinstance(cut, str) else tuple(cut or ())
+    requested = (cut,) if isinstance(cut, str) else tuple(cut or ())
     by_name = {line.name: line for line in lines}
-    for joint in wanted:
+    for joint in requested:
         if joint not in by_name:
             raise UnknownNameError("joint or loop", joint, by_name, where=f"model {model.name!r}")
         if by_name[joint].kept:
@@ -221,8 +203,8 @@ def recut(
                 f"joint {joint!r}: cannot be cut, {by_name[joint].kept}; cut another of its loop",
                 name=joint,
             )
-    held = _tree(model, lines, set(wanted))
-    bodies, used = _bodies(model, held)
+    edges = _tree(model, lines, set(requested))
+    bodies, used = _bodies(model, edges)
     ties = tuple(loop for loop in model.loops if not isinstance(loop, LoopClosure))
     closures = tuple(
         LoopClosure(
@@ -233,7 +215,7 @@ def recut(
             line.on_second,
         )
         for line in lines
-        # a free joint binds nothing: cut, it is gone
+        # a free joint has no constraints: if cut, it is removed
         if line.name not in used and line.joint.kind != "free"
     )
     parts = model._parts._replace(bodies=tuple(bodies), loops=(*closures, *ties), poses=())
@@ -248,7 +230,7 @@ def recut(
 
 
 def _poses(model: Model, other: Model) -> tuple[tuple[str, JointPositions], ...]:
-    """Return the named positions in the variables of another tree; open ones are left out."""
+    """Convert the named poses to another tree; those with open loops are left out."""
     found = []
     for key, q in model.poses.items():
         try:
@@ -291,7 +273,7 @@ def _lines(model: Model) -> list[_Line]:
 
 
 def _closes(joint: Joint) -> bool:
-    """Return whether a joint can close a loop; a free one need not, as it forbids nothing."""
+    """Return whether a joint can close a loop, or has no constraints (free joint)."""
     if joint.kind == "free":
         return True
     try:
@@ -301,8 +283,8 @@ def _closes(joint: Joint) -> bool:
     return joint.follows is None and not joint.depends_on_time
 
 
-class _Held(NamedTuple):
-    """A body and the joint that holds it."""
+class _TreeEdge(NamedTuple):
+    """A body with its joint in the spanning tree."""
 
     body: str
     parent: str
@@ -310,43 +292,43 @@ class _Held(NamedTuple):
     turned: bool
 
 
-def _tree(model: Model, lines: list[_Line], cut: set[str]) -> list[_Held]:
-    """Grow the tree from the world, joints of the most constraints first (Prim 1957)."""
+def _tree(model: Model, lines: list[_Line], cut: set[str]) -> list[_TreeEdge]:
+    """Grow the spanning tree from the world, joints with most constraints first (Prim 1957)."""
     at: dict[str, list[_Line]] = {name: [] for name in (WORLD, *model.body_names)}
     for line in lines:
         at[line.first].append(line)
         at[line.second].append(line)
     order = {line.name: k for k, line in enumerate(lines)}
     reached = {WORLD: 0}
-    held: list[_Held] = []
-    waiting: list[tuple[int, int, int, int, _Held]] = []
+    edges: list[_TreeEdge] = []
+    waiting: list[tuple[int, int, int, int, _TreeEdge]] = []
     number = count()
 
     def offer(parent: str) -> None:
         for line in at[parent]:
             turned = line.second == parent
-            if line.name in cut or (turned and not line.turns):
+            if line.name in cut or (turned and not line.reversible):
                 continue
             body = line.first if turned else line.second
-            weight = line.rows + (KEPT_WEIGHT if line.kept else 0)
+            weight = line.rows + (UNCUTTABLE_WEIGHT if line.kept else 0)
             key = (-weight, reached[parent], order[line.name], next(number))
-            heapq.heappush(waiting, (*key, _Held(body, parent, line, turned)))
+            heapq.heappush(waiting, (*key, _TreeEdge(body, parent, line, turned)))
 
     offer(WORLD)
     while waiting:
         step = heapq.heappop(waiting)[-1]
         if step.body not in reached:
             reached[step.body] = reached[step.parent] + 1
-            held.append(step)
+            edges.append(step)
             offer(step.body)
-    lost = [name for name in model.body_names if name not in reached]
-    if lost:
+    unreached = [name for name in model.body_names if name not in reached]
+    if unreached:
         raise ModelError(
-            f"body {lost[0]!r}: would hang on nothing with {', '.join(sorted(cut))} cut; cut one "
-            "joint of each loop",
-            name=lost[0],
+            f"body {unreached[0]!r}: would be disconnected with {', '.join(sorted(cut))} cut; cut "
+            "one joint of each loop",
+            name=unreached[0],
         )
-    used = {step.line.name for step in held}
+    used = {step.line.name for step in edges}
     for line in lines:
         if line.kept and line.name not in used:
             raise ModelError(
@@ -354,14 +336,14 @@ def _tree(model: Model, lines: list[_Line], cut: set[str]) -> list[_Held]:
                 "its loop",
                 name=line.name,
             )
-    return held
+    return edges
 
 
-def _bodies(model: Model, held: list[_Held]) -> tuple[list[Body], set[str]]:
-    """Return the bodies of the new tree, with those that carry welded frames."""
-    taken = set(model.frame_names)
+def _bodies(model: Model, edges: list[_TreeEdge]) -> tuple[list[Body], set[str]]:
+    """Return the bodies of the new tree, with the inserted massless ones."""
+    names = set(model.frame_names)
     bodies = []
-    for step in held:
+    for step in edges:
         body, line = model.body(step.body), step.line
         stand, moved = line.on_first, line.on_second
         joint: Joint | None = line.joint
@@ -374,9 +356,9 @@ def _bodies(model: Model, held: list[_Held]) -> tuple[list[Body], set[str]]:
             bodies.append(changed(body, parent=step.parent, joint=own))
             continue
         carrier = f"{step.body} at {line.name}"
-        while carrier in taken:
+        while carrier in names:
             carrier += "'"
-        taken.add(carrier)
+        names.add(carrier)
         weld = Fixed(f"{step.body} on {line.name}", pose=moved.inverse())
         bodies += [Body(carrier, step.parent, joint=own), changed(body, parent=carrier, joint=weld)]
-    return bodies, {step.line.name for step in held}
+    return bodies, {step.line.name for step in edges}

@@ -9,7 +9,7 @@ Chebyshev-Gruebler count needs: 6 in space, 3 in a plane or about a point, 4 whe
 share one direction (Nahon 1991, eq. 2.2 has 6 and 3).
 
 Symbols (Nahon 1991, chapter 2):
-    d       degrees of freedom a link can have relative to its neighbors
+    d       degrees of freedom of a link relative to its neighbors
     c       independent cycles: edges minus vertices plus connected parts (eq. 2.1)
     M, C    mobility, connectivity of the two poles
 """
@@ -53,52 +53,45 @@ SAMPLED_CONFIGURATIONS = 3
 """Random configurations that determine which motions the joints of a part can produce."""
 
 RANK_TOLERANCE = 1e-8
-"""Singular value, relative to the largest, that rounding alone explains."""
+"""Relative singular value that counts as rounding error."""
 
 
 @record
 class JointLine:
-    """A joint as a line of the graph of links."""
+    """A joint as an edge of the graph of links."""
 
     name: str
-    """Of the joint; for one that closes a loop, of the loop."""
+    """Name of the joint, or of the loop that it closes."""
 
     first: str
-    """The link it stands on, by its first body."""
+    """The predecessor link, by its first body."""
 
     second: str
-    """The link it moves."""
+    """The successor link."""
 
     dof: int
-    """Number of its velocity variables; a coupled joint has none."""
+    """Degrees of freedom: number of its velocity variables; a coupled joint has none."""
 
     is_cut: bool
-    """Whether it closes a loop instead of holding a body of the tree."""
+    """Whether it closes a loop instead of belonging to the tree."""
 
     is_powered: bool
     """Whether an actuator or a cylinder drives it."""
 
     part: int = -1
-    """Number of the closed part it belongs to; -1 where it is in no cycle."""
+    """Index of the closed part it belongs to; -1 if it is in no cycle."""
 
     dimension: int = 0
-    """Freedoms that links of this part can have among each other: 6, 3 in a plane."""
+    """Degrees of freedom d of relative motion in this part: 6, or 3 in a plane."""
 
     @property
     def is_placeholder(self) -> bool:
-        """Whether it forbids nothing that the others of its part could do: it counts only."""
+        """Whether it permits every motion of its part: it provides coordinates only."""
         return self.part >= 0 and self.dof >= self.dimension
 
 
 def links_of(model: Model) -> tuple[dict[str, str], tuple[tuple[str, ...], ...]]:
-    """Return the link of each body and frame, and the bodies of each link, the world's first.
-
-    Args:
-        model: The robot.
-
-    Returns:
-        By name of body, frame or "world", the name of the first body of its link; and all links.
-    """
+    """Return, by name of body, frame or "world", the first body of its link; and all links."""
     import networkx
 
     home = {frame.name: frame.body for frame in model.frames}
@@ -110,7 +103,7 @@ def links_of(model: Model) -> tuple[dict[str, str], tuple[tuple[str, ...], ...]]
     for loop in model.loops:
         if isinstance(loop, LoopClosure) and loop.joint.is_rigid:
             welds.add_edge(home.get(loop.first, loop.first), home.get(loop.second, loop.second))
-    # bodies with mass name their link, rather than those that only carry a frame
+    # a link is named after a body with mass
     massless = {body.name for body in model.bodies if not body.inertia.mass}
     order = {n: (n in massless, k) for k, n in enumerate((WORLD, *model.body_names))}
     links = [
@@ -123,12 +116,7 @@ def links_of(model: Model) -> tuple[dict[str, str], tuple[tuple[str, ...], ...]]
 
 
 def joint_lines(model: Model, link_of: dict[str, str]) -> tuple[JointLine, ...]:
-    """Return all joints between different links.
-
-    Args:
-        model: The robot.
-        link_of: From `links_of`.
-    """
+    """Return all joints between different links; `link_of` is from `links_of`."""
     powered = {actuator.joint for actuator in model.actuators}
     powered |= {cylinder.joint for cylinder in model.cylinders if cylinder.joint is not None}
     found = [
@@ -153,12 +141,7 @@ def joint_lines(model: Model, link_of: dict[str, str]) -> tuple[JointLine, ...]:
 def graph_of(
     lines: Iterable[JointLine], without: Collection[str] = ()
 ) -> "networkx.MultiGraph[str]":
-    """Return the graph of links and joints, joints by their names as keys.
-
-    Args:
-        lines: The joints.
-        without: Joints to leave out; their links stay.
-    """
+    """Return the graph of links and joints (edge keys are joint names), without some joints."""
     import networkx
 
     graph: networkx.MultiGraph[str] = networkx.MultiGraph()
@@ -170,10 +153,10 @@ def graph_of(
 
 
 def _with_parts(model: Model, lines: list[JointLine]) -> tuple[JointLine, ...]:
-    """Return the lines with the closed part they belong to and the freedoms it knows.
+    """Return the joints with the closed part they belong to and its dimension d.
 
-    Parts are what no single link holds together. Screws of their joints, seen from one of their
-    links at random positions, span all motions they can ever give.
+    Parts are biconnected components. The screws of their joints in random configurations, in the
+    frame of one of their links, span all relative motions.
     """
     parts = _closed_parts(lines)
     if not parts:
@@ -200,10 +183,10 @@ def _with_parts(model: Model, lines: list[JointLine]) -> tuple[JointLine, ...]:
 
 
 def _closed_parts(lines: list[JointLine]) -> list[tuple[str, ...]]:
-    """Return the joints of each part that holds a cycle, in the order of the lines."""
+    """Return the joints of each biconnected component with a cycle, in the order of `lines`."""
     import networkx
 
-    # joints as points of their own, so that two joints between the same links stay two
+    # joints as vertices, so that two joints between the same links stay distinct
     graph: networkx.Graph[tuple[str, str]] = networkx.Graph()
     for line in lines:
         for end in (line.first, line.second):
@@ -218,7 +201,7 @@ def _closed_parts(lines: list[JointLine]) -> list[tuple[str, ...]]:
 
 
 def _rank(columns: Array) -> int:
-    """Return how many columns are independent; each is scaled to length 1 first."""
+    """Return the rank of a matrix after normalizing its columns."""
     lengths = np.linalg.norm(columns, axis=0)
     scaled = columns[:, lengths > 0.0] / lengths[lengths > 0.0]
     return int(np.linalg.matrix_rank(scaled, rtol=RANK_TOLERANCE)) if scaled.size else 0
@@ -230,34 +213,34 @@ def _rank(columns: Array) -> int:
 Cycle = tuple[tuple[str, int], ...]
 """Joints of a cycle in order; 1 where passed from first link to second, -1 the other way."""
 
-MOST_SHORTEST_CYCLES = 24
-"""Cycles up to which the shortest are searched, which takes the cube of their number."""
+MAX_MINIMAL_CYCLES = 24
+"""Number of cycles up to which a minimal basis is computed, at cubic cost."""
 
 
 class Chains(NamedTuple):
-    """What class a graph is of, and the paths it consists of."""
+    """Class of a graph, its poles and paths."""
 
     kind: str
     poles: tuple[str, ...]
     paths: tuple[tuple[str, ...], ...]
     """Joints of each path between the two poles."""
     open_paths: tuple[tuple[str, ...], ...]
-    """Joints of each path that hangs from a pole."""
+    """Joints of each open path from a pole."""
 
 
 def chains(
     graph: "networkx.MultiGraph[str]", root: str, poles: tuple[str, str] | None = None
 ) -> Chains:
-    """Classify a graph and split it into parallel and star chains where it can be split.
+    """Classify a graph, and split it into parallel and star chains if possible.
 
     Args:
-        graph: Links as points, joints as lines keyed by name.
-        root: The link that poles are counted from where it is one of them.
-        poles: Two links that paths are to join, where degrees do not tell.
+        graph: Links as vertices, joints as edges keyed by name.
+        root: The link that is the first pole if it is one.
+        poles: Two links that paths connect, if vertex degrees do not determine them.
 
     Returns:
         The class (definitions 2.13 to 2.17), and poles and paths (definitions 2.18, 2.19), which
-        stay empty where the graph is neither a parallel chain nor a star nor both.
+        are empty if the graph is neither a parallel chain nor a star nor both.
     """
     core = _core(graph)
     kind = _kind(graph, core)
@@ -279,13 +262,13 @@ def chains(
     found = sum(map(len, paths)) + sum(map(len, open_paths))
     if found != graph.number_of_edges():
         return Chains(kind, (), (), ())
-    # by name, so that the order does not depend on which joints close loops
+    # by name, so that the order does not depend on the spanning tree
     paths.sort(key=lambda path: [_by_number(name) for name in path])
     return Chains(kind, poles_found, tuple(paths), tuple(open_paths))
 
 
 def _by_number(name: str) -> list[tuple[str, int]]:
-    """Return a key that puts leg_2 before leg_10."""
+    """Return a sort key with leg_2 before leg_10."""
     return [(word, int(part or 0)) for word, part in re.findall(r"(\D*)(\d*)", name)]
 
 
@@ -299,7 +282,7 @@ def _kind(graph: "networkx.MultiGraph[str]", core: "networkx.MultiGraph[str]") -
 
 
 def _core(graph: "networkx.MultiGraph[str]") -> "networkx.MultiGraph[str]":
-    """Return what is left when open ends are taken off one by one."""
+    """Return the graph without open branches: vertices of degree 1 are removed repeatedly."""
     core = graph.copy()
     ends = [node for node, degree in core.degree() if degree <= 1]
     while ends:
@@ -311,7 +294,7 @@ def _core(graph: "networkx.MultiGraph[str]") -> "networkx.MultiGraph[str]":
 def _poles(
     graph: "networkx.MultiGraph[str]", core: "networkx.MultiGraph[str]", root: str
 ) -> tuple[str, ...]:
-    """Return the links that paths start from, as far as their numbers of joints tell."""
+    """Return the poles as far as vertex degrees determine them."""
     inside = core if core.number_of_edges() else graph
     branching = [node for node, degree in inside.degree() if degree > 2]
     if core.number_of_edges():
@@ -346,19 +329,19 @@ def _walk(
             return None, link
         before, (key, link) = link, onward[0]
         walked.append(key)
-    # a path from a pole back to itself joins nothing
+    # a path from a pole back to itself connects no poles
     return (None if link == start and before == start else tuple(walked)), link
 
 
 def cycle_basis(
     graph: "networkx.MultiGraph[str]", found: Chains, ends: dict[str, tuple[str, str]]
 ) -> tuple[Cycle, ...]:
-    """Return independent cycles: neighboring paths of a parallel chain, else short ones.
+    """Return independent cycles: neighboring paths of a parallel chain, else short cycles.
 
     Args:
-        graph: Links as points, joints as lines keyed by name.
-        found: Its paths.
-        ends: First and second link of each joint.
+        graph: Links as vertices, joints as edges keyed by name.
+        found: Its chains.
+        ends: Predecessor and successor link of each joint.
     """
     if len(found.poles) == 2:
         start = found.poles[0]
@@ -371,9 +354,9 @@ def cycle_basis(
 
 
 def _signed(path: tuple[str, ...], start: str | None, ends: dict[str, tuple[str, str]]) -> Cycle:
-    """Return joints in order with the sense in which each is passed."""
+    """Return joints in order, each with the direction in which it is traversed."""
     if start is None:
-        # a cycle starts at the link its last joint and its first share
+        # a cycle starts at the link shared by its last and first joint
         first, last = set(ends[path[0]]), set(ends[path[-1]])
         start = next(iter(sorted(first & last))) if len(path) > 2 else ends[path[0]][0]
     found = []
@@ -390,7 +373,7 @@ def _short_cycles(graph: "networkx.MultiGraph[str]") -> list[tuple[str, ...]]:
     """Return the joints of independent cycles, each in order."""
     import networkx
 
-    # joints as points of their own, so that two joints between the same links make a cycle
+    # joints as vertices, so that two joints between the same links form a cycle
     apart: networkx.Graph[tuple[str, str]] = networkx.Graph()
     for one, other, key in graph.edges(keys=True):
         apart.add_edge(("link", one), ("joint", key))
@@ -399,7 +382,7 @@ def _short_cycles(graph: "networkx.MultiGraph[str]") -> list[tuple[str, ...]]:
     count += networkx.number_connected_components(apart) if apart.number_of_nodes() else 0
     if not count:
         return []
-    search = networkx.minimum_cycle_basis if count <= MOST_SHORTEST_CYCLES else networkx.cycle_basis
+    search = networkx.minimum_cycle_basis if count <= MAX_MINIMAL_CYCLES else networkx.cycle_basis
     return [tuple(name for kind, name in cycle if kind == "joint") for cycle in search(apart)]
 
 
@@ -408,39 +391,39 @@ def _short_cycles(graph: "networkx.MultiGraph[str]") -> list[tuple[str, ...]]:
 
 @record
 class Topology:
-    """How the links and joints of a robot hang together."""
+    """Topology of a robot: links, joints, cycles, class and mobility count."""
 
     links: tuple[tuple[str, ...], ...]
-    """Bodies of each link, first the one that names it; the world's link first."""
+    """Bodies of each link, the one that names it first; the link of the world first."""
 
     joints: tuple[JointLine, ...]
-    """All joints between different links, those that close loops too."""
+    """All joints between different links, including those that close loops."""
 
     placeholders: tuple[str, ...]
-    """Joints that bind nothing, as the free joint of a platform on legs or of a floating base."""
+    """Joints without constraints, such as the free joint of a platform on legs."""
 
     cycles: tuple[Cycle, ...]
-    """Independent cycles: joints in order, 1 where passed from first to second link, else -1."""
+    """Independent cycles: joints in order, 1 if traversed from first to second link, else -1."""
 
     kind: str
     """One of "simple open", "simple closed", "complex open", "complex closed", "complex hybrid"."""
 
     poles: tuple[str, ...]
-    """Two links that closed paths join, or one that open ones hang from; none where it is neither
-    a parallel chain nor a star nor both."""
+    """Two links connected by closed paths, or one with open paths; empty if the robot is neither a
+    parallel chain nor a star nor both."""
 
     paths: tuple[tuple[str, ...], ...]
     """Joints of each path from the first pole to the second."""
 
     open_paths: tuple[tuple[str, ...], ...]
-    """Joints of each path that hangs from a pole, outward."""
+    """Joints of each open path from a pole, outward."""
 
     counted_mobility: int
-    """Freedoms by the Chebyshev-Gruebler count, which knows no special lengths (eq. 2.2)."""
+    """Degrees of freedom by the Chebyshev-Gruebler count, for generic lengths (eq. 2.2)."""
 
     counted_connectivity: int | None
-    """Freedoms of one pole as the other sees it, by counting (eqs. 2.11, 2.12); None unless there
-    are two poles."""
+    """Degrees of freedom of one pole relative to the other, by counting (eqs. 2.11, 2.12); None
+    unless there are two poles."""
 
     @property
     def cycle_count(self) -> int:
@@ -448,25 +431,24 @@ class Topology:
         return len(self.cycles)
 
     def joint(self, name: str) -> JointLine:
-        """Return a joint by its name, one that closes a loop by the name of the loop."""
+        """Return a joint by its name, or by the name of the loop that it closes."""
         for line in self.joints:
             if line.name == name:
                 return line
         raise UnknownNameError("joint", name, [line.name for line in self.joints])
 
     def graph(self) -> "networkx.MultiGraph[str]":
-        """Return the graph: links as points, joints that bind as lines with their names as keys."""
+        """Return the graph: links as vertices, joints with constraints as edges keyed by name."""
         return graph_of(self.joints, self.placeholders)
 
 
 @public
 def topology(model: Model, *, poles: tuple[str, str] | None = None) -> Topology:
-    """Find how the links and joints of a robot hang together.
+    """Analyze the topology of a robot: links, joints, cycles, class and mobility count.
 
     Args:
         model: The robot.
-        poles: Two bodies that paths are to join, where the graph does not tell: in a single loop
-            any two links could be meant.
+        poles: Two bodies as poles, if the graph does not determine them, as in a single loop.
 
     Example:
         ``tb.topology(tb.load("stewart")).kind`` is "complex closed"
@@ -477,10 +459,10 @@ def topology(model: Model, *, poles: tuple[str, str] | None = None) -> Topology:
     placeholders = tuple(x.name for x in lines if x.is_placeholder or x.name in free)
     graph = graph_of(lines, placeholders)
     if WORLD in graph and graph.degree(WORLD) == 0 and graph.number_of_nodes() > 1:
-        # the world holds nothing but a floating base
+        # the world carries only a floating base
         graph.remove_node(WORLD)
-    wanted = None if poles is None else _pole_links(model, poles, link_of)
-    found = chains(graph, WORLD, wanted)
+    pole_links = None if poles is None else _pole_links(model, poles, link_of)
+    found = chains(graph, WORLD, pole_links)
     ends = {line.name: (line.first, line.second) for line in lines}
     mobility = _counted_mobility(model, lines)
     return Topology(
@@ -506,10 +488,10 @@ def _pole_links(model: Model, poles: tuple[str, str], link_of: dict[str, str]) -
 
 
 def _counted_mobility(model: Model, lines: tuple[JointLine, ...]) -> int:
-    """Return M: all joint degrees of freedom less d for each independent cycle (eqs. 2.1, 2.2).
+    """Return M: joint degrees of freedom minus d per independent cycle (eqs. 2.1, 2.2).
 
-    Each closed part has its own d, so that planar parts of a spatial robot count as planar. Ties
-    between joints, and residuals that functions tell, take one freedom each.
+    Each closed part has its own d, so that planar parts of a spatial robot count as planar. Joint
+    couplings and residuals of user functions remove one degree of freedom each.
     """
     total = sum(line.dof for line in lines)
     for loop in model.loops:
@@ -525,7 +507,7 @@ def _counted_mobility(model: Model, lines: tuple[JointLine, ...]) -> int:
 
 
 def _pole_connectivity(lines: tuple[JointLine, ...], found: Chains) -> int | None:
-    """Return C: freedoms between the poles less those that paths keep to themselves (eq. 2.11)."""
+    """Return C: mobility between the poles without internal mobility of paths (eq. 2.11)."""
     if len(found.poles) != 2 or not found.paths:
         return None
     by_name = {line.name: line for line in lines}

@@ -66,7 +66,7 @@ class Sensed:
         return self.system.model
 
     @cached_property
-    def sight(self) -> StateKinematics:
+    def kinematics(self) -> StateKinematics:
         """Where bodies are and how they move, under the surroundings."""
         return StateKinematics(self.system._setting(self.q, self.v, self.time), self.q, self.v)
 
@@ -79,7 +79,7 @@ class Sensed:
     @cached_property
     def external(self) -> Sequence[Force] | None:
         """What acts on each plan body from outside: water, and the wrenches of elements."""
-        system, here = self.system, self.sight.around
+        system, here = self.system, self.kinematics.around
         u = self._u
         if system.control is not None and not system.held:
             u, _ = system.decide(self.q, self.v, self.x, u, self.time)
@@ -99,7 +99,7 @@ class Sensed:
 
     def motion(self, frame: str) -> Moving:
         """Return velocity and spatial acceleration of a frame, its own axes at its origin."""
-        return frame_motions(self.sight.around.plan, self.q, self.v, self.vd, (frame,))[0]
+        return frame_motions(self.kinematics.around.plan, self.q, self.v, self.vd, (frame,))[0]
 
 
 class Sensor:

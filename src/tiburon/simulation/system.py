@@ -41,7 +41,7 @@ from tiburon.loops.constraints import (
 )
 from tiburon.loops.derivatives import add_constraints, constrained_solver
 from tiburon.loops.methods import constrained_motion
-from tiburon.loops.metric import CUT
+from tiburon.loops.metric import MIN_CUT
 from tiburon.loops.projection import MAX_RESIDUAL, projected_configuration, projected_velocity
 from tiburon.model import Model, Plan, World
 from tiburon.model.plan import WORLD_BODY
@@ -305,7 +305,7 @@ class System:
         here, n = self._setting(q, v, time), self.model.nv
         if self.model.loops:
             held = self._constraints(here, q, v, x)
-            solved = constrained_solver(here, q, held, self._least_cut)
+            solved = constrained_solver(here, q, held, self._min_cut)
             return lambda r: solved(tuple(r[:n]), tuple(r[n:]))
         parents, H = expanded_parents(here.plan), mass_elements(here.plan, q)
         primitive = FactorTree(parents)
@@ -341,9 +341,9 @@ class System:
         return switched(constraints(self.model, here.plan, q, v), self.switches(x))
 
     @property
-    def _least_cut(self) -> float:
+    def _min_cut(self) -> float:
         """Relative length below which constraints are redundant on the manifold."""
-        return max(CUT, self.redundancy_tolerance)
+        return max(MIN_CUT, self.redundancy_tolerance)
 
     def _accelerations(
         self,
@@ -356,7 +356,7 @@ class System:
         """Return joint accelerations and constraint forces, by the method that the robot needs."""
         tau = JointVector(force)
         if self.model.loops:
-            how: Any = {"switches": self.switches(x), "least_cut": self._least_cut}
+            how: Any = {"switches": self.switches(x), "min_cut": self._min_cut}
             found = constrained_motion(here, q, v, tau, **how)
             return found.vd, found.multipliers
         solve = method_of_runs(self.model, here.plan)
@@ -440,7 +440,7 @@ class System:
         driving = Driving(u[:nv])
         numbers = self._run_time(ELEMENTS) if p is None else p
         handles = self._run_time(TABLES)
-        sight = StateKinematics(here, q, v)
+        kinematics = StateKinematics(here, q, v)
         at_x, at_u, at_p, at_t = 0, nv, 0, 0
         sizes = zip(
             self.elements, self._states, self._taken, self._numbers, self._tables, strict=True
@@ -448,7 +448,7 @@ class System:
         for element, states, commands, count, tables in sizes:
             handle_count = HANDLE * len(tables)
             now = ElementContext(
-                sight,
+                kinematics,
                 time,
                 tuple(x[at_x : at_x + states]),
                 tuple(u[at_u : at_u + commands]),
