@@ -16,7 +16,7 @@ from tests.fresh_process import run_python
 from tests.results import trajectory_samples as samples
 from tests.robots import double_pendulum
 from tests.simulation.slow_run import wind
-from tests.simulation.test_trajectory_resume import start_child, wait_for_rows
+from tests.simulation.test_trajectory_resume import start_child
 from tiburon.results import store, store_files
 from tiburon.results.checkpoint import Checkpoint
 from tiburon.results.store_files import LOCK, StoreLock, writer_of
@@ -31,9 +31,7 @@ KEYWORDS = {"q": [0.5, 0.2], "v": [1.0, -0.5], "dt": 1e-3, "record_every": 1}
 def test_two_processes_cannot_record_into_one_store(tmp_path):
     """While a process runs into a store, others read it, but neither resume nor replace it."""
     path = tmp_path / "run.zarr"
-    child = start_child(path, "forces")
-    try:
-        wait_for_rows(child, path, 50)
+    with start_child(path, "forces") as child:
         run = tb.load_run(path)
         assert run.status == "running"
         assert f"process {child.pid} on " in run.outcome.message
@@ -46,9 +44,7 @@ def test_two_processes_cannot_record_into_one_store(tmp_path):
             with pytest.raises(tb.RunFileError, match=f"being recorded by process {child.pid} on"):
                 attempt()
         assert child.poll() is None
-    finally:
         child.kill()
-        child.wait()
     # the lock ended with the process
     assert writer_of(path) is None
     killed = tb.load_run(path)
