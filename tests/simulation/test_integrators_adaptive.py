@@ -24,8 +24,8 @@ from tiburon.simulation.integrators.adaptive import (
     state_at,
 )
 from tiburon.simulation.integrators.manifold import Chart, Manifold
+from tiburon.simulation.integrators.method import interpolate
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.integrators.pair import interpolate
 from tiburon.trace import interpret
 from tiburon.trace.program import trace
 from tiburon.trace.regions import function

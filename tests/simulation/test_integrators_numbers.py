@@ -7,13 +7,13 @@ from scipy.integrate import RK45 as SciPyDopri5
 
 import tiburon as tb
 from tests.robots import double_pendulum, kicked
-from tiburon.simulation.integrators import dop853_numbers as numbers
+from tiburon.simulation.integrators import dop853 as numbers
 from tiburon.simulation.integrators.adaptive import Tolerances, scaled_error
 from tiburon.simulation.integrators.dop853 import DOP853
 from tiburon.simulation.integrators.dopri5 import DENSE, DOPRI5, ERROR
 from tiburon.simulation.integrators.manifold import Chart, Manifold
+from tiburon.simulation.integrators.method import interpolate
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.integrators.pair import interpolate
 from tiburon.simulation.integrators.predictor_corrector import integration_weights
 from tiburon.simulation.integrators.rosenbrock import GAMMA, RESULT, A, C
 

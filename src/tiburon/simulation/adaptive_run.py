@@ -34,8 +34,8 @@ from tiburon.simulation.integrators.adaptive import (
     state_at,
 )
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
+from tiburon.simulation.integrators.method import Pair
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.integrators.pair import Pair
 from tiburon.simulation.integrators.rate_jacobian import ImplicitRates
 from tiburon.simulation.run_parameters import bind_parameters
 from tiburon.simulation.step import MOST_STEPS

@@ -23,7 +23,7 @@ from tiburon.simulation.integrators.manifold import (
     Steps,
     combine,
 )
-from tiburon.simulation.integrators.pair import Attempt, Pair, interpolate
+from tiburon.simulation.integrators.method import Attempt, Pair, interpolate
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
 from tiburon.trace.regions import while_loop

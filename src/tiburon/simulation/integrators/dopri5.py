@@ -12,7 +12,7 @@ from functools import partial
 from typing import ClassVar
 
 from tiburon.simulation.integrators.manifold import Chart, Scalars, combine
-from tiburon.simulation.integrators.pair import (
+from tiburon.simulation.integrators.method import (
     Attempt,
     Pair,
     Tableau,

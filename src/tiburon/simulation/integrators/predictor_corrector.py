@@ -29,7 +29,7 @@ from tiburon.simulation.integrators.manifold import (
     Steps,
     combine,
 )
-from tiburon.simulation.integrators.pair import explicit_stages, later
+from tiburon.simulation.integrators.method import explicit_stages, later
 from tiburon.spatial import Scalar
 from tiburon.spatial.rotations import select
 from tiburon.trace.regions import while_loop

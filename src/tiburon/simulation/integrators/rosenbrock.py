@@ -18,7 +18,7 @@ from typing import ClassVar
 
 from tiburon.simulation.integrators.dopri5 import end_of_step, hermite
 from tiburon.simulation.integrators.manifold import Acceleration, Chart, Manifold, Scalars, combine
-from tiburon.simulation.integrators.pair import Attempt, Pair, later
+from tiburon.simulation.integrators.method import Attempt, Pair, later
 from tiburon.simulation.integrators.rate_jacobian import RateChanges, rate_changes
 from tiburon.spatial import Scalar
 from tiburon.trace.array import as_traced
