@@ -337,9 +337,9 @@ def test_runs_of_one_robot_share_what_moves():
 
 def test_many_short_runs_keep_few_systems():
     """Those of long ago are forgotten."""
-    from tiburon.simulation import recent_systems
+    from tiburon.simulation import system
 
     model = double_pendulum()
-    for gravity in range(recent_systems.MOST + 4):
+    for gravity in range(system.SYSTEMS + 4):
         tb.simulate(model, 1e-3, world=tb.World(gravity=(0.0, 0.0, -float(gravity))))
-    assert len(recent_systems._recent.known) == recent_systems.MOST
+    assert len(system._recent.known) == system.SYSTEMS

@@ -9,8 +9,7 @@ import tiburon as tb
 from tests.robots import ROBOTS, kicked, rover
 from tests.tolerances import assert_close
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.recent_systems import known_step
-from tiburon.simulation.step import Stepping, StepSource
+from tiburon.simulation.step import Stepping, StepSource, step_kernel
 from tiburon.simulation.system import System
 from tiburon.trace import interpret
 from tiburon.trace.callee import Region
@@ -43,7 +42,7 @@ def test_floats_interpreter_and_native_code_agree(name):
     q, v, tau = kicked(model, 1)
     floats = on_floats(model, q, v, tau)
     source = StepSource(System(model), "rk4")
-    program, kernel = source.program(), known_step(source)
+    program, kernel = source.program(), step_kernel(source)
     interpreted = native = (q, v)
     for done in range(STEPS):
         given = {"q": interpreted[0], "v": interpreted[1], "u": tau, "clock": clock(done)}
@@ -102,7 +101,7 @@ def test_kernels_travel_between_processes():
     """A pickled kernel computes the same bits."""
     model = rover()
     q, v, tau = kicked(model, 2)
-    kernel = known_step(StepSource(System(model), "rk4"))
+    kernel = step_kernel(StepSource(System(model), "rk4"))
     copy = pickle.loads(pickle.dumps(kernel))
     arguments = (q, v, tau, clock(5))
     for expected, found in zip(kernel(*arguments), copy(*arguments), strict=True):

@@ -7,8 +7,7 @@ import tiburon as tb
 from tests.robots import kicked, rover
 from tiburon.simulation import run as run_module
 from tiburon.simulation.fixed_run import FixedRun
-from tiburon.simulation.recent_systems import known_step
-from tiburon.simulation.step import StepSource
+from tiburon.simulation.step import StepSource, step_kernel
 from tiburon.simulation.system import System
 
 STEPS = 40
@@ -38,7 +37,7 @@ def assert_same_bits(run, q, v):
 def test_a_call_of_n_steps_equals_n_calls_of_one_step(model, start, whole):
     """The native loop gives what its kernel gives, called once for each step."""
     q, v, tau = start
-    step = known_step(StepSource(System(model), "rk4"))
+    step = step_kernel(StepSource(System(model), "rk4"))
     for done in range(STEPS):
         q, v = step(q, v, tau, np.array([0.0, 2e-3, 2e-3, float(done)]))
         np.testing.assert_array_equal(q, whole.q[done + 1])

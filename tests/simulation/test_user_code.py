@@ -138,6 +138,115 @@ def test_elements_and_controllers_that_read_a_global_have_code_of_their_own(
         assert _pushed(**what()) == pytest.approx(force / (2 * MASS), rel=1e-12)
 
 
+class _Settings:
+    """Holds a value that user code reads."""
+
+    force = 1.0
+
+
+SETTINGS = _Settings()
+
+
+def _half(value: float) -> float:
+    return value * PUSH
+
+
+def _readers() -> list[tuple[Any, Any]]:
+    """Return user functions with what changes the force that they read."""
+    closed = np.array([1.0])
+    nested = {"forces": [1.0]}
+    defaults = [1.0]
+
+    def from_closure(now: Any) -> Any:
+        return {"x": float(closed[0])}
+
+    def from_attribute(now: Any) -> Any:
+        return {"x": SETTINGS.force}
+
+    def from_nested(now: Any) -> Any:
+        return {"x": nested["forces"][0]}
+
+    def from_default(now: Any, values: Any = defaults) -> Any:
+        return {"x": values[0]}
+
+    def from_other_function(now: Any) -> Any:
+        return {"x": _half(1.0)}
+
+    def set_global(force: float) -> None:
+        globals()["PUSH"] = force
+
+    def set_attribute(force: float) -> None:
+        SETTINGS.force = force
+
+    return [
+        (from_closure, lambda force: closed.__setitem__(0, force)),
+        (from_attribute, set_attribute),
+        (from_nested, lambda force: nested["forces"].__setitem__(0, force)),
+        (from_default, lambda force: defaults.__setitem__(0, force)),
+        (from_other_function, set_global),
+    ]
+
+
+@pytest.mark.parametrize("place", range(5))
+@pytest.mark.parametrize("form", ["element", "function"])
+def test_one_function_is_followed_when_what_it_reads_changes(
+    place: int, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same robot, element and function in each run: X = F t^2 / (2 m) of the force of now."""
+    monkeypatch.setattr(sys.modules[__name__], "PUSH", 1.0)
+    monkeypatch.setattr(SETTINGS, "force", 1.0)
+    function, change = _readers()[place]
+    model, element = _slide(), tb.ForceFunction("push", function)
+    for force in (1.0, 3.0, 3.0, 1.0, 2.0):
+        change(force)
+        acting = element if form == "element" else tb.ForceFunction("push", function)
+        run = tb.simulate(model, 1.0, dt=1e-2, forces=[acting])
+        assert run.q[-1, 0] == pytest.approx(force / (2 * MASS), rel=1e-12)
+
+
+def test_one_controller_is_followed_when_what_it_reads_changes() -> None:
+    """Traced control, at every stage or sampled, follows an array that it closes over."""
+    force = np.array([1.0])
+
+    @tb.traced
+    def control(state: Any) -> Any:
+        return force + 0.0 * state.v
+
+    model = _slide()
+    for control_dt in (None, 0.05):
+        for value in (1.0, 3.0, 1.0):
+            force[0] = value
+            run = tb.simulate(model, 1.0, dt=1e-2, control=control, control_dt=control_dt)
+            assert run.q[-1, 0] == pytest.approx(value / (2 * MASS), rel=1e-12)
+            assert run.u[-1, 0] == value
+
+
+def test_elements_of_a_class_are_followed_when_their_attributes_change() -> None:
+    """An instance with other attributes acts otherwise; frames it asks for may change, too."""
+
+    class Spring(tb.Element):
+        name = "spring"
+        frame, stiffness = "load", 10.0
+
+        def act(self, now: Any) -> Any:
+            pull = -self.stiffness * (now.frame_pose(self.frame).p[0] - 1.0)
+            return tb.Action({"x": (pull,)})
+
+    body = _body("load", tb.Prismatic("x", (1, 0, 0)), tb.Inertia.point(MASS))
+    marks = [tb.Frame("load_mark", "load", tb.Pose(translation=(0.5, 0.0, 0.0)))]
+    model, spring = tb.Model("slide", [body], marks), Spring()
+    ends = {}
+    for frame, stiffness in (("load", 10.0), ("load_mark", 10.0), ("load", 20.0), ("load", 10.0)):
+        spring.frame, spring.stiffness = frame, stiffness
+        run = tb.simulate(model, 0.5, dt=1e-2, forces=[spring])
+        # a linear oscillator from rest: x = x0 (1 - cos(w t))
+        rest = 1.0 if frame == "load" else 0.5
+        w = np.sqrt(stiffness / MASS)
+        assert run.q[-1, 0] == pytest.approx(rest * (1.0 - np.cos(0.5 * w)), rel=1e-7)
+        ends.setdefault((frame, stiffness), []).append(run.q[-1, 0])
+    assert len(set(ends["load", 10.0])) == 1
+
+
 def test_names_of_results_are_part_of_a_kernel() -> None:
     """Two functions of the same numbers under other names keep their names."""
     one = tb.compile(lambda x: {"sine": np.sin(x), "cosine": np.cos(x)}, shapes={"x": ()})

@@ -34,6 +34,11 @@ class StateKinematics:
         self.q = q
         self.v = v
 
+    @property
+    def model(self) -> Model:
+        """The robot as its user built it."""
+        return self.around.model
+
     @cached_property
     def places(self) -> tuple[Place, ...]:
         """Pose of each plan body in the world."""
@@ -61,7 +66,7 @@ class StateKinematics:
 class ElementContext:
     """Arguments of an element in one state: the robot, its own states, commands and parameters."""
 
-    __slots__ = ("kinematics", "p", "tables", "time", "u", "x")
+    __slots__ = ("kinematics", "p", "tables", "time", "u", "x", "z")
 
     @public
     def __init__(
@@ -72,6 +77,7 @@ class ElementContext:
         u: Scalars,
         p: Scalars,
         tables: Scalars = (),
+        z: Scalars = (),
     ) -> None:
         """Store the arguments of an element.
 
@@ -82,6 +88,7 @@ class ElementContext:
             u: Commands of the element, in the order of `Element.command_names`.
             p: Run-time parameters of the element, in the order of `Element.parameters`.
             tables: Handles of its tables, in the order of `Element.tables`.
+            z: Discrete states, in the order of `Element.discrete_state_names`.
         """
         self.kinematics = kinematics
         self.time = time
@@ -89,11 +96,12 @@ class ElementContext:
         self.u = u
         self.p = p
         self.tables = tables
+        self.z = z
 
     @property
     def model(self) -> Model:
         """The robot as its user built it."""
-        return self.kinematics.around.model
+        return self.kinematics.model
 
     @property
     def plan(self) -> Plan:
@@ -173,6 +181,18 @@ class Element:
         """Return its initial states: zeros by default."""
         return (0.0,) * len(self.state_names(model))
 
+    def discrete_state_names(self, model: Model) -> tuple[str, ...]:
+        """Return the names of its discrete states, unique among all elements.
+
+        They are constant within a step and updated at its end, as the anchor of a contact point or
+        a sampled filter is. Only runs of equal steps with one-step methods update them.
+        """
+        return ()
+
+    def initial_discrete_state(self, model: Model) -> tuple[float, ...]:
+        """Return its initial discrete states: zeros by default."""
+        return (0.0,) * len(self.discrete_state_names(model))
+
     def command_names(self, model: Model) -> tuple[str, ...]:
         """Return the names of its commands, unique among all elements."""
         return ()
@@ -200,6 +220,13 @@ class Element:
     def act(self, now: ElementContext) -> Action:
         """Compute forces, state derivatives and outputs in a state; on floats or traced values."""
         raise TypeError(f"{type(self).__name__} does not define its forces: define act(now)")
+
+    def update_discrete_state(self, now: ElementContext) -> Scalars:
+        """Return its discrete states after a step, from the state at the end of the step.
+
+        `now.z` holds their values during the step, `now.u` the commands.
+        """
+        raise TypeError(f"{type(self).__name__} does not define update_discrete_state(now)")
 
     def check(self, model: Model) -> None:
         """Raise an error if the robot lacks a joint or frame, or a number of values is wrong."""

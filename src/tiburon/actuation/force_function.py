@@ -43,6 +43,14 @@ class ForceFunction(Element):
     states: Mapping[str, float] | tuple[tuple[str, float], ...] = field(default=(), kw_only=True)
     """States by name, with their initial values; the element's name is prefixed."""
 
+    discrete_states: Mapping[str, float] | tuple[tuple[str, float], ...] = field(
+        default=(), kw_only=True
+    )
+    """Discrete states by name, with their initial values, which the function reads as `now.z`."""
+
+    update: Callable[[ElementContext], Any] | None = field(default=None, kw_only=True)
+    """Returns the discrete states after a step, from the state at its end and `now.z`."""
+
     commands: tuple[str, ...] = field(default=(), kw_only=True)
     """Names of its commands."""
 
@@ -55,20 +63,34 @@ class ForceFunction(Element):
     def __post_init__(self) -> None:
         check_name(self.name, "force function")
         element = f"force function {self.name!r}"
-        given: object = self.function
-        if not callable(given):
+        for quantity in ("function", "update"):
+            given: object = getattr(self, quantity)
+            if quantity == "update" and given is None:
+                continue
+            if not callable(given):
+                raise ModelError(
+                    f"{element}: {quantity} must be callable, got {shown(given)}; write a function "
+                    "of an ElementContext that returns an Action, or discrete states",
+                    name=self.name,
+                )
+            advice = f"write def {quantity}(now): ..., which finds now.q, now.v, now.x and now.time"
+            check_signature(given, f"{element}: {quantity}", ("now",), advice=advice)
+        for quantity in ("states", "discrete_states"):
+            listed: Any = getattr(self, quantity)
+            pairs = listed.items() if isinstance(listed, Mapping) else listed
+            checked = tuple(
+                (check_name(n, f"{element}: {quantity}"), number(x, element, n)) for n, x in pairs
+            )
+            object.__setattr__(self, quantity, checked)
+        if (self.update is None) == bool(self.discrete_states):
+            there, lacking = "discrete_states", "update"
+            if self.update is not None:
+                there, lacking = lacking, there
             raise ModelError(
-                f"{element}: function must be callable, got {shown(given)}; write a function of a "
-                "ElementContext that returns an Action",
+                f"{element}: {there}: expected discrete_states and update together, got no "
+                f"{lacking}; pass both, or none",
                 name=self.name,
             )
-        advice = "write def force(now): ..., which finds now.q, now.v, now.x, now.u and now.time"
-        check_signature(given, f"{element}: function", ("now",), advice=advice)
-        states = self.states.items() if isinstance(self.states, Mapping) else self.states
-        checked = tuple(
-            (check_name(n, f"{element}: states"), number(x, element, n)) for n, x in states
-        )
-        object.__setattr__(self, "states", checked)
         values = tuple(
             number(x, element, "parameter_values", self.name) for x in self.parameter_values
         )
@@ -78,11 +100,24 @@ class ForceFunction(Element):
 
     def state_names(self, model: Model) -> tuple[str, ...]:
         """Return the names of its states, prefixed with its own name."""
-        return tuple(f"{self.name}.{name}" for name, _ in self._states)
+        return tuple(f"{self.name}.{name}" for name, _ in _pairs(self.states))
 
     def initial_state(self, model: Model) -> tuple[float, ...]:
         """Return the initial states."""
-        return tuple(x for _, x in self._states)
+        return tuple(x for _, x in _pairs(self.states))
+
+    def discrete_state_names(self, model: Model) -> tuple[str, ...]:
+        """Return the names of its discrete states, prefixed with its own name."""
+        return tuple(f"{self.name}.{name}" for name, _ in _pairs(self.discrete_states))
+
+    def initial_discrete_state(self, model: Model) -> tuple[float, ...]:
+        """Return the initial discrete states."""
+        return tuple(x for _, x in _pairs(self.discrete_states))
+
+    def update_discrete_state(self, now: ElementContext) -> tuple[Any, ...]:
+        """Call the update function."""
+        assert self.update is not None
+        return tuple(np.ravel(self.update(now)))
 
     def command_names(self, model: Model) -> tuple[str, ...]:
         """Return the names of its commands."""
@@ -95,11 +130,6 @@ class ForceFunction(Element):
     def parameters(self) -> tuple[float, ...]:
         """Return its run-time parameters."""
         return self.parameter_values
-
-    @property
-    def state_count(self) -> int:
-        """Number of states."""
-        return len(self._states)
 
     def act(self, now: ElementContext) -> Action:
         """Call the function, and convert its result to an `Action`."""
@@ -122,7 +152,7 @@ class ForceFunction(Element):
             )
         return Action(tuple(answer))
 
-    @property
-    def _states(self) -> tuple[tuple[str, float], ...]:
-        assert isinstance(self.states, tuple)
-        return self.states
+
+def _pairs(states: Any) -> tuple[tuple[str, float], ...]:
+    """Return states that `__post_init__` has checked."""
+    return states  # type: ignore[no-any-return]

@@ -81,7 +81,7 @@ def energy_flow(run: Trajectory) -> EnergyFlow:
         potential_energy(model, q, world=still)
     )
     power = np.sum(np.asarray(run.get("joint_force").values) * v, axis=-1)
-    states = States(model, world, run.system, time, q, run.v, run.x, run.u, CaseRows())
+    states = States(model, world, run.system, time, q, run.v, run.x, run.u, run.z, CaseRows())
     assert run.system is not None
     for frame, wrench in run.system.wrenches(states).items():
         if frame == "world":

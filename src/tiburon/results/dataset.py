@@ -148,7 +148,7 @@ def _compute_rows(
     run: "Trajectory", quantity: Quantity, start: int, stop: int, values: Array
 ) -> None:
     """Compute a quantity for some rows; those of ended cases, whose states are NaN, stay NaN."""
-    rows = {key: _rows(run, key, start, stop) for key in ("q", "v", "x", "u")}
+    rows = {key: _rows(run, key, start, stop) for key in ("q", "v", "x", "u", "z")}
     valid = np.isfinite(rows["q"]).all(axis=-1) & np.isfinite(rows["v"]).all(axis=-1)
     if not valid.any():
         return

@@ -98,14 +98,18 @@ class Column:
 
 
 def state_columns(
-    model: Model, x_names: Sequence[str] = (), command_names: Sequence[str] = ()
+    model: Model,
+    x_names: Sequence[str] = (),
+    command_names: Sequence[str] = (),
+    z_names: Sequence[str] = (),
 ) -> tuple[Column, ...]:
-    """Return the columns of every run, with keys "q", "v", "x" and "u"; empty ones are left out.
+    """Return the columns of every run, keys "q", "v", "x", "u" and "z"; empty ones are left out.
 
     Args:
         model: The robot.
         x_names: Names of the internal states of elements.
         command_names: Names of commands: joint forces first, with the names of velocities.
+        z_names: Names of the discrete states of elements.
     """
     count = len(command_names)
     units = (*force_units(model), *[""] * count)[:count]
@@ -128,6 +132,7 @@ def state_columns(
         ),
         Column("x", "internal_state", tuple(x_names), "", "state", "internal state"),
         Column("u", "command", tuple(command_names), units, "actuator", "command"),
+        Column("z", "discrete_state", tuple(z_names), "", "discrete", "discrete state"),
     )
     return tuple(column for column in columns if column.labels)
 

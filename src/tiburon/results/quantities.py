@@ -106,6 +106,9 @@ class States:
     u: Array
     """Commands, shape (n, commands)."""
 
+    z: Array
+    """Discrete states of elements, shape (n, nz)."""
+
     parameters: CaseRows
     """Parameters that differ between cases, one row per state, by their name in kernels."""
 

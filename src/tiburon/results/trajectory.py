@@ -119,6 +119,11 @@ class Trajectory:
         """Commands, shape (n, ..., commands)."""
         return self.array("u")
 
+    @property
+    def z(self) -> Array:
+        """Discrete states of elements, shape (n, ..., nz)."""
+        return self.array("z")
+
     def array(self, key: str) -> Array:
         """Return all rows of a recorded column by its key or name, shape (n, ..., width)."""
         found = self._read.get(key)
@@ -127,7 +132,7 @@ class Trajectory:
             if key == "time" or column is not None:
                 name = "time" if column is None else column.key
                 found = self.rows.read(name, 0, len(self))
-            elif key in ("x", "u"):
+            elif key in ("x", "u", "z"):
                 found = np.empty((len(self), *self.batch, 0))
             else:
                 known = ["time", *(c.name for c in self.header.columns)]

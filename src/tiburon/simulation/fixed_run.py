@@ -23,10 +23,9 @@ from tiburon.simulation.cases import Cases, CasesOnTheirWay
 from tiburon.simulation.diagnosis import first_to_diverge
 from tiburon.simulation.events import EventSearch, Taken, Watch
 from tiburon.simulation.integrators.methods import METHODS
-from tiburon.simulation.recent_systems import known_step, remembered
 from tiburon.simulation.recorder import SENSED, Room
 from tiburon.simulation.run_parameters import bind_parameters
-from tiburon.simulation.step import Clock, StepSource, sample_kernel
+from tiburon.simulation.step import Clock, StepSource, sample_kernel, step_kernel
 from tiburon.simulation.system import System
 
 __all__ = ["FixedRun"]
@@ -73,7 +72,7 @@ class _Step:
             parameters: Run-time parameters that replace those of model, world and elements.
             cases: Size of the batch; None for one robot.
         """
-        kernel, self.rows = bind_parameters(known_step(source), parameters, cases)
+        kernel, self.rows = bind_parameters(step_kernel(source), parameters, cases)
         self.kernel: Kernel = kernel.__self__  # type: ignore[attr-defined]
         self.widths, self.chained = source.widths, source.chained
         self.is_native = isinstance(self.kernel._code, Code)
@@ -335,13 +334,12 @@ class FixedRun(CasesOnTheirWay):
         self._commanded, self._every, self._steps = commanded, record_every, steps
         cases = None if one else len(state)
 
-        def make_step() -> _Step:
-            return _Step(StepSource(system, method, events), parameters, cases)
-
-        shared = events is None and not parameters
-        self._step: _Step = (
-            remembered(system, ("step", method), make_step) if shared else make_step()
-        )
+        step = system.kept.get(method) if events is None and not parameters else None
+        if step is None:
+            step = _Step(StepSource(system, method, events), parameters, cases)
+            if events is None and not parameters:
+                system.kept[method] = step
+        self._step: _Step = step
         self._loop = self._step.loop
         self._passes_held = bool({"u", "memory"} & self._step.chained.keys())
         self._memory = memory = self._step.widths.get("memory", 0)
@@ -649,8 +647,9 @@ class FixedRun(CasesOnTheirWay):
                 room.views[name][0] = state[:, place : place + width]
                 place += width
         times = np.array([self.time])
-        if "u" in self._step.chained and "u" in room.views:
-            room.views["u"][0] = self._held[:, : room.views["u"].shape[-1]]
+        if "u" in self._step.chained:
+            for name, where in self._recorded_held(room):
+                room.views[name][0] = self._held[:, where]
         self._complete(room, 0, 1, times)
         self._hand(times, whole=True)
 
@@ -667,16 +666,21 @@ class FixedRun(CasesOnTheirWay):
                 if name in views:
                     views[name][first:last] = np.nan
                     views[name][first:last, alive] = plan.rows[name][first:last]
-        if "u" in plan.rows and "u" in views:
-            count = views["u"].shape[-1]
-            u = plan.rows["u"][first:last, :, :count]
-            views["u"][first:last] = u if alive is None else self._held[:, :count]
+        for name, place in self._recorded_held(room) if "u" in plan.rows else ():
+            values = plan.rows["u"][first:last, :, place]
+            views[name][first:last] = values if alive is None else self._held[:, place]
             if alive is not None:
-                views["u"][first:last, alive] = u
+                views[name][first:last, alive] = values
         times = NOTHING
         if writer.observes:
             times = plan.row_times(first, last, self.begin, self.dt)
         self._complete(room, first, last, times)
+
+    def _recorded_held(self, room: Room) -> list[tuple[str, slice]]:
+        """Return the recorded columns of held values, with their places among these."""
+        system = self.system
+        places = {"u": slice(0, len(system.command_names)), "z": system.discrete}
+        return [(name, place) for name, place in places.items() if name in room.views]
 
     def _complete(self, room: Room, first: int, last: int, times: Array) -> None:
         """Write commands and readings of rows whose states are in their place."""

@@ -17,10 +17,9 @@ from tiburon.model.configuration import as_batch
 from tiburon.record import record
 from tiburon.results.checkpoint import Checkpoint
 from tiburon.simulation import run as run_module
-from tiburon.simulation.recent_systems import bare_system, known_step
 from tiburon.simulation.run import RunSetup, carry_out
-from tiburon.simulation.step import MOST_STEPS, Clock, StepSource
-from tiburon.simulation.system import System
+from tiburon.simulation.step import MOST_STEPS, Clock, StepSource, step_kernel
+from tiburon.simulation.system import System, surrounded
 
 __all__ = ["StateRecord", "integrate_rk4"]
 
@@ -121,7 +120,7 @@ def integrate_rk4(
         marks = np.minimum(np.arange(0, steps + record_every, record_every), steps)
         shapes = [(len(marks), *batch, count) for count in (model.nq, model.nv)]
         return StateRecord(begin + marks * dt, *(np.zeros(shape) for shape in shapes))
-    system = bare_system(model, world, fluid, around)
+    system = surrounded(model, world, fluid, None, False).system()
     setup = RunSetup(
         model=model,
         world=around,
@@ -175,7 +174,7 @@ def _diverged(
     clock = np.array(Clock(begin, dt, dt, float(step))[:4])
     try:
         # the step from the last good state, on the way that looks for causes
-        known_step(StepSource(system, METHOD))(first.q, first.v, force[case], clock)
+        step_kernel(StepSource(system, METHOD))(first.q, first.v, force[case], clock)
     except DomainError as error:
         reason = error.given
     return DomainError(

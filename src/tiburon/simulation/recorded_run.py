@@ -100,7 +100,13 @@ class RecordedSystem:
         if any(isinstance(element, str) for element in self.header.elements):
             return None
         tolerance = self.header.setup.get("redundancy_tolerance", 0.0)
-        return System(self.model, self.world, self.header.elements, redundancy_tolerance=tolerance)
+        return System(
+            self.model,
+            self.world,
+            self.header.elements,
+            redundancy_tolerance=tolerance,
+            steps=True,
+        )
 
     @property
     def output_names(self) -> tuple[str, ...]:
@@ -197,20 +203,21 @@ class RecordedSystem:
         inputs = [
             Input("q", (model.nq,)),
             Input("w", (model.nv + system.nx,)),
-            Input("u", (len(system.command_names),)),
+            Input("u", (system.drive_size,)),
             Input("when", ()),
         ]
         program = system.trace(traced, inputs, name)
         kernel: Any = make_kernel(ProgramSource(program), system.parameters())
         # the states of a controller follow those of the elements and are not among them
         w = np.concatenate([states.v, states.x[:, : system.nx]], axis=-1)
+        u = np.concatenate([states.u, states.z], axis=-1)
         known = kernel.__self__.parameters
         own = {key: rows for key, rows in states.parameters.items() if key in known}
-        return kernel(states.q, w, states.u, states.time, **own)
+        return kernel(states.q, w, u, states.time, **own)
 
 
 def _driving(system: System, q: Any, w: Any, u: Any, time: Any, p: Any) -> Driving:
     """Evaluate all elements in one state."""
     position, v, x = system._parts(q, w)
     here = system._setting(position, v, time)
-    return system.drive(here, position, v, x, u, time, p)
+    return system.driven(here, position, v, x, u, time, p)[0]

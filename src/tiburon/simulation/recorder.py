@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import NDArray
 from tiburon.errors import RunFileError, ShapeError
 from tiburon.results.checkpoint import Checkpoint
@@ -19,8 +18,8 @@ from tiburon.results.header import RunHeader
 from tiburon.results.quantities import check_names
 from tiburon.results.rows import ConstantRows, MemoryRows, Rows, allocate_rows
 from tiburon.simulation.run_parameters import bind_parameters
+from tiburon.simulation.step import command_kernel
 from tiburon.simulation.system import System
-from tiburon.trace.program import Input
 
 if TYPE_CHECKING:
     from tiburon.results.store import RunStore
@@ -462,7 +461,7 @@ class RowWriter:
         self._observe: Any = None
         self._rows: dict[str, Array] = {}
         if system.control is not None and not system.held:
-            self._observe, self._rows = _observing(system, parameters, cases)
+            self._observe, self._rows = bind_parameters(command_kernel(system), parameters, cases)
         self.observes = self._observe is not None
         """Whether commands are computed from the rows: those of a controller at every stage."""
 
@@ -619,6 +618,7 @@ class RowWriter:
             u, _ = self._observe(state, held, time[:, None], errors="flag", **self._rows)
         named = {"q": state[..., :q], "v": state[..., q:v], "x": state[..., v:x], "u": u}
         named[SENSED] = self._sensed[:count]
+        named["z"] = self._held[:count, :, self._system.discrete]
         wanted = {column.key for column in self._recorder.header.columns}
         columns = {
             key: array.reshape(count, *self._batch, array.shape[-1])
@@ -626,23 +626,3 @@ class RowWriter:
             if key in wanted
         }
         self._recorder.append(time, columns, checkpoint)
-
-
-def _observing(system: System, parameters: Mapping[str, Any], cases: int) -> Any:
-    """Return a kernel that gives the commands of a traced controller for (state, held, time)."""
-    from tiburon.native.kernel import ProgramSource, make_kernel
-
-    nq = system.model.nq
-
-    def run(given: Any) -> Any:
-        state, u = scalars(given["state"]), scalars(given["u"])
-        return list(system.commands_at(state[:nq], state[nq:], u, given["time"]))
-
-    inputs = [
-        Input("state", (nq + system.model.nv + system.nx,)),
-        Input("u", (system.drive_size,)),
-        Input("time", ()),
-    ]
-    program = system.trace(run, inputs, "commands")
-    kernel = make_kernel(ProgramSource(program), system.parameters())
-    return bind_parameters(kernel, parameters, cases)

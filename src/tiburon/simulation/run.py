@@ -23,8 +23,8 @@ from tiburon.simulation.adaptive_run import AdaptiveRun
 from tiburon.simulation.diagnosis import tell_rank_changes
 from tiburon.simulation.events import Watch
 from tiburon.simulation.fixed_run import FixedRun
+from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.progress import INTERVAL, FirstSecond, Interruption, Progress, progress_of
-from tiburon.simulation.recent_systems import known_columns
 from tiburon.simulation.recorder import SENSED, Recorder, RowWriter
 from tiburon.simulation.run_parameters import with_named
 from tiburon.simulation.sensing import Sensing, Sensor
@@ -102,22 +102,20 @@ class RunSetup(NamedTuple):
         """Whether the controller is part of the native loop."""
         return self.control is not None and is_traced(self.control)
 
-    def system(self) -> System:
-        """Put together what moves."""
-        control = self.control if self.traced else None
-        held = self.traced and self.hold is not None
+    def system_options(self) -> dict[str, Any]:
+        """Return what the system takes beside robot, surroundings and elements."""
         sensed = [(s.name, len(s.channel_names(self.model))) for s in self.sensors]
-        read = sensed if self.traced else ()
+        return {
+            "control": self.control if self.traced else None,
+            "held": self.traced and self.hold is not None,
+            "sensed": sensed if self.traced else (),
+            "redundancy_tolerance": self.redundancy_tolerance,
+        }
+
+    def system(self) -> System:
+        """Build the system of the run."""
         model, world = with_named(self.model, self.world, tuple(self.named or ()))
-        return System(
-            model,
-            world,
-            self.elements,
-            control,
-            held=held,
-            sensed=read,
-            redundancy_tolerance=self.redundancy_tolerance,
-        )
+        return System(model, world, self.elements, steps=True, **self.system_options())
 
     def keywords(self) -> dict[str, Any]:
         """Return all that a trajectory's header does not hold elsewhere."""
@@ -283,6 +281,14 @@ def _run(
     if system.sensed and sensing is not None:
         # commands also jump where sensors say something new
         jumps = math.gcd(sensing.every, setup.hold or 0)
+    if system.z_names and (setup.adaptive or METHODS[setup.method].has_memory):
+        kind, cure = "multi-step", 'take method="rk4"'
+        if setup.adaptive:
+            kind, cure = "adaptive", f"{cure}, or pass adaptive=False"
+        raise ModelError(
+            f"discrete state {system.z_names[0]!r}: expected a one-step method with equal steps, "
+            f"got {kind} method {setup.method!r}; {cure}"
+        )
     watch = Watch(setup.events, setup.begin, setup.dt) if setup.events else None
     state, held = checkpoint.arrays["state"], checkpoint.arrays["held"]
     if earlier is not None:
@@ -380,7 +386,7 @@ def _header(
     setup: RunSetup, system: System, batch: tuple[int, ...], sensing: Sensing | None
 ) -> RunHeader:
     """Return what is known of a run before it starts."""
-    columns = known_columns(system)
+    columns = system.columns
     if sensing is not None:
         named, units = sensing.channel_names, sensing.channel_units
         columns = (*columns, Column(SENSED, "sensor", named, units, "channel", "sensor reading"))

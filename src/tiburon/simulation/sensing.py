@@ -19,7 +19,6 @@ import numpy as np
 
 from tiburon.actuation.element import StateKinematics
 from tiburon.algorithms.kinematics import Moving, frame_motions
-from tiburon.algorithms.setting import forces_on_bodies
 from tiburon.algorithms.tape_calls import scalars
 from tiburon.arrays import NDArray
 from tiburon.errors import DomainError, ModelError
@@ -79,23 +78,7 @@ class Sensed:
     @cached_property
     def external(self) -> Sequence[Force] | None:
         """What acts on each plan body from outside: water, and the wrenches of elements."""
-        system, here = self.system, self.kinematics.around
-        u = self._u
-        if system.control is not None and not system.held:
-            u, _ = system.decide(self.q, self.v, self.x, u, self.time)
-        driving = system.drive(here, self.q, self.v, self.x, u, self.time, self._p)
-        wrenches: dict[str, Sequence[Scalar]] = {}
-        for frame, wrench in driving.wrenches:
-            known = wrenches.get(frame)
-            wrenches[frame] = (
-                wrench
-                if known is None
-                else tuple(a + b for a, b in zip(known, wrench, strict=True))
-            )
-        acting = forces_on_bodies(here.plan, self.q, wrenches, "frame")
-        if acting is None or here.external is None:
-            return here.external if acting is None else acting
-        return tuple(a + b for a, b in zip(here.external, acting, strict=True))
+        return self.system._acting(self.q, self.v, self.x, self._u, self.time, self._p)[0].external
 
     def motion(self, frame: str) -> Moving:
         """Return velocity and spatial acceleration of a frame, its own axes at its origin."""

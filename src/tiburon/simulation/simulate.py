@@ -32,13 +32,12 @@ from tiburon.simulation.events import Event, TimeEvent
 from tiburon.simulation.integrators.kept_inertia import keep_inertia as keeping
 from tiburon.simulation.integrators.methods import METHODS
 from tiburon.simulation.progress import Progress
-from tiburon.simulation.recent_systems import surrounded
 from tiburon.simulation.run import RunSetup, carry_out, check_control, check_sensors
 from tiburon.simulation.run_parameters import RunNumbers, vary_run
 from tiburon.simulation.sensing import Sensor
 from tiburon.simulation.state import State
 from tiburon.simulation.step import MOST_STEPS
-from tiburon.simulation.system import System
+from tiburon.simulation.system import System, surrounded
 from tiburon.trace.declared import is_traced
 
 __all__ = ["resume_run", "simulate"]
@@ -235,8 +234,12 @@ def simulate(
             "it out",
             name=model.name,
         )
-    plain = varied is None and not (extra or setup.traced or setup.redundancy_tolerance)
-    system = around.system if plain else setup.system()
+    if varied is not None:
+        system = setup.system()
+    elif not (extra or setup.traced or setup.redundancy_tolerance):
+        system = around.system()
+    else:
+        system = around.system(extra, **setup.system_options())
     if not model.nq + system.nx:
         raise ModelError(
             f"model {model.name!r}: expected a joint that moves, got none; give a body another "
@@ -351,6 +354,7 @@ def _start(
     held = np.zeros((cases, system.drive_size))
     if command is not None:
         _put(held[:, : commands.shape[-1]], commands, batch)
+    held[:, system.discrete] = system.z0
     rows = {
         name: array
         if array.ndim <= 1

@@ -1,7 +1,8 @@
 """One step of a run with equal steps: the kernel that the engine of `fixed_run.py` calls in a loop.
 
-A step moves the state by one interval of the method, brings it back onto the loops, and applies
-all updates that happen once per step: it samples a controller that is due, and it checks events.
+A step moves the state by one interval of the method, projects it onto the loop constraints, and
+applies what happens once per step: it updates the discrete states of elements, samples a controller
+that is due, and checks events.
 Whatever changes from step to step is an input and an output of the same name, so that the outputs
 of one call are the inputs of the next. The step is one traced function, which rounds alike in
 every kernel that contains it.
@@ -30,7 +31,16 @@ from tiburon.trace.regions import function, while_loop
 from tiburon.trace.structure import Structure, flatten, rebuild
 from tiburon.trace.value import require
 
-__all__ = ["LEFT_OPEN", "MOST_STEPS", "Clock", "StepSource", "Stepping", "sample_kernel"]
+__all__ = [
+    "LEFT_OPEN",
+    "MOST_STEPS",
+    "Clock",
+    "StepSource",
+    "Stepping",
+    "command_kernel",
+    "sample_kernel",
+    "step_kernel",
+]
 
 LEFT_OPEN = (
     "loops that stay closed: the step is too long, or a joint was driven where they cannot follow"
@@ -196,11 +206,11 @@ class StepSource:
     def chained(self) -> dict[str, int]:
         """Sizes of what a step passes on to the next, by name.
 
-        The state, held values that a controller updates in the loop, the memory of a multi-step
-        method; where events are watched, the clock of each case, and the side of zero that each
-        event is on: -1, 1, or 0 where it cannot be crossed.
+        The state; held values if a controller is sampled or elements have discrete states; the
+        memory of a multi-step method; where events are watched, the clock of each case and the side
+        of zero of each event: -1, 1, or 0 where it cannot be crossed.
         """
-        fixed = () if self.system.held else ("u",)
+        fixed = () if self.system.held or self.system.z_names else ("u",)
         if self.watch is None:
             fixed = (*fixed, "clock")
         return {name: width for name, width in self.widths.items() if name not in fixed}
@@ -231,7 +241,8 @@ class StepSource:
             for name in ("q", "v", "x", "u", "memory", "clock", "side")
         }
         clock, q, w, u = Clock(*named["clock"]), named["q"], named["v"] + named["x"], named["u"]
-        stepping = Stepping(system, method, scalars(given[ELEMENTS]) if ELEMENTS in given else ())
+        p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
+        stepping = Stepping(system, method, p)
         now, later = (clock.begin + done * clock.dt for done in (clock.done, clock.done + 1.0))
 
         def started(q: Scalars, w: Scalars, u: Scalars, time: Scalar) -> Any:
@@ -244,6 +255,7 @@ class StepSource:
         q1, w1, memory1 = stepping.step(q, w, memory, u, clock.step, now)
         due = clock.sample > 0.5
         results: dict[str, Any] = {}
+        u1 = system.update(q1, w1, u, later, p) if system.z_names else u
         if self.watch is not None:
             side, met = self._watched((q, w, now), (q1, w1, later), u, clock, named["side"])
             going = clock.done < clock.end
@@ -252,6 +264,7 @@ class StepSource:
                 _chosen(stay, a, b)
                 for a, b in ((q, q1), (w, w1), (memory, memory1), (side[0], side[1]))
             )
+            u1 = _chosen(stay, u, u1) if system.z_names else u
             done = np.where(stay, clock.done, clock.done + 1.0)
             end = np.where(met & going, clock.done, clock.end)
             then = clock._replace(done=done, end=end, start=0.0, look=0.0)
@@ -261,11 +274,11 @@ class StepSource:
             due = due & (total - clock.hold * np.floor(total / clock.hold) < 0.5)
 
             def sampled() -> tuple[Scalars, Any]:
-                fresh = system.hold(q1, w1, u, later)
+                fresh = system.hold(q1, w1, u1, later)
                 return fresh, started(q1, w1, fresh, later) if method.has_memory else memory1
 
-            u, memory1 = _where(due, sampled, (u, memory1))
-            results["u"] = list(u)
+            u1, memory1 = _where(due, sampled, (u1, memory1))
+        results["u"] = list(u1)
         after = {"q": q1, "v": w1[:nv], "x": w1[nv:], "memory": tuple(flatten(memory1)[0])}
         results |= {name: list(values) for name, values in after.items()}
         return {name: results[name] for name in self.chained}
@@ -302,26 +315,67 @@ class StepSource:
         return (before, signs(g)), crossed > 0.0
 
 
+_kernels: dict[str, tuple[dict[str, Any], Callable[..., Any]]] = {}
+
+KERNELS = 32
+"""Step kernels that are kept, by the key of their code, with the parameters they are bound to."""
+
+
+def step_kernel(source: StepSource) -> Callable[..., Any]:
+    """Return the kernel of a step; one with the same code and parameters is taken again.
+
+    Binding parameters takes as long as hundreds of steps of a small robot.
+    """
+    from tiburon.native.kernel import make_kernel
+
+    key, parameters = source.key, source.system.parameters()
+    known = _kernels.pop(key, None)
+    if known is None or known[0] != parameters:
+        known = (parameters, make_kernel(source, parameters))
+    # the oldest is dropped first
+    _kernels[key] = known
+    if len(_kernels) > KERNELS:
+        # a list, and no error: another thread may do the same at this moment
+        oldest, *_ = list(_kernels)
+        _kernels.pop(oldest, None)
+    return known[1]
+
+
 def sample_kernel(system: System) -> Callable[..., Any]:
     """Return a kernel of the controller alone: held values after it was sampled.
 
     It takes (state, u, time), with the state (*q, *v, *x).
     """
+    return _controller_kernel(system, "sample", system.hold)
+
+
+def command_kernel(system: System) -> Callable[..., Any]:
+    """Return a kernel of the commands of a traced controller, with the same arguments."""
+    return _controller_kernel(system, "commands", system.commands_at)
+
+
+def _controller_kernel(
+    system: System, name: str, function: Callable[..., Scalars]
+) -> Callable[..., Any]:
     from tiburon.native.kernel import ProgramSource, make_kernel
 
+    found: Callable[..., Any] | None = system.kept.get(name)
+    if found is not None:
+        return found
     nq = system.model.nq
 
     def run(given: Any) -> Any:
         state, u = tuple(scalars(given["state"])), tuple(scalars(given["u"]))
-        return list(system.hold(state[:nq], state[nq:], u, given["time"]))
+        return list(function(state[:nq], state[nq:], u, given["time"]))
 
     inputs = [
         Input("state", (nq + system.model.nv + system.nx,)),
         Input("u", (system.drive_size,)),
         Input("time", ()),
     ]
-    program = system.trace(run, inputs, "sample")
-    return make_kernel(ProgramSource(program), system.parameters())
+    program = system.trace(run, inputs, name)
+    found = system.kept[name] = make_kernel(ProgramSource(program), system.parameters())
+    return found
 
 
 def _where(condition: Any, changed: Callable[[], Any], state: Any) -> Any:

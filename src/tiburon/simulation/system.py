@@ -1,33 +1,48 @@
-"""What moves, put together once: robot, surroundings, elements, and a controller that is traced.
+"""Systems: a robot in its surroundings with its elements and a traced controller.
 
 Symbols:
-    q   positions; v joint velocities; x inner states of elements and controller
+    q   configuration; v joint velocity; x continuous states of elements and controller
     w   (*v, *x): all that integrators move along straight lines, as one vector
-    u   commands, held by whoever calls: joint forces, then those of the elements in order
-    p   run-time numbers of the elements
+    u   held values: commands (joint forces, then those of the elements in order), rates of a
+        sampled controller, sensor readings of a traced controller, z
+    z   discrete states of elements, updated once per step
+    p   run-time parameters of the elements
 
-Those of the controller, and the handles of tables, are bound while a function of the system is
-traced: nobody hands them on.
+Run-time parameters of the controller and handles of tables are bound while a function of the system
+is traced, so that no caller passes them.
+
+Runs of the same robot share systems (`surrounded`), and with them kernels. Each thread has its own:
+run-time parameters are bound to a system while one of its functions is traced.
 """
 
 import hashlib
-from collections.abc import Callable, Hashable, Mapping, Sequence
+import threading
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from operator import add
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiburon.actuation.defaults import PASSIVES, elements_of
 from tiburon.actuation.element import Action, Element, ElementContext, StateKinematics, structure_of
 from tiburon.actuation.loop_switch import LoopSwitch
 from tiburon.algorithms.crba import mass_elements
 from tiburon.algorithms.joint_space import expanded_parents
+from tiburon.algorithms.kinematics import Place
 from tiburon.algorithms.rnea import rnea
 from tiburon.algorithms.setting import Setting, forces_on_bodies
-from tiburon.algorithms.surroundings import DEFAULT_WORLD, at_time, structure_around, surroundings
+from tiburon.algorithms.surroundings import (
+    DEFAULT_WORLD,
+    at_time,
+    structure_around,
+    surroundings,
+    world_with,
+)
 from tiburon.algorithms.tape_calls import JointVector, scalars
 from tiburon.arguments import public
-from tiburon.errors import ShapeError
+from tiburon.errors import ModelError, OptionError, ShapeError
 from tiburon.functions.dynamics import method_of_runs
 from tiburon.functions.kernel_source import parameter_values, trace_with_parameters
 from tiburon.functions.library import GRAVITY, INERTIA, TIME, depends_on_time
@@ -43,38 +58,51 @@ from tiburon.loops.derivatives import add_constraints, constrained_solver
 from tiburon.loops.methods import constrained_motion
 from tiburon.loops.metric import MIN_CUT
 from tiburon.loops.projection import MAX_RESIDUAL, projected_configuration, projected_velocity
-from tiburon.model import Model, Plan, World
-from tiburon.model.plan import WORLD_BODY
+from tiburon.model import Model, Plan, Water, World
+from tiburon.results.header import Column, state_columns
 from tiburon.simulation.state import CommandRow, Readings, State, unique_names
-from tiburon.spatial import Scalar
+from tiburon.spatial import Motion, Scalar
 from tiburon.trace.array import as_traced
-from tiburon.trace.declared import has_structure, is_declared, structure_text
-from tiburon.trace.primitives.table_rows import HANDLE
+from tiburon.trace.declared import (
+    Identical,
+    by_identity,
+    has_structure,
+    is_declared,
+    structure_text,
+)
+from tiburon.trace.dependencies import snapshot
+from tiburon.trace.digest import program_digest
+from tiburon.trace.primitives.table_rows import HANDLE, Table
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
-from tiburon.trace.program import Input, Program, current_graph
+from tiburon.trace.program import Input, Program, current_graph, input_array
+from tiburon.trace.value import Value
 
 __all__ = [
     "CONTROL",
     "ELEMENTS",
     "TABLES",
     "Driving",
+    "Surrounded",
     "System",
-    "drive_key",
     "summed_wrenches",
+    "surrounded",
 ]
 
 Scalars = tuple[Scalar, ...]
 
 
+ELEMENTS = "elements"
+"""Name of the kernel parameter with the run-time parameters of all elements."""
+
 CONTROL = "control"
-"""Name of the parameter that holds the run-time numbers of a traced controller."""
+"""Name of the kernel parameter with the run-time parameters of a traced controller."""
 
 TABLES = "tables"
-"""Name of the parameter that leads code to the tables of elements and controller; not for users."""
+"""Name of the kernel parameter with the handles of all tables; users cannot set it."""
 
 
 class Driving:
-    """What all elements together do in one state."""
+    """The sum of what all elements exert in one state, and their rates."""
 
     __slots__ = ("force", "outputs", "rates", "wrenches")
 
@@ -84,12 +112,12 @@ class Driving:
         self.wrenches: list[tuple[str, Sequence[Scalar]]] = []
         """Frames and the wrenches on them, frame axes [N m, N]."""
         self.rates: list[Scalar] = []
-        """Rates of the inner states of elements."""
+        """Rates of the continuous states of elements."""
         self.outputs: dict[str, Scalar] = {}
-        """What elements report."""
+        """Reported outputs by name."""
 
     def take(self, model: Model, element: Element, action: Action, states: int) -> None:
-        """Add what one element does."""
+        """Add the action of one element."""
         force = action.joint_force
         if isinstance(force, Mapping):
             for joint, values in force.items():
@@ -127,18 +155,22 @@ def summed_wrenches(
 
 
 class System:
-    """A robot in its world with all that drives it: gives the rates that integrators need.
+    """A robot in its world with its elements and controller: computes the rates of all states.
 
     Attributes:
         model: The robot.
         world: Its surroundings.
-        elements: What acts on it, in order.
-        control: A controller marked with `traced`, or None: commands then come from outside.
+        elements: Elements that act on it, in order.
+        control: A controller marked with `traced`; None if commands come from the caller.
         held: Whether the controller is sampled, its commands held in between.
         commands: The commands and their places.
         command_names: Their names.
-        x_names: Names of the inner states, those of the controller last.
-        x0: Inner states at the start, shape (nx,).
+        x_names: Names of the continuous states, those of the controller last.
+        x0: Initial continuous states, shape (nx,).
+        z_names: Names of the discrete states of elements.
+        z0: Initial discrete states, shape (nz,).
+        kept: Kernels and the like that all runs of this system share, by name.
+        fixed: Number of leading elements that follow from the model alone and never change.
     """
 
     @public
@@ -152,22 +184,25 @@ class System:
         held: bool = False,
         sensed: Sequence[tuple[str, int]] = (),
         redundancy_tolerance: float = 0.0,
+        steps: bool = False,
     ) -> None:
-        """Put a system together.
+        """Build a system.
 
         Args:
             model: The robot.
             world: Surroundings; gravity (0, 0, -9.81) m/s^2 on dry land by default.
-            elements: What acts on it, in order.
-            control: A traced controller, called with a `State`; gives commands, or commands and the
-                rates of its own states if it has `state_names` and `initial_state`.
+            elements: Elements that act on it, in order.
+            control: A traced controller, called with a `State`; returns commands, or commands and
+                the rates of its own states if it has `state_names` and `initial_state`.
             held: Whether its commands are sampled by the loop and held.
-            sensed: Sensors that the controller reads, by name, with their numbers of channels;
-                what they say is held with the commands.
+            sensed: Sensors that the controller reads, by name, with their number of channels; the
+                readings are held with the commands.
             redundancy_tolerance: As `simulate` takes it.
+            steps: Whether the caller takes equal steps and updates discrete states after each.
 
         Raises:
-            ModelError: If names are given twice.
+            ModelError: If names are given twice, or an element has discrete states but no steps
+                update them.
         """
         self.model = model
         self.world = world or DEFAULT_WORLD
@@ -188,13 +223,23 @@ class System:
         self.command_names = self.commands.names
         own = getattr(control, "state_names", None)
         self.own_names: tuple[str, ...] = () if own is None else tuple(_called(own, model))
-        self._states = [len(e.state_names(model)) for e in self.elements]
-        self._taken = [len(e.command_names(model)) for e in self.elements]
-        self._numbers = [len(e.parameters()) for e in self.elements]
-        # held as long as code may read them
-        self._tables = [e.tables() for e in self.elements]
+        self._sizes = [
+            _Sizes(
+                len(e.state_names(model)),
+                len(e.command_names(model)),
+                len(e.discrete_state_names(model)),
+                len(e.parameters()),
+                # kept as long as code may read them
+                e.tables(),
+            )
+            for e in self.elements
+        ]
         self._control_tables = tuple(_called(getattr(control, "tables", ())))
         self._bound: Mapping[str, Sequence[Scalar]] | None = None
+        self._constants: dict[tuple[str, str], tuple[float | None, ...]] = {}
+        self._user_code: tuple[Any, Hashable] | None = None
+        self.kept: dict[Any, Any] = {}
+        self.fixed = 0
         self.x_names = unique_names(
             "inner state",
             [*(n for e in self.elements for n in e.state_names(model)), *self.own_names],
@@ -203,35 +248,53 @@ class System:
         if self.own_names:
             start += _called(control.initial_state, model)  # type: ignore[union-attr]
         self.x0 = np.array(start, dtype=np.float64)
+        self.z_names = unique_names(
+            "discrete state", [n for e in self.elements for n in e.discrete_state_names(model)]
+        )
+        self.z0 = np.array([z for e in self.elements for z in e.initial_discrete_state(model)])
+        if self.z_names and not steps:
+            element = next(e for e in self.elements if e.discrete_state_names(model))
+            raise ModelError(
+                f"element {element.name!r}: expected a run of equal steps, which updates its "
+                "discrete states, got another use; use simulate, or leave the element out",
+                name=element.name,
+            )
         self.time_matters = depends_on_time(model, self.world)
 
     @property
     def nx(self) -> int:
-        """Number of inner states."""
+        """Number of continuous states."""
         return len(self.x_names)
 
     @property
     def drive_size(self) -> int:
-        """Numbers that are held between steps.
-
-        Commands, rates of a sampled controller, and what sensors say to a traced one.
-        """
-        return int(self.readings.stop)
+        """Number of held values: commands, rates of a sampled controller, readings, z."""
+        return int(self.discrete.stop)
 
     @cached_property
     def readings(self) -> slice:
-        """Where what sensors say stands among the numbers that are held."""
+        """Place of the sensor readings among the held values."""
         start = len(self.command_names) + (len(self.own_names) if self.held else 0)
         return slice(start, start + sum(count for _, count in self.sensed))
 
     @cached_property
+    def discrete(self) -> slice:
+        """Place of the discrete states among the held values."""
+        return slice(self.readings.stop, self.readings.stop + len(self.z_names))
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Recorded columns: states, commands, discrete states."""
+        return state_columns(self.model, self.x_names, self.command_names, self.z_names)
+
+    @cached_property
     def output_names(self) -> tuple[str, ...]:
-        """Names of what elements can report."""
+        """Names of the outputs that elements report."""
         return unique_names(
             "output", [name for e in self.elements for name in e.output_names(self.model)]
         )
 
-    # what moves
+    # equations of motion
 
     def rates(
         self,
@@ -241,14 +304,14 @@ class System:
         time: Scalar = 0.0,
         p: Sequence[Scalar] | None = None,
     ) -> Scalars:
-        """Return the time derivative of w: joint accelerations, then rates of inner states.
+        """Return the time derivative of w: joint accelerations, then rates of continuous states.
 
         Args:
             q: Position [m or rad], nq scalars.
-            w: Joint velocity [m/s or rad/s] and inner states, nv + nx scalars.
-            u: What is held, `drive_size` scalars: commands of outside or of a sampled controller.
-            time: When [s].
-            p: Run-time numbers of the elements; their own by default.
+            w: Joint velocity [m/s or rad/s] and continuous states, nv + nx scalars.
+            u: Held values, `drive_size` scalars.
+            time: Time [s].
+            p: Run-time parameters of the elements; their own by default.
         """
         return self.motion(q, w, u, time, p)[0]
 
@@ -260,7 +323,7 @@ class System:
         time: Scalar = 0.0,
         p: Sequence[Scalar] | None = None,
     ) -> tuple[Scalars, Scalars]:
-        """Return what `rates` returns, and the constraint forces of loops [N or N m]."""
+        """Return the rates, and the constraint forces of loops [N or N m]."""
         q, v, x = self._parts(q, w)
         here, driving, own = self._acting(q, v, x, u, time, p)
         vd, forces = self._accelerations(here, q, v, x, driving.force)
@@ -276,13 +339,13 @@ class System:
         time: Scalar,
         p: Sequence[Scalar] | None = None,
     ) -> tuple[Scalars, Scalars]:
-        """Return the residual of the equations of motion, and the rates of inner states.
+        """Return the residual of the equations of motion, and the rates of continuous states.
 
         The residual is tau - ID(q, v, vd) + J^T lambda, then -(J vd + bias) for loops.
 
         Args:
             q: Position [m or rad], nq scalars.
-            w: Joint velocity [m/s or rad/s] and inner states, nv + nx scalars.
+            w: Joint velocity [m/s or rad/s] and continuous states, nv + nx scalars.
             vd: Joint acceleration [m/s^2 or rad/s^2], nv scalars.
             forces: lambda, the constraint forces of loops [N or N m].
             u: As in `rates`.
@@ -300,7 +363,7 @@ class System:
     def linear_solver(
         self, q: Sequence[Scalar], w: Sequence[Scalar], time: Scalar
     ) -> Callable[[Scalars], Scalars]:
-        """Return what solves [[H, J^T], [J, 0]] [vd; -lambda] = r for vd."""
+        """Return a solver of [[H, J^T], [J, 0]] [vd; -lambda] = r for vd."""
         q, v, x = self._parts(q, w)
         here, n = self._setting(q, v, time), self.model.nv
         if self.model.loops:
@@ -324,15 +387,29 @@ class System:
         """Return the conditions with all external forces, joint forces, and controller rates."""
         # visits recorded as steps take what belongs to their body from joint vectors only
         here = self._setting(q, v, time)
-        own: Sequence[Scalar] = u[len(self.command_names) : self.readings.start]
-        if self.control is not None and not self.held:
-            u, own = self.decide(q, v, x, u, time)
-        driving = self.drive(here, q, v, x, u, time, p)
+        driving, own = self.driven(here, q, v, x, u, time, p)
         external = here.external
         acting = forces_on_bodies(here.plan, q, summed_wrenches(driving.wrenches), "frame")
         if acting is not None:
             external = acting if external is None else tuple(map(add, external, acting))
         return here._replace(external=external), driving, own
+
+    def driven(
+        self,
+        here: Setting,
+        q: Sequence[Scalar],
+        v: Sequence[Scalar],
+        x: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+        p: Sequence[Scalar] | None = None,
+    ) -> tuple[Driving, Sequence[Scalar]]:
+        """Evaluate controller and elements; return their actions and the controller's rates."""
+        own: Sequence[Scalar] = u[len(self.command_names) : self.readings.start]
+        commands = u
+        if self.control is not None and not self.held:
+            commands, own = self.decide(q, v, x, u, time)
+        return self.drive(here, q, v, x, commands, time, p, u[self.discrete]), own
 
     def _constraints(
         self, here: Setting, q: JointVector, v: JointVector, x: Sequence[Scalar]
@@ -363,14 +440,14 @@ class System:
         return solve(here.plan, q, v, tau, here.gravity, here.external), ()
 
     def settle(self, q: Scalars, w: Scalars, time: Scalar) -> tuple[Scalars, Scalars, Scalar]:
-        """Bring a state back onto the loops after a step; that of a tree stays as it is.
+        """Project a state onto the loop constraints after a step; a tree stays as it is.
 
-        Positions first, by the least motion that closes the loops; then velocities, by an impulse
-        of the loops' own forces.
+        The configuration moves by the least motion that closes the loops; then the velocity is
+        projected by an impulse of the constraint forces.
 
         Returns:
-            Position, velocity with inner states, and the largest gap that is left [m or rad]; more
-            than `most_open` tells that the loops could not be closed.
+            Configuration, velocity with continuous states, and the largest loop-closure error [m or
+            rad]; above `most_open` the loops could not be closed.
         """
         if not self.model.loops:
             return q, w, 0.0
@@ -387,12 +464,12 @@ class System:
         return max(MAX_RESIDUAL, self.redundancy_tolerance)
 
     def gaps(self, q: Scalars, time: Scalar, x: Sequence[Scalar] | None = None) -> Scalars:
-        """Return how far each constraint of the loops is from closed [m or rad].
+        """Return the residual of each loop constraint [m or rad].
 
         Args:
-            q: Position [m or rad], nq scalars.
-            time: When [s].
-            x: Inner states, which tell what switched loops hold on to; None to leave that out.
+            q: Configuration [m or rad], nq scalars.
+            time: Time [s].
+            x: Continuous states, which hold the offsets of switched loops; None to leave those out.
         """
         plan = self._plan(q, (0.0,) * self.model.nv, time)
         held = constraints(self.model, plan, JointVector(q))
@@ -400,13 +477,13 @@ class System:
 
     @cached_property
     def switch_places(self) -> dict[str, int]:
-        """Where among the inner states those of each loop begin that is switched, by its name."""
+        """Place of the first state of each switched loop among the continuous states, by name."""
         found: dict[str, int] = {}
         start = 0
-        for element, states in zip(self.elements, self._states, strict=True):
+        for element, size in zip(self.elements, self._sizes, strict=True):
             if isinstance(element, LoopSwitch):
                 found[element.loop] = start
-            start += states
+            start += size.states
         return found
 
     def switches(self, x: Sequence[Scalar]) -> Switches | None:
@@ -434,31 +511,64 @@ class System:
         u: Sequence[Scalar],
         time: Scalar,
         p: Sequence[Scalar] | None = None,
+        z: Sequence[Scalar] = (),
     ) -> Driving:
-        """Let all elements act in one state; `rates` tells what the arguments are."""
-        nv = self.model.nv
-        driving = Driving(u[:nv])
-        numbers = self._run_time(ELEMENTS) if p is None else p
-        handles = self._run_time(TABLES)
+        """Evaluate all elements under given commands; the arguments are those of `rates`."""
+        driving = Driving(u[: self.model.nv])
         kinematics = StateKinematics(here, q, v)
-        at_x, at_u, at_p, at_t = 0, nv, 0, 0
-        sizes = zip(
-            self.elements, self._states, self._taken, self._numbers, self._tables, strict=True
-        )
-        for element, states, commands, count, tables in sizes:
-            handle_count = HANDLE * len(tables)
-            now = ElementContext(
-                kinematics,
-                time,
-                tuple(x[at_x : at_x + states]),
-                tuple(u[at_u : at_u + commands]),
-                tuple(numbers[at_p : at_p + count]),
-                tuple(handles[at_t : at_t + handle_count]),
-            )
-            driving.take(self.model, element, element.act(now), states)
-            at_x, at_u, at_p = at_x + states, at_u + commands, at_p + count
-            at_t += handle_count
+        for element, size, now in self._contexts(kinematics, x, u, z, time, p):
+            driving.take(self.model, element, element.act(now), size.states)
         return driving
+
+    def update(
+        self,
+        q: Sequence[Scalar],
+        w: Sequence[Scalar],
+        u: Sequence[Scalar],
+        time: Scalar,
+        p: Sequence[Scalar] | None = None,
+    ) -> Scalars:
+        """Return the held values at the end of a step, with updated discrete states."""
+        position, v, x = self._parts(q, w)
+        kinematics = StateKinematics(self._setting(position, v, time), position, v)
+        commands = self.commands_at(q, w, u, time)
+        z: list[Scalar] = []
+        for element, size, now in self._contexts(
+            kinematics, x, commands, u[self.discrete], time, p
+        ):
+            z += _updated(element, size, now)
+        return (*u[: self.discrete.start], *z)
+
+    def _contexts(
+        self,
+        kinematics: StateKinematics,
+        x: Sequence[Scalar],
+        u: Sequence[Scalar],
+        z: Sequence[Scalar],
+        time: Scalar,
+        p: Sequence[Scalar] | None,
+    ) -> "Iterator[tuple[Element, _Sizes, ElementContext]]":
+        """Yield each element with the sizes of its parts and its context in a state."""
+        parameters = self._run_time(ELEMENTS) if p is None else p
+        handles = self._run_time(TABLES)
+        at_x, at_u, at_z, at_p, at_t = 0, self.model.nv, 0, 0, 0
+        for element, size in zip(self.elements, self._sizes, strict=True):
+            end_t = at_t + HANDLE * len(size.tables)
+            yield (
+                element,
+                size,
+                ElementContext(
+                    kinematics,
+                    time,
+                    tuple(x[at_x : at_x + size.states]),
+                    tuple(u[at_u : at_u + size.commands]),
+                    tuple(parameters[at_p : at_p + size.parameters]),
+                    tuple(handles[at_t:end_t]),
+                    tuple(z[at_z : at_z + size.discrete]),
+                ),
+            )
+            at_x, at_u, at_z = at_x + size.states, at_u + size.commands, at_z + size.discrete
+            at_p, at_t = at_p + size.parameters, end_t
 
     def decide(
         self,
@@ -468,13 +578,13 @@ class System:
         u: Sequence[Scalar],
         time: Scalar,
     ) -> tuple[Scalars, Scalars]:
-        """Ask the traced controller; return all commands, and the rates of its own states."""
+        """Call the traced controller; return all commands, and the rates of its own states."""
         count, own = len(self.command_names), len(self.own_names)
         state = State(self, time, *map(_array, (q, v, x, u[:count])))
         if own:
             state.own = state.x[len(x) - own :]
         if self.sensed:
-            state.sensors = self._said(u)
+            state.sensors = self._readings_by_name(u)
         state.owner, state.p = self.control, _array(self._run_time(CONTROL))
         handles = self._run_time(TABLES)
         state.tables = tuple(handles[len(handles) - HANDLE * len(self._control_tables) :])
@@ -491,21 +601,20 @@ class System:
             raise ShapeError("control: rates", f"{own} ({', '.join(self.own_names)})", len(rates))
         return tuple(self.commands.fill(list(u[:count]), answer)), rates
 
-    def _said(self, u: Sequence[Scalar]) -> Readings:
-        """Return what sensors say by name, from what is held."""
-        said, place = u[self.readings], 0
-        found = Readings()
+    def _readings_by_name(self, u: Sequence[Scalar]) -> Readings:
+        """Return the held sensor readings by the name of the sensor."""
+        found, place = Readings(), self.readings.start
         for name, count in self.sensed:
-            found[name] = _array(said[place : place + count])
+            found[name] = _array(u[place : place + count])
             place += count
         return found
 
     def hold(
         self, q: Sequence[Scalar], w: Sequence[Scalar], u: Sequence[Scalar], time: Scalar
     ) -> Scalars:
-        """Sample the traced controller: return what is held from here on, `drive_size` scalars."""
+        """Sample the traced controller: return the held values from here on."""
         commands, own = self.decide(*self._parts(q, w), u, time)
-        return (*commands, *own, *u[self.readings])
+        return (*commands, *own, *u[self.readings.start :])
 
     def commands_at(
         self, q: Sequence[Scalar], w: Sequence[Scalar], u: Sequence[Scalar], time: Scalar
@@ -531,25 +640,25 @@ class System:
         around = Setting(self.model, (), (), *surroundings(self.model, self.world))
         return around.at(q, v, *((time,) if self.time_matters else ()))
 
-    # what its code depends on
+    # parameters, keys and traces
 
     def numbers(self) -> tuple[float, ...]:
-        """Return the run-time numbers of all elements."""
+        """Return the run-time parameters of all elements."""
         return tuple(x for element in self.elements for x in element.parameters())
 
     def control_numbers(self) -> tuple[float, ...]:
-        """Return the run-time numbers of the traced controller."""
+        """Return the run-time parameters of the traced controller."""
         given = _called(getattr(self.control, "parameters", ()))
         return tuple(np.ravel(np.asarray(given, dtype=np.float64)).tolist())
 
     @cached_property
     def _handles(self) -> tuple[float, ...]:
-        """What leads code to the tables: of elements in order, then of the controller."""
-        tables = [*(t for own in self._tables for t in own), *self._control_tables]
+        """Handles of all tables: of elements in order, then of the controller."""
+        tables = [*(t for size in self._sizes for t in size.tables), *self._control_tables]
         return tuple(x for table in tables for x in table.handle)
 
     def _run_time(self, name: str) -> Sequence[Scalar]:
-        """Return what stands for run-time numbers: those bound in a trace, or the numbers."""
+        """Return run-time parameters: those bound in a trace, or their values."""
         if self._bound is not None:
             return self._bound[name]
         if name == TABLES:
@@ -557,21 +666,21 @@ class System:
         return self.numbers() if name == ELEMENTS else self.control_numbers()
 
     def parameters(self) -> dict[str, Any]:
-        """Return the run-time numbers by name: of model, world, elements and controller."""
+        """Return the run-time parameters by name: of model, world, elements and controller."""
         found = parameter_values(self.model, self.world, (INERTIA, GRAVITY))
-        # loops tell the time themselves
+        # the step kernel computes the time from its clock
         found.pop(TIME, None)
         own = {name: self._run_time(name) for name in (ELEMENTS, CONTROL, TABLES)}
-        return {**found, **{name: numbers for name, numbers in own.items() if numbers}}
+        return {**found, **{name: values for name, values in own.items() if values}}
 
     def trace(
         self, run: Callable[[Mapping[str, Any]], Any], inputs: Sequence[Input], name: str
     ) -> Program:
-        """Trace a function of the system whose numbers are run-time parameters.
+        """Trace a function of the system with run-time parameters as inputs.
 
         Args:
             run: Takes the arrays of one case by name; those of elements as `elements`.
-            inputs: What callers pass.
+            inputs: Arguments of the kernel.
             name: Name of the program.
         """
 
@@ -589,36 +698,238 @@ class System:
     def key(self) -> str:
         """Text that is equal exactly if the code of the system is."""
         around = structure_around(self.model, self.world)
-        text = structure_text(("system 1", around, self.structure()))
+        text = structure_text(("system 2", around, self.structure()))
         digest = hashlib.blake2b(text.encode())
         digest.update(self.model.structure_key())
         return digest.hexdigest()
 
     def retrace(self) -> None:
-        """Trace user code as it is now, and find its key again.
+        """Trace user code again, so that `key` belongs to what it computes now.
 
         Raises:
-            ModelError: If joints or closures act otherwise than when the model was built.
+            ModelError: If joints or closures differ from their traces when the model was built.
         """
         self.model.check_unchanged()
         self.world.traced_key()
         self.__dict__.pop("key", None)
 
-    def structure(self) -> Hashable:
-        """Return what the code depends on beside model and world.
+    def structure(self, first: int = 0) -> Hashable:
+        """Return what the code depends on beside model and world; user code by its graph.
 
-        What users wrote is known by its graph: the text of a function does not tell what it does.
+        Args:
+            first: Number of leading elements that are left out.
         """
-        ours = all(map(is_declared, self.elements))
         known = self.control is None or has_structure(self.control)
         control = self.control.structure() if self.control is not None and known else None  # type: ignore[attr-defined]
-        graph = None if ours and known else drive_key(self)
         kind = type(self.control).__qualname__ if known else None
         how: Hashable = (self.held, self.sensed) if self.sensed else self.held
         if self.redundancy_tolerance:
             how = (how, self.redundancy_tolerance)
         switched = tuple(self.switch_places.items())
-        return (structure_of(self.elements), switched, kind, control, how, graph)
+        return (structure_of(self.elements[first:]), switched, kind, control, how, self.user_key())
+
+    def user_key(self) -> Hashable:
+        """Return the key of all user code in elements and controller; None if there is none.
+
+        User code is traced by itself: poses and velocities of frames are inputs of its graph, since
+        the model determines them. Components of them that are constant remain constants, so that
+        user code meets exactly the values that it meets in the step kernel. A first trace with the
+        kinematics finds those constants. As long as nothing changes that user code can read, its
+        last graph holds.
+        """
+        mine = [e for e in self.elements[self.fixed :] if not is_declared(e)]
+        control = self.control is not None and not has_structure(self.control)
+        if not mine and not control:
+            return None
+        # what user code reads, before it is traced
+        reads = snapshot(*mine, self.control if control else None)
+        if reads is not None and self._user_code is not None and self._user_code[0] == reads:
+            return self._user_code[1]
+        found = self._user_graph(mine, control, alone=True)
+        if found is None:
+            self._user_graph(mine, control, alone=False)
+            found = self._user_graph(mine, control, alone=True)
+        self._user_code = (reads, found)
+        return found
+
+    def _user_graph(self, mine: Sequence[Element], control: bool, *, alone: bool) -> Hashable:
+        """Trace user code, with the kinematics or alone; None if a constant is not known yet."""
+        model = self.model
+        inputs = [
+            Input("q", (model.nq,)),
+            Input("w", (model.nv + self.nx,)),
+            Input("u", (self.drive_size,)),
+            Input("time", ()),
+        ]
+        names: list[Any] = []
+        more: list[Input] = []
+        taken = {id(element) for element in mine}
+        known = len(inputs) + len(self.parameters())
+
+        def run(given: Mapping[str, Any]) -> Any:
+            q, w, u = (scalars(given[name]) for name in ("q", "w", "u"))
+            time = given["time"]
+            position, v, x = self._parts(q, w)
+            kinematics = _UserKinematics(self, position, v, time, more if alone else None, known)
+            results: list[Scalar] = []
+            if control:
+                commands, own = self.decide(position, v, x, u, time)
+                results += (*commands, *own)
+            for element, size, now in self._contexts(
+                kinematics, x, u, u[self.discrete], time, None
+            ):
+                if id(element) not in taken:
+                    continue
+                driving = Driving((0.0,) * model.nv)
+                driving.take(model, element, element.act(now), size.states)
+                pushes = [value for _, wrench in driving.wrenches for value in wrench]
+                frames = [name for name, _ in driving.wrenches]
+                names.append((frames, sorted(driving.outputs)))
+                results += (*driving.force, *pushes, *driving.rates, *_updated(element, size, now))
+                results += (driving.outputs[name] for name in sorted(driving.outputs))
+            return results
+
+        try:
+            program = self.trace(run, inputs, "user code")
+        except _UnknownConstantError:
+            return None
+        program = replace(program, inputs=(*program.inputs, *more))
+        return f"{program_digest(program)} {names}"
+
+    def fingerprint(self) -> Hashable:
+        """Return all data and user code that may have changed since the system was built."""
+        model, control = self.model, self.control
+        parts: list[Hashable] = [
+            (
+                e.name,
+                tuple(e.state_names(model)),
+                tuple(e.discrete_state_names(model)),
+                tuple(e.command_names(model)),
+                tuple(e.output_names(model)),
+                _bits(e.initial_state(model)),
+                _bits(e.initial_discrete_state(model)),
+                _bits(e.parameters()),
+                tuple(map(Identical, e.tables())),
+            )
+            for e in self.elements[self.fixed :]
+        ]
+        if control is not None:
+            start = getattr(control, "initial_state", ())
+            parts += [
+                tuple(_called(getattr(control, "state_names", None) or (), model)),
+                _bits(_called(start, model) if self.own_names else ()),
+                _bits(self.control_numbers()),
+                tuple(map(Identical, _called(getattr(control, "tables", ())))),
+            ]
+        return (*parts, structure_text(self.structure(self.fixed)))
+
+
+def _bits(values: Any) -> bytes:
+    """Return floats as bytes, which tell -0.0 from 0.0."""
+    return np.asarray(values, dtype=np.float64).tobytes()
+
+
+class _Sizes(NamedTuple):
+    """Sizes of the parts of one element."""
+
+    states: int
+    commands: int
+    discrete: int
+    parameters: int
+    tables: tuple[Table, ...]
+
+
+def _updated(element: Element, size: _Sizes, now: ElementContext) -> Sequence[Scalar]:
+    """Return the updated discrete states of one element."""
+    if not size.discrete:
+        return ()
+    found = tuple(element.update_discrete_state(now))
+    _fits(element, "discrete states", size.discrete, found)
+    return found
+
+
+class _UnknownConstantError(BaseException):
+    """User code asks for a frame whose constant components are not known yet.
+
+    Not an `Exception`, which user code may catch.
+    """
+
+
+class _UserKinematics(StateKinematics):
+    """Kinematics for the key of user code: poses and velocities of frames become inputs."""
+
+    def __init__(
+        self,
+        system: System,
+        q: Sequence[Scalar],
+        v: Sequence[Scalar],
+        time: Scalar,
+        inputs: list[Input] | None,
+        known: int,
+    ) -> None:
+        """Remember a state.
+
+        Args:
+            system: The system.
+            q: Configuration, nq scalars.
+            v: Joint velocity, nv scalars.
+            time: Time [s].
+            inputs: New inputs are appended here; None to compute the kinematics and to note which
+                of their components are constant.
+            known: Number of inputs that the graph has already.
+        """
+        self.q, self.v = q, v
+        self._system, self._time = system, time
+        self._inputs, self._known = inputs, known
+        self._opened: dict[tuple[str, str], tuple[Scalar, ...]] = {}
+
+    @cached_property
+    def around(self) -> Setting:  # type: ignore[override]
+        """The robot under its surroundings, built on first use."""
+        return self._system._setting(self.q, self.v, self._time)
+
+    @property
+    def model(self) -> Model:
+        """The robot as its user built it."""
+        return self._system.model
+
+    def frame_pose(self, name: str) -> Place:
+        """Return the pose of a body or frame."""
+        if self._inputs is None:
+            found = super().frame_pose(name)
+            self._note(name, "pose", (*(x for row in found.R for x in row), *found.p))
+            return found
+        a, b, c, d, e, f, g, h, i, *p = self._open(name, "pose")
+        return Place(((a, b, c), (d, e, f), (g, h, i)), tuple(p))
+
+    def frame_velocity(self, name: str) -> Motion:
+        """Return the velocity of a body or frame."""
+        if self._inputs is None:
+            found = super().frame_velocity(name)
+            self._note(name, "velocity", (*found.angular, *found.linear))
+            return found
+        return Motion.from_array(self._open(name, "velocity"))
+
+    def _note(self, frame: str, kind: str, values: Sequence[Scalar]) -> None:
+        constants = tuple(None if isinstance(x, Value) else float(x) for x in values)
+        self._system._constants[frame, kind] = constants
+
+    def _open(self, frame: str, kind: str) -> tuple[Scalar, ...]:
+        found = self._opened.get((frame, kind))
+        if found is None:
+            constants = self._system._constants.get((frame, kind))
+            if constants is None:
+                raise _UnknownConstantError
+            assert self._inputs is not None
+            item = Input(f"{kind} of {frame}", (len(constants),))
+            graph = current_graph()
+            assert graph is not None
+            entries = scalars(input_array(graph, self._known + len(self._inputs), item.shape))
+            self._inputs.append(item)
+            pairs = zip(entries, constants, strict=True)
+            found = tuple(entry if x is None else x for entry, x in pairs)
+            self._opened[frame, kind] = found
+        return found
 
 
 def _called(thing: Any, *given: Any) -> Any:
@@ -633,41 +944,133 @@ def _array(values: Sequence[Scalar]) -> Any:
     return as_traced(list(values))
 
 
-# the cache key of elements and controllers that run user code
+# systems that several runs share
 
-ELEMENTS = "elements"
-"""Name of the parameter that holds the run-time numbers of all elements."""
+SYSTEMS = 16
+"""Robots in surroundings that each thread remembers, and systems of each."""
 
 
-def drive_key(system: "System") -> str:
-    """Return the key of the graph of elements and controller alone, without the dynamics."""
-    frames: list[Any] = []
+class Surrounded:
+    """A robot in its surroundings, with the elements of its own data and the systems built of it.
 
-    def run(given: Mapping[str, Any]) -> Any:
-        q, w, u = (scalars(given[name]) for name in ("q", "w", "u"))
-        time = given["time"]
-        position, v, x = system._parts(q, w)
-        here = system._setting(position, v, time)
-        commands, own = (
-            (u, ()) if system.control is None else system.decide(position, v, x, u, time)
+    Attributes:
+        world: The surroundings.
+        elements: Elements that the robot's own data describe.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        world: World | None,
+        fluid: Water | None,
+        passive: bool | str | None,
+        limits: bool,
+    ) -> None:
+        """Collect the elements.
+
+        Args:
+            model: The robot.
+            world: Surroundings as `simulate` takes them.
+            fluid: Water as `simulate` takes it.
+            passive: As `simulate` takes it; None for a robot without elements.
+            limits: As `simulate` takes it.
+        """
+        # kept alive: the key of this object holds their addresses
+        self.given = (model, world, fluid)
+        self.world = world_with(world, fluid) or DEFAULT_WORLD
+        self.elements: tuple[Element, ...] = ()
+        if passive is not None:
+            self.elements = elements_of(model, self.world, passive=passive, limits=limits)
+        self._fixed = len(self.elements) if all(map(is_declared, self.elements)) else 0
+        self._systems: dict[Any, tuple[System, Hashable]] = {}
+
+    def system(
+        self,
+        extra: Sequence[Element] = (),
+        control: Any = None,
+        *,
+        held: bool = False,
+        sensed: Sequence[tuple[str, int]] = (),
+        redundancy_tolerance: float = 0.0,
+    ) -> System:
+        """Return the system with further elements and a traced controller, built before or now.
+
+        A system is shared as long as elements and controller are the same, or equal records of this
+        package, and neither their data nor the graph of their user code has changed.
+        """
+        key: Any = None
+        if extra or control is not None or redundancy_tolerance:
+            parts = tuple(map(_identity, (*extra, control)))
+            key = (parts, held, tuple(sensed), redundancy_tolerance)
+        found, known = self._systems.get(key, (None, None))
+        if found is not None and (key is None or found.fingerprint() == known):
+            return found
+        found = System(
+            self.given[0],
+            self.world,
+            (*self.elements, *extra),
+            control,
+            held=held,
+            sensed=sensed,
+            redundancy_tolerance=redundancy_tolerance,
+            steps=True,
         )
-        p = scalars(given[ELEMENTS]) if ELEMENTS in given else ()
-        driving = system.drive(here, position, v, x, commands, time, p)
-        frames[:] = [
-            name for name, _ in driving.wrenches if here.plan.frame(name).body != WORLD_BODY
-        ]
-        pushes = [value for _, wrench in driving.wrenches for value in wrench]
-        names = sorted(driving.outputs)
-        frames.append(names)
-        reported = [driving.outputs[name] for name in names]
-        return [*commands, *driving.force, *pushes, *driving.rates, *own, *reported]
+        found.fixed = self._fixed
+        known = None if key is None else found.fingerprint()
+        _put_latest(self._systems, key, (found, known))
+        return found
 
-    model = system.model
-    inputs = [
-        Input("q", (model.nq,)),
-        Input("w", (model.nv + system.nx,)),
-        Input("u", (system.drive_size,)),
-        Input("time", ()),
+
+def _identity(part: Any) -> Hashable:
+    """Return a key of an element or controller: equal records of this package are one."""
+    if is_dataclass(part) and type(part).__module__.startswith("tiburon."):
+        found = (type(part), *(by_identity(getattr(part, item.name)) for item in fields(part)))
+        try:
+            hash(found)
+        except TypeError:
+            pass
+        else:
+            return found
+    return Identical(part)
+
+
+class _Recent(threading.local):
+    """Robots in surroundings by the addresses of their parts; the oldest is dropped first."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, Surrounded] = {}
+
+
+_recent = _Recent()
+
+
+def _put_latest(known: dict[Any, Any], key: Any, value: Any) -> None:
+    known.pop(key, None)
+    known[key] = value
+    if len(known) > SYSTEMS:
+        del known[next(iter(known))]
+
+
+def surrounded(
+    model: Model,
+    world: World | None,
+    fluid: Water | None,
+    passive: bool | str | None,
+    limits: bool,
+) -> Surrounded:
+    """Return a robot in its surroundings, built before or now; arguments as of `Surrounded`."""
+    if not (passive is None or isinstance(passive, (bool, np.bool_, str))):
+        raise OptionError("passive", PASSIVES, passive)
+    if isinstance(model, Model):
+        model.check_unchanged()
+    # user code of the surroundings is traced again
+    traced = [
+        around.traced_key() if isinstance(around, (World, Water)) else None
+        for around in (world, fluid)
     ]
-    program = system.trace(run, inputs, "drive")
-    return f"{program.key:016x} {frames}"
+    key = (id(model), id(world), id(fluid), passive, bool(limits), *traced)
+    found = _recent.known.get(key)
+    if found is None:
+        found = Surrounded(model, world, fluid, passive, limits)
+        _put_latest(_recent.known, key, found)
+    return found

@@ -13,8 +13,7 @@ Symbols:
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from operator import add
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from tiburon.algorithms.bias import bias
 from tiburon.algorithms.crba import mass_elements
@@ -28,12 +27,10 @@ from tiburon.functions.library import refuse_loops
 from tiburon.model import Plan
 from tiburon.simulation.integrators.manifold import Manifold, Scalars
 from tiburon.simulation.integrators.method import Method
+from tiburon.simulation.system import System, summed_wrenches
 from tiburon.spatial import Force, Scalar
 from tiburon.trace.primitives.tree import FactorTree, SolveTree
 from tiburon.trace.regions import function, while_loop
-
-if TYPE_CHECKING:
-    from tiburon.simulation.system import System
 
 __all__ = [
     "KEEPING",
@@ -198,7 +195,7 @@ def _bias(
 class KeptSystem:
     """Rates of a system from terms of an earlier state; works on floats and traced values alike."""
 
-    def __init__(self, system: "System", p: Sequence[Scalar] | None = None) -> None:
+    def __init__(self, system: System, p: Sequence[Scalar] | None = None) -> None:
         """Remember a system.
 
         Args:
@@ -230,14 +227,8 @@ class KeptSystem:
         nv = system.model.nv
         position, v, x = JointVector(q), JointVector(w[:nv]), w[nv:]
         here = self._setting(position, v, time)
-        own: Sequence[Scalar] = u[len(system.command_names) : system.readings.start]
-        if system.control is not None and not system.held:
-            u, own = system.decide(position, v, x, u, time)
-        driving = system.drive(here, position, v, x, u, time, self._numbers)
-        pushes: dict[str, Sequence[Scalar]] = {}
-        for frame, wrench in driving.wrenches:
-            known = pushes.get(frame)
-            pushes[frame] = wrench if known is None else tuple(map(add, known, wrench))
+        driving, own = system.driven(here, position, v, x, u, time, self._numbers)
+        pushes = summed_wrenches(driving.wrenches)
         acting = forces_on_bodies(here.plan, position, pushes, "frame")
         force = JointVector(driving.force)
         return (*solve_kept(here, kept, position, force, acting), *driving.rates, *own)
