@@ -176,7 +176,7 @@ def test_loops_that_a_switch_may_hold_open_are_refused(kind):
         tb.simulate(model, 0.01, forces=[switch], control=control())
     assert str(caught.value) == (
         f"{kind}: expected loops that stay closed, got a LoopSwitch of loop {loop!r}; pass "
-        f"{kind}(..., model=...), the robot whose loops hold all the time, such as "
+        f"{kind}(..., model=...) with a model whose loops stay closed, such as "
         "model.without_loops()"
     )
     tree = model.without_loops()

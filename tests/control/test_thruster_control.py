@@ -152,7 +152,7 @@ def test_commands_give_the_thrusts_they_are_for(name):
 
 def test_a_curve_that_falls_is_refused():
     falling = tb.Thruster("t", "hull", curve=tb.LinearThrust(-1.0))
-    with pytest.raises(tb.ModelError, match="turn its direction around"):
+    with pytest.raises(tb.ModelError, match="reverse its direction"):
         command_of_thrust(falling, 1.0)
 
 

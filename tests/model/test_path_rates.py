@@ -147,5 +147,5 @@ def test_paths_of_controllers_do_not_step():
     with pytest.raises(DomainError, match=r"path of joint 'b'.*a position without steps.*at 1 s"):
         tb.JointPath(steps, ("a", "b"))
     turns = Piecewise((0.0, 1.0, 2.0), (((0.0,), (1.0,)), ((1.0,), (-1.0,))))
-    with pytest.raises(DomainError, match=r"path of joint number 0.*a velocity without steps"):
+    with pytest.raises(DomainError, match=r"path of joint 0.*a velocity without steps"):
         tb.JointPath(turns)

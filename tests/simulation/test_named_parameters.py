@@ -247,16 +247,16 @@ def test_controllers_of_all_kinds():
         (tb.PD({"elbow": 0.1}, 20.0, 2.0), tb.GravityCompensation(joints=("shoulder",)))
     )
     table = tb.parameters(robot(), control=both)
-    assert {"control.0.stiffness", "control.0.target.elbow", "control.1.share"} <= set(table)
+    assert {"control.0.stiffness", "control.0.target.elbow", "control.1.fraction"} <= set(table)
     named = {
         "control.0.target.elbow": np.array([[0.0], [0.4]]),
-        "control.1.share": np.array([0.0, 0.9]),
+        "control.1.fraction": np.array([0.0, 0.9]),
         "tool.mass": np.array([0.5, 2.0]),
     }
     run = tb.simulate(robot(), 0.1, control=both, parameters=named, **START)
     for k, (target, share) in enumerate([(0.0, 0.0), (0.4, 0.9)]):
         own = tb.CombinedControl(
-            (tb.PD({"elbow": target}, 20.0, 2.0), replace(both.parts[1], share=share))
+            (tb.PD({"elbow": target}, 20.0, 2.0), replace(both.parts[1], fraction=share))
         )
         alone = tb.simulate(robot(named["tool.mass"][k]), 0.1, control=own, **START)
         close(run.q[:, k], alone.q)

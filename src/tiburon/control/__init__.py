@@ -1,1 +1,1 @@
-"""What decides commands, and what it decides from: controllers, paths, allocation, sensors."""
+"""Controllers, reference paths, thruster allocation and sensors."""

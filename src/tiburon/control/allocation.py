@@ -1,14 +1,14 @@
-"""Thruster allocation: which thrusts add up to a wanted wrench, and which commands give them.
+"""Thruster allocation: thrusts and commands for a desired wrench.
 
 Symbols:
-    A       wrench of unit thrusts on the vehicle, one column per thruster
-    b       wanted wrench
-    W       how readily thrusters are used: inverses of their costs, a diagonal matrix
-    f       thrusts: W A' (A W A')^+ b, of all with the least error those of the least cost
+    A       thruster configuration matrix: wrench of unit thrusts, one column per thruster
+    b       desired wrench
+    W       inverse costs of the thrusters, a diagonal matrix
+    f       thrusts W A' (A W A')^+ b: least error, then least cost
 
-Thrusts that would pass a limit are held there, and the others share what is then missing: the
+Thrusts saturate at their limits, and the remaining wrench is redistributed among the others: the
 redistributed pseudo-inverse (Johansen and Fossen 2013, "Control allocation: a survey", sec. 3.1.2).
-Where no limit is met this is weighted least squares exactly.
+Without saturation this is the weighted least-squares solution.
 """
 
 import math
@@ -21,8 +21,8 @@ import numpy as np
 from tiburon.argument_checks import refuse_unusable, vector
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.control.joint_tracking import entries, joined
-from tiburon.control.run_time import LARGEST
+from tiburon.control.piecewise import entries, joined
+from tiburon.control.run_time import MAX_FLOAT
 from tiburon.errors import DomainError, ModelError, ShapeError, UnknownNameError
 from tiburon.hydro.thrust import thrust_range, thruster_wrench
 from tiburon.model import LinearThrust, Model, QuadraticThrust, TableThrust, Thruster
@@ -35,27 +35,27 @@ __all__ = ["AllocatedThrusts", "ThrusterAllocation", "command_of_thrust"]
 Array = NDArray[np.float64]
 
 RANK_TOLERANCE = 1e-10
-"""Singular values below this fraction of the largest are rounding: no thrust acts there."""
+"""Relative singular value of A below which a direction has no control authority."""
 
 REGULARIZATION = 1e-9
-"""Added to the diagonal of A W A' once thrusters are held, by its largest entry: what the others
-cannot do stays finite, and what they can is off by about this fraction."""
+"""Added to the diagonal of A W A' in redistribution, relative to its largest entry; the relative
+error of the thrusts is about the same."""
 
 
 class AllocatedThrusts(NamedTuple):
-    """Thrusts for a wanted wrench, and what they leave."""
+    """Thrusts and commands for a desired wrench, and the remaining error."""
 
     thrust: Any
     """Of each thruster [N], shape (..., thrusters)."""
 
     command: Any
-    """That gives it, in the unit of its curve, shape (..., thrusters)."""
+    """Command in the unit of the thrust curve, shape (..., thrusters)."""
 
     missing: Any
-    """TrackingError wrench less that of the thrusts [N m, N], shape (..., 6)."""
+    """Desired wrench minus that of the thrusts [N m, N], shape (..., 6)."""
 
     saturated: Any
-    """1 for each thruster that is held at a limit, else 0, shape (..., thrusters)."""
+    """1 for each saturated thruster, else 0, shape (..., thrusters)."""
 
     def __repr__(self) -> str:
         return named_line(self)
@@ -63,14 +63,14 @@ class AllocatedThrusts(NamedTuple):
 
 @record
 class ThrusterAllocation:
-    """The thrusters of one body, and how to share a wrench among them.
+    """Allocation of a wrench on a body to its thrusters.
 
     Example:
         ``ThrusterAllocation.of(rov).allocate([0, 0, 5.0, 40.0, 0, 0])``
     """
 
     body: str
-    """Body the wrench acts on."""
+    """Body on which the wrench acts."""
 
     thrusters: tuple[Thruster, ...]
     """In order."""
@@ -82,13 +82,13 @@ class ThrusterAllocation:
     """Smallest and largest thrust of each [N]."""
 
     costs: tuple[float, ...]
-    """Weight of the square of each thrust."""
+    """Cost of the square of each thrust."""
 
     importance: tuple[float, ...] = (1.0,) * 6
-    """Weight of each error of the wrench, where not all of it can be had."""
+    """Weight of each component of the wrench error."""
 
     rounds: int = 2
-    """How often what held thrusters leave is shared among the others."""
+    """Number of redistributions after saturation."""
 
     @classmethod
     @public
@@ -106,14 +106,14 @@ class ThrusterAllocation:
 
         Args:
             model: The robot.
-            body: Body the wrench acts on; the floating base by default.
-            thrusters: Names of those to use; all that are fixed to the body by default.
-            costs: Weight of the square of each thrust, one number or one per thruster.
-            importance: Weight of each error of the wrench [moments, forces], one number or six.
-            rounds: How often what held thrusters leave is shared among the others.
+            body: Body on which the wrench acts; the floating base by default.
+            thrusters: Names of thrusters; all that are fixed to the body by default.
+            costs: Cost of the square of each thrust, one value or one per thruster.
+            importance: Weight of each component of the wrench error [moments, forces], one or six.
+            rounds: Number of redistributions after saturation.
 
         Raises:
-            ModelError: If there are no thrusters on the body.
+            ModelError: If the body has no thrusters.
         """
         plan = model.plan
         if body is None:
@@ -149,7 +149,7 @@ class ThrusterAllocation:
         weight = vector("importance", importance, 6, spread=True)
         for what, values in (("costs", cost), ("importance", weight)):
             if not (values > 0.0).all():
-                raise DomainError(f"allocation: {what}", "numbers above 0", f"{values.tolist()}")
+                raise DomainError(f"allocation: {what}", "values above 0", f"{values.tolist()}")
         return cls(
             body,
             tuple(chosen),
@@ -167,25 +167,25 @@ class ThrusterAllocation:
         return A, root[:, None] * np.linalg.pinv(A * root, rcond=RANK_TOLERANCE)
 
     def parameters(self) -> tuple[float, ...]:
-        """Return what compiled code takes at run time: geometry, weights and limits."""
+        """Return the run-time parameters: geometry, weights and limits."""
         A, inverse = self._weighted()
         largest = float(np.max(np.sum(A * A / np.array(self.costs), axis=1)))
         rows = [*A.tolist(), *inverse.tolist(), *self.matrix]
-        limits = [min(max(x, -LARGEST), LARGEST) for pair in self.limits for x in pair]
+        limits = [min(max(x, -MAX_FLOAT), MAX_FLOAT) for pair in self.limits for x in pair]
         return (*(x for row in rows for x in row), *self.costs, *self.importance, largest, *limits)
 
     def structure(self) -> Hashable:
-        """Return what compiled code depends on: thrust curves, and which limits there are."""
+        """Return thrust curves and finite limits, which compiled code depends on."""
         curves = tuple((thruster.name, thruster.curve) for thruster in self.thrusters)
         limited = tuple(tuple(map(math.isfinite, pair)) for pair in self.limits)
         return (curves, limited, self.rounds)
 
     def allocate(self, wrench: Any, parameters: Sequence[Any] | None = None) -> AllocatedThrusts:
-        """Share a wrench among the thrusters.
+        """Compute thrusts and commands for a wrench.
 
         Args:
-            wrench: [n; f] at the body's origin, its axes [N m, N], shape (..., 6); or traced.
-            parameters: Values in place of `parameters()`; numbers or traced.
+            wrench: [n; f] at the body's origin, body axes [N m, N], shape (..., 6); or traced.
+            parameters: Values in place of `parameters()`, floats or traced.
         """
         refuse_unusable("wrench", wrench)
         given = wrench if hasattr(wrench, "dtype") else np.asarray(wrench, dtype=np.float64)
@@ -194,16 +194,18 @@ class ThrusterAllocation:
         to = self._geometry(self.parameters() if parameters is None else parameters)
         b = [w * x for w, x in zip(to.importance, entries(given), strict=True)]
         f = [_dot(row, b) for row in to.inverse]
-        f, held = self._limited(to, f, [0.0] * len(f))
+        f, saturated = self._limited(to, f, [0.0] * len(f))
         for _ in range(self.rounds):
-            again = _redistributed(to, b, f, held)
-            total = sum(held[1:], held[0])
+            again = _redistributed(to, b, f, saturated)
+            total = sum(saturated[1:], saturated[0])
             f = [select(total > 0.5, new, old) for new, old in zip(again, f, strict=True)]
-            f, held = self._limited(to, f, held)
+            f, saturated = self._limited(to, f, saturated)
         done = [_dot(row, f) for row in to.matrix]
         missing = [x - y for x, y in zip(entries(given), done, strict=True)]
         commands = [command_of_thrust(t, x) for t, x in zip(self.thrusters, f, strict=True)]
-        return AllocatedThrusts(*(joined(part, given) for part in (f, commands, missing, held)))
+        return AllocatedThrusts(
+            *(joined(part, given) for part in (f, commands, missing, saturated))
+        )
 
     def _geometry(self, parameters: Sequence[Any]) -> "_Geometry":
         """Return the parts of `parameters`."""
@@ -218,12 +220,12 @@ class ThrusterAllocation:
         return _Geometry(A, inverse, matrix, costs, importance, largest, rows(count, 2))
 
     def _limited(
-        self, to: "_Geometry", f: Sequence[Scalar], held: Sequence[Scalar]
+        self, to: "_Geometry", f: Sequence[Scalar], saturated: Sequence[Scalar]
     ) -> tuple[list[Scalar], list[Scalar]]:
-        """Hold thrusts within their limits; return them, and 1 for each that is held."""
+        """Limit thrusts; return them, and 1 for each saturated thruster."""
         kept: list[Scalar] = []
         marks: list[Scalar] = []
-        for x, mark, (low, high), own in zip(f, held, to.limits, self.limits, strict=True):
+        for x, mark, (low, high), own in zip(f, saturated, to.limits, self.limits, strict=True):
             inside = x
             if math.isfinite(own[0]):
                 inside = np.maximum(inside, low)
@@ -235,7 +237,7 @@ class ThrusterAllocation:
 
 
 class _Geometry(NamedTuple):
-    """What thrusts follow from: numbers, or traced run-time parameters."""
+    """Geometry, weights and limits as floats or traced run-time parameters."""
 
     A: list[list[Scalar]]
     """Six rows, weighted by importance."""
@@ -256,14 +258,14 @@ class _Geometry(NamedTuple):
 
 
 def _redistributed(
-    to: _Geometry, b: Sequence[Scalar], f: Sequence[Scalar], held: Sequence[Scalar]
+    to: _Geometry, b: Sequence[Scalar], f: Sequence[Scalar], saturated: Sequence[Scalar]
 ) -> list[Scalar]:
-    """Share what held thrusters leave among the others."""
+    """Redistribute the remaining wrench among thrusters that are not saturated."""
     rest = [
-        x - _dot(row, [h * y for h, y in zip(held, f, strict=True)])
+        x - _dot(row, [h * y for h, y in zip(saturated, f, strict=True)])
         for x, row in zip(b, to.A, strict=True)
     ]
-    use = [(1.0 - h) / c for h, c in zip(held, to.costs, strict=True)]
+    use = [(1.0 - h) / c for h, c in zip(saturated, to.costs, strict=True)]
     gram: list[list[Scalar]] = []
     for i, row in enumerate(to.A):
         line = [
@@ -273,7 +275,7 @@ def _redistributed(
         gram.append(line)
     y = _solve_definite(gram, rest)
     free = [w * _dot([row[k] for row in to.A], y) for k, w in enumerate(use)]
-    return [h * old + new for h, old, new in zip(held, f, free, strict=True)]
+    return [h * old + new for h, old, new in zip(saturated, f, free, strict=True)]
 
 
 def _dot(a: Sequence[Scalar], b: Sequence[Scalar]) -> Scalar:
@@ -309,14 +311,14 @@ def _solve_definite(lower: list[list[Scalar]], b: Sequence[Scalar]) -> list[Scal
 
 
 def command_of_thrust(thruster: Thruster, thrust: Scalar) -> Scalar:
-    """Return the command that gives a steady thrust; on numbers, arrays or traced values.
+    """Invert the thrust curve: the command of a steady thrust; on floats, arrays, traced values.
 
     Args:
-        thruster: The thruster; its curve must not fall.
+        thruster: The thruster; its curve must not decrease.
         thrust: Along its direction, within its limits [N].
 
     Raises:
-        ModelError: If more than one command gives a thrust.
+        ModelError: If the curve decreases.
     """
     curve = thruster.curve
     if isinstance(curve, TableThrust):
@@ -333,7 +335,7 @@ def command_of_thrust(thruster: Thruster, thrust: Scalar) -> Scalar:
         if backward != curve.forward:
             factor = select(thrust < 0.0, backward, curve.forward)
         size = np.abs(thrust) / factor
-        # the root has no slope at zero: a thrust of zero takes the harmless branch
+        # the derivative of the root is infinite at zero: select a constant there
         some = size > 0.0
         u = select(some, np.sqrt(select(some, size, 1.0)), 0.0) * np.sign(thrust)
     if above != 0.0 or below != 0.0:
@@ -346,7 +348,7 @@ def _check_rising(thruster: Thruster, slope: float) -> None:
     if not slope > 0.0:
         raise ModelError(
             f"thruster {thruster.name!r}: expected a thrust that grows with the command, got a "
-            f"factor of {slope:g}; turn its direction around",
+            f"factor of {slope:g}; reverse its direction",
             name=thruster.name,
         )
 
@@ -356,7 +358,7 @@ def _table_inverse(thruster: Thruster, curve: TableThrust, thrust: Scalar) -> Sc
     if any(b < a for a, b in pairwise(forces)):
         raise ModelError(
             f"thruster {thruster.name!r}: expected a table whose thrust grows with the command, "
-            f"got {list(forces)}; turn its direction around, or sort the rows",
+            f"got {list(forces)}; reverse its direction, or sort the rows",
             name=thruster.name,
         )
     total: Scalar = commands[0]
@@ -364,7 +366,7 @@ def _table_inverse(thruster: Thruster, curve: TableThrust, thrust: Scalar) -> Sc
         rise = forces[k + 1] - forces[k]
         step = commands[k + 1] - commands[k]
         if rise == 0.0:
-            # a dead band is left behind as soon as some thrust is wanted
+            # dead band: a step of the command at zero thrust
             total = total + step * select(thrust > forces[k], 1.0, 0.0)
             continue
         done = np.minimum(np.maximum((thrust - forces[k]) / rise, 0.0), 1.0)

@@ -1,8 +1,8 @@
-"""Paths of a frame in space: a curve for its origin, turns about fixed axes for its orientation.
+"""Cartesian paths: a spline for the origin of a frame, slerp for its orientation.
 
 Symbols:
-    phi     turn from one orientation to the next, as a rotation vector in axes of the first [rad]
-    s       share of the turn that is done, from 0 to 1 (slerp: Shoemake 1985)
+    phi     rotation from one orientation to the next, rotation vector in axes of the first [rad]
+    s       completed fraction of the rotation, from 0 to 1 (slerp: Shoemake 1985)
 """
 
 from collections.abc import Hashable, Sequence
@@ -14,8 +14,8 @@ import numpy as np
 from tiburon.argument_checks import positive, refuse_unusable
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.control.piecewise import PathSample, Piecewise, smooth_pieces, speed_profile
-from tiburon.errors import DomainError, OptionError, ShapeError
+from tiburon.control.piecewise import PathSample, Piecewise, entries, smooth_pieces, speed_profile
+from tiburon.errors import DomainError, ShapeError
 from tiburon.record import record
 from tiburon.spatial import (
     quaternion_conjugate,
@@ -33,11 +33,9 @@ __all__ = ["CartesianPath", "PoseSample"]
 
 Array = NDArray[np.float64]
 
-KINDS = {"cubic": 2, "quintic": 3}
-
 
 class PoseSample(NamedTuple):
-    """Where a frame should be at a time, and how it should move; world axes."""
+    """Reference pose, velocity and acceleration of a frame at a time; world axes."""
 
     position: Any
     """Origin [m], shape (..., 3)."""
@@ -59,9 +57,8 @@ class PoseSample(NamedTuple):
 
     @property
     def rotation(self) -> Any:
-        """Rotation matrix from axes of the frame to those of the world, shape (..., 3, 3)."""
-        parts = _parts(self.quaternion)
-        rows = quaternion_to_matrix(parts)
+        """Rotation matrix from frame axes to world axes, shape (..., 3, 3)."""
+        rows = quaternion_to_matrix(entries(self.quaternion))
         if isinstance(self.quaternion, TracedArray):
             return as_traced([list(row) for row in rows])
         return np.stack([np.stack(row, axis=-1) for row in rows], axis=-2)
@@ -79,25 +76,18 @@ class CartesianPath:
     """Origin, world axes [m]."""
 
     shares: Piecewise | None = None
-    """For each turn how much of it is done; None for one constant orientation."""
+    """Completed fraction of each rotation; None for a constant orientation."""
 
     first: tuple[float, ...] = (1.0, 0.0, 0.0, 0.0)
-    """Orientation at the start, a unit quaternion."""
+    """Initial orientation, a unit quaternion."""
 
     turns: tuple[tuple[float, ...], ...] = ()
-    """phi of each turn, one after the other."""
+    """phi of each rotation, in order."""
 
     def __post_init__(self) -> None:
-        for name, pieces in (("position", self.positions), ("turn", self.shares)):
-            step = None if pieces is None else pieces.first_step()
-            if step is not None:
-                time, entry, what = step
-                raise DomainError(
-                    f"path of a frame: {name} {entry}",
-                    f"a {what} without steps",
-                    f"one at {time:g} s",
-                    advice="let every piece begin where the one before ends, with its velocity",
-                )
+        self.positions.require_continuous("path of a frame: position {}".format)
+        if self.shares is not None:
+            self.shares.require_continuous("path of a frame: rotation {}".format)
 
     @classmethod
     @public
@@ -112,28 +102,25 @@ class CartesianPath:
     ) -> "CartesianPath":
         """Return the path through poses at given times, at rest at both ends.
 
-        The origin passes the points smoothly. Turns go the short way about a fixed axis and rest
-        at every pose, where the axis may change.
+        The origin follows a spline. Each rotation takes the short way about a fixed axis, and its
+        angular velocity is zero at every pose, where the axis may change.
 
         Args:
-            times: When each pose is reached [s], rising, shape (k,).
+            times: Time of each pose [s], increasing, shape (k,).
             positions: World axes [m], shape (k, 3).
             orientations: Quaternions (w, x, y, z), shape (k, 4) or (4,) for a constant one;
                 world axes by default.
             kind: "cubic" or "quintic", as in `JointPath.through`.
             stops: Whether the origin stops at every point.
         """
-        if kind not in KINDS:
-            raise OptionError("kind", tuple(KINDS), kind)
-        m = KINDS[kind]
         points = _three(positions)
-        way = smooth_pieces(times, points, m, stops=stops)
+        way = smooth_pieces(times, points, kind, stops=stops)
         first, turns = _turns(orientations, len(points))
         shares = None
         if turns:
-            # share k grows from 0 to 1 in interval k: all as one path that stops at every pose
+            # fraction k grows from 0 to 1 in interval k
             done = np.tril(np.ones((len(points), len(points) - 1)), -1)
-            shares = smooth_pieces(times, done, m, stops=True)
+            shares = smooth_pieces(times, done, kind, stops=True)
         return cls(way, shares, first, turns)
 
     @classmethod
@@ -149,7 +136,7 @@ class CartesianPath:
         angular_acceleration: float = 1.0,
         start: float = 0.0,
     ) -> "CartesianPath":
-        """Return the fastest path within limits along straight lines, resting at every pose.
+        """Return the fastest path along straight lines within limits, at rest at every pose.
 
         Args:
             positions: World axes [m], shape (k, 3).
@@ -158,13 +145,13 @@ class CartesianPath:
             acceleration: Largest acceleration along the line [m/s^2].
             angular_speed: Largest angular speed [rad/s].
             angular_acceleration: Largest angular acceleration [rad/s^2].
-            start: When it begins [s].
+            start: Start time [s].
         """
         points = _three(positions)
         first, turns = _turns(orientations, len(points))
         lengths = np.linalg.norm(np.diff(points, axis=0), axis=1)
         angles = np.linalg.norm(np.array(turns or np.zeros((len(points) - 1, 3))), axis=1)
-        # way and angle done so far, which begin and end together
+        # distance and angle covered, which start and stop together
         done = np.zeros((len(points), 2))
         done[1:, 0], done[1:, 1] = np.cumsum(lengths), np.cumsum(angles)
         profile = speed_profile(
@@ -180,30 +167,29 @@ class CartesianPath:
 
     @property
     def knots(self) -> tuple[float, ...]:
-        """Times at which pieces begin, and the end [s]."""
+        """Start times of the pieces, and the end time [s]."""
         return self.positions.knots
 
     @property
     def duration(self) -> float:
-        """Time from begin to end [s]."""
+        """Duration [s]."""
         return self.positions.duration
 
     def at(self, time: Any, handles: Sequence[Any] | None = None) -> PoseSample:
         """Return pose, velocity and acceleration at a time [s].
 
         Args:
-            time: A number, array or traced value.
-            handles: Handles of the tables to read instead, from `tables` of a path of equal
-                structure.
+            time: A float, array or traced value.
+            handles: Handles of the tables of another path of equal structure, to read instead.
         """
         (p, v, a), shares, quaternion, turns = self._samples(time, handles)
         traced = any(isinstance(x, (Value, TracedArray)) for x in (time, p))
         w: list[Any] = [0.0, 0.0, 0.0]
         wd: list[Any] = [0.0, 0.0, 0.0]
         if shares is not None:
-            share, rate, growth = (_parts(x) for x in shares)
+            share, rate, growth = (entries(x) for x in shares)
             for k, phi in enumerate(turns):
-                # one turn at a time moves: its axis, in axes of the orientation before it
+                # one rotation at a time is active; its axis is given in the orientation before it
                 axis = quaternion_rotate(quaternion, phi)
                 w = [x + c * rate[k] for x, c in zip(w, axis, strict=True)]
                 wd = [x + c * growth[k] for x, c in zip(wd, axis, strict=True)]
@@ -217,7 +203,7 @@ class CartesianPath:
     def _samples(
         self, time: Any, handles: Sequence[Any] | None
     ) -> tuple[PathSample, PathSample | None, Sequence[Any], Sequence[Sequence[Any]]]:
-        """Return positions, shares, the first orientation and the turns."""
+        """Return positions, completed fractions, initial orientation and rotations."""
         if handles is None:
             shares = None if self.shares is None else self.shares.at(time)
             return self.positions.at(time), shares, self.first, self.turns
@@ -231,14 +217,14 @@ class CartesianPath:
         return position, shares, first, [flat[k : k + 3] for k in range(0, len(flat), 3)]
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the path as data beside compiled code: positions, then orientations."""
+        """Return the path as tables beside compiled code: positions, then orientations."""
         if self.shares is None:
             return (self.positions.table(*self.first),)
         turns = [x for phi in self.turns for x in phi]
         return self.positions.table(), self.shares.table(*self.first, *turns)
 
     def structure(self) -> Hashable:
-        """Return what compiled code depends on: the number of turns, and the form of the tables."""
+        """Return number of rotations and forms of the tables, which compiled code depends on."""
         shares = None if self.shares is None else self.shares.form()
         return (len(self.turns), self.positions.form(), shares)
 
@@ -254,7 +240,7 @@ def _three(positions: ArrayLike) -> Array:
 def _turns(
     orientations: ArrayLike | None, count: int
 ) -> tuple[tuple[float, ...], tuple[tuple[float, ...], ...]]:
-    """Return the first orientation, and the turn from each to the next; none if all are equal."""
+    """Return the initial orientation, and phi between neighbors; none if all are equal."""
     if orientations is None:
         return (1.0, 0.0, 0.0, 0.0), ()
     refuse_unusable("orientations", orientations)
@@ -281,12 +267,12 @@ def _turns(
 def _spread(
     profile: Piecewise, points: Array, lengths: Array, angles: Array, turning: bool
 ) -> tuple[Piecewise, Piecewise | None]:
-    """Return origin and shares of turns, of a profile of the way and angle done."""
+    """Convert a profile of distance and angle to positions and completed fractions."""
     ends = np.cumsum(lengths), np.cumsum(angles)
     positions, shares = [], []
     for piece in profile.coefficients:
         table = np.array(piece)
-        # the way done in the middle of a piece tells to which interval it belongs
+        # a value just after the start of a piece determines its interval
         middle = table[0] + 1e-9 * (table[1] + table[2])
         place = int(np.argmax((middle[0] < ends[0]) | (middle[1] < ends[1])))
         way, angle = lengths[place], angles[place]
@@ -306,13 +292,6 @@ def _spread(
         shares.append(tuple(tuple(row) for row in share.tolist()))
     whole = Piecewise(profile.knots, tuple(shares)) if turning else None
     return Piecewise(profile.knots, tuple(positions)), whole
-
-
-def _parts(x: Any) -> list[Any]:
-    """Return the entries of the last dimension, one by one."""
-    if isinstance(x, TracedArray):
-        return list(x.reshape(-1).tolist())
-    return [x[..., k] for k in range(np.shape(x)[-1])]
 
 
 def _together(parts: Sequence[Any], shape: tuple[int, ...], traced: bool) -> Any:

@@ -1,4 +1,4 @@
-"""Several controllers as one."""
+"""Sums of controllers."""
 
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -16,26 +16,26 @@ __all__ = ["CombinedControl"]
 
 @record
 class CombinedControl:
-    """Controllers side by side: where several speak for one command, their numbers add up.
+    """The sum of several controllers: commands with the same name are added.
 
-    Traced if all of them are. Those with states keep their own.
+    Traced if all parts are. Parts with states keep their own.
 
     Example:
         ``CombinedControl((StationKeeping.of(rov, frequency=0.8), ComputedTorque(...)))``
     """
 
     parts: tuple[Callable[[State], Any], ...]
-    """In order; each returns commands by name."""
+    """Controllers, each returning commands by name."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "parts", tuple(self.parts))
 
     def state_names(self, model: Model) -> tuple[str, ...]:
-        """Return the names of all states."""
+        """Return the state names of all parts."""
         return tuple(name for part in self.parts for name in _names(part, model))
 
     def initial_state(self, model: Model) -> tuple[float, ...]:
-        """Return all states at the start."""
+        """Return the initial states of all parts."""
         return tuple(
             x
             for part in self.parts
@@ -44,12 +44,12 @@ class CombinedControl:
         )
 
     def __call__(self, state: State) -> Any:
-        """Return the commands of all, and the rates of their states if there are any."""
+        """Return the summed commands, and the rates of all states if there are any."""
         model = state.model
         commands: dict[str, Any] = {}
         rates: list[Any] = []
         place, whole = 0, state.own
-        owner, numbers, handles = state.owner, state.p, state.tables
+        owner, values, handles = state.owner, state.p, state.tables
         at_p, at_t = 0, 0
         for part in self.parts:
             count = len(_names(part, model))
@@ -58,7 +58,7 @@ class CombinedControl:
                 after_p = at_p + len(_listed(part, "parameters"))
                 after_t = at_t + HANDLE * len(_listed(part, "tables"))
                 state.owner = part
-                state.p, state.tables = numbers[at_p:after_p], handles[at_t:after_t]
+                state.p, state.tables = values[at_p:after_p], handles[at_t:after_t]
                 at_p, at_t = after_p, after_t
             answer = part(state)
             if count:
@@ -71,7 +71,7 @@ class CombinedControl:
                 commands[name] = commands[name] + value if name in commands else value
             place += count
         state.own = whole
-        state.owner, state.p, state.tables = owner, numbers, handles
+        state.owner, state.p, state.tables = owner, values, handles
         if not rates:
             return commands
         return commands, np.concatenate(rates, axis=-1)
@@ -86,12 +86,11 @@ class CombinedControl:
 
     @property
     def structure(self) -> Callable[[], Hashable]:
-        """Returns what the code depends on; not there where a part does not tell."""
+        """Structures of all parts; missing if a part has none."""
         if not all(has_structure(part) for part in self.parts):
-            raise AttributeError("structure: known only where all parts tell theirs")
-        told = [part.structure for part in self.parts]  # type: ignore[attr-defined]
-        kinds = [type(part).__qualname__ for part in self.parts]
-        return lambda: tuple((kind, tell()) for kind, tell in zip(kinds, told, strict=True))
+            raise AttributeError("structure: exists only if all parts have one")
+        parts: Any = self.parts
+        return lambda: tuple((type(part).__qualname__, part.structure()) for part in parts)
 
 
 def _names(part: Any, model: Model) -> tuple[str, ...]:
@@ -100,14 +99,9 @@ def _names(part: Any, model: Model) -> tuple[str, ...]:
 
 
 def _listed(part: Any, what: str) -> tuple[Any, ...]:
-    """Return what a part lists as such, or by a function; nothing if it lists nothing."""
+    """Return an attribute or the result of a method of a part; empty if there is none."""
     given = getattr(part, what, ())
     return tuple(given() if callable(given) else given)
 
 
-def _all_traced(combined: CombinedControl) -> bool:
-    """Return whether all parts may be traced."""
-    return all(is_traced(part) for part in combined.parts)
-
-
-setattr(CombinedControl, MARK, property(_all_traced))
+setattr(CombinedControl, MARK, property(lambda self: all(map(is_traced, self.parts))))

@@ -1,4 +1,4 @@
-"""Paths of joints through given positions."""
+"""Joint-space paths."""
 
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
 from tiburon.control.cartesian_path import CartesianPath
 from tiburon.control.piecewise import PathSample, Piecewise, smooth_pieces, speed_profile
-from tiburon.errors import DomainError, ModelError, OptionError
+from tiburon.errors import DomainError, ModelError
 from tiburon.functions.inverse_kinematics import FrameTarget, inverse_kinematics
 from tiburon.model import Model
 from tiburon.record import record
@@ -18,13 +18,10 @@ from tiburon.trace.primitives.table_rows import Table
 
 __all__ = ["JointPath"]
 
-KINDS = {"cubic": 2, "quintic": 3}
-"""Smooth paths by half the number of coefficients of a piece."""
-
 
 @record
 class JointPath:
-    """A path of joints whose positions are plain numbers: hinges and slides.
+    """A path of joints without quaternions, such as revolute and prismatic joints.
 
     Example:
         ``JointPath.through([0, 2, 5], [(0, 0), (0.5, -0.2), (1, 1)], kind="quintic")``
@@ -34,19 +31,14 @@ class JointPath:
     """The path itself."""
 
     joints: tuple[str, ...] = ()
-    """Joints it belongs to, in order; those of the controller that follows it by default."""
+    """Names of its joints, in order; by default those of the controller that follows it."""
 
     def __post_init__(self) -> None:
-        step = self.pieces.first_step()
-        if step is not None:
-            time, entry, what = step
-            joint = repr(self.joints[entry]) if entry < len(self.joints) else f"number {entry}"
-            raise DomainError(
-                f"path of joint {joint}",
-                f"a {what} without steps",
-                f"one at {time:g} s",
-                advice="let every piece begin where the one before ends, with its velocity",
-            )
+        def name(entry: int) -> str:
+            known = entry < len(self.joints)
+            return f"path of joint {self.joints[entry]!r}" if known else f"path of joint {entry}"
+
+        self.pieces.require_continuous(name)
 
     @classmethod
     @public
@@ -61,24 +53,22 @@ class JointPath:
         end_velocity: ArrayLike | None = None,
         joints: Sequence[str] = (),
     ) -> "JointPath":
-        """Return the path through positions at given times, at rest at both ends.
+        """Return the spline through positions at given times, at rest at both ends.
 
         Args:
-            times: When each position is reached [s], rising, shape (k,).
+            times: Time of each position [s], increasing, shape (k,).
             points: Positions [m or rad], shape (k, n).
-            kind: "cubic": continuous accelerations between the ends, which begin and end with a
-                jump; "quintic": smooth to the fourth derivative, at both ends without acceleration.
+            kind: "cubic": continuous acceleration, which steps at both ends; "quintic": continuous
+                fourth derivative, with zero acceleration at both ends.
             stops: Whether to stop at every position.
             start_velocity: At the first position [m/s or rad/s], shape (n,); at rest by default.
             end_velocity: At the last position.
             joints: Names of joints, in order.
         """
-        if kind not in KINDS:
-            raise OptionError("kind", tuple(KINDS), kind)
         pieces = smooth_pieces(
             times,
             points,
-            KINDS[kind],
+            kind,
             stops=stops,
             start_velocity=start_velocity,
             end_velocity=end_velocity,
@@ -96,15 +86,15 @@ class JointPath:
         start: float = 0.0,
         joints: Sequence[str] = (),
     ) -> "JointPath":
-        """Return the fastest path within limits that stops at every position.
+        """Return the fastest path with trapezoidal speed profiles that stops at every position.
 
-        All joints begin and end together, each in a straight line with a trapezoid of speed.
+        All joints start and stop together and move along straight lines in joint space.
 
         Args:
             points: Positions [m or rad], shape (k, n).
-            speed: Largest speed [m/s or rad/s], one number or one per joint.
-            acceleration: Largest acceleration [m/s^2 or rad/s^2], likewise.
-            start: When it begins [s].
+            speed: Largest speed [m/s or rad/s], one value or one per joint.
+            acceleration: Largest acceleration [m/s^2 or rad/s^2], one value or one per joint.
+            start: Start time [s].
             joints: Names of joints, in order.
         """
         return cls(speed_profile(points, speed, acceleration, start), tuple(joints))
@@ -122,20 +112,19 @@ class JointPath:
         joints: Sequence[str] = (),
         tolerance: float = 1e-9,
     ) -> "JointPath":
-        """Return the joint path that moves a frame along a path in space.
+        """Return the joint path that moves a frame along a Cartesian path.
 
-        Inverse kinematics at equal distances of time, each from the solution before, and a smooth
-        path of fifth order through them: on the samples exact, in between off by the sixth power
-        of their distance.
+        Inverse kinematics at equal time intervals, each from the previous solution, and a quintic
+        spline through the solutions: exact at the samples, with an error of sixth order between.
 
         Args:
-            path: Where the frame goes, in the world.
+            path: Path of the frame in the world.
             model: The robot.
             frame: Name of a body or frame.
-            q: Position near that at the start [m or rad], shape (nq,); other joints stay there.
-            samples: How many solutions.
+            q: Configuration near the initial one [m or rad], shape (nq,); other joints stay there.
+            samples: Number of solutions.
             joints: Joints that may move; all by default.
-            tolerance: Of inverse kinematics [m, rad].
+            tolerance: Tolerance of inverse kinematics [m, rad].
 
         Raises:
             DomainError: If a sample cannot be reached.
@@ -145,9 +134,9 @@ class JointPath:
         named = {model.joint(name).name for name in joints}
         moving = [joint.name for joint in model.joints if joint.nv]
         names = tuple(name for name in moving if not named or name in named)
-        plain_places(model, names)
+        refuse_quaternions(model, names)
         position = vector("q", q, model.nq)
-        places = [k for name in names for k in _range(model.slice(name, of="q"))]
+        places = model.indices(names, of="q")
         used = model.lock([name for name in moving if name not in names], position)
         position = position[places]
         times = np.linspace(path.knots[0], path.knots[-1], max(2, samples))
@@ -159,10 +148,10 @@ class JointPath:
             if not found.reached:
                 raise DomainError(
                     f"path of {frame!r}",
-                    "places that the robot can reach",
+                    "poses that the robot can reach",
                     f"{found.position_error:.3g} m and {found.orientation_error:.3g} rad left at "
                     f"{time:g} s",
-                    advice="start nearer, or leave the orientation free",
+                    advice="start from a nearer q, or shorten the path",
                 )
             position = found.q
             points.append(position)
@@ -170,51 +159,39 @@ class JointPath:
 
     @property
     def duration(self) -> float:
-        """Time from begin to end [s]."""
+        """Duration [s]."""
         return self.pieces.duration
 
     @property
     def end(self) -> float:
-        """When it ends [s]."""
+        """End time [s]."""
         return self.pieces.knots[-1]
 
     def at(self, time: Any, handle: Sequence[Any] | None = None) -> PathSample:
         """Return position, velocity and acceleration at a time [s], shape (..., n) each.
 
         Args:
-            time: A number, array or traced value.
-            handle: Handle of the table to read instead, from `tables` of a path of equal structure.
+            time: A float, array or traced value.
+            handle: Handle of the table of another path of equal structure, to read instead.
         """
         return self.pieces.at(time) if handle is None else self.pieces.read(time, handle)[0]
 
     def tables(self) -> tuple[Table, ...]:
-        """Return the path as data beside compiled code."""
+        """Return the path as a table beside compiled code."""
         return (self.pieces.table(),)
 
     def structure(self) -> Hashable:
-        """Return what compiled code depends on: joints and the form of the table."""
+        """Return joints and form of the table, which compiled code depends on."""
         return (self.joints, self.pieces.size, self.pieces.form())
 
 
-def _range(where: slice) -> range:
-    return range(where.start, where.stop)
-
-
-def plain_places(model: Model, joints: Sequence[str]) -> tuple[int, ...]:
-    """Return the places in q of joints whose positions are plain numbers.
-
-    Raises:
-        ModelError: If a joint has a quaternion.
-    """
-    found: list[int] = []
+def refuse_quaternions(model: Model, joints: Sequence[str]) -> None:
+    """Raise ModelError if a joint has a quaternion, which paths cannot interpolate."""
     for name in joints:
         joint = model.joint(name)
         if joint.nq != joint.nv:
             raise ModelError(
-                f"joint {name!r}: expected a joint whose position is plain numbers, got a "
-                f"{joint.kind} joint; give its position as a constant, or name other joints",
+                f"joint {name!r}: expected a joint without quaternion, got a {joint.kind} joint; "
+                "give its position as a constant, or name other joints",
                 name=name,
             )
-        where = model.slice(name, of="q")
-        found.extend(range(where.start, where.stop))
-    return tuple(found)

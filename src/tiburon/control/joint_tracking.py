@@ -1,6 +1,6 @@
-"""Which joints a controller speaks for, where they should be, and how its forces become commands.
+"""Joint tracking: controlled joints, tracking errors, and joint forces as commands.
 
-Everything works on one state of floats, on many (cases lead), and on traced values.
+All functions accept one state of floats, batches (cases lead) and traced values.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.control.joint_path import JointPath, plain_places
-from tiburon.control.piecewise import PathSample, row_of
+from tiburon.control.joint_path import JointPath, refuse_quaternions
+from tiburon.control.piecewise import PathSample, entries, joined, row_of
 from tiburon.errors import DomainError, ModelError, OptionError, ShapeError
 from tiburon.model import Joint, Model
 from tiburon.simulation.state import State
@@ -20,85 +20,82 @@ __all__ = [
     "JointSelection",
     "TrackingError",
     "commands_of",
-    "entries",
-    "joined",
     "select_joints",
     "tracking_error",
 ]
 
 THROUGH = ("joints", "actuators")
-"""How forces reach joints: directly, or by the commands of the actuators that drive them."""
+"""How forces act: on joints directly, or as commands of their actuators."""
 
-Numbers = float | tuple[float, ...]
+Gains = float | tuple[float, ...]
 Target = JointPath | float | tuple[float, ...] | tuple[tuple[str, tuple[float, ...]], ...]
-"""Positions of the chosen joints in order, by joint name, or a path."""
+"""Set points of the selected joints in order, by joint name, or a path."""
 
 
 class JointSelection(NamedTuple):
-    """Joints of a robot."""
+    """Selected joints of a robot."""
 
     joints: tuple[Joint, ...]
     """In order."""
 
     q: tuple[int, ...]
-    """Their places among positions."""
+    """Indices in q."""
 
     v: tuple[int, ...]
-    """Their places among velocities."""
+    """Indices in v."""
 
     plain: bool
-    """Whether their positions are plain numbers, no quaternions."""
+    """Whether none has a quaternion."""
 
     names: tuple[str, ...]
     """Their names."""
 
 
 class TrackingError(NamedTuple):
-    """What a controller answers to; shape (..., n), one entry per chosen velocity."""
+    """Tracking error, shape (..., n) with one entry per selected velocity."""
 
     error: Any
-    """Step from where joints are to where they should be [m or rad]."""
+    """Displacement from the actual to the target position [m or rad]."""
 
     rate: Any
-    """Velocity they should have less that they have [m/s or rad/s]."""
+    """Target velocity minus actual velocity [m/s or rad/s]."""
 
     acceleration: Any
-    """They should have [m/s^2 or rad/s^2]."""
+    """Target acceleration [m/s^2 or rad/s^2]."""
 
 
 @lru_cache(maxsize=256)
 def select_joints(model: Model, names: tuple[str, ...]) -> JointSelection:
-    """Return joints by name; by default all that move but a floating base."""
+    """Select joints by name; by default all with degrees of freedom except a floating base."""
     named = names or tuple(j.name for j in model.joints if j.nv and j.kind != "free")
     joints = tuple(model.joint(name) for name in named)
     for joint in joints:
         if not joint.nv:
             raise ModelError(
-                f"joint {joint.name!r}: expected a joint that moves by itself, got a {joint.kind} "
-                "joint; leave it out",
+                f"joint {joint.name!r}: expected a joint with its own variables, got a "
+                f"{joint.kind} joint; leave it out",
                 name=joint.name,
             )
-    q = tuple(k for j in joints for k in _range(model.slice(j.name, of="q")))
-    v = tuple(k for j in joints for k in _range(model.slice(j.name, of="v")))
+    q, v = (tuple(model.indices(named, of=of).tolist()) for of in ("q", "v"))
     return JointSelection(joints, q, v, all(j.nq == j.nv for j in joints), named)
 
 
 def as_target(target: Any) -> Target:
-    """Return a target in a form that compares by value; one in that form stays as it is."""
+    """Convert a target to a form that compares by value."""
     if isinstance(target, JointPath):
         return target
     if isinstance(target, tuple) and target and isinstance(target[0], tuple):
         target = dict(target)
     for x in target.values() if isinstance(target, Mapping) else (target,):
         if not np.isfinite(x).all():
-            raise DomainError("target", "finite numbers", f"{target!r}")
+            raise DomainError("target", "finite values", f"{target!r}")
     if isinstance(target, Mapping):
         return tuple((name, tuple(np.ravel(x).tolist())) for name, x in target.items())
-    return as_numbers(target)
+    return as_floats(target)
 
 
 def target_joints(target: Target, joints: Sequence[str]) -> tuple[str, ...]:
-    """Return the joints a target names, where the controller itself names none."""
+    """Return the joints of a controller: its own, or those that its target names."""
     if joints:
         return tuple(joints)
     if isinstance(target, JointPath):
@@ -109,19 +106,19 @@ def target_joints(target: Target, joints: Sequence[str]) -> tuple[str, ...]:
 def tracking_error(
     state: State, chosen: JointSelection, target: Target, handle: Sequence[Any] | None = None
 ) -> TrackingError:
-    """Compare a state with a target.
+    """Compute the tracking error of a state.
 
     Args:
         state: The state.
         chosen: The controlled joints.
-        target: Their positions, or a path.
-        handle: Handle of the table of the path, inside compiled loops.
+        target: Their set points, or a path.
+        handle: Handle of the path's table, in compiled loops.
     """
     q, v = taken(state.q, chosen.q), taken(state.v, chosen.v)
     if isinstance(target, JointPath):
         names = chosen.names
         if not chosen.plain:
-            plain_places(state.model, names)
+            refuse_quaternions(state.model, names)
         sample = target.at(state.time, handle)
         if target.joints not in ((), names):
             order = _order(target, names)
@@ -145,27 +142,27 @@ def tracking_error(
 
 
 def _aim(chosen: JointSelection, target: Target) -> tuple[float, ...]:
-    """Return a constant target as one number per chosen position."""
+    """Return a constant target as one value per selected position."""
     if not isinstance(target, (tuple, JointPath)):
         return (target,) * len(chosen.q)
     by_name = _by_name(target)
-    numbers: Any = target
+    values: Any = target
     if by_name:
-        numbers = [x for joint in chosen.joints for x in by_name[joint.name]]
-    if len(numbers) != len(chosen.q):
+        values = [x for joint in chosen.joints for x in by_name[joint.name]]
+    if len(values) != len(chosen.q):
         names = ", ".join(joint.name for joint in chosen.joints)
-        raise ShapeError("target", f"{len(chosen.q)} positions ({names})", len(numbers))
-    return tuple(numbers)
+        raise ShapeError("target", f"{len(chosen.q)} positions ({names})", len(values))
+    return tuple(values)
 
 
 def _by_name(target: Any) -> dict[str, tuple[float, ...]]:
-    """Return the positions of a target that names its joints; nothing for others."""
+    """Return the positions by joint name of a target that names its joints; else nothing."""
     named = isinstance(target, tuple) and bool(target) and isinstance(target[0], tuple)
     return dict(target) if named else {}
 
 
 def _order(path: JointPath, names: tuple[str, ...]) -> list[int]:
-    """Return the place of each named joint in a path."""
+    """Return the index of each named joint in a path."""
     if set(path.joints) != set(names):
         raise ModelError(
             f"path: expected joints {', '.join(names)}, got {', '.join(path.joints)}; name the "
@@ -175,12 +172,12 @@ def _order(path: JointPath, names: tuple[str, ...]) -> list[int]:
 
 
 def commands_of(state: State, chosen: JointSelection, force: Any, through: str) -> Any:
-    """Return joint forces of chosen joints as commands of a run.
+    """Return joint forces [N or N m], shape (..., n), as commands by name.
 
     Args:
-        state: Where the robot is.
+        state: The state.
         chosen: The joints.
-        force: One per chosen velocity [N or N m], shape (..., n).
+        force: One per selected velocity.
         through: "joints" or "actuators".
     """
     if through not in THROUGH:
@@ -195,14 +192,14 @@ def commands_of(state: State, chosen: JointSelection, force: Any, through: str) 
 
 @lru_cache(maxsize=64)
 def _actuators(model: Model, joints: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the commands of the actuators that drive joints."""
+    """Return the command names of the actuators of joints."""
     found = []
     for name in joints:
         driving = [a for a in model.actuators if a.joint == name]
         if len(driving) != 1 or driving[0].motor is not None:
             raise ModelError(
-                f"joint {name!r}: expected one actuator without electrics, whose command is a "
-                f"force, got {len(driving)}; take through='joints'",
+                f"joint {name!r}: expected one actuator without motor, whose command is a force, "
+                f"got {len(driving)}; pass through='joints'",
                 name=name,
             )
         count = model.joint(name).dof
@@ -212,60 +209,36 @@ def _actuators(model: Model, joints: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def taken(x: Any, places: Sequence[int]) -> Any:
-    """Return chosen entries of the last dimension."""
+    """Return selected entries of the last dimension."""
     return x[..., list(places)]
 
 
-def entries(x: Any) -> list[Any]:
-    """Return the entries of the last dimension, one by one: scalars, or one number per case."""
-    if isinstance(x, TracedArray):
-        return list(x.reshape(-1).tolist())
-    return [x[..., k] for k in range(np.shape(x)[-1])]
-
-
-def joined(parts: Sequence[Any], like: Any) -> Any:
-    """Return entries as one array of the kind and cases of another."""
-    if isinstance(like, TracedArray):
-        return as_traced(list(parts))
-    shape = np.shape(like)[:-1]
-    return np.stack([np.broadcast_to(x, shape) for x in parts], axis=-1)
-
-
 def spread(part: Any, places: Sequence[int], like: Any) -> Any:
-    """Return an array like another that is zero but for chosen entries of its last dimension."""
+    """Return an array like another with values in selected entries and zeros elsewhere."""
     whole = 0.0 * like
     whole[..., list(places)] = part
     return whole
 
 
-def gains(value: Numbers, count: int, what: str) -> Any:
-    """Return gains as one number, or one per chosen velocity."""
+def gains(value: Gains, count: int, what: str) -> Any:
+    """Return gains as one value, or one per selected velocity."""
     row = row_of(value)
     if np.ndim(row) and len(row) != count:
-        raise ShapeError(what, f"one number or {count}", len(row))
+        raise ShapeError(what, f"one value or {count}", len(row))
     return row
 
 
-def as_gains(value: Any, what: str, *, endless: bool = False) -> Numbers:
-    """Return one number, or a tuple of them, none of which drives away.
-
-    Args:
-        value: What was given.
-        what: Leads the message.
-        endless: Whether infinity is a number here.
-
-    Raises:
-        DomainError: If one is negative, or none.
-    """
-    found = as_numbers(value)
-    numbers = np.asarray(found)
-    if not np.all((numbers >= 0.0) & (endless | np.isfinite(numbers))):
-        raise DomainError(what, "numbers of at least 0", f"{found!r}")
+def as_gains(value: Any, what: str, *, endless: bool = False) -> Gains:
+    """Check gains: one value or several, none negative, finite unless `endless`."""
+    found = as_floats(value)
+    values = np.asarray(found)
+    if not np.all((values >= 0.0) & (endless | np.isfinite(values))):
+        raise DomainError(what, "values of at least 0", f"{found!r}")
     return found
 
 
-def as_numbers(value: Any) -> Numbers:
-    """Return one number, or a tuple of them."""
+def as_floats(value: Any) -> Gains:
+    """Convert to one float, or a tuple of floats."""
     return float(value) if np.ndim(value) == 0 else tuple(np.ravel(value).tolist())
 
 
@@ -273,12 +246,8 @@ def _array(values: Sequence[float], like: Any) -> Any:
     return as_traced(list(values)) if isinstance(like, TracedArray) else row_of(values)
 
 
-def _range(where: slice) -> range:
-    return range(where.start, where.stop)
-
-
 def model_key(model: Model | None) -> Hashable:
-    """Return what code depends on of a controller's own idea of the robot: all of its numbers."""
+    """Return a key of a controller's own model, including all parameter values."""
     if model is None:
         return None
     import hashlib

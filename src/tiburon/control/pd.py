@@ -1,4 +1,4 @@
-"""Proportional and derivative control of joints, with or without an integral."""
+"""PD and PID control of joints."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from tiburon.control.joint_tracking import (
+    Gains,
     JointSelection,
-    Numbers,
     Target,
     as_gains,
     as_target,
@@ -17,52 +17,41 @@ from tiburon.control.joint_tracking import (
     target_joints,
     tracking_error,
 )
-from tiburon.control.run_time import (
-    flat_parameters,
-    forms,
-    path_tables,
-    run_time_fields,
-    table_handles,
-)
+from tiburon.control.run_time import RunTimeFields, forms, run_time_fields, table_handles
 from tiburon.model import Model
 from tiburon.record import record
 from tiburon.simulation.state import State
 from tiburon.trace.declared import traced
-from tiburon.trace.primitives.table_rows import Table
 
 __all__ = ["PD", "PID"]
-
-_PD = ("stiffness", "damping", "target")
-"""Fields of PD that hold run-time parameters, in order."""
 
 
 @traced
 @record
-class PD:
-    """Springs and dampers between joints and where they should be.
+class PD(RunTimeFields):
+    """PD control of joints: tau = stiffness (target - q) + damping (target velocity - v).
 
-    tau = stiffness (target - q) + damping (target velocity - v). Under a constant load a joint
-    rests off its target by load / stiffness.
+    Under a constant load the steady-state error is load / stiffness.
 
     Example:
         ``tb.simulate(arm, 5.0, control=PD(target=(0.3, -0.5), stiffness=80.0, damping=9.0))``
     """
 
     target: Target
-    """Positions of the joints [m or rad]: one for all, one per position variable, by joint name,
-    or a `JointPath`. Joints with quaternions take their position variables."""
+    """Set point [m or rad]: one value for all joints, one per position variable, values by joint
+    name, or a `JointPath`. Joints with quaternions have constant set points only."""
 
-    stiffness: Numbers
-    """Force per error [N m/rad or N/m], one number or one per velocity variable."""
+    stiffness: Gains
+    """Proportional gain [N m/rad or N/m], one value or one per velocity variable."""
 
-    damping: Numbers
-    """Force per error of velocity [N m s/rad or N s/m], likewise."""
+    damping: Gains
+    """Derivative gain [N m s/rad or N s/m], one value or one per velocity variable."""
 
     joints: tuple[str, ...] = ()
     """Names of joints, in the order of target and gains; all but a floating base by default."""
 
     through: str = "joints"
-    """How forces reach joints: directly ("joints"), or as the commands of ideal "actuators"."""
+    """Whether forces act on "joints" directly, or as commands of ideal "actuators"."""
 
     def __post_init__(self) -> None:
         _set_up(self, ("stiffness", "damping"))
@@ -71,58 +60,54 @@ class PD:
         """Return the commands in a state."""
         chosen = select_joints(state.model, self.joints)
         count = len(chosen.v)
-        own = run_time_fields(self, state, _PD)
-        wanted = tracking_error(state, chosen, own["target"], table_handles(self, state))
-        force = gains(own["stiffness"], count, "stiffness") * wanted.error
-        force = force + gains(own["damping"], count, "damping") * wanted.rate
+        own = run_time_fields(self, state)
+        e = tracking_error(state, chosen, own["target"], table_handles(self, state))
+        force = gains(own["stiffness"], count, "stiffness") * e.error
+        force = force + gains(own["damping"], count, "damping") * e.rate
         return commands_of(state, chosen, force, self.through)
 
-    def parameters(self) -> tuple[float, ...]:
-        """Return its run-time parameters: stiffness, damping, target."""
-        return flat_parameters(self, _PD)
-
-    def tables(self) -> tuple[Table, ...]:
-        """Return its path, if it follows one."""
-        return path_tables(self, ("target",))
+    @property
+    def run_time_names(self) -> tuple[str, ...]:
+        """Names of the fields that hold run-time parameters."""
+        return ("stiffness", "damping", "target")
 
     def structure(self) -> Hashable:
-        """Return what the code depends on: joints, how many numbers, a path."""
-        return (forms(self, _PD), self.joints, self.through)
+        """Return the joints and the forms of gains and target."""
+        return (forms(self, self.run_time_names), self.joints, self.through)
 
 
 @traced
 @record
-class PID:
-    """PD with the integral of the error, which takes away what a constant load leaves.
+class PID(RunTimeFields):
+    """PID control of joints: tau = stiffness e + damping de/dt + integral I, dI/dt = e.
 
-    tau = stiffness e + damping de/dt + integral I, dI/dt = e. The integrals are states of the run,
-    integrated with it. Where a limit holds the force, the integral of that joint waits unless the
-    error takes it back.
+    The integrals are states of the run. Anti-windup: while the force saturates at `limit`, the
+    integral of the joint changes only towards smaller forces.
     """
 
     target: Target
-    """As that of `PD`."""
+    """As for `PD`."""
 
-    stiffness: Numbers
-    """Force per error [N m/rad or N/m]."""
+    stiffness: Gains
+    """Proportional gain [N m/rad or N/m]."""
 
-    damping: Numbers
-    """Force per error of velocity [N m s/rad or N s/m]."""
+    damping: Gains
+    """Derivative gain [N m s/rad or N s/m]."""
 
-    integral: Numbers
-    """Force per error and second [N m/(rad s) or N/(m s)]."""
+    integral: Gains
+    """Integral gain [N m/(rad s) or N/(m s)]."""
 
     joints: tuple[str, ...] = ()
-    """As those of `PD`."""
+    """As for `PD`."""
 
-    limit: Numbers = float("inf")
-    """Largest force in either direction [N m or N], one number or one per velocity variable."""
+    limit: Gains = float("inf")
+    """Saturation of the force in either direction [N m or N], one value or one per velocity."""
 
     through: str = "joints"
-    """As that of `PD`."""
+    """As for `PD`."""
 
     name: str = "pid"
-    """Leads the names of its states."""
+    """Prefix of the names of its states."""
 
     def __post_init__(self) -> None:
         _set_up(self, ("stiffness", "damping", "integral", "limit"))
@@ -142,41 +127,34 @@ class PID:
         """Return the commands in a state, and the rates of the integrals."""
         chosen = self._chosen(state.model)
         count = len(chosen.v)
-        own = run_time_fields(self, state, self._fields)
-        wanted = tracking_error(state, chosen, own["target"], table_handles(self, state))
-        force = gains(own["stiffness"], count, "stiffness") * wanted.error
-        force = force + gains(own["damping"], count, "damping") * wanted.rate
+        own = run_time_fields(self, state)
+        e = tracking_error(state, chosen, own["target"], table_handles(self, state))
+        force = gains(own["stiffness"], count, "stiffness") * e.error
+        force = force + gains(own["damping"], count, "damping") * e.rate
         force = force + gains(own["integral"], count, "integral") * state.own
-        rates = wanted.error
+        rates = e.error
         if "limit" in own:
             most = gains(own["limit"], count, "limit") + 0.0 * force
-            # beyond the limit only errors that lead back count
-            outward = (np.abs(force) > most) & (force * wanted.error > 0.0)
+            # anti-windup: beyond the limit integrate only errors that reduce the force
+            outward = (np.abs(force) > most) & (force * e.error > 0.0)
             rates = np.where(outward, 0.0, rates)
             force = np.minimum(np.maximum(force, -most), most)
         return commands_of(state, chosen, force, self.through), rates
 
     @property
-    def _fields(self) -> tuple[str, ...]:
-        """Fields that hold run-time parameters."""
+    def run_time_names(self) -> tuple[str, ...]:
+        """Names of the fields that hold run-time parameters; without an infinite limit."""
         unlimited = bool(np.all(np.isinf(self.limit)))
-        return (*_PD, "integral") if unlimited else (*_PD, "integral", "limit")
-
-    def parameters(self) -> tuple[float, ...]:
-        """Return its run-time parameters: stiffness, damping, target, integral, limit if any."""
-        return flat_parameters(self, self._fields)
-
-    def tables(self) -> tuple[Table, ...]:
-        """Return its path, if it follows one."""
-        return path_tables(self, ("target",))
+        return ("stiffness", "damping", "target", "integral", *(() if unlimited else ("limit",)))
 
     def structure(self) -> Hashable:
-        """Return what the code depends on: joints, how many numbers, a path."""
-        return (forms(self, self._fields), self._fields, self.joints, self.through, self.name)
+        """Return the joints and the forms of gains and target."""
+        names = self.run_time_names
+        return (forms(self, names), names, self.joints, self.through, self.name)
 
 
 def _set_up(controller: Any, names: tuple[str, ...]) -> None:
-    """Bring fields into a form that compares by value; refuse gains that drive away."""
+    """Convert fields to forms that compare by value; refuse negative gains."""
     kind = type(controller).__name__
     for name in names:
         value = as_gains(getattr(controller, name), f"{kind}: {name}", endless=name == "limit")

@@ -1,4 +1,4 @@
-"""Polynomials in pieces: paths as functions of time, on numbers, arrays and traced values.
+"""Piecewise polynomials: paths as functions of time, on floats, arrays and traced values.
 
 Symbols:
     m       half the number of coefficients of a piece: 2 for cubics, 3 for quintics
@@ -7,14 +7,14 @@ Symbols:
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiburon.argument_checks import is_numeric, refuse_unusable, vector
+from tiburon.argument_checks import choice, is_numeric, refuse_unusable, vector
 from tiburon.arrays import ArrayLike, NDArray
 from tiburon.errors import DomainError, ShapeError, shown
 from tiburon.record import record
@@ -22,16 +22,27 @@ from tiburon.trace.array import TracedArray, as_traced
 from tiburon.trace.primitives.table_rows import HANDLE, Table, TableForm, TableRows, table_form
 from tiburon.trace.value import Value
 
-__all__ = ["PathSample", "Piecewise", "row_of", "smooth_pieces", "speed_profile"]
+__all__ = [
+    "PathSample",
+    "Piecewise",
+    "entries",
+    "joined",
+    "row_of",
+    "smooth_pieces",
+    "speed_profile",
+]
 
 Array = NDArray[np.float64]
 
-TRACED_PIECES = 256
-"""Pieces up to which a path is traced: code for more would take long to compile."""
+MAX_TRACED_PIECES = 256
+"""Largest number of pieces in a traced path: code for more would take long to compile."""
+
+SPLINES = {"cubic": 2, "quintic": 3}
+"""m of each kind of spline."""
 
 
 class PathSample(NamedTuple):
-    """Where a path is at a time, and how it moves."""
+    """Position, velocity and acceleration of a path at a time."""
 
     position: Any
     """[m or rad], shape (..., n)."""
@@ -45,13 +56,13 @@ class PathSample(NamedTuple):
 
 @record(slots=False)
 class Piecewise:
-    """A vector that follows a polynomial of time in each of several intervals; at rest beyond."""
+    """A vector-valued piecewise polynomial of time, constant outside its interval."""
 
     knots: tuple[float, ...]
-    """Times at which pieces begin, and at which the last ends [s], rising."""
+    """Start times of the pieces, and the end time [s], increasing."""
 
     coefficients: tuple[tuple[tuple[float, ...], ...], ...]
-    """For each piece, for each power of the time since it began, one number per entry."""
+    """Per piece and power of the time since its start, one coefficient per entry."""
 
     @property
     def size(self) -> int:
@@ -64,12 +75,9 @@ class Piecewise:
         return self.knots[-1] - self.knots[0]
 
     def at(self, time: Any) -> PathSample:
-        """Return position, velocity and acceleration at a time.
+        """Evaluate position, velocity and acceleration at a time [s]; at rest outside the path.
 
-        Before its begin and after its end a path rests where it begins or ends.
-
-        Args:
-            time: [s], a number, an array of shape (...), or a traced value.
+        `time` is a float, an array of shape (...), or a traced value.
         """
         begin, end = self.knots[0], self.knots[-1]
         within = np.minimum(np.maximum(time, begin), end)
@@ -77,32 +85,26 @@ class Piecewise:
         rows, start = self._chosen(within) if traced else self._looked_up(within)
         return _sample(rows, time, within, start, (begin, end))
 
-    # paths of controllers are data beside compiled code
-
     def table(self, *constants: float) -> Table:
-        """Return the path as a table that compiled code reads, one row per piece.
-
-        Args:
-            constants: Further values that `read` returns, the same at all times.
-        """
+        """Return the path as a table beside compiled code, one row per piece, with constants."""
         knots, coefficients = self._tables
         same = np.tile([knots[0], knots[-1], *constants], (len(coefficients), 1))
         return Table(knots[:-1], np.hstack([coefficients.reshape(len(coefficients), -1), same]))
 
     def form(self, constants: int = 0) -> TableForm:
-        """Return what compiled code depends on: the form of `table`, whatever its values."""
+        """Return the form of `table`, which compiled code depends on."""
         width = len(self.coefficients[0]) * self.size + 2 + constants
         return table_form(len(self.coefficients), width)
 
     def read(
         self, time: Any, handle: Sequence[Any], constants: int = 0
     ) -> tuple[PathSample, list[Any]]:
-        """Return what `at` returns from a table of this form, and its constants.
+        """Evaluate a table of this form at a time [s]; return the sample and its constants.
 
         Args:
-            time: [s], a number or traced value.
-            handle: That of the table.
-            constants: How many the table has.
+            time: A float or traced value [s].
+            handle: Handle of the table.
+            constants: Number of constants in the table.
         """
         form = self.form(constants)
         start, _, *row = TableRows(*form, following=False).apply([*handle[:HANDLE], time])
@@ -112,25 +114,29 @@ class Piecewise:
         within = np.minimum(np.maximum(time, begin), end)
         return _sample(rows, time, within, start, (begin, end)), row[count + 2 :]
 
-    def first_step(self) -> tuple[float, int, str] | None:
-        """Return when position or velocity first step between two pieces: time, entry, which."""
+    def require_continuous(self, name: Callable[[int], str]) -> None:
+        """Raise DomainError if position or velocity step; `name` names an entry in the message."""
         knots, table = self._tables
         if len(table) < 2:
-            return None
+            return
         h = np.diff(knots)[:-1, None]
         powers = np.arange(table.shape[1])
         for order, what in enumerate(("position", "velocity")):
             terms = [(k if order else 1) * table[:-1, k] * h ** (k - order) for k in powers[order:]]
             if not terms:
-                return None
+                return
             end, start = np.sum(terms, axis=0), table[1:, order]
-            # rounding of polynomials, whose terms may cancel
+            # relative to the largest term, since terms may cancel
             size = max(np.abs(terms).max(), np.abs(start).max())
             bad = np.argwhere(np.abs(start - end) > 1e-8 * size)
             if len(bad):
                 piece, entry = bad[0]
-                return float(knots[piece + 1]), int(entry), what
-        return None
+                raise DomainError(
+                    name(int(entry)),
+                    f"a {what} without steps",
+                    f"one at {knots[piece + 1]:g} s",
+                    advice="start each piece at the end position and velocity of the previous one",
+                )
 
     @cached_property
     def _tables(self) -> tuple[Array, Array]:
@@ -138,7 +144,7 @@ class Piecewise:
         return np.array(self.knots), np.array(self.coefficients)
 
     def _looked_up(self, time: Any) -> tuple[list[Any], Any]:
-        """Return the coefficients of the piece of each time, and when it began."""
+        """Return the coefficients of the piece at each time, and its start time."""
         knots, table = self._tables
         last = len(self.coefficients) - 1
         place = np.clip(np.searchsorted(knots, time, side="right") - 1, 0, last)
@@ -146,13 +152,13 @@ class Piecewise:
         return [table[..., power, :] for power in range(table.shape[-2])], knots[place]
 
     def _chosen(self, time: Any) -> tuple[list[Any], Any]:
-        """Return the same by choosing, without looking anything up."""
-        if len(self.coefficients) > TRACED_PIECES:
+        """Return the same by selection, for traced times."""
+        if len(self.coefficients) > MAX_TRACED_PIECES:
             raise DomainError(
                 "path",
-                f"at most {TRACED_PIECES} pieces in a traced function",
+                f"at most {MAX_TRACED_PIECES} pieces in a traced function",
                 f"{len(self.coefficients)}",
-                advice="use fewer points, or a controller of this package, which reads any number",
+                advice="use fewer points, or a controller of this package, which has no limit",
             )
         rows: list[Any] = [as_traced(list(row)) for row in self.coefficients[0]]
         start: Any = self.knots[0]
@@ -164,30 +170,25 @@ class Piecewise:
             start = np.where(later, knot, start)
         return rows, start
 
-    def moved(self, begin: float) -> "Piecewise":
-        """Return the same path beginning at another time [s]."""
-        shift = begin - self.knots[0]
-        return Piecewise(tuple(t + shift for t in self.knots), self.coefficients)
-
 
 def _sample(
     rows: Sequence[Any], time: Any, within: Any, start: Any, ends: tuple[Any, Any]
 ) -> PathSample:
-    """Evaluate the polynomial of a piece and its derivatives.
+    """Evaluate the polynomial of a piece and its derivatives (Horner).
 
     Args:
-        rows: Coefficients of each power of the time since the piece began.
-        time: [s].
-        within: The same, not before the path begins nor after it ends [s].
-        start: When the piece began [s].
-        ends: When the path begins and ends [s].
+        rows: Coefficients of each power of the time since the start of the piece.
+        time: Time [s].
+        within: Time limited to the interval of the path [s].
+        start: Start time of the piece [s].
+        ends: Start and end time of the path [s].
     """
     traced = any(isinstance(x, (Value, TracedArray)) for x in (time, rows[0]))
     s = within - start
     if not traced:
         s = np.asarray(s)[..., None]
     p = v = a = 0.0 * rows[0]
-    # Horner's scheme for the value and twice its derivative
+
     for row in reversed(rows):
         a = 2.0 * v + s * a
         v = p + s * v
@@ -198,8 +199,23 @@ def _sample(
     return PathSample(p, v * moving, a * moving)
 
 
+def entries(x: Any) -> list[Any]:
+    """Return the entries of the last dimension: scalars, or arrays with one value per case."""
+    if isinstance(x, TracedArray):
+        return list(x.reshape(-1).tolist())
+    return [x[..., k] for k in range(np.shape(x)[-1])]
+
+
+def joined(parts: Sequence[Any], like: Any) -> Any:
+    """Return entries as one array, traced or with the cases of another array."""
+    if isinstance(like, TracedArray):
+        return as_traced(list(parts))
+    shape = np.shape(like)[:-1]
+    return np.stack([np.broadcast_to(x, shape) for x in parts], axis=-1)
+
+
 def row_of(values: Any) -> Any:
-    """Return a scalar unchanged, several as an array: traced if one of them is."""
+    """Return a scalar unchanged, a sequence as an array, traced if one entry is."""
     if np.ndim(values) == 0:
         return values
     if any(isinstance(x, Value) for x in values):
@@ -210,11 +226,11 @@ def row_of(values: Any) -> Any:
 def checked_points(
     times: ArrayLike, points: ArrayLike, argument: str = "points"
 ) -> tuple[Array, Array]:
-    """Return times and points as arrays; messages call the points by the name of an argument.
+    """Return times and points as arrays.
 
     Raises:
-        ShapeError: If they do not belong together.
-        DomainError: If times do not rise, or numbers are not finite.
+        ShapeError: If shapes do not match; the message uses the name `argument` for the points.
+        DomainError: If times do not increase, or values are not finite.
     """
     refuse_unusable("times", times)
     refuse_unusable(argument, points)
@@ -230,7 +246,7 @@ def checked_points(
             argument, "two rows or more, one per time", f"shape {p.shape} at {t.shape} times"
         )
     if not (np.isfinite(t).all() and np.isfinite(p).all()):
-        raise DomainError(argument, "finite numbers", "NaN or infinity")
+        raise DomainError(argument, "finite values", "NaN or infinity")
     if not (np.diff(t) > 0.0).all():
         k = int(np.flatnonzero(np.diff(t) <= 0.0)[0])
         given = f"{t[k + 1]:g} s after {t[k]:g} s"
@@ -239,7 +255,7 @@ def checked_points(
 
 
 def _hermite(m: int) -> Array:
-    """Return the coefficients in s of the polynomial with given derivatives at s = 0 and 1.
+    """Compute the coefficients in s of the Hermite polynomials at s = 0 and 1.
 
     Columns belong to value and derivatives up to m - 1 at 0, then at 1.
     """
@@ -257,25 +273,26 @@ def _hermite(m: int) -> Array:
 def smooth_pieces(
     times: ArrayLike,
     points: ArrayLike,
-    m: int,
+    kind: str,
     *,
     stops: bool = False,
     start_velocity: ArrayLike | None = None,
     end_velocity: ArrayLike | None = None,
 ) -> Piecewise:
-    """Return the smoothest path of pieces of degree 2 m - 1 through points at given times.
+    """Compute the spline of degree 2 m - 1 through points at given times.
 
-    All derivatives up to 2 m - 2 are continuous (a spline); at both ends derivatives from the
-    second up to m - 1 are zero.
+    Derivatives up to 2 m - 2 are continuous; at both ends those from the second to m - 1 are zero.
 
     Args:
-        times: When each point is reached [s], rising, shape (k,).
+        times: Time of each point [s], increasing, shape (k,).
         points: Shape (k, n).
-        m: 2 for cubics, 3 for quintics.
+        kind: One of `SPLINES`.
         stops: Whether to stop at every point: then only derivatives up to m - 1 are continuous.
         start_velocity: At the first point, shape (n,); at rest by default.
         end_velocity: At the last point, shape (n,).
     """
+    choice("kind", kind, tuple(SPLINES))
+    m = SPLINES[kind]
     t, p = checked_points(times, points)
     count, size = p.shape
     # value and derivatives at each point, in real time
@@ -301,7 +318,7 @@ def smooth_pieces(
 
 
 def _continue(known: Array, shape: Array, powers: Sequence[Array], h: Array, m: int) -> None:
-    """Fill in the derivatives at inner points that make those of higher order continuous."""
+    """Solve for the derivatives at inner points that make those of higher order continuous."""
     count, _, size = known.shape
     unknown = (count - 2) * (m - 1)
     matrix, right = np.zeros((unknown, unknown)), np.zeros((unknown, size))
@@ -331,23 +348,23 @@ def _continue(known: Array, shape: Array, powers: Sequence[Array], h: Array, m: 
 def speed_profile(
     points: ArrayLike, speed: ArrayLike, acceleration: ArrayLike, start: float = 0.0
 ) -> Piecewise:
-    """Return the fastest way from point to point within limits, stopping at each.
+    """Compute the fastest path from point to point within limits, stopping at each.
 
-    All entries begin and end together: speed up at a constant rate, keep the speed, slow down (a
-    trapezoid; a triangle where the way is too short to reach the speed).
+    All entries start and stop together with trapezoidal speed profiles, or triangular ones where
+    the speed limit is not reached.
 
     Args:
-        points: Shape (k, n); equal points in a row are passed over.
-        speed: Largest speed, one number or one per entry.
-        acceleration: Largest acceleration, likewise.
-        start: When the path begins [s].
+        points: Shape (k, n); repeated points are skipped.
+        speed: Largest speed, one value or one per entry.
+        acceleration: Largest acceleration, one value or one per entry.
+        start: Start time [s].
     """
     for what, given in (("points", points), ("speed", speed), ("acceleration", acceleration)):
         refuse_unusable(what, given)
     p = np.asarray(points, dtype=np.float64)
     p = p[:, None] if p.ndim == 1 else p
     if p.ndim != 2 or len(p) < 2 or not np.isfinite(p).all():
-        raise ShapeError("points", "two rows or more of finite numbers", f"shape {p.shape}")
+        raise ShapeError("points", "two rows or more of finite values", f"shape {p.shape}")
     size = p.shape[1]
     most_speed, most_rate = (
         vector(what, x, size, spread=True)
@@ -362,7 +379,7 @@ def speed_profile(
         if not way.any():
             continue
         moving = np.abs(way) > 0.0
-        # limits of the share of the way that is done
+        # limits in terms of the fraction of the distance
         v = float((most_speed[moving] / np.abs(way[moving])).min())
         r = float((most_rate[moving] / np.abs(way[moving])).min())
         v = min(v, math.sqrt(r))

@@ -1,4 +1,4 @@
-"""Commands from a log, given again."""
+"""Replay of logged commands."""
 
 import csv
 import io
@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiburon.actuation.schedules import Column, Rows, Times
+from tiburon.actuation.schedules import INTERPOLATIONS, Column, Rows, Times
 from tiburon.argument_checks import choice
 from tiburon.arguments import public
 from tiburon.arrays import ArrayLike, NDArray
-from tiburon.control.joint_tracking import entries
-from tiburon.control.piecewise import Piecewise, checked_points
+from tiburon.control.piecewise import Piecewise, checked_points, entries
 from tiburon.control.run_time import table_handles
 from tiburon.errors import DomainError, RunFileError, ShapeError, UnknownNameError
 from tiburon.record import record
@@ -34,22 +33,20 @@ __all__ = ["Replay"]
 Array = NDArray[np.float64]
 
 TIME_ROUNDING = 1e-9
-"""Times of a run are sums that round: a row counts from this much before its time [s]."""
-
-INTERPOLATIONS = ("linear", "hold")
+"""Tolerance of row times [s], because times of a run are sums with rounding errors."""
 
 LOG_BYTES = 2**30
-"""Largest log that is read [bytes]."""
+"""Largest size of a log file [bytes]."""
 
 
 @traced
 @record(slots=False)
 class Replay:
-    """Gives commands that were logged: each held until the next, or joined by straight lines.
+    """Replays logged commands, with zero-order hold or linear interpolation.
 
-    Before the first row the first holds, after the last the last. Logs of any length are read
-    inside native loops, and another log compiles nothing. With `control_dt` commands are read
-    every so often and held, as they were logged; without, at every stage of the integrator.
+    The first and last row hold outside the log. Logs of any length are read in compiled loops;
+    changing the log does not recompile. With `control_dt` commands are sampled and held; without,
+    they are read at every stage of the integrator.
 
     Example:
         ``tb.simulate(rov, 60.0, control=Replay.from_csv("dive.csv"), control_dt=0.02)``
@@ -59,13 +56,13 @@ class Replay:
     """Names of the commands."""
 
     times: Times
-    """When each row was given [s], rising."""
+    """Time of each row [s], increasing."""
 
     rows: Rows
-    """One number per name."""
+    """One value per name."""
 
     interpolation: str = "hold"
-    """What holds between two rows: the last one ("hold"), or a straight line ("linear")."""
+    """Between two rows: the earlier row ("hold"), or "linear"."""
 
     def __post_init__(self) -> None:
         choice("interpolation", self.interpolation, INTERPOLATIONS)
@@ -89,10 +86,10 @@ class Replay:
         *,
         interpolation: str = "hold",
     ) -> "Replay":
-        """Return a replay of arrays.
+        """Return a replay of commands in arrays.
 
         Args:
-            times: [s], rising, shape (k,).
+            times: [s], increasing, shape (k,).
             commands: Shape (k, n).
             names: Names of the commands, n of them.
             interpolation: "hold" or "linear".
@@ -114,8 +111,8 @@ class Replay:
 
         Args:
             run: A `Trajectory`.
-            case: Which case of a batch.
-            names: Commands to give again; all by default.
+            case: Index of the case in a batch.
+            names: Commands to replay; all by default.
             interpolation: "hold" or "linear".
         """
         column = run.header.column("u")
@@ -125,13 +122,13 @@ class Replay:
             v = np.asarray(run.v)
         if u.ndim > 2:
             if case is None:
-                raise ShapeError("case", "the number of a case: the run is a batch", "none")
+                raise ShapeError("case", "the index of a case, because the run is a batch", "none")
             u, v = (x.reshape(len(x), -1, x.shape[-1])[:, case] for x in (u, v))
         chosen = known if names is None else list(names)
         for name in chosen:
             if name not in known:
                 raise UnknownNameError("command", name, known)
-        # states after the end of a case are not numbers
+        # rows after the end of a case are NaN
         alive = np.isfinite(u).all(axis=1) & np.isfinite(v).all(axis=1)
         columns = [known.index(name) for name in chosen]
         return cls.of(
@@ -143,16 +140,16 @@ class Replay:
     def from_csv(
         cls, file: str | PathLike[str], *, time: str = "time", interpolation: str = "hold"
     ) -> "Replay":
-        """Return a replay of a text file with a row of names, then rows of numbers.
+        """Return a replay of a CSV file with a row of names, then rows of values.
 
         Args:
-            file: Path; values separated by commas.
-            time: Name of the column of times [s]; all others are commands.
+            file: Path of the file.
+            time: Name of the time column [s]; all others are commands.
             interpolation: "hold" or "linear".
 
         Raises:
-            RunFileError: If there is no such file, or it is no text.
-            DomainError: If a value is no number.
+            RunFileError: If the file does not exist or is not text.
+            DomainError: If a value is not a number.
         """
         path = Path(file)
         content = read_regular_file(
@@ -167,25 +164,28 @@ class Replay:
         head = [name.strip() for name in table[0]] if table else []
         if time not in head:
             raise UnknownNameError("column", time, head, where=str(file))
-        numbers = []
+        values = []
         for line, row in enumerate(table[1:], start=2):
             if not row:
                 continue
             try:
-                numbers.append([float(x) for x in row])
+                values.append([float(x) for x in row])
             except ValueError as error:
                 raise DomainError(f"{file}, line {line}", "numbers", f"{row!r}") from error
             if len(row) != len(head):
                 raise DomainError(f"{file}, line {line}", f"{len(head)} values", f"{len(row)}")
-        values = np.array(numbers).reshape(len(numbers), len(head))
+        table_values = np.array(values).reshape(len(values), len(head))
         place = head.index(time)
         names = [name for name in head if name != time]
         return cls.of(
-            values[:, place], np.delete(values, place, axis=1), names, interpolation=interpolation
+            table_values[:, place],
+            np.delete(table_values, place, axis=1),
+            names,
+            interpolation=interpolation,
         )
 
     def at(self, time: Any) -> Any:
-        """Return all commands at a time [s], a number, array or traced value, shape (..., n)."""
+        """Return all commands at a time [s], float, array or traced value, shape (..., n)."""
         if isinstance(time, (Value, TracedArray)):
             return self._pieces.at(self._moved(time)).position
         times, rows = self._table.places, self._table.rows
@@ -215,16 +215,15 @@ class Replay:
 
     @cached_property
     def _pieces(self) -> Piecewise:
-        """The log as a path, for traced functions of users, which hold it in their code."""
-        held = self.interpolation == "hold"
+        """The log as a path, for traced user functions, which compile it in."""
         rows = self._table.rows
         slopes = 0.0 * rows
-        if not held:
+        if self.interpolation == "linear":
             slopes[:-1] = np.diff(rows, axis=0) / np.diff(self._table.places)[:, None]
         pieces = tuple(
             (tuple(a), tuple(b)) for a, b in zip(rows.tolist(), slopes.tolist(), strict=True)
         )
-        # the last row holds from its time on
+        # the last row holds after its time
         return Piecewise((*self.times, self.times[-1] + 1.0), pieces)
 
     def tables(self) -> tuple[Table, ...]:
@@ -232,5 +231,5 @@ class Replay:
         return (self._table,)
 
     def structure(self) -> Hashable:
-        """Return what the code depends on: names, and the size of the log roughly."""
+        """Return names and form of the table, which compiled code depends on."""
         return (self.names, self._table.form, self.interpolation)

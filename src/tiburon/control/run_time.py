@@ -1,8 +1,8 @@
-"""Run-time parameters of controllers, which are never compiled in: gains, set points, paths, logs.
+"""Run-time parameters of controllers: gains, set points, paths and logs, which are not compiled in.
 
-A compiled loop passes a traced controller its parameters for each case as `state.p`, and the
-handles of its tables as `state.tables`. Both belong to `state.owner`: a controller called by
-another one uses its own values, compiled in.
+A compiled loop passes the parameters of each case as `state.p`, and table handles as
+`state.tables`. Both belong to `state.owner`: a controller called by another one uses its own
+values, compiled in.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,18 +14,31 @@ from tiburon.simulation.state import State
 from tiburon.trace.array import as_traced
 from tiburon.trace.primitives.table_rows import Table
 
-__all__ = ["flat_parameters", "forms", "path_tables", "run_time_fields", "table_handles"]
+__all__ = ["RunTimeFields", "forms", "run_time_fields", "table_handles"]
 
-LARGEST = float(np.finfo(np.float64).max)
-"""Stands for no limit: parameters of a kernel are finite."""
+MAX_FLOAT = float(np.finfo(np.float64).max)
+"""Stands for no limit, because kernel parameters are finite."""
 
 
-def flat_parameters(controller: Any, fields: Sequence[str]) -> tuple[float, ...]:
-    """Return the values of fields one after the other; paths have none, they are tables."""
-    found: list[float] = []
-    for name in fields:
-        found += _flat(getattr(controller, name))
-    return tuple(min(max(x, -LARGEST), LARGEST) for x in found)
+class RunTimeFields:
+    """Base class of controllers with run-time parameters."""
+
+    __slots__ = ()
+
+    @property
+    def run_time_names(self) -> tuple[str, ...]:
+        """Names of the fields that hold run-time parameters or paths, in order."""
+        raise NotImplementedError
+
+    def parameters(self) -> tuple[float, ...]:
+        """Return the run-time parameters: values of the fields in order, without paths."""
+        found = [x for name in self.run_time_names for x in _flat(getattr(self, name))]
+        return tuple(min(max(x, -MAX_FLOAT), MAX_FLOAT) for x in found)
+
+    def tables(self) -> tuple[Table, ...]:
+        """Return the tables of the fields that are paths, in order."""
+        paths = (getattr(self, name) for name in self.run_time_names)
+        return tuple(table for path in paths if hasattr(path, "tables") for table in path.tables())
 
 
 def _flat(value: Any) -> list[float]:
@@ -39,7 +52,7 @@ def _flat(value: Any) -> list[float]:
 
 
 def forms(controller: Any, fields: Sequence[str]) -> tuple[Any, ...]:
-    """Return what code depends on of fields whose numbers are run-time parameters."""
+    """Return the forms of fields with run-time parameters: what compiled code depends on."""
     return tuple(_form(getattr(controller, name)) for name in fields)
 
 
@@ -53,28 +66,17 @@ def _form(value: Any) -> Any:
     return len(value)
 
 
-def run_time_fields(controller: Any, state: State, fields: Sequence[str]) -> dict[str, Any]:
-    """Return fields by name, with the numbers of this case in a loop and their own elsewhere.
-
-    Args:
-        controller: Has these fields, and lists their numbers by `flat_parameters`.
-        state: What it was called with.
-        fields: Names of numbers, rows of numbers, rows by joint name, or paths.
-    """
-    own = {name: getattr(controller, name) for name in fields}
+def run_time_fields(controller: RunTimeFields, state: State) -> dict[str, Any]:
+    """Return the run-time fields by name: values of this case in a loop, otherwise their own."""
+    own = {name: getattr(controller, name) for name in controller.run_time_names}
     if state.owner is not controller:
-        return {name: _own(value) for name, value in own.items()}
+        return {k: x.parameters() if hasattr(x, "parameters") else x for k, x in own.items()}
     given = iter(as_traced(state.p).reshape(-1).tolist())
     return {name: _filled(value, given) for name, value in own.items()}
 
 
-def _own(value: Any) -> Any:
-    """Return a field with its own values."""
-    return value.parameters() if hasattr(value, "parameters") else value
-
-
 def _filled(value: Any, given: Iterator[Any]) -> Any:
-    """Return a field with other values in its form."""
+    """Return a field of the same form with other values."""
     if not isinstance(value, (float, int, tuple)):
         return [next(given) for _ in _flat(value)] if hasattr(value, "parameters") else value
     if not isinstance(value, tuple):
@@ -88,12 +90,6 @@ def _is_named(value: tuple[Any, ...]) -> bool:
     return bool(value) and isinstance(value[0], tuple)
 
 
-def path_tables(controller: Any, fields: Sequence[str]) -> tuple[Table, ...]:
-    """Return the tables of those fields that are paths, in order."""
-    paths = (getattr(controller, name) for name in fields)
-    return tuple(table for path in paths if hasattr(path, "tables") for table in path.tables())
-
-
 def table_handles(controller: Any, state: State) -> Sequence[Any] | None:
-    """Return the handles of a controller's tables; None outside of loops."""
+    """Return the handles of a controller's tables; None outside compiled loops."""
     return state.tables if state.owner is controller and state.tables else None

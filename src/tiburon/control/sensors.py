@@ -1,10 +1,11 @@
-"""Sensors a robot may carry; each is a record with its rate, noise, bias and delay.
+"""Sensors: records with rate, noise, bias and delay.
 
-All read in SI units. Axes are those of the frame a sensor is fixed to, unless said otherwise.
-Readings without errors are exact functions of the state and the acceleration that belongs to it.
+Readings are in SI units and, unless stated otherwise, in the axes of the frame a sensor is fixed
+to. Without errors they are exact functions of the state and its acceleration.
 """
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from tiburon.algorithms.rnea import transmitted
 from tiburon.errors import ModelError, OptionError, UnknownNameError
@@ -27,32 +28,57 @@ __all__ = [
 DEFAULT_RATE = 100.0
 """Samples per second by default [Hz]."""
 
-Numbers = float | tuple[float, ...]
+PerChannel = float | tuple[float, ...]
+
+
+class _FrameSensor(Sensor):
+    """A sensor fixed to a body or frame, with constant channels."""
+
+    __slots__ = ()
+
+    CHANNELS: ClassVar[dict[str, str]]
+    """Unit of each channel, by name."""
+
+    frame: str
+
+    def channel_names(self, model: Model) -> tuple[str, ...]:
+        """Return the names of the channels."""
+        return tuple(self.CHANNELS)
+
+    def channel_units(self, model: Model) -> tuple[str, ...]:
+        """Return the unit of each channel."""
+        return tuple(self.CHANNELS.values())
+
+    def check(self, model: Model) -> None:
+        """Raise an error if the model has no such frame."""
+        Sensor.check(self, model)
+        if self.frame not in model.frame_names:
+            where = f"sensor {self.name!r} of {model.name!r}"
+            raise UnknownNameError("frame", self.frame, model.frame_names, where=where)
 
 
 @record
 class JointSensor(Sensor):
-    """Encoders: positions and velocities of joints, as q and v have them."""
+    """Encoders: positions and velocities of joints, as in q and v."""
 
     name: str
     joints: tuple[str, ...] = ()
     """Names of joints; all by default."""
 
     velocity: bool = True
-    """Whether velocities are told as well."""
+    """Whether velocities are measured too."""
 
     rate: float = DEFAULT_RATE
-    noise: Numbers = 0.0
-    bias: Numbers = 0.0
+    noise: PerChannel = 0.0
+    bias: PerChannel = 0.0
     delay: float = 0.0
     seed: int = 0
-    resolution: Numbers = 0.0
-    """Smallest difference it tells, one number or one per channel; 0 for none."""
+    resolution: PerChannel = 0.0
+    """Quantization, one value or one per channel; 0 for none."""
 
     def _places(self, model: Model) -> tuple[list[int], list[int]]:
         names = self.joints or tuple(joint.name for joint in model.joints if joint.nv)
-        q = [k for name in names for k in _range(model.slice(name, of="q"))]
-        v = [k for name in names for k in _range(model.slice(name, of="v"))]
+        q, v = (model.indices(names, of=of).tolist() for of in ("q", "v"))
         return q, v if self.velocity else []
 
     def channel_names(self, model: Model) -> tuple[str, ...]:
@@ -75,38 +101,29 @@ class JointSensor(Sensor):
 
 
 @record
-class InertialSensor(Sensor):
+class InertialSensor(_FrameSensor):
     """An inertial measurement unit: angular velocity and proper acceleration of a frame.
 
-    Proper acceleration is what a weight on a spring feels: acceleration less gravity. At rest it
-    points up with 9.81 m/s^2, in free fall it is zero.
+    Proper acceleration is acceleration minus gravity: at rest 9.81 m/s^2 upward, in free fall zero.
     """
+
+    CHANNELS: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("wx", "wy", "wz"), "rad/s"),
+        **dict.fromkeys(("ax", "ay", "az"), "m/s^2"),
+    }
 
     name: str
     frame: str
-    """Body or frame it is fixed to; it reads at the frame's origin, in the frame's axes."""
+    """Body or frame it is fixed to; it measures at the frame's origin, in frame axes."""
 
     rate: float = DEFAULT_RATE
-    noise: Numbers = 0.0
-    bias: Numbers = 0.0
+    noise: PerChannel = 0.0
+    bias: PerChannel = 0.0
     delay: float = 0.0
     seed: int = 0
 
-    def channel_names(self, model: Model) -> tuple[str, ...]:
-        """Return three angular velocities and three proper accelerations."""
-        return ("wx", "wy", "wz", "ax", "ay", "az")
-
-    def channel_units(self, model: Model) -> tuple[str, ...]:
-        """Return rad/s and m/s^2."""
-        return ("rad/s",) * 3 + ("m/s^2",) * 3
-
-    def check(self, model: Model) -> None:
-        """Raise if the model has no such frame."""
-        Sensor.check(self, model)
-        _check_frame(self.name, model, self.frame)
-
     def measure(self, now: Sensed) -> Sequence[Scalar]:
-        """Return angular velocity, then acceleration of the origin less gravity, frame axes."""
+        """Return angular velocity, then acceleration of the origin minus gravity, frame axes."""
         moving = now.motion(self.frame)
         a = spatial_to_classical(moving.acc, moving.vel).linear
         R = now.kinematics.frame_pose(self.frame).R
@@ -115,78 +132,60 @@ class InertialSensor(Sensor):
 
 
 @record
-class DepthSensor(Sensor):
-    """A pressure sensor: depth of a frame's origin under the surface, positive downward.
+class DepthSensor(_FrameSensor):
+    """A pressure sensor: depth of a frame's origin below the free surface, positive downward.
 
-    The surface is that of the water, or height zero where the water has none.
+    Without free surface the depth is measured from height zero.
     """
+
+    CHANNELS: ClassVar[dict[str, str]] = {"depth": "m"}
 
     name: str
     frame: str
     """Body or frame it is fixed to."""
 
     rate: float = 10.0
-    noise: Numbers = 0.0
-    bias: Numbers = 0.0
+    noise: PerChannel = 0.0
+    bias: PerChannel = 0.0
     delay: float = 0.0
     seed: int = 0
 
-    def channel_names(self, model: Model) -> tuple[str, ...]:
-        """Return one channel."""
-        return ("depth",)
-
-    def channel_units(self, model: Model) -> tuple[str, ...]:
-        """Return meters."""
-        return ("m",)
-
-    def check(self, model: Model) -> None:
-        """Raise if the model has no such frame."""
-        Sensor.check(self, model)
-        _check_frame(self.name, model, self.frame)
-
     def measure(self, now: Sensed) -> Sequence[Scalar]:
-        """Return the height of the surface less that of the frame."""
+        """Return the height of the surface minus that of the frame."""
         fluid = now.system.world.fluid
         surface = 0.0 if fluid is None or fluid.surface is None else fluid.surface
         return (surface - now.kinematics.frame_pose(self.frame).p[2],)
 
 
 @record
-class VelocityLog(Sensor):
+class VelocityLog(_FrameSensor):
     """A Doppler log: velocity of a frame's origin over ground or through the water, frame axes."""
+
+    CHANNELS: ClassVar[dict[str, str]] = dict.fromkeys(("vx", "vy", "vz"), "m/s")
 
     name: str
     frame: str
     """Body or frame it is fixed to."""
 
     relative_to: str = "ground"
-    """What the velocity is told against: "ground" or "water"."""
+    """Reference of the velocity: "ground" or "water"."""
 
     rate: float = 5.0
-    noise: Numbers = 0.0
-    bias: Numbers = 0.0
+    noise: PerChannel = 0.0
+    bias: PerChannel = 0.0
     delay: float = 0.0
     seed: int = 0
 
-    def channel_names(self, model: Model) -> tuple[str, ...]:
-        """Return three velocities."""
-        return ("vx", "vy", "vz")
-
-    def channel_units(self, model: Model) -> tuple[str, ...]:
-        """Return m/s."""
-        return ("m/s",) * 3
-
     def check(self, model: Model) -> None:
-        """Raise if the model has no such frame, or there is no such choice."""
-        Sensor.check(self, model)
-        _check_frame(self.name, model, self.frame)
+        """Raise an error if the model has no such frame, or the reference is unknown."""
+        _FrameSensor.check(self, model)
         if self.relative_to not in ("ground", "water"):
             raise OptionError(
                 f"sensor {self.name!r}: relative_to", ("ground", "water"), self.relative_to
             )
 
     def measure(self, now: Sensed) -> Sequence[Scalar]:
-        """Return the velocity, less that of the water at the frame's origin where asked for."""
+        """Return the velocity, relative to the water at the frame's origin if so chosen."""
         v = now.kinematics.frame_velocity(self.frame).linear
         water = now.kinematics.around.water
         if self.relative_to == "ground" or water is None:
@@ -198,22 +197,22 @@ class VelocityLog(Sensor):
 
 @record
 class ForceTorqueSensor(Sensor):
-    """A sensor in the joint that holds a body: the wrench its parent transmits to the body.
+    """A force-torque sensor in the joint of a body: the wrench its parent transmits to the body.
 
-    [n; f] about the origin of a frame of the body, in its axes: all that the joint carries, the
-    force of its motor included. A tool at rest reads its weight, upward.
+    [n; f] about the origin of a frame of the body, in its axes, including the actuator force. For a
+    tool at rest it is the weight of the tool, upward.
     """
 
     name: str
     body: str
-    """Body held by a joint that moves."""
+    """Body whose joint has degrees of freedom."""
 
     frame: str = ""
-    """Frame fixed to the body in which the wrench is told; the body's own by default."""
+    """Frame fixed to the body in which the wrench is expressed; the body frame by default."""
 
     rate: float = DEFAULT_RATE
-    noise: Numbers = 0.0
-    bias: Numbers = 0.0
+    noise: PerChannel = 0.0
+    bias: PerChannel = 0.0
     delay: float = 0.0
     seed: int = 0
 
@@ -226,26 +225,24 @@ class ForceTorqueSensor(Sensor):
         return ("N m",) * 3 + ("N",) * 3
 
     def check(self, model: Model) -> None:
-        """Raise if no moving joint holds the body, or the frame is fixed to another."""
+        """Raise an error if the joint is rigid, or the frame is fixed to another body."""
         Sensor.check(self, model)
-        held = model.body(self.body).joint
+        joint = model.body(self.body).joint
         plan = model.plan
         carrier = plan.frame(self.body).body
-        if not held.nv or carrier == WORLD_BODY:
+        if not joint.nv or carrier == WORLD_BODY:
             raise ModelError(
-                f"sensor {self.name!r}: body must be held by a joint that moves, got "
-                f"{self.body!r} on a {held.kind} joint; name the body that carries it, and the "
-                "place as frame=",
+                f"sensor {self.name!r}: body must have a joint with degrees of freedom, got "
+                f"{self.body!r} on a {joint.kind} joint; name the body that carries it, and the "
+                "location as frame=",
                 name=self.name,
             )
-        if self.frame:
-            _check_frame(self.name, model, self.frame)
-            if plan.frame(self.frame).body != carrier:
-                raise ModelError(
-                    f"sensor {self.name!r}: frame must be fixed to body {self.body!r}, got "
-                    f"{self.frame!r}",
-                    name=self.name,
-                )
+        if self.frame and plan.frame(self.frame).body != carrier:
+            raise ModelError(
+                f"sensor {self.name!r}: frame must be fixed to body {self.body!r}, got "
+                f"{self.frame!r}",
+                name=self.name,
+            )
 
     def measure(self, now: Sensed) -> Sequence[Scalar]:
         """Return the wrench that the joint transmits."""
@@ -256,44 +253,25 @@ class ForceTorqueSensor(Sensor):
 
 
 @record
-class PoseSensor(Sensor):
-    """Place of a frame in the world: position and quaternion (w, x, y, z)."""
+class PoseSensor(_FrameSensor):
+    """Pose of a frame in the world: position and quaternion (w, x, y, z)."""
+
+    CHANNELS: ClassVar[dict[str, str]] = {
+        **dict.fromkeys(("x", "y", "z"), "m"),
+        **dict.fromkeys(("qw", "qx", "qy", "qz"), ""),
+    }
 
     name: str
     frame: str
     """Body or frame it is fixed to."""
 
     rate: float = 10.0
-    noise: Numbers = 0.0
-    bias: Numbers = 0.0
+    noise: PerChannel = 0.0
+    bias: PerChannel = 0.0
     delay: float = 0.0
     seed: int = 0
-
-    def channel_names(self, model: Model) -> tuple[str, ...]:
-        """Return three coordinates and four numbers of the quaternion."""
-        return ("x", "y", "z", "qw", "qx", "qy", "qz")
-
-    def channel_units(self, model: Model) -> tuple[str, ...]:
-        """Return meters, and nothing for the quaternion."""
-        return ("m",) * 3 + ("",) * 4
-
-    def check(self, model: Model) -> None:
-        """Raise if the model has no such frame."""
-        Sensor.check(self, model)
-        _check_frame(self.name, model, self.frame)
 
     def measure(self, now: Sensed) -> Sequence[Scalar]:
         """Return origin and orientation, world axes."""
         place = now.kinematics.frame_pose(self.frame)
         return (*place.p, *matrix_to_quaternion(place.R))
-
-
-def _range(where: slice) -> range:
-    return range(where.start, where.stop)
-
-
-def _check_frame(sensor: str, model: Model, frame: str) -> None:
-    if frame not in model.frame_names:
-        raise UnknownNameError(
-            "frame", frame, model.frame_names, where=f"sensor {sensor!r} of {model.name!r}"
-        )

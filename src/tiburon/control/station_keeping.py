@@ -1,10 +1,9 @@
-"""Station keeping: thrusters hold a vehicle in its place, or move it along a path.
+"""Station keeping and path following of a vehicle with thrusters.
 
 Symbols:
-    e       step from where the vehicle is to where it should be, body axes [rad, m]
-    k       frequency of the answer [rad/s]; the closed loop has three roots at -k where water
-            does nothing
-    M       inertia of the vehicle along each of its six axes
+    e       pose error from actual to target, body axes [rad, m]
+    k       closed-loop frequency [rad/s]: three poles at -k without hydrodynamic forces
+    M       inertia of the vehicle along each of its six axes, with added mass
 """
 
 from collections.abc import Hashable
@@ -17,14 +16,8 @@ from tiburon.arguments import public
 from tiburon.arrays import ArrayLike
 from tiburon.control.allocation import ThrusterAllocation
 from tiburon.control.cartesian_path import CartesianPath, PoseSample
-from tiburon.control.joint_tracking import entries, joined
-from tiburon.control.run_time import (
-    flat_parameters,
-    forms,
-    path_tables,
-    run_time_fields,
-    table_handles,
-)
+from tiburon.control.piecewise import entries, joined
+from tiburon.control.run_time import RunTimeFields, forms, run_time_fields, table_handles
 from tiburon.errors import DomainError, ModelError, ShapeError
 from tiburon.functions.dynamics import gravity_force, mass_matrix
 from tiburon.model import Model, Water
@@ -38,50 +31,46 @@ from tiburon.spatial import (
 )
 from tiburon.spatial.vec3 import matrix_vector, subtract, transpose
 from tiburon.trace.declared import traced
-from tiburon.trace.primitives.table_rows import Table
 
 __all__ = ["StationKeeping"]
-
-_NUMBERS = ("frequency", "inertia", "target", "allocation")
-"""Fields that hold run-time parameters, in order."""
 
 AXES = ("rx", "ry", "rz", "x", "y", "z")
 
 
 @traced
 @record
-class StationKeeping:
-    """Holds a floating base at a pose with its thrusters, against current, weight and the arm.
+class StationKeeping(RunTimeFields):
+    """PID control of a floating base by thrusters, with gravity compensation.
 
-    The wrench M (3 k^2 e + 3 k de/dt + k^3 integral of e), with the weight less buoyancy of the
-    robot, is shared out over the thrusters. Integrals are states of the run; they wait while
-    thrusters are at their limits.
+    The wrench M (3 k^2 e + 3 k de/dt + k^3 integral of e), plus weight minus buoyancy, is allocated
+    to the thrusters. Integrals are states of the run; they stop while a thruster is saturated
+    (anti-windup).
 
     Example:
         ``StationKeeping.of(rov, frequency=0.8, fluid=sea)``
     """
 
     target: tuple[float, ...] | CartesianPath
-    """Quaternion (w, x, y, z) and position [m] as the free joint has them, or a path of the base in
-    the world."""
+    """Quaternion (w, x, y, z) and position [m] of the free joint, or a path of the base in the
+    world."""
 
     frequency: float
-    """k [rad/s]; some times slower than thrusters lag."""
+    """k [rad/s]; should be several times slower than the thrusters."""
 
     inertia: tuple[float, ...]
-    """M, angular first [kg m^2, kg], added mass included."""
+    """M, angular first [kg m^2, kg], with added mass."""
 
     allocation: ThrusterAllocation
-    """Who pushes."""
+    """Allocation to the thrusters."""
 
     joint: str
     """The free joint of the base."""
 
     compensates_gravity: bool = True
-    """Whether weight less buoyancy is borne as well: integrals then have less to do."""
+    """Whether weight minus buoyancy is compensated."""
 
     name: str = "station"
-    """Leads the names of its states."""
+    """Prefix of the names of its states."""
 
     @classmethod
     @public
@@ -97,19 +86,18 @@ class StationKeeping:
         compensates_gravity: bool = True,
         name: str = "station",
     ) -> "StationKeeping":
-        """Return a keeper for a vehicle.
+        """Return a controller for a vehicle.
 
         Args:
             model: A robot with one floating base that carries thrusters.
             frequency: k [rad/s].
-            target: Pose to hold, seven numbers of the free joint, or a path; where it is in q by
-                default.
-            fluid: Water whose added mass counts.
-            q: Position at which inertia is taken [m or rad], shape (nq,); the neutral one by
-                default.
-            allocation: Who pushes; all thrusters of the base by default.
-            compensates_gravity: Whether weight less buoyancy is borne as well.
-            name: Leads the names of its states.
+            target: Set point, seven position variables of the free joint, or a path; the pose in q
+                by default.
+            fluid: Water, for added mass.
+            q: Configuration for the inertia [m or rad], shape (nq,); neutral by default.
+            allocation: Allocation to thrusters; all thrusters of the base by default.
+            compensates_gravity: Whether weight minus buoyancy is compensated.
+            name: Prefix of the names of its states.
         """
         if fluid is not None:
             fluid.refuse_cases("station keeping")
@@ -133,7 +121,7 @@ class StationKeeping:
         if not isinstance(target, CartesianPath):
             target = tuple(np.ravel(np.asarray(target, dtype=np.float64)).tolist())
             if len(target) != 7:
-                raise ShapeError("target", "7 numbers (quaternion, position)", len(target))
+                raise ShapeError("target", "7 values (quaternion, position)", len(target))
         if not frequency > 0.0:
             raise DomainError("station keeping: frequency", "above 0 rad/s", f"{frequency!r}")
         H = mass_matrix(model, position, fluid=fluid)
@@ -157,11 +145,11 @@ class StationKeeping:
         return (0.0,) * 6
 
     def __call__(self, state: State) -> tuple[Any, Any]:
-        """Return the commands of the thrusters, and the rates of the integrals."""
+        """Return the thruster commands, and the rates of the integrals."""
         model = state.model
         q = entries(state.q[..., model.slice(self.joint, of="q")])
         v = entries(state.v[..., model.slice(self.joint, of="v")])
-        given = run_time_fields(self, state, _NUMBERS)
+        given = run_time_fields(self, state)
         sample = None
         if isinstance(self.target, CartesianPath):
             sample = self.target.at(state.time, table_handles(self, state))
@@ -177,30 +165,28 @@ class StationKeeping:
             tau = gravity_force(model, state.q, world=state.system.world, **now)
             borne = entries(tau[..., model.slice(self.joint, of="v")])
             wrench = [a + b for a, b in zip(wrench, borne, strict=True)]
-        shares = self.allocation.allocate(joined(wrench, state.v), given["allocation"])
-        waiting = sum(entries(shares.saturated)) > 0.5
-        rates = [np.where(waiting, 0.0, x) for x in e]
+        found = self.allocation.allocate(joined(wrench, state.v), given["allocation"])
+        saturated = sum(entries(found.saturated)) > 0.5
+        rates = [np.where(saturated, 0.0, x) for x in e]
         names = [thruster.name for thruster in self.allocation.thrusters]
-        commands = dict(zip(names, entries(shares.command), strict=True))
+        commands = dict(zip(names, entries(found.command), strict=True))
         return commands, joined(rates, state.v)
 
-    def parameters(self) -> tuple[float, ...]:
-        """Return its run-time parameters: frequency, inertia, target unless that is a path."""
-        return flat_parameters(self, _NUMBERS)
-
-    def tables(self) -> tuple[Table, ...]:
-        """Return its path, if it follows one."""
-        return path_tables(self, ("target",))
+    @property
+    def run_time_names(self) -> tuple[str, ...]:
+        """Names of the fields that hold run-time parameters."""
+        return ("frequency", "inertia", "target", "allocation")
 
     def structure(self) -> Hashable:
-        """Return what the code depends on: who pushes, a path."""
-        return (forms(self, _NUMBERS), self.joint, self.compensates_gravity, self.name)
+        """Return joint, options and the forms of allocation and target."""
+        form = forms(self, self.run_time_names)
+        return (form, self.joint, self.compensates_gravity, self.name)
 
 
 def _errors(
     target: Any, sample: PoseSample | None, q: list[Any], v: list[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """Return e and de/dt, body axes, of a constant pose or of the sample of a path."""
+    """Compute e and de/dt, body axes, for a constant pose or the sample of a path."""
     R = transpose(quaternion_to_matrix(q[:4]))
     linear: list[Any] = [0.0] * 3
     angular: list[Any] = [0.0] * 3

@@ -20,7 +20,7 @@ from tiburon.actuation.element import Action, Element, ElementContext
 from tiburon.argument_checks import is_number
 from tiburon.arrays import NDArray
 from tiburon.control.allocation import ThrusterAllocation
-from tiburon.control.joint_tracking import entries, joined
+from tiburon.control.piecewise import entries, joined
 from tiburon.errors import DomainError, ModelError, shown
 from tiburon.functions.assembly import resting_position
 from tiburon.functions.closed_loops import constraint_residual, loop_jacobian
