@@ -36,11 +36,12 @@ venv: $(foreach extra,test lint bench docs,$(call stamp,$(extra)))
 demo: $(call stamp,core)
 	$(BIN)/tiburon demo $(ARGS)
 
+# a file goes to one worker: its tests share fixtures and kernels, and no two compile the same
 test: $(call stamp,test)
-	$(BIN)/python -m pytest -m "not slow" --numprocesses=$(JOBS) $(ARGS)
+	$(BIN)/python -m pytest -m "not slow" --numprocesses=$(JOBS) --dist=loadfile $(ARGS)
 
 test-all: $(call stamp,test) $(call stamp,bench) browser
-	$(BIN)/python -m pytest --numprocesses=$(JOBS) $(ARGS)
+	$(BIN)/python -m pytest --numprocesses=$(JOBS) --dist=loadfile $(ARGS)
 
 # for the tests of pages, which are skipped and say so where there is no browser
 browser:

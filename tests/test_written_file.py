@@ -3,6 +3,7 @@
 import ast
 import errno
 import os
+import re
 import stat
 import sys
 import tempfile
@@ -92,9 +93,11 @@ def test_files_are_replaced_in_one_stroke(tmp_path, monkeypatch, name):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def _writes(tree):
+def _writes(source):
     """Return the calls of a module that open a file to write."""
-    for node in ast.walk(tree):
+    if not re.search(r"\bopen\(|ZipFile|write_text|write_bytes", source):
+        return
+    for node in ast.walk(ast.parse(source)):
         if not isinstance(node, ast.Call):
             continue
         name = getattr(node.func, "attr", getattr(node.func, "id", ""))
@@ -115,7 +118,7 @@ def test_nothing_in_the_package_writes_files_another_way():
     found = {
         file.relative_to(sources).as_posix()
         for file in sources.rglob("*.py")
-        if any(_writes(ast.parse(file.read_text(encoding="utf-8"))))
+        if any(_writes(file.read_text(encoding="utf-8")))
     }
     assert "written_file.py" in found
     assert found <= allowed

@@ -150,4 +150,4 @@ def test_graphs_of_large_models_grow_with_results_only(name):
         assert any(isinstance(graph.payloads[n], RowProducts) for n in live)
         return sum(graph.ops[n] != "result" for n in live)
 
-    assert beyond_results(96) < 2.1 * beyond_results(48)
+    assert beyond_results(84) < 2.1 * beyond_results(42)

@@ -14,7 +14,7 @@ PNG = b"\x89PNG\r\n\x1a\n"
 def demonstration(tmp_path_factory):
     """Run a short demo once; return its output and its directory."""
     directory = tmp_path_factory.mktemp("demo") / "new" / "figures"
-    words = ["demo", "--duration", "4.0", "--output", str(directory)]
+    words = ["demo", "--duration", "3.0", "--output", str(directory)]
     result = CliRunner().invoke(application, words)
     assert result.exit_code == 0, result.output
     return result.output, directory

@@ -8,9 +8,10 @@ import pytest
 import tiburon as tb
 from tiburon import zoo
 from tiburon.formats.description import topology
+from tiburon.zoo.index import GENERATED
 
 
-@pytest.mark.parametrize("name", zoo.names())
+@pytest.mark.parametrize("name", [name for name in zoo.names() if name not in GENERATED])
 def test_description_goes_through_json(name):
     """No infinity, no NaN, no object: strict JSON gives the same data back."""
     described = tb.describe(tb.load(name))

@@ -2,13 +2,13 @@
 
 import os
 import re
-import subprocess
 import sys
 import warnings
 
 import pytest
 
 import tiburon as tb
+from tests.fresh_process import run_python
 
 pytest.importorskip("mujoco", reason="MJCF is read by MuJoCo")
 
@@ -120,32 +120,33 @@ def test_links_on_the_disk_do_not_lead_outside(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_pipes_are_not_opened(tmp_path):
+    """MuJoCo would wait for ever for somebody to write into a pipe that a file names as a mesh."""
+    texts = [
         '<asset><mesh file="m.stl"/></asset>',
         '<compiler meshdir="parts"/><asset><mesh file="m.stl"/></asset>',
         '<asset><hfield name="h" file="m.stl" size="1 1 1 1"/></asset>',
-    ],
-)
-def test_pipes_are_not_opened(tmp_path, text):
-    """MuJoCo would wait for ever for somebody to write into a pipe that a file names as a mesh."""
-    folder = tmp_path / "parts" if "parts" in text else tmp_path
-    folder.mkdir(exist_ok=True)
-    os.mkfifo(folder / "m.stl")
-    path = tmp_path / "robot.xml"
-    path.write_text(f"<mujoco>{text}</mujoco>")
+    ]
+    paths = []
+    for number, text in enumerate(texts):
+        folder = tmp_path / str(number) / ("parts" if "parts" in text else "")
+        folder.mkdir(parents=True)
+        os.mkfifo(folder / "m.stl")
+        paths.append(tmp_path / str(number) / "robot.xml")
+        paths[-1].write_text(f"<mujoco>{text}</mujoco>")
     # in a process of its own, which can be ended if it waits
-    code = (
+    printed = run_python(
         "import sys, tiburon as tb\n"
-        "try: tb.load(sys.argv[1])\n"
-        "except tb.ModelFileError as error: print(error)"
+        "for path in sys.argv[1:]:\n"
+        "    try: tb.load(path)\n"
+        "    except tb.ModelFileError as error: print(error)",
+        *paths,
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, timeout=60
-    )
-    assert "robot.xml, line 1: " in done.stdout
-    assert "file='m.stl': expected a regular file, got something else; give a mesh" in done.stdout
+    found = printed.splitlines()
+    assert len(found) == len(texts)
+    for line in found:
+        assert "robot.xml, line 1: " in line
+        assert "file='m.stl': expected a regular file, got something else; give a mesh" in line
 
 
 def test_package_paths_open_other_folders(tmp_path):

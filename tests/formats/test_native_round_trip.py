@@ -21,7 +21,7 @@ def read(text):
 
 
 @given(rich_models())
-@settings(max_examples=80)
+@settings(max_examples=40)
 def test_reading_what_was_written_gives_the_same_model(model):
     text = native_text(model)
     again = read(text)

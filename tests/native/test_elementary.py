@@ -17,7 +17,7 @@ from tests.native.emitted import COMPILER, Emitted, Writer, compile_c, compile_l
 from tiburon.native import elementary
 
 INF, NAN, PI = math.inf, math.nan, math.pi
-COUNT = 2000  # random points per range
+COUNT = 1000  # random points per range
 
 
 def sin(t, x):

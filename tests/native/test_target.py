@@ -152,32 +152,34 @@ def operands() -> tuple[np.ndarray, np.ndarray]:
     return np.concatenate([a, wild[0]]), np.concatenate([b, wild[1]])
 
 
-def check(function: Emitted, expected: Callable[[float, float], float]) -> None:
+def check(found: np.ndarray, expected: Callable[[float, float], float], name: str) -> None:
     a, b = operands()
-    found = function(a, b)[0]
     wanted = np.array([expected(x, y) for x, y in zip(a.tolist(), b.tolist(), strict=True)])
     equal = found.view(np.int64) == wanted.view(np.int64)
     wrong = ~(equal | (np.isnan(found) & np.isnan(wanted)))
-    assert not wrong.any(), [*zip(a[wrong], b[wrong], found[wrong], wanted[wrong], strict=True)][:3]
+    cases = [*zip(a[wrong], b[wrong], found[wrong], wanted[wrong], strict=True)]
+    assert not cases, (name, cases[:3])
+
+
+def write_all(t: LlvmTarget | CTarget, a: str, b: str) -> tuple[str, ...]:
+    """Write all instructions into one function: compiling each by itself takes seconds."""
+    return tuple(write(t, a, b) for write, _ in INSTRUCTIONS.values())
+
+
+def check_all(every: Emitted) -> None:
+    found = every(*operands())
+    for row, (name, (_, expected)) in zip(found, INSTRUCTIONS.items(), strict=True):
+        check(row, expected, name)
 
 
 @pytest.mark.parametrize("lanes", LANES)
-@pytest.mark.parametrize("name", INSTRUCTIONS)
-def test_llvm_instruction_does_what_python_does(name: str, lanes: int) -> None:
-    write, expected = INSTRUCTIONS[name]
-    check(compile_llvm(write, arity=2, lanes=lanes), expected)
+def test_llvm_instructions_do_what_python_does(lanes: int) -> None:
+    check_all(compile_llvm(write_all, arity=2, lanes=lanes))
 
 
 @pytest.mark.skipif(COMPILER is None, reason="no C compiler (cc) on this machine")
 def test_c_instructions_do_what_python_does(tmp_path: Path) -> None:
-    """All instructions in one library: starting the compiler for each would take seconds."""
-
-    def write_all(t: CTarget, a: str, b: str) -> tuple[str, ...]:
-        return tuple(write(t, a, b) for write, _ in INSTRUCTIONS.values())
-
-    every = compile_c(write_all, tmp_path, arity=2)
-    for row, (_, expected) in enumerate(INSTRUCTIONS.values()):
-        check(lambda a, b, row=row: every(a, b)[row : row + 1], expected)
+    check_all(compile_c(write_all, tmp_path, arity=2))
 
 
 # (1 + e)(1 - e) - 1 is -e^2 rounded once, and 0 rounded twice

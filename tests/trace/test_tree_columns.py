@@ -41,8 +41,9 @@ def test_solution_on_floats_is_that_of_numpy(name):
     assert_close(found, expected, SOLVE * np.linalg.cond(H), np.abs(expected).max())
 
 
-@pytest.mark.parametrize("inline", [True, False])
-@pytest.mark.parametrize("name", ["fork", "forest", "long"])
+@pytest.mark.parametrize(
+    ("name", "inline"), [("fork", True), ("fork", False), ("forest", True), ("long", False)]
+)
 def test_solution_has_the_same_bits_in_any_number_of_lanes(name, inline):
     """Spelled out, as a function without loops, and as one with loops."""
     parents = TREES.get(name, LONG)

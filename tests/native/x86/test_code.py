@@ -11,7 +11,7 @@ import pytest
 from tests.native.emitted import compile_x86
 from tests.native.lanes import load, needs_avx2
 from tests.native.programs import PROGRAMS, bits, cases, kernel, parameters_of, run_one
-from tests.native.test_target import INSTRUCTIONS, check
+from tests.native.test_target import check_all, write_all
 from tiburon.native.engine import Host
 from tiburon.native.llvm_module import module_for_many, module_for_one
 from tiburon.native.x86 import batch
@@ -57,11 +57,7 @@ def overlapped(request, monkeypatch):
 
 
 def test_every_instruction_does_what_python_does():
-    every = compile_x86(
-        lambda t, a, b: tuple(write(t, a, b) for write, _ in INSTRUCTIONS.values()), arity=2
-    )
-    for row, (_, expected) in enumerate(INSTRUCTIONS.values()):
-        check(lambda a, b, row=row: every(a, b)[row : row + 1], expected)
+    check_all(compile_x86(write_all, arity=2))
 
 
 @pytest.mark.parametrize("signs", range(8))
